@@ -1,0 +1,1 @@
+"""The CPU back end: loop IR to LLVM IR to machine code."""

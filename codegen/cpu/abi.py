@@ -1,0 +1,73 @@
+"""The argument block of a nest function: an array of 64-bit slots.
+
+``void nest(ptr block, i64 begin, i64 end)`` does tasks ``begin`` to ``end - 1``.  Slots: base
+pointer per operand (first element included), extent per loop, byte strides operand by operand, raw
+bits of each parameter, then for full reductions the address of the partial results and the number
+of tasks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fusec.codegen.loop_ir import Param
+from fusec.codegen.specialise import LoopForm
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLayout:
+    """Slot numbers for a form's operands, loops and parameters."""
+
+    operands: int
+    loops: int
+    params: int
+    partials: int
+
+    @classmethod
+    def of(cls, form: LoopForm) -> BlockLayout:
+        is_flat = form.mode == "flat"
+        return cls(len(form.operands), len(form.extents), len(form.params), 2 if is_flat else 0)
+
+    def extent(self, loop: int) -> int:
+        return self.operands + loop
+
+    def stride(self, operand: int, loop: int) -> int:
+        return self.operands + self.loops + operand * self.loops + loop
+
+    def param(self, number: int) -> int:
+        return self.operands + self.loops + self.operands * self.loops + number
+
+    @property
+    def partial_results(self) -> int:
+        return self.param(self.params)
+
+    @property
+    def task_count(self) -> int:
+        return self.partial_results + 1
+
+    @property
+    def size(self) -> int:
+        return self.param(self.params) + self.partials
+
+
+def raw_bits(dtype: np.dtype, value: object) -> int:
+    """A scalar's bytes, zero-extended to a slot."""
+    data = np.asarray(value, dtype).tobytes()
+    return int.from_bytes(data.ljust(8, b"\0"), "little", signed=True)
+
+
+def fill_block(form: LoopForm, params: tuple[Param, ...]) -> np.ndarray:
+    """A block with everything but pointers; pointers are written per call."""
+    layout = BlockLayout.of(form)
+    block = np.zeros(layout.size, np.int64)
+    block[layout.operands: layout.operands + layout.loops] = form.extents
+    for number, operand in enumerate(form.operands):
+        for loop, stride in enumerate(operand.strides):
+            block[layout.stride(number, loop)] = stride
+    for number, param in enumerate(params):
+        block[layout.param(number)] = raw_bits(param.dtype, param.value)
+    if layout.partials:
+        block[layout.task_count] = form.flat_tasks
+    return block

@@ -1,0 +1,93 @@
+"""Machine code for loop forms, shared by structure: one LLVM module for all that are new."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fusec.codegen.specialise import LoopForm, structure_key
+
+from .emitter import Emitter
+from .llvm import NativeCode, compile_ir
+from .nest import emit_nest
+
+NEST_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+@dataclass(frozen=True)
+class NativeNest:
+    """Addresses of a form's functions; ``finish`` is 0 unless it is a full reduction."""
+
+    symbol: str
+    entry: int
+    finish: int
+    code: NativeCode
+
+
+@dataclass
+class CompileStats:
+    """What one request cost: new nests, milliseconds in code generation and in LLVM."""
+
+    compiled: int = 0
+    reused: int = 0
+    codegen_ms: float = 0.0
+    llvm_ms: float = 0.0
+
+
+_cache: dict[tuple, NativeNest] = {}
+_lock = threading.Lock()
+
+
+def cached_nests() -> int:
+    """How many nests this process has machine code for."""
+    return len(_cache)
+
+
+def clear_cache() -> None:
+    """Forget compiled nests; those in use live on with their plans."""
+    with _lock:
+        _cache.clear()
+
+
+def compile_forms(forms: Sequence[LoopForm], stats: CompileStats) -> list[NativeNest]:
+    """The machine code of each form, compiling all unknown ones as one module."""
+    keys = [structure_key(f) for f in forms]
+    with _lock:
+        missing = {k: f for k, f in zip(keys, forms, strict=True) if k not in _cache}
+        stats.compiled += len(missing)
+        stats.reused += len(forms) - len(missing)
+        if missing:
+            _cache.update(_compile(missing, stats))
+        return [_cache[k] for k in keys]
+
+
+def _compile(forms: dict[tuple, LoopForm], stats: CompileStats) -> dict[tuple, NativeNest]:
+    start = time.perf_counter()
+    emitters, names = [], {}
+    for number, (key, form) in enumerate(forms.items()):
+        names[key] = f"nest_{number}"
+        emitters.append(emit_nest(form, names[key]))
+    text = module_text(emitters)
+    emitted = time.perf_counter()
+    code = compile_ir(text)
+    stats.codegen_ms += 1e3 * (emitted - start)
+    stats.llvm_ms += 1e3 * (time.perf_counter() - emitted)
+    return {key: _nest(code, names[key], form) for key, form in forms.items()}
+
+
+def module_text(emitters: Sequence[Emitter]) -> str:
+    """One module of the functions and declarations of several emitters."""
+    functions: dict[str, str] = {}
+    declarations: set[str] = set()
+    for em in emitters:
+        functions.update(em.functions)
+        declarations |= em.declarations
+    return "\n\n".join([*sorted(declarations), *functions.values()]) + "\n"
+
+
+def _nest(code: NativeCode, name: str, form: LoopForm) -> NativeNest:
+    finish = code.address(f"{name}.finish") if form.mode == "flat" else 0
+    return NativeNest(name, code.address(name), finish, code)

@@ -1,0 +1,219 @@
+"""A tiny emitter of LLVM IR text: fresh names, typed operands, loops as context managers.
+
+Loop counters and accumulators live in allocas; LLVM's first pass turns them into SSA form, which
+keeps this file free of phi nodes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+I64 = np.dtype(np.int64)
+BOOL = np.dtype(np.bool_)
+
+
+def scalar_type(dtype: np.dtype) -> str:
+    """The LLVM type of one value in registers (booleans are i1 there, i8 in memory)."""
+    if dtype.kind == "f":
+        return {2: "half", 4: "float", 8: "double"}[dtype.itemsize]
+    return "i1" if dtype.kind == "b" else f"i{8 * dtype.itemsize}"
+
+
+def memory_type(dtype: np.dtype) -> str:
+    return "i8" if dtype.kind == "b" else scalar_type(dtype)
+
+
+def vector_type(element: str, lanes: int) -> str:
+    return element if lanes == 1 else f"<{lanes} x {element}>"
+
+
+def type_suffix(dtype: np.dtype, lanes: int) -> str:
+    """The suffix of an intrinsic overloaded on this type: ``v8f64``."""
+    kind = "f" if dtype.kind == "f" else "i"
+    bits = 1 if dtype.kind == "b" else 8 * dtype.itemsize
+    return f"{'' if lanes == 1 else f'v{lanes}'}{kind}{bits}"
+
+
+def literal(dtype: np.dtype, value: Any) -> str:
+    """A constant as LLVM text; floats exactly, by their bits."""
+    if dtype.kind == "b":
+        return "true" if value else "false"
+    if dtype.kind == "f":
+        bits = struct.unpack("<Q", struct.pack("<d", float(dtype.type(value))))[0]
+        return f"0x{bits:016X}"
+    return str(int(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An SSA name or a literal with its dtype and number of lanes."""
+
+    text: str
+    dtype: np.dtype
+    lanes: int
+
+    @property
+    def type(self) -> str:
+        return vector_type(scalar_type(self.dtype), self.lanes)
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+class Emitter:
+    """The body of one function, line by line, and the declarations it needs."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.allocas: list[str] = []
+        self.declarations: set[str] = set()
+        self.functions: dict[str, str] = {}
+        self._count = 0
+
+    def fresh(self, stem: str = "t") -> str:
+        self._count += 1
+        return f"{stem}{self._count}"
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def value(self, text: str, stem: str = "t") -> str:
+        """Assign an instruction to a fresh name."""
+        name = "%" + self.fresh(stem)
+        self.line(f"{name} = {text}")
+        return name
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+
+    def alloca(self, type_: str, stem: str = "slot", align: int = 64) -> str:
+        """Stack memory, reserved once at function entry."""
+        name = "%" + self.fresh(stem)
+        self.allocas.append(f"  {name} = alloca {type_}, align {align}")
+        return name
+
+    def declare(self, text: str) -> None:
+        self.declarations.add(text)
+
+    # -- integers used for addressing
+
+    def add(self, a: str, b: str | int) -> str:
+        return a if b == 0 else self.value(f"add i64 {a}, {b}")
+
+    def mul(self, a: str, b: str | int) -> str:
+        return self.value(f"mul i64 {a}, {b}")
+
+    def minimum(self, a: str, b: str) -> str:
+        below = self.value(f"icmp slt i64 {a}, {b}")
+        return self.value(f"select i1 {below}, i64 {a}, i64 {b}")
+
+    def offset(self, pointer: str, offset: str) -> str:
+        """A pointer moved by a number of bytes."""
+        return self.value(f"getelementptr i8, ptr {pointer}, i64 {offset}", "p")
+
+    # -- control flow
+
+    @contextmanager
+    def loop(self, start: str | int, stop: str, step: str | int = 1) -> Iterator[str]:
+        """``for i in range(start, stop, step)``; yields the counter."""
+        slot = self.alloca("i64", "i", 8)
+        head, body, done = self.fresh("head"), self.fresh("body"), self.fresh("done")
+        self.line(f"store i64 {start}, ptr {slot}")
+        self.line(f"br label %{head}")
+        self.label(head)
+        counter = self.value(f"load i64, ptr {slot}", "i")
+        inside = self.value(f"icmp slt i64 {counter}, {stop}")
+        self.line(f"br i1 {inside}, label %{body}, label %{done}")
+        self.label(body)
+        yield counter
+        self.line(f"store i64 {self.add(counter, step)}, ptr {slot}")
+        self.line(f"br label %{head}")
+        self.label(done)
+
+    @contextmanager
+    def while_loop(self) -> Iterator[tuple[str, str]]:
+        """Repeats until the body branches to the second label; yields (head, done) labels."""
+        head, done = self.fresh("head"), self.fresh("done")
+        self.line(f"br label %{head}")
+        self.label(head)
+        yield head, done
+        self.line(f"br label %{head}")
+        self.label(done)
+
+    # -- vectors
+
+    def splat(self, operand: Operand, lanes: int) -> Operand:
+        """The operand in every lane; itself when it has that many already."""
+        if operand.lanes == lanes:
+            return operand
+        element = scalar_type(operand.dtype)
+        if not operand.text.startswith("%"):
+            return Operand(f"splat ({element} {operand.text})", operand.dtype, lanes)
+        wide = vector_type(element, lanes)
+        first = self.value(f"insertelement {wide} poison, {element} {operand.text}, i64 0")
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        text = self.value(f"shufflevector {wide} {first}, {wide} poison, {zeros}")
+        return Operand(text, operand.dtype, lanes)
+
+    def const(self, dtype: np.dtype, value: Any, lanes: int = 1) -> Operand:
+        return self.splat(Operand(literal(dtype, value), dtype, 1), lanes)
+
+    def lane(self, vector: Operand, index: int) -> Operand:
+        text = self.value(f"extractelement {vector}, i64 {index}")
+        return Operand(text, vector.dtype, 1)
+
+    def iota(self, start: str, lanes: int) -> Operand:
+        """``start, start+1, …`` as int64 lanes."""
+        base = self.splat(Operand(start, I64, 1), lanes)
+        if lanes == 1:
+            return base
+        steps = ", ".join(f"i64 {k}" for k in range(lanes))
+        return Operand(self.value(f"add {base}, <{steps}>"), I64, lanes)
+
+    def intrinsic(self, name: str, dtype: np.dtype, lanes: int, *args: Operand) -> Operand:
+        """Call ``llvm.name`` overloaded on one type."""
+        kind = vector_type(scalar_type(dtype), lanes)
+        symbol = f"llvm.{name}.{type_suffix(dtype, lanes)}"
+        self.declare(f"declare {kind} @{symbol}({', '.join([kind] * len(args))})")
+        text = self.value(f"call {kind} @{symbol}({', '.join(map(str, args))})")
+        return Operand(text, dtype, lanes)
+
+    # -- memory
+
+    def load(self, pointer: str, dtype: np.dtype, lanes: int) -> Operand:
+        """``lanes`` neighbouring values; booleans are bytes, any non-zero byte is true."""
+        kind = vector_type(memory_type(dtype), lanes)
+        text = self.value(f"load {kind}, ptr {pointer}, align {dtype.itemsize}")
+        if dtype.kind == "b":
+            zero = "0" if lanes == 1 else "zeroinitializer"
+            text = self.value(f"icmp ne {kind} {text}, {zero}")
+        return Operand(text, dtype, lanes)
+
+    def store(self, pointer: str, operand: Operand) -> None:
+        text, dtype = operand.text, operand.dtype
+        kind = vector_type(memory_type(dtype), operand.lanes)
+        if dtype.kind == "b":
+            text = self.value(f"zext {operand} to {kind}")
+        self.line(f"store {kind} {text}, ptr {pointer}, align {dtype.itemsize}")
+
+    def gather(self, pointer: str, stride: str, dtype: np.dtype, lanes: int) -> Operand:
+        """Load lanes ``stride`` bytes apart one by one."""
+        kind = vector_type(scalar_type(dtype), lanes)
+        text = "poison"
+        for k in range(lanes):
+            one = self.load(self._strided(pointer, stride, k), dtype, 1)
+            text = self.value(f"insertelement {kind} {text}, {one}, i64 {k}")
+        return Operand(text, dtype, lanes)
+
+    def scatter(self, pointer: str, stride: str, operand: Operand) -> None:
+        for k in range(operand.lanes):
+            self.store(self._strided(pointer, stride, k), self.lane(operand, k))
+
+    def _strided(self, pointer: str, stride: str, k: int) -> str:
+        return pointer if k == 0 else self.offset(pointer, self.mul(stride, k))

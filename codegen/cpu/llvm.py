@@ -1,0 +1,147 @@
+"""The only file that talks to LLVM: compiles LLVM IR text to machine code in this process.
+
+Uses ``llvmlite.binding``, Numba's own binding of LLVM, directly: importing it costs 60 ms where
+Numba and its first compile cost more than a second (see docs/design-notes.md).
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import llvmlite.binding as llvm
+
+# LLVM's pass manager and code generator are not safe for concurrent use through llvmlite.
+_lock = threading.RLock()
+
+
+class CompileTimes(dict):
+    """Milliseconds spent per stage of a compile: ``parse``, ``optimise``, ``emit``, ``load``."""
+
+
+class NativeCode:
+    """Machine code of one module.  Symbols are addresses valid while this object lives."""
+
+    def __init__(self, source: str, engine: Any, obj: bytes, optimised: Any, times: CompileTimes):
+        self.source = source
+        self.times = times
+        self.object_code = obj
+        self._engine = engine
+        self._optimised = optimised
+
+    def address(self, symbol: str) -> int:
+        """The address of a function; raises ``KeyError`` when the module does not define it."""
+        address = self._engine.get_function_address(symbol)
+        if address == 0:
+            raise KeyError(f"internal error: module defines no symbol {symbol!r}")
+        return address
+
+    @property
+    def llvm_ir(self) -> str:
+        """The IR after LLVM's optimiser."""
+        with _lock:
+            return str(self._optimised)
+
+    @property
+    def assembly(self) -> str:
+        """The machine code as text, in the target's assembly language."""
+        with _lock:
+            return target_machine().emit_assembly(self._optimised)
+
+
+@functools.cache
+def _target() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple()
+
+
+@functools.cache
+def host_features() -> str:
+    """The host's CPU features in LLVM's notation."""
+    return llvm.get_host_cpu_features().flatten()
+
+
+def _make_target_machine() -> Any:
+    return _target().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=host_features(), opt=2, reloc="pic",
+        codemodel="default",
+    )
+
+
+@functools.cache
+def target_machine() -> Any:
+    """LLVM's description of this machine, made once per process."""
+    return _make_target_machine()
+
+
+@functools.cache
+def triple() -> str:
+    return llvm.get_default_triple()
+
+
+def _optimise(module: Any) -> None:
+    """Inline, simplify, hoist and unroll; our code is vectorised already, so LLVM need not try."""
+    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+    tuning.loop_vectorization = False
+    tuning.slp_vectorization = False
+    tuning.loop_unrolling = False
+    builder = llvm.create_pass_builder(target_machine(), tuning)
+    builder.getModulePassManager().run(module, builder)
+
+
+def _load(obj: bytes) -> Any:
+    backing = llvm.parse_assembly(f'target triple = "{triple()}"\n')
+    engine = llvm.create_mcjit_compiler(backing, _make_target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
+    engine.finalize_object()
+    return engine
+
+
+def add_symbols(symbols: Mapping[str, int]) -> None:
+    """Make addresses visible to later modules under these names (``declare`` them there)."""
+    _target()
+    for name, address in symbols.items():
+        llvm.add_symbol(name, address)
+
+
+def compile_ir(text: str) -> NativeCode:
+    """Compile LLVM IR text (opaque pointers, no target triple needed) to machine code.
+
+    Raises ``InternalCompilerError`` with the numbered text when LLVM refuses it: generated code
+    that does not verify is a defect of ours, never the user's.
+    """
+    times = CompileTimes()
+    with _lock:
+        _target()
+        start = time.perf_counter()
+        try:
+            module = llvm.parse_assembly(f'target triple = "{triple()}"\n' + text)
+            module.verify()
+        except RuntimeError as error:
+            raise InternalCompilerError(_explain(text, error)) from None
+        parsed = time.perf_counter()
+        _optimise(module)
+        optimised = time.perf_counter()
+        obj = target_machine().emit_object(module)
+        emitted = time.perf_counter()
+        engine = _load(obj)
+        loaded = time.perf_counter()
+    times.update(
+        parse=1e3 * (parsed - start), optimise=1e3 * (optimised - parsed),
+        emit=1e3 * (emitted - optimised), load=1e3 * (loaded - emitted),
+    )
+    return NativeCode(text, engine, obj, module, times)
+
+
+class InternalCompilerError(RuntimeError):
+    """LLVM refused code that fusec generated; please report it with the text shown."""
+
+
+def _explain(text: str, error: RuntimeError) -> str:
+    lines = text.splitlines()
+    shown = "\n".join(f"{i + 2:5} {line}" for i, line in enumerate(lines[:400]))
+    return f"internal error: LLVM refused generated code: {error}\n{shown}"

@@ -1,0 +1,359 @@
+"""Lowering: the body of a ``Fused`` node becomes a `Kernel` of loop nests.
+
+Roots (results and reductions) are evaluated by pulling index maps down to loads.  Reductions order
+the stages; expensive values needed by two stages of a row go through row scratch; a piecewise op
+met at a place where both its branches are live splits the domain into boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Graph, Node, Value
+from fusec.ops import get
+from fusec.ops.index_maps import AxisIndex, IndexMap, identity
+from fusec.ops.cones import has_unit_region, is_piecewise, operands, root_operands
+
+from .loop_ir import Access, Buffer, Expr, Kernel, Nest, Param, Reduction, Stage, Store, expr
+from .scalar_rules import INDEX, operation, scalar_constant
+
+# Row scratch costs a store and a load in cache; cheaper values are computed again.
+SCRATCH_COST = 8.0
+
+Box = tuple[tuple[int, int], ...]
+
+
+class _Split(Exception):
+    """A piecewise op needs the box cut in two along an axis."""
+
+    def __init__(self, axis: int, at: int) -> None:
+        self.axis, self.at = axis, at
+
+
+def lower(node: Node) -> Kernel:
+    """The kernel of a ``Fused`` node; buffers are its inputs in order, then its outputs."""
+    return _KernelLowering(node).run()
+
+
+class _KernelLowering:
+    """Everything the nests of one kernel share: buffers and constants."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.body: Graph = node.attrs["body"]
+        self.domain: tuple[int, ...] = node.attrs["domain"]
+        self.axes: tuple[int, ...] = node.attrs["axes"]
+        self.params: list[Param] = []
+        self._param_index: dict[tuple, int] = {}
+        values = (*self.body.inputs, *self.body.outputs)
+        self.inputs = {v: i for i, v in enumerate(self.body.inputs)}
+        self.outputs = {v: len(self.inputs) + i for i, v in enumerate(self.body.outputs)}
+        self.buffers = tuple(
+            Buffer(v.node.name, v.dtype, v.shape, "in" if i < len(self.inputs) else "out")
+            for i, v in enumerate(values)
+        )
+
+    def run(self) -> Kernel:
+        nests: list[Nest] = []
+        boxes: list[Box] = [tuple((0, size) for size in self.domain)]
+        while boxes:
+            box = boxes.pop()
+            try:
+                nests.append(_NestLowering(self, box).run())
+            except _Split as split:
+                boxes.extend(reversed(_cut(box, split)))
+        nests.extend(self._override_nests())
+        locs = {n.loc: None for n in self.body.nodes if n.loc is not None and n.op != "Input"}
+        return Kernel(self.node.name, self.buffers, tuple(self.params), tuple(nests), tuple(locs))
+
+    def _override_nests(self) -> Iterator[Nest]:
+        """Strided slice updates: a second nest writes the region over the copied target."""
+        for root, buffer in self.outputs.items():
+            if is_piecewise(root.node) and not has_unit_region(root.node):
+                yield _NestLowering(self, None).run_override(root, buffer)
+
+    def param(self, dtype: np.dtype, value: Any) -> Expr:
+        """A run-time constant, one number per distinct bit pattern."""
+        key = (dtype, np.asarray(value, dtype).tobytes())
+        number = self._param_index.setdefault(key, len(self.params))
+        if number == len(self.params):
+            self.params.append(Param(dtype, value))
+        return expr("param", dtype, attr=number)
+
+    def constant(self, dtype: np.dtype, value: Any) -> Expr:
+        return scalar_constant(dtype, value) or self.param(dtype, value)
+
+
+def _cut(box: Box, split: _Split) -> list[Box]:
+    low, high = box[split.axis]
+    before = (*box[: split.axis], (low, split.at), *box[split.axis + 1:])
+    after = (*box[: split.axis], (split.at, high), *box[split.axis + 1:])
+    return [before, after]
+
+
+@dataclass
+class _StageDraft:
+    inner: bool
+    level: int
+    stores: list[Store] = field(default_factory=list)
+    scratch: list[tuple[int, Expr]] = field(default_factory=list)
+    reductions: list[Reduction] = field(default_factory=list)
+    memo: dict[tuple[Value, IndexMap], Expr] = field(default_factory=dict)
+
+
+class _NestLowering:
+    """One box of the domain: stages, accesses, scratch."""
+
+    def __init__(self, kernel: _KernelLowering, box: Box | None) -> None:
+        self.kernel = kernel
+        self.box = box or ()
+        axes = kernel.axes
+        outer = [d for d in range(len(self.box)) if d not in axes]
+        self.order = [*outer, *(d for d in range(len(self.box)) if d in axes)]
+        self.outer = len(outer)
+        self.loop_of = {d: loop for loop, d in enumerate(self.order)}
+        self.accesses: dict[Access, int] = {}
+        self.scratch: list[np.dtype] = []
+        self.scratch_of: dict[Value, int] = {}
+        self.numbers: dict[Value, int] = {}
+        self.drafts: list[_StageDraft] = []
+        self.levels: dict[Value, int] = {}
+
+    # -- stages
+
+    def run(self) -> Nest:
+        for root in self._roots():
+            self._evaluate_root(root)
+        drafts = sorted(self.drafts, key=lambda s: (s.level, not s.inner))
+        stages = tuple(
+            Stage(s.inner, tuple(s.stores), tuple(s.scratch), tuple(s.reductions)) for s in drafts
+        )
+        extents = tuple(self.box[d][1] - self.box[d][0] for d in self.order)
+        return Nest(extents, self.outer, tuple(self.accesses), stages, tuple(self.scratch))
+
+    def run_override(self, root: Value, buffer: int) -> Nest:
+        value = root.node.inputs[1]
+        self.box = tuple((0, size) for size in value.shape)
+        self.order = list(range(len(self.box)))
+        self.outer, self.loop_of = len(self.box), {d: d for d in self.order}
+        draft = self._draft(inner=False, level=0)
+        result = self._build(draft, value, identity(value.shape))
+        attrs = root.node.attrs
+        index = tuple(
+            AxisIndex(d, step, start) for d, (step, start) in
+            enumerate(zip(attrs["steps"], attrs["starts"], strict=True))
+        )
+        draft.stores.append(Store(self._access(buffer, index), result))
+        extents = tuple(high for _, high in self.box)
+        stage = Stage(False, tuple(draft.stores))
+        return Nest(extents, self.outer, tuple(self.accesses), (stage,))
+
+    def _roots(self) -> list[Value]:
+        """Reductions and results, in an order that respects their dependencies."""
+        roots = set(self.kernel.outputs)
+        roots.update(n.out() for n in self.kernel.body.nodes if get(n.op).kind == "reduce")
+        return sorted(roots, key=lambda v: v.node.id)
+
+    def _draft(self, inner: bool, level: int) -> _StageDraft:
+        for draft in self.drafts:
+            if draft.inner == inner and draft.level == level:
+                return draft
+        draft = _StageDraft(inner, level)
+        self.drafts.append(draft)
+        return draft
+
+    def _evaluate_root(self, root: Value) -> None:
+        reads = root_operands(root)[1]
+        level = self._level(reads)
+        if get(root.node.op).kind == "reduce":
+            self._evaluate_reduction(root, reads[0], level)
+        elif self.kernel.axes and root.shape != self.kernel.domain:
+            row = self._draft(inner=False, level=level - 1)
+            index = tuple(
+                i._replace(loop=self.order[i.loop]) if i.loop >= 0 else i
+                for i in identity(root.shape)
+            )
+            self._store(row, root, self._build(row, root, index), index)
+        else:
+            draft = self._draft(inner=bool(self.kernel.axes), level=level)
+            self._store_full(draft, root)
+
+    def _store_full(self, draft: _StageDraft, root: Value) -> None:
+        index = identity(root.shape)
+        source = root
+        if is_piecewise(root.node) and not has_unit_region(root.node):
+            source = root.node.inputs[0]
+        self._store(draft, root, self._build(draft, source, index), index)
+
+    def _evaluate_reduction(self, root: Value, read: tuple[Value, IndexMap], level: int) -> None:
+        draft = self._draft(inner=True, level=level)
+        value = self._build(draft, *read)
+        number = self.numbers.setdefault(root, len(self.numbers))
+        self.levels[root] = level
+        kind = get(root.node.op).scalar or ""
+        draft.reductions.append(Reduction(number, kind, value, root.dtype))
+        if root in self.kernel.outputs:
+            row = self._draft(inner=False, level=level)
+            index = tuple(
+                AxisIndex(-1, 0, 0) if size == 1 else AxisIndex(self.order[loop], 1, 0)
+                for loop, size in enumerate(root.shape)
+            )
+            self._store(row, root, expr("reduced", root.dtype, attr=number), index)
+
+    def _level(self, reads: list[tuple[Value, IndexMap]]) -> int:
+        """The first stage at which every reduction below is complete."""
+        level, stack, seen = 0, [v for v, _ in reads], set()
+        while stack:
+            value = stack.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            if value in self.levels:
+                level = max(level, self.levels[value] + 1)
+            else:
+                stack.extend(value.node.inputs)
+        return level
+
+    def _store(self, draft: _StageDraft, root: Value, value: Expr, index: IndexMap) -> None:
+        access = self._access(self.kernel.outputs[root], index)
+        draft.stores.append(Store(access, value))
+
+    # -- expressions
+
+    def _access(self, buffer: int, index: IndexMap) -> int:
+        placed = tuple(self._placed(i) for i in index)
+        return self.accesses.setdefault(Access(buffer, placed), len(self.accesses))
+
+    def _placed(self, i: AxisIndex) -> AxisIndex:
+        """From domain coordinates to this box's loop counters."""
+        if i.loop < 0:
+            return i
+        return AxisIndex(self.loop_of[i.loop], i.step, i.start + i.step * self.box[i.loop][0])
+
+    def _build(self, draft: _StageDraft, value: Value, index: IndexMap) -> Expr:
+        """The expression of ``value`` at ``index`` in this stage, without recursion."""
+        goal = (value, index)
+        stack = [goal]
+        while stack:
+            item = stack[-1]
+            if item in draft.memo:
+                stack.pop()
+                continue
+            leaf = self._leaf(draft, *item)
+            if leaf is not None:
+                draft.memo[item] = leaf
+                continue
+            parts = list(self._parts(*item))
+            missing = [p for p in parts if p not in draft.memo]
+            if missing:
+                stack.extend(missing)
+            else:
+                draft.memo[item] = self._combine(item[0].node, [draft.memo[p] for p in parts])
+        return draft.memo[goal]
+
+    def _leaf(self, draft: _StageDraft, value: Value, index: IndexMap) -> Expr | None:
+        node = value.node
+        if value in self.kernel.inputs:
+            access = self._access(self.kernel.inputs[value], index)
+            return expr("load", value.dtype, attr=access)
+        if value in self.numbers:
+            return expr("reduced", value.dtype, attr=self.numbers[value])
+        if node.op == "Const":
+            return self.kernel.constant(value.dtype, node.attrs["value"])
+        if node.op == "Iota":
+            return self._iota(value, self._placed(index[0]))
+        return self._from_earlier_stage(draft, value, index)
+
+    def _iota(self, value: Value, i: AxisIndex) -> Expr:
+        counter = self.kernel.constant(INDEX, i.start)
+        if i.loop >= 0:
+            step = self.kernel.constant(INDEX, i.step)
+            scaled = expr("mul", INDEX, expr("index", INDEX, attr=i.loop), step)
+            counter = expr("add", INDEX, scaled, counter)
+        return counter if value.dtype == INDEX else expr("cast", value.dtype, counter)
+
+    def _from_earlier_stage(
+        self, draft: _StageDraft, value: Value, index: IndexMap
+    ) -> Expr | None:
+        """An expensive value of this very point that an earlier pass over the row computed."""
+        if not draft.inner or value.shape != self.kernel.domain or index != identity(value.shape):
+            return None
+        for earlier in self.drafts:
+            if earlier.inner and earlier.level < draft.level and (value, index) in earlier.memo:
+                made = earlier.memo[value, index]
+                if made.op == "scratch":
+                    return made
+                return self._spill(earlier, value, made) if _is_expensive(made) else None
+        return None
+
+    def _spill(self, stage: _StageDraft, value: Value, made: Expr) -> Expr:
+        if value not in self.scratch_of:
+            self.scratch_of[value] = len(self.scratch)
+            self.scratch.append(value.dtype)
+            stage.scratch.append((self.scratch_of[value], made))
+        return expr("scratch", value.dtype, attr=self.scratch_of[value])
+
+    def _parts(self, value: Value, index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
+        node = value.node
+        if is_piecewise(node):
+            chosen = self._branch(node, index)
+            yield list(operands(node, index))[chosen]
+        else:
+            yield from operands(node, index)
+
+    def _combine(self, node: Node, args: list[Expr]) -> Expr:
+        if get(node.op).kind != "elementwise":
+            return args[0]
+        return operation(self.kernel, get(node.op).scalar or "", node.types[0].dtype, args)
+
+    # -- boxes
+
+    def _range(self, i: AxisIndex) -> tuple[int, int]:
+        """First index read and one past the last, over this box."""
+        if i.loop < 0:
+            return i.start, i.start + 1
+        low, high = self.box[i.loop]
+        return low + i.start, high + i.start
+
+    def _branch(self, node: Node, index: IndexMap) -> int:
+        """Which input a piecewise node reads in this whole box; raises `_Split` if several."""
+        if node.op == "Concat":
+            return self._concat_branch(node, index)
+        for axis, (start, size) in enumerate(
+            zip(node.attrs["starts"], node.attrs["sizes"], strict=True)
+        ):
+            low, high = self._range(index[axis])
+            if high <= start or low >= start + size:
+                return 0
+        for axis, (start, size) in enumerate(
+            zip(node.attrs["starts"], node.attrs["sizes"], strict=True)
+        ):
+            low, high = self._range(index[axis])
+            for edge in (start, start + size):
+                if low < edge < high:
+                    raise _Split(index[axis].loop, edge - index[axis].start)
+        return 1
+
+    def _concat_branch(self, node: Node, index: IndexMap) -> int:
+        i = index[node.attrs["axis"]]
+        low, high = self._range(i)
+        offset = 0
+        for position, value in enumerate(node.inputs):
+            end = offset + value.shape[node.attrs["axis"]]
+            if offset <= low < end:
+                if high > end:
+                    raise _Split(i.loop, end - i.start)
+                return position
+            offset = end
+        return 0  # an empty box reads nothing
+
+
+def _is_expensive(made: Expr) -> bool:
+    from .loop_ir import walk
+    from .scalar_rules import scalar_cost
+
+    return sum(scalar_cost(e.op) for e in walk([made])) >= SCRATCH_COST

@@ -1,0 +1,122 @@
+"""Smart constructors of scalar expressions: they fold and normalise locally."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.ops import all_ops
+
+from .loop_ir import LEAVES, Expr, expr
+
+if TYPE_CHECKING:
+    from .lower import _KernelLowering
+
+INDEX = np.dtype(np.int64)
+BOOL = np.dtype(np.bool_)
+
+
+def scalar_constant(dtype: np.dtype, value: Any) -> Expr | None:
+    """An immediate for the few constants worth one in machine code (0, ±1, booleans)."""
+    if dtype == BOOL:
+        return expr("const", dtype, attr=bool(value))
+    if value not in (0, 1, -1) or (dtype.kind == "u" and value < 0):
+        return None
+    if dtype.kind == "f":
+        number = float(value)
+        return None if number == 0 and math.copysign(1, number) < 0 else _const(dtype, number)
+    return _const(dtype, int(value))
+
+
+def _const(dtype: np.dtype, value: int | float) -> Expr:
+    return expr("const", dtype, attr=value)
+
+
+def _square(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+    return expr("and" if dtype == BOOL else "mul", dtype, args[0], args[0])
+
+
+def _reciprocal(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+    if dtype.kind == "f":
+        return expr("div", dtype, _const(dtype, 1.0), args[0])
+    return expr("int_reciprocal", dtype, args[0])
+
+
+def _scaled_by(factor: float) -> Callable[..., Expr]:
+    def scale(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+        return expr("mul", dtype, args[0], kernel.constant(dtype, dtype.type(factor)))
+
+    return scale
+
+
+def _identity(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+    return args[0]
+
+
+def _unless_float(op: str) -> Callable[..., Expr]:
+    """Rounding an integer or boolean gives itself."""
+    def build(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+        return expr(op, dtype, *args) if args[0].dtype.kind == "f" else args[0]
+
+    return build
+
+
+def _never_unless_float(op: str, otherwise: bool) -> Callable[..., Expr]:
+    """``isnan`` and its kin are constant for integers."""
+    def build(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+        if args[0].dtype.kind == "f":
+            return expr(op, dtype, *args)
+        return expr("const", BOOL, attr=otherwise)
+
+    return build
+
+
+def _boolean(op: str) -> Callable[..., Expr]:
+    """Arithmetic on booleans is logic: + is or, * is and, max is or, min is and."""
+    logic = {"add": "or", "mul": "and", "maximum": "or", "minimum": "and", "fmax": "or",
+             "fmin": "and", "abs": "pos"}[op]
+
+    def build(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+        if dtype != BOOL:
+            return expr(op, dtype, *args)
+        return args[0] if logic == "pos" else expr(logic, dtype, *args)
+
+    return build
+
+
+def _cast(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+    return args[0] if args[0].dtype == dtype else expr("cast", dtype, args[0])
+
+
+_RULES: dict[str, Callable[..., Expr]] = {
+    "square": _square,
+    "reciprocal": _reciprocal,
+    "deg2rad": _scaled_by(math.pi / 180),
+    "rad2deg": _scaled_by(180 / math.pi),
+    "pos": _identity,
+    "cast": _cast,
+    **{op: _unless_float(op) for op in ("floor", "ceil", "trunc", "rint")},
+    "isnan": _never_unless_float("isnan", False),
+    "isinf": _never_unless_float("isinf", False),
+    "isfinite": _never_unless_float("isfinite", True),
+    **{op: _boolean(op) for op in ("add", "mul", "maximum", "minimum", "fmax", "fmin", "abs")},
+}
+
+
+def operation(kernel: _KernelLowering, op: str, dtype: np.dtype, args: list[Expr]) -> Expr:
+    """The expression of one scalar op, normalised."""
+    rule = _RULES.get(op)
+    return rule(kernel, dtype, args) if rule is not None else expr(op, dtype, *args)
+
+
+_costs: dict[str, float] = {}
+
+
+def scalar_cost(op: str) -> float:
+    """Cost of a scalar op in additions; leaves are free."""
+    if not _costs:
+        _costs.update({row.scalar: row.cost for row in all_ops() if row.scalar})
+    return 0.0 if op in LEAVES else _costs.get(op, 1.0)

@@ -1,0 +1,231 @@
+"""From a nest and the strides of its buffers to a loop form: order, collapse, vector axis.
+
+Sizes and strides stay run-time arguments.  The form (its `key`) holds structure only: number of
+loops, dtypes, which strides along the vector axis are 0 or 1, and the expressions; equal keys share
+machine code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .loop_ir import Kernel, Nest, walk
+
+Mode = Literal["map", "row", "column", "flat"]
+# Elements of the vector axis done by one task of an elementwise nest, and by one of a full
+# reduction: large enough to hide a task's set-up, small enough to balance threads.  Both are part
+# of the definition of a full reduction's value, so they never depend on the machine.
+MAP_BLOCK = 8192
+FLAT_BLOCK = 32768
+
+
+@dataclass(frozen=True, slots=True)
+class LoopOperand:
+    """An access as the loops see it: byte offset of its first element, byte stride per loop."""
+
+    buffer: int
+    dtype: np.dtype
+    offset: int
+    strides: tuple[int, ...]
+    is_store: bool
+
+
+@dataclass(frozen=True)
+class LoopForm:
+    """``extents`` of the loops in the order they run; the first ``outer`` are parallel.
+
+    ``axis`` is the vectorised loop.  ``loop_of`` maps the nest's loops to loops of the form (-1:
+    dropped, its counter is 0).
+    """
+
+    nest: Nest
+    mode: Mode
+    extents: tuple[int, ...]
+    outer: int
+    axis: int
+    operands: tuple[LoopOperand, ...]
+    loop_of: tuple[int, ...]
+    params: tuple[Any, ...]
+
+    @property
+    def tasks(self) -> int:
+        """The number of independent pieces of work."""
+        if 0 in self.extents and self.mode in ("map",):
+            return 0
+        count = 1
+        for loop, extent in enumerate(self.extents[: self.outer]):
+            if not (self.mode in ("map", "column") and loop == self.axis):
+                count *= extent
+        if self.mode == "row":
+            return count
+        if self.mode == "column":
+            return count * -(-self.extents[self.axis] // COLUMN_BLOCK) if count else 0
+        if self.mode == "map":
+            return count * -(-self.extents[self.axis] // MAP_BLOCK)
+        return self.flat_tasks
+
+    @property
+    def rows(self) -> int:
+        """Rows of a full reduction: points of all loops but the last."""
+        return int(np.prod(self.extents[:-1], dtype=np.int64))
+
+    @property
+    def rows_per_task(self) -> int:
+        return max(1, FLAT_BLOCK // max(1, self.extents[-1]))
+
+    @property
+    def flat_tasks(self) -> int:
+        chunks = max(1, -(-self.extents[-1] // FLAT_BLOCK))
+        return max(1, -(-self.rows // self.rows_per_task)) * chunks
+
+    @property
+    def points(self) -> int:
+        return int(np.prod(self.extents, dtype=np.int64))
+
+    def stride_class(self, operand: LoopOperand) -> Literal["zero", "unit", "strided"]:
+        stride = operand.strides[self.axis]
+        if stride == 0:
+            return "zero"
+        return "unit" if stride == operand.dtype.itemsize else "strided"
+
+
+# Columns of an outer-axis reduction that one task carries in registers.
+COLUMN_BLOCK = 64
+
+
+def specialise(kernel: Kernel, nest: Nest, strides: Sequence[tuple[int, ...]]) -> LoopForm:
+    """The loop form of a nest whose buffers have these byte strides."""
+    return _Specialiser(kernel, nest, strides).run()
+
+
+class _Specialiser:
+    def __init__(self, kernel: Kernel, nest: Nest, strides: Sequence[tuple[int, ...]]) -> None:
+        self.kernel, self.nest = kernel, nest
+        stored = {s.access for stage in nest.stages for s in stage.stores}
+        self.operands = [
+            self._operand(number, access, strides[access.buffer], number in stored)
+            for number, access in enumerate(nest.accesses)
+        ]
+        self.pinned = {e.attr for e in walk(nest.roots) if e.op == "index"}
+        self.ordered = any(
+            r.kind in ("argmin", "argmax") for s in nest.stages for r in s.reductions
+        )
+
+    def _operand(self, number: int, access: Any, strides: Sequence[int], store: bool) -> Any:
+        loops = [0] * len(self.nest.extents)
+        offset = 0
+        for i, stride in zip(access.index, strides, strict=True):
+            offset += i.start * stride
+            if i.loop >= 0:
+                loops[i.loop] += i.step * stride
+        dtype = self.kernel.buffers[access.buffer].dtype
+        return LoopOperand(access.buffer, dtype, offset, tuple(loops), store)
+
+    def run(self) -> LoopForm:
+        nest, rank = self.nest, len(self.nest.extents)
+        if not nest.has_reductions:
+            return self._form("map", self._sorted(range(rank)), [])
+        outer = self._sorted(range(nest.outer))
+        inner = list(range(nest.outer, rank))
+        inner = self._useful(inner) if self.ordered else self._sorted(inner)
+        if nest.outer == 0:
+            return self._form("flat", [], inner)
+        axis = self._column_axis(outer, inner)
+        if axis is not None:
+            outer.remove(axis)
+            return self._form("column", [*outer, axis], inner)
+        return self._form("row", outer, inner)
+
+    def _useful(self, loops: Sequence[int]) -> list[int]:
+        return [d for d in loops if self.nest.extents[d] != 1 or d in self.pinned]
+
+    def _sorted(self, loops: Sequence[int]) -> list[int]:
+        """Loops of more than one point, largest stride first: stores decide, then loads."""
+        def weight(loop: int) -> tuple[int, int]:
+            stores = [abs(o.strides[loop]) for o in self.operands if o.is_store]
+            loads = [abs(o.strides[loop]) for o in self.operands if not o.is_store]
+            return (max(stores, default=0), sum(loads))
+
+        return sorted(self._useful(loops), key=weight, reverse=True)
+
+    def _misfits(self, loop: int) -> int:
+        """Operands that a vector along this loop could not load in one piece."""
+        return sum(o.strides[loop] not in (0, o.dtype.itemsize) for o in self.operands)
+
+    def _column_axis(self, outer: list[int], inner: list[int]) -> int | None:
+        """The outer loop to vectorise when the innermost loop is strided and it is not."""
+        if not inner or not outer:
+            return None
+        best = min(outer, key=self._misfits)
+        if self._misfits(best) < self._misfits(inner[-1]):
+            varies = any(o.strides[best] for o in self.operands)
+            return best if varies else None
+        return None
+
+    def _form(self, mode: Mode, outer: list[int], inner: list[int]) -> LoopForm:
+        groups = self._collapse(outer) + self._collapse(inner)
+        outer_count = len(self._collapse(outer))
+        if mode in ("row", "flat") and len(groups) == outer_count:
+            groups.append([])
+        if mode == "map" and not groups:
+            groups, outer_count = [[]], 1
+        extents = [int(np.prod([self.nest.extents[d] for d in g], dtype=np.int64)) for g in groups]
+        loop_of = [-1] * len(self.nest.extents)
+        for position, group in enumerate(groups):
+            for d in group:
+                loop_of[d] = position
+        operands = tuple(
+            LoopOperand(
+                o.buffer, o.dtype, o.offset,
+                tuple(o.strides[g[-1]] if g else 0 for g in groups), o.is_store,
+            )
+            for o in self.operands
+        )
+        axis = outer_count - 1 if mode in ("map", "column") else len(groups) - 1
+        return LoopForm(
+            self.nest, mode, tuple(extents), outer_count, axis, operands, tuple(loop_of),
+            tuple(p.value for p in self.kernel.params),
+        )
+
+    def _collapse(self, loops: list[int]) -> list[list[int]]:
+        """Merge neighbouring loops that every operand steps through as one."""
+        groups: list[list[int]] = []
+        for loop in loops:
+            if groups and self._continues(groups[-1][-1], loop):
+                groups[-1].append(loop)
+            else:
+                groups.append([loop])
+        return groups
+
+    def _continues(self, before: int, loop: int) -> bool:
+        if before in self.pinned or loop in self.pinned:
+            return False
+        extent = self.nest.extents[loop]
+        return all(o.strides[before] == o.strides[loop] * extent for o in self.operands)
+
+
+def structure_key(form: LoopForm) -> tuple:
+    """Everything the machine code depends on, and nothing else."""
+    numbers: dict[int, int] = {}
+    body = []
+    for e in walk(form.nest.roots):
+        numbers[id(e)] = len(numbers)
+        attr = (type(e.attr).__name__, form.loop_of[e.attr] if e.op == "index" else e.attr)
+        body.append((e.op, e.dtype.str, attr, tuple(numbers[id(a)] for a in e.args)))
+    stages = tuple(
+        (
+            s.inner,
+            tuple((st.access, numbers[id(st.value)]) for st in s.stores),
+            tuple((n, numbers[id(e)]) for n, e in s.scratch),
+            tuple((r.number, r.kind, r.dtype.str, numbers[id(r.value)]) for r in s.reductions),
+        )
+        for s in form.nest.stages
+    )
+    operands = tuple((o.dtype.str, form.stride_class(o), o.is_store) for o in form.operands)
+    scratch = tuple(d.str for d in form.nest.scratch)
+    return (form.mode, len(form.extents), form.outer, form.axis, operands, tuple(body), stages,
+            scratch, len(form.params))

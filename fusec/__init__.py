@@ -1,0 +1,1 @@
+"""fusec: a JIT compiler from traced NumPy graphs to fused kernels."""

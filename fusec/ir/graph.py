@@ -1,0 +1,200 @@
+"""The typed dataflow graph: nodes, values and graphs.
+
+Nodes are immutable and compared by identity; nothing here recurses over the depth of a graph, so
+graphs of 10**5 nodes work in linear time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from .types import TensorType
+
+_ids = itertools.count(1)
+_NO_ATTRS: Mapping[str, Any] = MappingProxyType({})
+
+
+class Loc(NamedTuple):
+    """A place in the user's source: file, line (from 1), column (from 0, -1 unknown), function."""
+
+    file: str
+    line: int
+    col: int = -1
+    function: str = ""
+    end_col: int = -1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Node:
+    """One operation.  ``op`` is the name of a row of the op registry.
+
+    ``attrs`` hold plain data (or sub-graphs), ``types`` the type of each output, ``control_inputs``
+    nodes that must run first, ``loc`` the user's line.
+    """
+
+    __slots__ = ("attrs", "control_inputs", "device", "id", "inputs", "loc", "name", "op", "types")
+
+    def __init__(
+        self,
+        op: str,
+        inputs: Sequence[Value] = (),
+        types: Sequence[TensorType] = (),
+        attrs: Mapping[str, Any] | None = None,
+        *,
+        name: str = "",
+        loc: Loc | None = None,
+        control_inputs: Sequence[Node] = (),
+        device: str = "",
+    ) -> None:
+        self.id = next(_ids)
+        self.op = op
+        self.inputs = tuple(inputs)
+        self.types = tuple(types)
+        self.attrs = MappingProxyType(dict(attrs)) if attrs else _NO_ATTRS
+        self.name = name or op
+        self.loc = loc
+        self.control_inputs = tuple(control_inputs)
+        self.device = device
+
+    def out(self, index: int = 0) -> Value:
+        return Value(self, index)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        return tuple(Value(self, i) for i in range(len(self.types)))
+
+    def with_inputs(self, inputs: Sequence[Value], control: Sequence[Node] | None = None) -> Node:
+        """A copy reading other inputs; itself when nothing changes."""
+        inputs = tuple(inputs)
+        control = self.control_inputs if control is None else tuple(control)
+        if inputs == self.inputs and control == self.control_inputs:
+            return self
+        return Node(
+            self.op, inputs, self.types, self.attrs, name=self.name, loc=self.loc,
+            control_inputs=control, device=self.device,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name}: {self.op} #{self.id}>"
+
+
+class Value(NamedTuple):
+    """One output of a node; printed ``name`` for output 0 and ``name:i`` for the others."""
+
+    node: Node
+    index: int = 0
+
+    @property
+    def type(self) -> TensorType:
+        return self.node.types[self.index]
+
+    @property
+    def dtype(self):
+        return self.node.types[self.index].dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.node.types[self.index].shape
+
+    @property
+    def name(self) -> str:
+        return f"{self.node.name}:{self.index}"
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {self.type}>"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """An ordered, immutable dataflow graph.
+
+    ``inputs`` are outputs of ``Input`` nodes; ``outputs`` the values computed; ``updates`` pairs
+    (position in ``inputs``, value): after a call the caller's memory behind that input holds the
+    value.  ``nodes`` is a topological order (also of control edges).
+    """
+
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    updates: tuple[tuple[int, Value], ...] = ()
+    nodes: tuple[Node, ...] = ()
+    name: str = "main"
+    _index: dict[str, Node] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def build(
+        cls,
+        inputs: Iterable[Value],
+        outputs: Iterable[Value],
+        updates: Iterable[tuple[int, Value]] = (),
+        name: str = "main",
+        extra: Iterable[Node] = (),
+    ) -> Graph:
+        """A graph of everything reachable from its outputs, updates and ``extra`` nodes, named."""
+        inputs, outputs, updates = tuple(inputs), tuple(outputs), tuple(updates)
+        roots = [v.node for v in (*inputs, *outputs)] + [v.node for _, v in updates] + list(extra)
+        return cls(inputs, outputs, updates, tuple(topological_order(roots)), name)
+
+    @property
+    def roots(self) -> tuple[Value, ...]:
+        """What a call must produce: outputs, then updated inputs."""
+        return (*self.outputs, *(v for _, v in self.updates))
+
+    def __getitem__(self, name: str) -> Node:
+        """The node of that name; raises ``KeyError`` with close matches when there is none."""
+        if not self._index:
+            self._index.update((n.name, n) for n in self.nodes)
+        try:
+            return self._index[name]
+        except KeyError:
+            import difflib
+
+            close = difflib.get_close_matches(name, self._index, 3)
+            hint = f"; did you mean {', '.join(close)}?" if close else ""
+            raise KeyError(f"graph {self.name!r} has no node {name!r}{hint}") from None
+
+    def value(self, name: str) -> Value:
+        """The value ``"Square_1:0"`` (``"Square_1"`` means output 0)."""
+        node, _, index = name.partition(":")
+        return self[node].out(int(index or 0))
+
+    def users(self) -> dict[Value, list[Node]]:
+        """For each value the nodes that read it, in order, once per reading operand."""
+        table: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for value in node.inputs:
+                table.setdefault(value, []).append(node)
+        return table
+
+    def rename(self, name: str) -> Graph:
+        return replace(self, name=name)
+
+    def __str__(self) -> str:
+        from .text import print_graph
+
+        return print_graph(self)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+def topological_order(roots: Iterable[Node]) -> list[Node]:
+    """Every node reachable from ``roots``, inputs before users.
+
+    Nodes are immutable, so an input is always made before its users: ids sort the graph.
+    """
+    seen: dict[int, Node] = {}
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node.id in seen:
+            continue
+        seen[node.id] = node
+        stack.extend(v.node for v in node.inputs)
+        stack.extend(node.control_inputs)
+    return [seen[i] for i in sorted(seen)]

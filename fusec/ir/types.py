@@ -1,0 +1,93 @@
+"""Types of graph values: a NumPy dtype, a shape and a kind.
+
+The *kind* says how NumPy would hand the value back: an ``array`` is an ndarray, a ``scalar`` a NumPy
+scalar such as ``np.float64``, a ``weak`` value a Python number (NEP 50: it adapts to the dtype it
+meets).  Printed ``f64[3,4]``, ``f64`` and ``f64~``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+Kind = Literal["array", "scalar", "weak"]
+
+DTYPE_NAMES: dict[str, np.dtype] = {
+    "bool": np.dtype(np.bool_),
+    **{f"{c}{8 * w}": np.dtype(f"{k}{w}") for c, k in (("i", "i"), ("u", "u")) for w in (1, 2, 4, 8)},
+    **{f"f{8 * w}": np.dtype(f"f{w}") for w in (2, 4, 8)},
+    **{f"c{8 * w}": np.dtype(f"c{w}") for w in (8, 16)},
+}
+_SHORT = {dtype: name for name, dtype in DTYPE_NAMES.items()}
+
+
+def dtype_name(dtype: np.dtype) -> str:
+    """The short name of a dtype: ``f64``, ``i32``, ``bool``."""
+    return _SHORT[dtype]
+
+
+def dtype_from_name(name: str) -> np.dtype:
+    """The inverse of `dtype_name`; raises ``KeyError`` for an unknown name."""
+    return DTYPE_NAMES[name]
+
+
+def is_supported_dtype(dtype: np.dtype) -> bool:
+    """Whether values of this dtype can appear in a graph (native byte order, numeric or bool)."""
+    return dtype in _SHORT
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """dtype, shape and kind of a value.  ``scalar`` and ``weak`` values have shape ``()``."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...] = ()
+    kind: Kind = "array"
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def is_weak(self) -> bool:
+        return self.kind == "weak"
+
+    def with_dtype(self, dtype: np.dtype) -> TensorType:
+        return TensorType(dtype, self.shape, self.kind)
+
+    def __str__(self) -> str:
+        name = dtype_name(self.dtype)
+        if self.kind == "weak":
+            return f"{name}~"
+        if self.kind == "scalar":
+            return name
+        return f"{name}[{','.join(map(str, self.shape))}]"
+
+
+_TYPE = re.compile(r"(?P<dtype>[a-z]+\d*)(?P<tail>~|\[(?P<dims>[\d,]*)\])?$")
+
+
+def parse_type(text: str) -> TensorType:
+    """Parse the printed form of a type; raises ``ValueError`` when it is not one."""
+    match = _TYPE.match(text)
+    if match is None or match["dtype"] not in DTYPE_NAMES:
+        raise ValueError(f"not a tensor type: {text!r}")
+    dtype = DTYPE_NAMES[match["dtype"]]
+    if match["tail"] is None:
+        return TensorType(dtype, (), "scalar")
+    if match["tail"] == "~":
+        return TensorType(dtype, (), "weak")
+    dims = tuple(int(d) for d in match["dims"].split(",")) if match["dims"] else ()
+    return TensorType(dtype, dims, "array")

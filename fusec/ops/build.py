@@ -1,0 +1,60 @@
+"""Making nodes: type inference, names and locations in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Loc, Node, Value
+
+from . import registry
+
+
+class Namer:
+    """Hands out unique names: ``Square``, ``Square_1``, …"""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._next: dict[str, int] = {}
+
+    def fresh(self, stem: str) -> str:
+        name, count = stem, self._next.get(stem, 0)
+        while name in self._taken:
+            count += 1
+            name = f"{stem}_{count}"
+        self._next[stem] = count
+        self._taken.add(name)
+        return name
+
+
+class Builder:
+    """Emits nodes at the current location ``loc`` and below the current name ``scope``."""
+
+    def __init__(self, namer: Namer | None = None, loc: Loc | None = None) -> None:
+        self.namer = namer or Namer()
+        self.loc = loc
+        self.scope = ""
+
+    def emit(self, op: str, *inputs: Value, name: str = "", **attrs: Any) -> Value:
+        """A new node's first output.  Raises what the op's type rule raises for bad shapes."""
+        row = registry.get(op)
+        types = row.infer([v.type for v in inputs], attrs)
+        name = self.namer.fresh(self.scope + (name or op))
+        return Node(op, inputs, types, attrs, name=name, loc=self.loc).out()
+
+    def const(self, value: Any) -> Value:
+        """A constant: Python numbers are weak, NumPy scalars and rank-0 arrays are not."""
+        kind = "weak"
+        if isinstance(value, np.ndarray):
+            value, kind = value[()], "array"
+        elif isinstance(value, np.generic):
+            kind = "scalar"
+        return self.emit("Const", value=value, kind=kind)
+
+    def cast(self, value: Value, dtype: np.dtype) -> Value:
+        """The value in another dtype; itself when it is of that dtype and not weak."""
+        if value.dtype == dtype and not value.type.is_weak:
+            return value
+        return self.emit("Cast", value, dtype=dtype)

@@ -1,0 +1,69 @@
+"""Composite ops stay whole in traces and are rewritten into primitive ops by decomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Node, TensorType, Value
+
+from .build import Builder
+from .reductions import _infer
+from .registry import Op, register
+
+
+def _count(builder: Builder, x: Value, axes: Sequence[int]) -> Value:
+    """The number of reduced elements as a constant of x's dtype."""
+    count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+    return builder.const(x.dtype.type(count))
+
+
+def decompose_mean(builder: Builder, node: Node) -> list[Value]:
+    (x,), axes = node.inputs, node.attrs["axes"]
+    total = builder.emit("Sum", x, axes=axes)
+    return [builder.emit("Div", total, _count(builder, x, axes))]
+
+
+def decompose_var(builder: Builder, node: Node) -> list[Value]:
+    """Two passes, as NumPy: the mean, then the mean squared distance from it."""
+    (x,), axes, ddof = node.inputs, node.attrs["axes"], node.attrs["ddof"]
+    mean = builder.emit("Div", builder.emit("Sum", x, axes=axes), _count(builder, x, axes))
+    centred = builder.emit("Sub", x, builder.emit("ExpandDims", mean, axes=axes))
+    total = builder.emit("Sum", builder.emit("Square", centred), axes=axes)
+    count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+    return [builder.emit("Div", total, builder.const(x.dtype.type(max(count - ddof, 0))))]
+
+
+def decompose_std(builder: Builder, node: Node) -> list[Value]:
+    return [builder.emit("Sqrt", decompose_var(builder, node)[0])]
+
+
+def clip_infer(types: Any, attrs: Any) -> tuple[TensorType, ...]:
+    from .elementwise import infer_same
+
+    return infer_same(types, attrs)
+
+
+def decompose_clip(builder: Builder, node: Node) -> list[Value]:
+    x, low, high = node.inputs
+    return [builder.emit("Minimum", builder.emit("Maximum", x, low), high)]
+
+
+register(Op(
+    name="Mean", kind="composite", arity=1, infer=_infer, decompose=decompose_mean,
+    reference=lambda x, axes: np.mean(x, axis=tuple(axes), dtype=np.asarray(x).dtype),
+))
+register(Op(
+    name="Var", kind="composite", arity=1, infer=_infer, decompose=decompose_var,
+    reference=lambda x, axes, ddof: np.var(x, axis=tuple(axes), ddof=ddof),
+))
+register(Op(
+    name="Std", kind="composite", arity=1, infer=_infer, decompose=decompose_std,
+    reference=lambda x, axes, ddof: np.std(x, axis=tuple(axes), ddof=ddof),
+))
+register(Op(
+    name="Clip", kind="composite", arity=3, infer=clip_infer, decompose=decompose_clip,
+    reference=np.clip, cost=2,
+))

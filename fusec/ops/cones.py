@@ -1,0 +1,126 @@
+"""Cones: what is recomputed, and what is read, when a value is evaluated at an index map.
+
+Evaluating a value over an iteration domain *pulls* index maps from the output towards the inputs
+until it meets boundary values: arguments, reductions, library results and whatever is materialised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from fusec.ir import Node, Value
+from . import registry
+from .index_maps import ZERO, AxisIndex, IndexMap, identity, is_affine, pull
+
+Operand = tuple[Value, IndexMap]
+
+
+def is_boundary(node: Node) -> bool:
+    """Whether the node's results always live in memory or an accumulator."""
+    kind = registry.get(node.op).kind
+    if kind == "source":
+        return node.op == "Input"
+    return kind in ("reduce", "extern", "composite", "call") or node.op == "Reshape"
+
+
+def is_piecewise(node: Node) -> bool:
+    return registry.get(node.op).kind == "piecewise"
+
+
+def has_unit_region(node: Node) -> bool:
+    """Whether the pieces of a piecewise op are boxes of contiguous indices."""
+    return node.op == "Concat" or all(step == 1 for step in node.attrs["steps"])
+
+
+def can_split(node: Node, index: IndexMap) -> bool:
+    """Whether a piecewise node read at ``index`` splits the domain into boxes."""
+    return has_unit_region(node) and all(i.loop < 0 or i.step == 1 for i in index)
+
+
+def shift(index: IndexMap, axis: int, offset: int) -> IndexMap:
+    i = index[axis]
+    return (*index[:axis], AxisIndex(i.loop, i.step, i.start - offset), *index[axis + 1:])
+
+
+def pieces(node: Node, index: IndexMap) -> Iterator[Operand]:
+    """The inputs of a piecewise node with their maps, as read inside their own region."""
+    if node.op == "SliceUpdate":
+        yield node.inputs[0], index
+        inside = index
+        for axis, start in enumerate(node.attrs["starts"]):
+            inside = shift(inside, axis, start)
+        yield node.inputs[1], _drop_unit_axes(inside, node.inputs[1].shape)
+        return
+    offset, axis = 0, node.attrs["axis"]
+    for value in node.inputs:
+        yield value, _drop_unit_axes(shift(index, axis, offset), value.shape)
+        offset += value.shape[axis]
+
+
+def _drop_unit_axes(index: IndexMap, shape: tuple[int, ...]) -> IndexMap:
+    return tuple(ZERO if size == 1 else i for i, size in zip(index, shape, strict=True))
+
+
+def operands(node: Node, index: IndexMap) -> Iterator[Operand]:
+    """What the node reads, and where, when its output is read at ``index``."""
+    if is_affine(node):
+        for position, value in enumerate(node.inputs):
+            yield value, pull(node, position, index)
+    elif is_piecewise(node):
+        yield from pieces(node, index)
+
+
+def root_operands(root: Value) -> tuple[tuple[int, ...], list[Operand]]:
+    """The iteration domain of a root and what it evaluates there."""
+    node = root.node
+    if registry.get(node.op).kind == "reduce":
+        operand = node.inputs[0]
+        return operand.shape, [(operand, identity(operand.shape))]
+    if is_piecewise(node) and not has_unit_region(node):
+        target, value = node.inputs
+        return root.shape, [(target, identity(target.shape)), (value, identity(value.shape))]
+    return root.shape, list(operands(node, identity(root.shape)))
+
+
+@dataclass
+class Cone:
+    """``reads``: boundary values with their maps; ``inlined``: recomputed values with theirs."""
+
+    domain: tuple[int, ...]
+    reads: dict[Value, set[IndexMap]] = field(default_factory=dict)
+    inlined: dict[Value, set[IndexMap]] = field(default_factory=dict)
+    piecewise: bool = False
+
+
+def cone(root: Value, materialised: set[Value]) -> Cone:
+    """Pull from ``root`` until materialised or boundary values."""
+    domain, stack = root_operands(root)
+    result = Cone(domain, piecewise=is_piecewise(root.node))
+    seen: set[Operand] = set()
+    while stack:
+        operand = stack.pop()
+        if operand in seen or operand[0].node.op == "Const":
+            continue
+        seen.add(operand)
+        value, index = operand
+        stop = value in materialised or is_boundary(value.node)
+        (result.reads if stop else result.inlined).setdefault(value, set()).add(index)
+        if not stop:
+            result.piecewise |= is_piecewise(value.node)
+            stack.extend(operands(value.node, index))
+    return result
+
+
+def cone_cost(value: Value, materialised: set[Value], limit: float) -> float:
+    """Scalar work to recompute one element of ``value``, counted up to ``limit``."""
+    total, stack, seen = 0.0, [value], set()
+    while stack and total < limit:
+        v = stack.pop()
+        if v in seen or (v is not value and v in materialised) or is_boundary(v.node):
+            continue
+        seen.add(v)
+        row = registry.get(v.node.op)
+        total += row.cost if row.kind == "elementwise" else 0.0
+        stack.extend(v.node.inputs)
+    return total

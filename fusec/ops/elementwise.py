@@ -1,0 +1,168 @@
+"""Elementwise ops: one scalar operation per element, operands broadcast, one line each.
+
+Operands share the op's compute dtype (tracing inserts ``Cast`` nodes); results have that dtype, or
+``bool`` for predicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import TensorType
+
+from .registry import Op, Types, register
+from .shapes import broadcast
+
+BOOL = np.dtype(np.bool_)
+
+
+def result_type(types: Sequence[TensorType], dtype: np.dtype, kind: str | None = None) -> Types:
+    """Broadcast shape with ``dtype``; rank 0 gives a NumPy scalar, or weak if all inputs are."""
+    shape = broadcast([t.shape for t in types])
+    if kind is None:
+        kind = "array" if shape else "weak" if all(t.is_weak for t in types) else "scalar"
+    return (TensorType(dtype, shape, kind),)  # type: ignore[arg-type]
+
+
+def infer_same(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    return result_type(types, types[-1].dtype)
+
+
+def infer_bool(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    return result_type(types, BOOL)
+
+
+def infer_where(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    return result_type(types, types[1].dtype, attrs.get("kind"))
+
+
+def infer_cast(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    source = types[0]
+    kind = "scalar" if source.kind == "weak" else source.kind
+    return (TensorType(attrs["dtype"], source.shape, attrs.get("kind", kind)),)
+
+
+def _ufunc(
+    name: str, ufunc: np.ufunc, scalar: str, cost: float = 1.0, *, predicate: bool = False,
+    commutative: bool = False, associative: bool = False,
+) -> Op:
+    return register(Op(
+        name=name, kind="elementwise", arity=ufunc.nin, scalar=scalar, ufunc=ufunc,
+        numpy=(ufunc,), reference=ufunc, infer=infer_bool if predicate else infer_same,
+        cost=cost, commutative=commutative, associative=associative,
+    ))
+
+
+def _plain(
+    name: str, arity: int, scalar: str, infer: Any, reference: Callable[..., Any],
+    cost: float = 1.0,
+) -> Op:
+    return register(Op(
+        name=name, kind="elementwise", arity=arity, scalar=scalar, infer=infer,
+        reference=reference, cost=cost,
+    ))
+
+
+def fma_reference(a: Any, b: Any, c: Any) -> Any:
+    """a*b + c rounded once for float32 (through float64) and through longdouble for float64."""
+    dtype = np.result_type(a, b, c)
+    wide = np.float64 if dtype == np.float32 else np.longdouble
+    with np.errstate(all="ignore"):
+        return np.add(np.multiply(a, b, dtype=wide), c, dtype=wide).astype(dtype)[()]
+
+
+def cast_reference(x: Any, dtype: np.dtype, kind: str | None = None) -> Any:
+    with np.errstate(all="ignore"):
+        return np.asarray(x).astype(dtype)[()]
+
+
+def where_reference(condition: Any, a: Any, b: Any, kind: str | None = None) -> Any:
+    return np.where(condition, a, b)[()]
+
+
+def square_reference(x: Any) -> Any:
+    return np.square(x)
+
+
+# --- arithmetic
+_ufunc("Add", np.add, "add", commutative=True, associative=True)
+_ufunc("Sub", np.subtract, "sub")
+_ufunc("Mul", np.multiply, "mul", commutative=True, associative=True)
+_ufunc("Div", np.divide, "div", 4)
+_ufunc("FloorDiv", np.floor_divide, "floor_div", 8)
+_ufunc("Mod", np.remainder, "mod", 8)
+_ufunc("Fmod", np.fmod, "fmod", 20)
+_ufunc("Pow", np.power, "pow", 40)
+_ufunc("Neg", np.negative, "neg")
+_ufunc("Pos", np.positive, "pos")
+_ufunc("Abs", np.absolute, "abs")
+_ufunc("Fabs", np.fabs, "abs")
+_ufunc("Sign", np.sign, "sign", 2)
+_ufunc("Square", np.square, "square")
+_ufunc("Reciprocal", np.reciprocal, "reciprocal", 4)
+_ufunc("Maximum", np.maximum, "maximum", commutative=True, associative=True)
+_ufunc("Minimum", np.minimum, "minimum", commutative=True, associative=True)
+_ufunc("Fmax", np.fmax, "fmax", commutative=True, associative=True)
+_ufunc("Fmin", np.fmin, "fmin", commutative=True, associative=True)
+_ufunc("Copysign", np.copysign, "copysign")
+_ufunc("Heaviside", np.heaviside, "heaviside", 2)
+_ufunc("Deg2rad", np.deg2rad, "deg2rad")
+_ufunc("Rad2deg", np.rad2deg, "rad2deg")
+# --- rounding
+_ufunc("Floor", np.floor, "floor")
+_ufunc("Ceil", np.ceil, "ceil")
+_ufunc("Trunc", np.trunc, "trunc")
+_ufunc("Rint", np.rint, "rint")
+# --- exponentials, logarithms, trigonometry
+_ufunc("Sqrt", np.sqrt, "sqrt", 6)
+_ufunc("Cbrt", np.cbrt, "cbrt", 20)
+_ufunc("Exp", np.exp, "exp", 16)
+_ufunc("Exp2", np.exp2, "exp2", 16)
+_ufunc("Expm1", np.expm1, "expm1", 20)
+_ufunc("Log", np.log, "log", 18)
+_ufunc("Log2", np.log2, "log2", 18)
+_ufunc("Log10", np.log10, "log10", 18)
+_ufunc("Log1p", np.log1p, "log1p", 20)
+_ufunc("Sin", np.sin, "sin", 20)
+_ufunc("Cos", np.cos, "cos", 20)
+_ufunc("Tan", np.tan, "tan", 26)
+_ufunc("Arcsin", np.arcsin, "arcsin", 24)
+_ufunc("Arccos", np.arccos, "arccos", 24)
+_ufunc("Arctan", np.arctan, "arctan", 20)
+_ufunc("Arctan2", np.arctan2, "arctan2", 28)
+_ufunc("Sinh", np.sinh, "sinh", 26)
+_ufunc("Cosh", np.cosh, "cosh", 24)
+_ufunc("Tanh", np.tanh, "tanh", 24)
+_ufunc("Arcsinh", np.arcsinh, "arcsinh", 30)
+_ufunc("Arccosh", np.arccosh, "arccosh", 30)
+_ufunc("Arctanh", np.arctanh, "arctanh", 30)
+_ufunc("Hypot", np.hypot, "hypot", 14, commutative=True)
+# --- comparisons and predicates
+_ufunc("Less", np.less, "lt", predicate=True)
+_ufunc("LessEqual", np.less_equal, "le", predicate=True)
+_ufunc("Greater", np.greater, "gt", predicate=True)
+_ufunc("GreaterEqual", np.greater_equal, "ge", predicate=True)
+_ufunc("Equal", np.equal, "eq", predicate=True, commutative=True)
+_ufunc("NotEqual", np.not_equal, "ne", predicate=True, commutative=True)
+_ufunc("IsNan", np.isnan, "isnan", predicate=True)
+_ufunc("IsInf", np.isinf, "isinf", predicate=True)
+_ufunc("IsFinite", np.isfinite, "isfinite", predicate=True)
+_ufunc("Signbit", np.signbit, "signbit", predicate=True)
+# --- logic and bits
+_ufunc("LogicalAnd", np.logical_and, "and", predicate=True, commutative=True, associative=True)
+_ufunc("LogicalOr", np.logical_or, "or", predicate=True, commutative=True, associative=True)
+_ufunc("LogicalXor", np.logical_xor, "xor", predicate=True, commutative=True, associative=True)
+_ufunc("LogicalNot", np.logical_not, "not", predicate=True)
+_ufunc("BitAnd", np.bitwise_and, "and", commutative=True, associative=True)
+_ufunc("BitOr", np.bitwise_or, "or", commutative=True, associative=True)
+_ufunc("BitXor", np.bitwise_xor, "xor", commutative=True, associative=True)
+_ufunc("Invert", np.invert, "not")
+_ufunc("ShiftLeft", np.left_shift, "shl")
+_ufunc("ShiftRight", np.right_shift, "shr")
+# --- selection, conversion, contraction
+_plain("Where", 3, "select", infer_where, where_reference)
+_plain("Cast", 1, "cast", infer_cast, cast_reference)
+_plain("Fma", 3, "fma", infer_same, fma_reference)

@@ -1,0 +1,90 @@
+"""Index functions: which element of each input an element of a node's output reads.
+
+An `IndexMap` gives, per axis of a value, the affine expression ``start + step * i[loop]`` over the
+counters of an iteration domain; ``loop == -1`` means the constant ``start``.  Pulling a map through
+an op turns "the output at these indices" into "the input at those indices".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fusec.ir import Node
+
+from . import registry
+
+
+class AxisIndex(NamedTuple):
+    """``start + step * i[loop]``; ``loop == -1``: just ``start``."""
+
+    loop: int
+    step: int
+    start: int
+
+
+IndexMap = tuple[AxisIndex, ...]
+ZERO = AxisIndex(-1, 0, 0)
+
+
+def identity(shape: Sequence[int]) -> IndexMap:
+    """The map of a value over a domain of its own shape; axes of length 1 have index 0."""
+    return tuple(ZERO if size == 1 else AxisIndex(d, 1, 0) for d, size in enumerate(shape))
+
+
+def _aligned(index: IndexMap, source: Sequence[int]) -> IndexMap:
+    """Broadcasting: trailing axes align, axes of length 1 are read at 0."""
+    kept = index[len(index) - len(source):] if source else ()
+    return tuple(ZERO if size == 1 else i for i, size in zip(kept, source, strict=True))
+
+
+def _slice(node: Node, index: IndexMap) -> IndexMap:
+    attrs = node.attrs
+    return tuple(
+        AxisIndex(i.loop, i.step * step, start + step * i.start)
+        for i, start, step in zip(index, attrs["starts"], attrs["steps"], strict=True)
+    )
+
+
+def _transpose(node: Node, index: IndexMap) -> IndexMap:
+    result = [ZERO] * len(index)
+    for out_axis, in_axis in enumerate(node.attrs["perm"]):
+        result[in_axis] = index[out_axis]
+    return tuple(result)
+
+
+def _expand_dims(node: Node, index: IndexMap) -> IndexMap:
+    return tuple(i for axis, i in enumerate(index) if axis not in node.attrs["axes"])
+
+
+def _squeeze(node: Node, index: IndexMap) -> IndexMap:
+    result = list(index)
+    for axis in sorted(node.attrs["axes"]):
+        result.insert(axis, ZERO)
+    return tuple(result)
+
+
+_VIEWS = {
+    "Slice": _slice,
+    "Transpose": _transpose,
+    "BroadcastTo": lambda node, index: _aligned(index, node.inputs[0].shape),
+    "ExpandDims": _expand_dims,
+    "Squeeze": _squeeze,
+}
+
+
+def is_affine(node: Node) -> bool:
+    """Whether every input of the node is read through an affine map of the output's indices."""
+    return node.op in _VIEWS or registry.get(node.op).kind == "elementwise"
+
+
+def pull(node: Node, operand: int, index: IndexMap) -> IndexMap:
+    """The map of input ``operand`` when the output is read at ``index``; see `is_affine`."""
+    view = _VIEWS.get(node.op)
+    if view is not None:
+        return _normal(view(node, index), node.inputs[0].shape)
+    return _aligned(index, node.inputs[operand].shape)
+
+
+def _normal(index: IndexMap, shape: Sequence[int]) -> IndexMap:
+    return tuple(ZERO if size == 1 else i for i, size in zip(index, shape, strict=True))

@@ -1,0 +1,64 @@
+"""Reductions over attrs ``axes`` (sorted, non-negative); reduced axes disappear.
+
+Frontends cast the operand to NumPy's accumulator dtype first (``sum`` of int32 is int64) and
+restore axes for ``keepdims``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import TensorType
+
+from .registry import Op, register
+from .shapes import reduced
+
+
+def _infer(types: Any, attrs: Any, dtype: np.dtype | None = None) -> tuple[TensorType, ...]:
+    shape = reduced(types[0].shape, attrs["axes"])
+    return (TensorType(dtype or types[0].dtype, shape, "array" if shape else "scalar"),)
+
+
+def infer_index(types: Any, attrs: Any) -> tuple[TensorType, ...]:
+    return _infer(types, attrs, np.dtype(np.int64))
+
+
+def _by_ufunc(ufunc: np.ufunc) -> Any:
+    def reference(x: Any, axes: tuple[int, ...]) -> Any:
+        return ufunc.reduce(np.asarray(x), axis=tuple(axes), dtype=np.asarray(x).dtype)
+
+    return reference
+
+
+def _by_index(function: Any) -> Any:
+    def reference(x: Any, axes: tuple[int, ...]) -> Any:
+        x = np.asarray(x)
+        kept = [d for d in range(x.ndim) if d not in axes]
+        moved = np.transpose(x, [*kept, *axes])
+        flat = moved.reshape(*[x.shape[d] for d in kept], -1)
+        return function(flat, axis=-1)
+
+    return reference
+
+
+def sum_reference(x: Any, axes: tuple[int, ...]) -> Any:
+    x = np.asarray(x)
+    return np.sum(x, axis=tuple(axes), dtype=x.dtype)
+
+
+def _reduction(name: str, scalar: str, reference: Any, infer: Any = _infer) -> Op:
+    return register(Op(
+        name=name, kind="reduce", arity=1, scalar=scalar, reference=reference, infer=infer,
+    ))
+
+
+_reduction("Sum", "add", sum_reference)
+_reduction("Prod", "mul", _by_ufunc(np.multiply))
+_reduction("Max", "maximum", _by_ufunc(np.maximum))
+_reduction("Min", "minimum", _by_ufunc(np.minimum))
+_reduction("Any", "or", _by_ufunc(np.logical_or))
+_reduction("All", "and", _by_ufunc(np.logical_and))
+_reduction("ArgMax", "argmax", _by_index(np.argmax), infer_index)
+_reduction("ArgMin", "argmin", _by_index(np.argmin), infer_index)

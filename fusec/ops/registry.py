@@ -1,0 +1,69 @@
+"""The registry: every op is one `Op` row, declared in the file of its family."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from fusec.ir import Node, TensorType, Value
+
+OpKind = Literal["source", "elementwise", "view", "piecewise", "reduce", "composite", "extern", "call"]
+Types = tuple[TensorType, ...]
+InferRule = Callable[[Sequence[TensorType], Mapping[str, Any]], Types]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """One row.
+
+    ``kind`` decides how the op is compiled: *elementwise* ops become the scalar op ``scalar``;
+    *view* and *piecewise* ops become index functions; *reduce* ops become accumulators combining
+    with ``scalar``; *composite* ops are rewritten by ``decompose`` before anything else; *extern*
+    ops call ``reference``, a library.  ``reference`` is NumPy's own evaluation in all cases:
+    ``reference(*arrays, **attrs)``.  ``ufunc`` resolves dtypes exactly as NumPy does.  ``cost`` is
+    in units of one addition.
+    """
+
+    name: str
+    kind: OpKind
+    infer: InferRule
+    reference: Callable[..., Any]
+    arity: int | None = None
+    scalar: str | None = None
+    ufunc: np.ufunc | None = None
+    numpy: tuple[Callable[..., Any], ...] = ()
+    decompose: Callable[[Any, Node], Sequence[Value]] | None = None
+    cost: float = 1.0
+    commutative: bool = False
+    associative: bool = False
+    stateful: bool = False
+    doc: str = ""
+
+
+_ROWS: dict[str, Op] = {}
+
+
+def register(op: Op) -> Op:
+    """Add a row; raises ``ValueError`` for a second row of the same name."""
+    if op.name in _ROWS:
+        raise ValueError(f"internal error: op {op.name!r} is declared twice")
+    _ROWS[op.name] = op
+    return op
+
+
+def get(name: str) -> Op:
+    """The row of that name; raises ``KeyError`` naming the closest rows."""
+    try:
+        return _ROWS[name]
+    except KeyError:
+        close = ", ".join(difflib.get_close_matches(name, _ROWS, 3)) or "none close"
+        raise KeyError(f"no op {name!r} in the registry ({close})") from None
+
+
+def all_ops() -> Iterator[Op]:
+    """Every row, in order of declaration."""
+    return iter(_ROWS.values())

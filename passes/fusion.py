@@ -1,0 +1,322 @@
+"""Loop fusion: the last pass; groups of nodes become ``Fused`` nodes, one kernel each.
+
+does    chooses the values to materialise, puts roots that share an iteration domain into groups,
+        and replaces each group by a ``Fused`` node whose body recomputes everything else
+needs   primitive ops only (after decomposition)
+leaves  Input, Const, Fused, extern and Reshape nodes; each Fused node carries, in ``boundaries``,
+        why it was not merged with the kernels it reads from
+
+A *root* is a reduction or a materialised value.  A group has a domain and, once it holds a
+reduction, reduced axes; the other axes are its outer loops.  Roots merge when every value they
+exchange inside the group is exchanged at the same outer point, and no path leads out of the group
+and back in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fusec.ir import Graph, Node, Value
+from fusec.ops import Namer, get
+from fusec.ops.index_maps import AxisIndex, IndexMap, identity
+
+from fusec.ops.cones import Cone, cone, cone_cost, has_unit_region, is_boundary, is_piecewise
+from .materialise import RECOMPUTE_LIMIT, materialised_values
+
+MAX_OPERANDS = 48  # more pointers than this in one loop spill registers
+MAX_CANDIDATES = 32  # groups looked at per root: keeps huge graphs linear
+MAX_ROUNDS = 8
+
+
+@dataclass(eq=False)
+class Unit:
+    """A group of roots, or one opaque node (library call, reshape)."""
+
+    domain: tuple[int, ...] = ()
+    axes: tuple[int, ...] | None = None
+    roots: list[Value] = field(default_factory=list)
+    cones: list[Cone] = field(default_factory=list)
+    opaque: Node | None = None
+    deps: set[Unit] = field(default_factory=set)
+    boundaries: list[str] = field(default_factory=list)
+
+    @property
+    def outer(self) -> list[int]:
+        return [d for d in range(len(self.domain)) if d not in (self.axes or ())]
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        return tuple(self.domain[d] for d in self.outer)
+
+    @property
+    def piecewise(self) -> bool:
+        return any(c.piecewise for c in self.cones)
+
+    @property
+    def operand_count(self) -> int:
+        return len({(v, i) for c in self.cones for v, maps in c.reads.items() for i in maps})
+
+    def depends_on(self, other: Unit) -> bool:
+        """Whether this unit runs after ``other`` by some path."""
+        stack, seen = list(self.deps), set()
+        while stack:
+            unit = stack.pop()
+            if unit is other:
+                return True
+            if unit not in seen:
+                seen.add(unit)
+                stack.extend(unit.deps)
+        return False
+
+
+def fuse(graph: Graph) -> Graph:
+    """Replace groups of nodes by ``Fused`` nodes; see the module docstring."""
+    extra: set[Value] = set()
+    for _ in range(MAX_ROUNDS):
+        materialised = materialised_values(graph, extra)
+        units, home = _group(graph, materialised)
+        duplicated = _most_expensive_duplicate(units, materialised)
+        if duplicated is None:
+            break
+        extra.add(duplicated)
+    return _rebuild(graph, units, home, materialised)
+
+
+# -------------------------------------------------------------------------------------- grouping
+
+
+def _is_reduction(value: Value) -> bool:
+    return get(value.node.op).kind == "reduce"
+
+
+def _group(graph: Graph, materialised: set[Value]) -> tuple[list[Unit], dict[Value, Unit]]:
+    units: list[Unit] = []
+    home: dict[Value, Unit] = {}
+    for node in graph.nodes:
+        value = Value(node, 0)
+        if is_boundary(node) and not _is_reduction(value):
+            if node.op != "Input":
+                unit = Unit(opaque=node, deps={home[v] for v in node.inputs if v in home})
+                home.update((out, unit) for out in node.outputs)
+                units.append(unit)
+        elif _is_reduction(value) or value in materialised:
+            _place(value, cone(value, materialised), units, home)
+    return units, home
+
+
+def _place(root: Value, reach: Cone, units: list[Unit], home: dict[Value, Unit]) -> None:
+    """Add the root to the latest group that may take it, or to a new one."""
+    deps = {home[v] for v in reach.reads if v in home}
+    refusals: dict[Unit, str] = {}
+    candidates = [u for u in units[-MAX_CANDIDATES:] if u.opaque is None]
+    candidates += [u for u in deps if u.opaque is None and u not in candidates]
+    for unit in reversed(candidates):
+        reason = _refusal(unit, root, reach, deps)
+        if reason is None:
+            _join(unit, root, reach, deps, home)
+            return
+        refusals[unit] = reason
+    unit = Unit(domain=reach.domain)
+    units.append(unit)
+    _join(unit, root, reach, deps, home)
+    for dep in deps:
+        reason = refusals.get(dep, "a library call is between them")
+        unit.boundaries.append(f"{root.name} not fused with {_title(dep)}: {reason}")
+
+
+def _join(
+    unit: Unit, root: Value, reach: Cone, deps: set[Unit], home: dict[Value, Unit]
+) -> None:
+    if _is_reduction(root):
+        unit.axes = root.node.attrs["axes"]
+    unit.roots.append(root)
+    unit.cones.append(reach)
+    unit.deps |= deps - {unit}
+    home[root] = unit
+
+
+def _title(unit: Unit) -> str:
+    if unit.opaque is not None:
+        return f"{unit.opaque.name} ({unit.opaque.op})"
+    return ", ".join(v.name for v in unit.roots)
+
+
+def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | None:
+    """Why the root may not join the group; ``None`` when it may."""
+    shape = _shape_refusal(unit, root, reach, deps)
+    if shape is not None:
+        return shape
+    if any(dep is not unit and dep.depends_on(unit) for dep in deps):
+        return "a path leads through another kernel or library call"
+    if unit.operand_count + len(reach.reads) > MAX_OPERANDS:
+        return f"together they read more than {MAX_OPERANDS} operands"
+    return None if unit not in deps else _exchange_refusal(unit, root, reach)
+
+
+def _shape_refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | None:
+    if _is_reduction(root):
+        axes = root.node.attrs["axes"]
+        if reach.domain != unit.domain:
+            return f"iteration domains differ: {reach.domain} and {unit.domain}"
+        if unit.axes is not None and unit.axes != axes:
+            return f"reduced axes differ: {axes} and {unit.axes}"
+        if unit.axes is None and any(v.shape != unit.domain for v in unit.roots):
+            return "the group's loops do not match the reduction"
+        return "piecewise operands split the domain" if unit.piecewise else None
+    if reach.domain == unit.domain:
+        if unit.axes is not None and reach.piecewise:
+            return "piecewise operands split the domain of a reduction"
+        return None
+    if unit.axes is None or reach.domain != unit.row_shape or unit not in deps:
+        return f"iteration domains differ: {reach.domain} and {unit.domain}"
+    return "piecewise operands split the domain" if reach.piecewise else None
+
+
+def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:
+    """Values made and used inside one group must be exchanged at the same point."""
+    is_full = _is_reduction(root) or reach.domain == unit.domain
+    for value in unit.roots:
+        for index in reach.reads.get(value, ()):
+            if is_piecewise(value.node) and not has_unit_region(value.node):
+                return f"{value.name} is written in strided pieces"
+            if value.shape == unit.domain and not _is_reduction(value):
+                if index != identity(unit.domain):
+                    return f"{value.name} is read at other indices than it is computed at"
+            elif is_full and unit.axes is not None and not unit.outer:
+                return f"{value.name} needs the whole domain before its first use"
+            elif index != _row_index(unit, value, is_full):
+                return f"{value.name} is read at another outer index than it is reduced at"
+    return None
+
+
+def _row_index(unit: Unit, value: Value, is_full: bool) -> IndexMap:
+    """How a value over the outer loops is read at its own point."""
+    if not is_full:
+        return identity(value.shape)
+    return tuple(
+        AxisIndex(loop, 1, 0) if size != 1 else AxisIndex(-1, 0, 0)
+        for loop, size in zip(unit.outer, value.shape, strict=True)
+    )
+
+
+def _most_expensive_duplicate(units: list[Unit], materialised: set[Value]) -> Value | None:
+    """The last value that two kernels both recompute although storing it would be cheaper."""
+    owners: dict[Value, set[int]] = {}
+    for number, unit in enumerate(units):
+        for reach in unit.cones:
+            for value in reach.inlined:
+                owners.setdefault(value, set()).add(number)
+    shared = [v for v, kernels in owners.items() if len(kernels) > 1]
+    for value in sorted(shared, key=lambda v: v.node.id, reverse=True):
+        cost = cone_cost(value, materialised, 2 * RECOMPUTE_LIMIT)
+        # Within one group a stored value costs one store; the other kernels save the whole cone.
+        if cost * (len(owners[value]) - 1) > RECOMPUTE_LIMIT / 2:
+            return value
+    return None
+
+
+# ------------------------------------------------------------------------------------ rebuilding
+
+
+def _rebuild(
+    graph: Graph, units: list[Unit], home: dict[Value, Unit], materialised: set[Value]
+) -> Graph:
+    namer = Namer(n.name for n in graph.nodes)
+    replaced: dict[Value, Value] = {v: v for v in graph.inputs}
+    wanted = _wanted_outside(graph, units, home)
+    for unit in _in_order(units):
+        if unit.opaque is not None:
+            node = unit.opaque.with_inputs([_value(v, replaced) for v in unit.opaque.inputs])
+            replaced.update(zip(unit.opaque.outputs, node.outputs, strict=True))
+        else:
+            _emit_group(unit, wanted, materialised, replaced, namer)
+    return Graph.build(
+        graph.inputs, [_value(v, replaced) for v in graph.outputs],
+        [(i, _value(v, replaced)) for i, v in graph.updates], graph.name,
+    )
+
+
+def _value(value: Value, replaced: dict[Value, Value]) -> Value:
+    return value if value.node.op == "Const" else replaced[value]
+
+
+def _wanted_outside(graph: Graph, units: list[Unit], home: dict[Value, Unit]) -> set[Value]:
+    wanted = set(graph.roots)
+    for unit in units:
+        if unit.opaque is not None:
+            wanted.update(unit.opaque.inputs)
+        for reach in unit.cones:
+            wanted.update(v for v in reach.reads if home.get(v) is not unit)
+    return wanted
+
+
+def _in_order(units: list[Unit]) -> list[Unit]:
+    """Units after those they read from."""
+    order: list[Unit] = []
+    done: set[Unit] = set()
+    for start in units:
+        stack = [(start, False)]
+        while stack:
+            unit, expanded = stack.pop()
+            if unit in done:
+                continue
+            if expanded:
+                done.add(unit)
+                order.append(unit)
+            else:
+                stack.append((unit, True))
+                stack.extend((d, False) for d in unit.deps if d not in done)
+    return order
+
+
+def _emit_group(
+    unit: Unit, wanted: set[Value], materialised: set[Value], replaced: dict[Value, Value],
+    namer: Namer,
+) -> None:
+    results = [v for v in unit.roots if v in wanted]
+    body, externals = _body(unit, results, namer.fresh("fused"))
+    attrs = {
+        "body": body, "domain": unit.domain, "axes": unit.axes or (),
+        "boundaries": tuple(unit.boundaries),
+    }
+    node = Node(
+        "Fused", [_value(v, replaced) for v in externals], [v.type for v in results], attrs,
+        name=body.name, loc=results[-1].node.loc,
+    )
+    replaced.update(zip(results, node.outputs, strict=True))
+
+
+def _body(unit: Unit, results: list[Value], name: str) -> tuple[Graph, list[Value]]:
+    """The group's own graph, reading its external operands through Input nodes."""
+    inside = set(unit.roots)
+    nodes, externals = _collect(unit, inside)
+    mapping: dict[Value, Value] = {}
+    for position, value in enumerate(externals):
+        attrs = {"index": position, "path": value.node.name, "type": value.type}
+        source = Node("Input", (), (value.type,), attrs, name=value.node.name, loc=value.node.loc)
+        mapping[value] = source.out()
+    for node in nodes:
+        # A copy even when nothing changed: ids must follow the new inputs' ids.
+        inputs = [mapping[v] for v in node.inputs]
+        copy = Node(
+            node.op, inputs, node.types, node.attrs, name=node.name, loc=node.loc,
+        )
+        mapping.update(zip(node.outputs, copy.outputs, strict=True))
+    graph = Graph.build(
+        [mapping[v] for v in externals], [mapping[v] for v in results], name=name,
+    )
+    return graph, externals
+
+
+def _collect(unit: Unit, inside: set[Value]) -> tuple[list[Node], list[Value]]:
+    """Nodes recomputed by the group in order, and the values it reads from outside."""
+    nodes: dict[int, Node] = {}
+    externals: dict[Value, None] = {}
+    for root, reach in zip(unit.roots, unit.cones, strict=True):
+        nodes[root.node.id] = root.node
+        nodes.update((v.node.id, v.node) for v in reach.inlined)
+        externals.update((v, None) for v in reach.reads if v not in inside)
+    for node in list(nodes.values()):
+        nodes.update((v.node.id, v.node) for v in node.inputs if v.node.op == "Const")
+    ordered = [nodes[i] for i in sorted(nodes)]
+    return ordered, sorted(externals, key=lambda v: (v.node.id, v.index))
