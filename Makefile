@@ -1,0 +1,78 @@
+# Two commands matter: `make demo` and `make test`.  Each needs Python >= 3.11 (with venv and pip),
+# make and a package index, and makes what else it needs under .venv.
+#
+#   make demo          the benchmark: every program, eager against compiled
+#   make test          the test suite
+#   make lint          ruff, and mypy on the installed package
+#   make fuzz N=5000   random programs against NumPy
+#   make clean         remove the environments
+#
+# PYTHON=/path/to/python picks the interpreter, VENV=dir the environment's folder.
+
+VENV ?= .venv
+TYPES_VENV ?= .venv-types
+N ?= 2000
+
+BIN := $(VENV)/bin/python
+TYPES_BIN := $(abspath $(TYPES_VENV))/bin/python
+PIP_FLAGS := --disable-pip-version-check --quiet --retries 10 --timeout 60
+
+# An interpreter counts when it runs, is new enough and can make environments: version managers put
+# names on PATH that only print an error.
+NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+ifeq ($(origin PYTHON),undefined)
+PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && echo $$p && break; done)
+endif
+
+.PHONY: demo test lint style types fuzz clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/stamp-bench
+	$(BIN) -m fusec bench --quick
+
+test: $(VENV)/stamp-test
+	$(BIN) -m pytest
+
+fuzz: $(VENV)/stamp-test
+	FUZZ_N=$(N) $(BIN) -m pytest tests/fuzz
+
+lint: style types
+
+style: $(TYPES_VENV)/stamp-dev
+	$(TYPES_BIN) -m ruff check .
+
+# mypy does not see editable installs whose folders are mapped, so it reads a plain install, from a
+# folder where `fusec` cannot mean the checkout.  A build folder left behind would be installed.
+types: $(TYPES_VENV)/stamp-dev
+	rm -rf build
+	$(TYPES_BIN) -m pip install $(PIP_FLAGS) --force-reinstall --no-deps .
+	rm -rf build
+	cd $(TYPES_VENV) && $(TYPES_BIN) -m mypy --config-file $(CURDIR)/pyproject.toml -p fusec
+
+clean:
+	rm -rf $(VENV) $(TYPES_VENV) build
+
+# A stamp is written last, so an interrupted step starts again.
+$(VENV)/stamp-venv $(TYPES_VENV)/stamp-venv:
+	@$(if $(PYTHON),,echo "fusec needs Python 3.11 or newer with venv and pip; none of python3.13," \
+	  "python3.12, python3.11, python3 on PATH is. Install one (on Debian also python3-venv), or" \
+	  "name it: make PYTHON=/path/to/python" >&2; exit 1)
+	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo "fusec needs Python 3.11 or newer with venv and pip;" \
+	  "PYTHON=$(PYTHON) is not" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(@D)
+	@touch $@
+
+$(VENV)/stamp-bench: pyproject.toml $(VENV)/stamp-venv
+	$(BIN) -m pip install $(PIP_FLAGS) -e '.[bench]'
+	@touch $@
+
+$(VENV)/stamp-test: pyproject.toml $(VENV)/stamp-venv
+	$(BIN) -m pip install $(PIP_FLAGS) -e '.[test,bench]'
+	@touch $@ $(VENV)/stamp-bench
+
+$(TYPES_VENV)/stamp-dev: pyproject.toml $(TYPES_VENV)/stamp-venv
+	rm -rf build
+	$(TYPES_BIN) -m pip install $(PIP_FLAGS) '.[dev]'
+	rm -rf build
+	@touch $@

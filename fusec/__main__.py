@@ -1,0 +1,164 @@
+"""The command line: ``python -m fusec bench | explain | doctor``.
+
+Exit status: 0 fine, 1 the command found something wrong, 2 the command line itself is wrong.
+Commands import what they need when they run, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_EXPLAIN_EPILOG = """\
+examples:
+  python -m fusec explain prog:f --args "np.ones((3, 4)), 2.0"
+  python -m fusec explain package.module:Model.step --args "model, np.zeros(8), rate=0.1"
+
+--args is Python: what would stand between the parentheses of the call.  It sees np and the names
+of the module.
+"""
+
+
+class UsageError(Exception):
+    """Something on the command line cannot be used; the message says what and the cure."""
+
+
+def load_target(target: str) -> tuple[Any, Any]:
+    """The module and the function of ``module:function``; dots reach into classes.
+
+    Raises `UsageError` when there is no such module or name; what the module itself raises while
+    it is imported passes through.
+    """
+    module_name, _, path = target.partition(":")
+    if not module_name or not path:
+        raise UsageError(f"{target!r} does not name a function: write module:function")
+    module = _import(module_name)
+    thing: Any = module
+    for part in path.split("."):
+        thing = _attribute(thing, part, target)
+    return module, thing
+
+
+def _import(name: str) -> Any:
+    if os.getcwd() not in sys.path and "" not in sys.path:  # the console script has no cwd there
+        sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # the module exists; something that it imports does not
+        raise UsageError(f"there is no module {error.name!r} here or on sys.path; give the name "
+                         "that an import statement would use, not a file name") from None
+
+
+def _attribute(thing: Any, name: str, target: str) -> Any:
+    try:
+        return getattr(thing, name)
+    except AttributeError:
+        close = difflib.get_close_matches(name, dir(thing), 3)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        raise UsageError(f"{target!r}: there is no {name!r} in it{hint}") from None
+
+
+def example_arguments(text: str, names: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Evaluate ``"np.ones(3), k=2.0"`` to positional and keyword arguments.
+
+    Raises `UsageError` that shows the text and what Python said.
+    """
+    import numpy as np
+
+    def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return args, kwargs
+
+    scope = {"np": np, **names, "_collect": collect}
+    try:
+        return eval(f"_collect({text}\n)", scope)
+    except Exception as error:
+        raise UsageError(f"--args {text!r}: {type(error).__name__}: {error}") from error
+
+
+def explain(options: argparse.Namespace) -> int:
+    """Trace and compile a function on example arguments and print what became of it."""
+    import fusec
+
+    from .errors import FusecError
+
+    module, function = load_target(options.target)
+    if not callable(function):
+        raise UsageError(f"{options.target!r} is not callable, it is a {type(function).__name__}")
+    args, kwargs = example_arguments(options.args, vars(module))
+    try:
+        print(fusec.explain(function, *args, **kwargs))
+    except FusecError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Print what fusec finds on this machine; 1 when something that it needs is missing."""
+    from .inspect.doctor import examine
+
+    report = examine()
+    print(report)
+    return 0 if report.healthy else 1
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from .bench import cli
+
+    return cli.run(options)
+
+
+_BENCH_HELP = "measure programs, eager against compiled"
+Command = Callable[[argparse.Namespace], int]
+
+
+def build_parser(command: str = "") -> argparse.ArgumentParser:
+    """The parser; the options of ``bench`` are added when that is the command to run."""
+    parser = argparse.ArgumentParser("python -m fusec", description="fusec's command line.")
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    _add_bench(commands, full=command == "bench")
+    sub = commands.add_parser(
+        "explain", help="show graph, passes, kernels and reasons for one function",
+        epilog=_EXPLAIN_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sub.add_argument("target", help="module:function")
+    sub.add_argument("--args", default="", help="example arguments, as Python")
+    sub.set_defaults(run_command=explain)
+    sub = commands.add_parser("doctor", help="versions, CPU, threads, and what is missing")
+    sub.set_defaults(run_command=doctor)
+    return parser
+
+
+def _add_bench(commands: Any, *, full: bool) -> None:
+    if full:
+        from .bench import cli
+
+        commands_before = set(commands.choices)
+        cli.add_parser(commands)
+        (name,) = set(commands.choices) - commands_before
+        commands.choices[name].set_defaults(run_command=_bench)
+    else:
+        commands.add_parser("bench", help=_BENCH_HELP, add_help=False)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = build_parser(arguments[0] if arguments else "")
+    options = parser.parse_args(arguments)
+    command: Command = options.run_command
+    try:
+        return command(options)
+    except UsageError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,289 @@
+"""Every setting and every environment variable of fusec, typed, in this one file.
+
+Settings are plain attributes: ``fusec.config.num_threads = 2``.  A name that does not exist raises
+``AttributeError`` with close matches, a value of a wrong type ``TypeError``, one out of range
+``ValueError``; each message says what to write instead.  Settings belong to the process, not to a
+thread.  The environment is read once, when this module is imported.
+
+The ``FUSEC_LOG`` ladder (each rung includes those below it):
+
+==  ==========================================================================
+0   silent
+1   warnings and fallbacks (the default)
+2   one line per compile and per retrace, with its reason
+3   the pass log: name, time and rewrites of each pass
+4   graphs and kernels as text
+5   one line per launch
+==  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from . import machine
+from .machine import usable_cores as usable_cores
+
+# The types that a type checker sees; the table below gives the same names their behaviour.
+log_level: int
+dump_dir: str | None
+num_threads: int
+parallel_threshold: int
+memory_cap_bytes: int
+logical_cpu_devices: int
+history: bool
+history_size: int
+verify: bool
+verbose_errors: bool
+
+Parser = Callable[[str], Any]
+Listener = Callable[[Any], None]
+
+_WORDS = {int: "an int", bool: "True or False", str: "a path (str or os.PathLike)"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row: attribute name, type, default, environment variable, range and meaning."""
+
+    name: str
+    type: type
+    default: Callable[[], Any]
+    env: str
+    doc: str
+    low: int | None = None
+    high: int | None = None
+    optional: bool = False
+
+    @property
+    def expects(self) -> str:
+        """What may be assigned, in words."""
+        words = _WORDS[self.type]
+        if self.low is not None:
+            words += f" from {self.low} to {self.high}" if self.high else f" of at least {self.low}"
+        return words + (" or None" if self.optional else "")
+
+
+# --- the table ---------------------------------------------------------------------------------
+
+_ROWS = (
+    Setting("log_level", int, lambda: 1, "FUSEC_LOG",
+            "what is written to stderr: 0 silent, 1 warnings and fallbacks, 2 compiles and "
+            "retraces with their reason, 3 pass log, 4 graphs and kernels, 5 every launch", 0, 5),
+    Setting("dump_dir", str, lambda: None, "FUSEC_DUMP",
+            "folder that receives every artefact of every compile as a file", optional=True),
+    Setting("num_threads", int, machine.default_threads, "FUSEC_NUM_THREADS",
+            "threads of a kernel; starts as OMP_NUM_THREADS, else the cores that affinity and "
+            "control groups leave to this process", 1, 1024),
+    Setting("parallel_threshold", int, lambda: 1 << 15, "FUSEC_PARALLEL_THRESHOLD",
+            "elements of an iteration domain below which a kernel runs on the calling thread", 0),
+    Setting("memory_cap_bytes", int, machine.default_memory_cap, "FUSEC_MEMORY_CAP",
+            "bytes of freed results kept for reuse (the variable takes K, M and G); 0 keeps "
+            "nothing; starts as an eighth of the memory, at most 1 GiB", 0),
+    Setting("logical_cpu_devices", int, lambda: 1, "FUSEC_LOGICAL_CPU_DEVICES",
+            "devices CPU:0, CPU:1, ... that this machine's CPU is presented as", 1, 64),
+    Setting("history", bool, lambda: False, "FUSEC_HISTORY",
+            "record every launch for fusec.history(), not only those that compiled"),
+    Setting("history_size", int, lambda: 10_000, "FUSEC_HISTORY_SIZE",
+            "launches that fusec.history() remembers", 1),
+    Setting("verify", bool, lambda: False, "FUSEC_VERIFY",
+            "run the graph verifier after every pass"),
+    Setting("verbose_errors", bool, lambda: False, "FUSEC_VERBOSE_ERRORS",
+            "keep fusec's own frames in the traceback of a user error"),
+)
+SETTINGS: Mapping[str, Setting] = {row.name: row for row in _ROWS}
+
+_listeners: dict[str, list[Listener]] = {name: [] for name in SETTINGS}
+_lock = threading.RLock()
+
+
+# --- environment -------------------------------------------------------------------------------
+
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def _parse_bool(text: str) -> bool:
+    if text.lower() in _TRUE + _FALSE:
+        return text.lower() in _TRUE
+    raise ValueError(text)
+
+
+def _parse_int(text: str) -> int:
+    unit = _UNITS.get(text[-1:].upper(), 1)
+    return int(text if unit == 1 else text[:-1]) * unit
+
+
+_PARSERS: dict[type, Parser] = {bool: _parse_bool, int: _parse_int, str: str}
+
+
+def _from_environment(setting: Setting, environ: Mapping[str, str]) -> Any:
+    """The value that the environment gives a setting, else its default.
+
+    Raises ``ValueError`` that names the variable, its text and what it may hold.
+    """
+    text = environ.get(setting.env, "").strip()
+    if not text:
+        return setting.default()
+    try:
+        return _checked(setting, _PARSERS[setting.type](text))
+    except ValueError:
+        raise ValueError(
+            f"environment variable {setting.env}={text!r}: expected {setting.expects}; "
+            f"unset it or correct it ({setting.doc})"
+        ) from None
+
+
+def unknown_environment(environ: Mapping[str, str] | None = None) -> list[str]:
+    """Variables that start with ``FUSEC_`` and that nothing reads, sorted (usually misspelt)."""
+    known = {setting.env for setting in _ROWS}
+    names = os.environ if environ is None else environ
+    return sorted(n for n in names if n.startswith("FUSEC_") and n not in known)
+
+
+# --- checks ------------------------------------------------------------------------------------
+
+
+def _as_type(setting: Setting, value: Any) -> Any:
+    """``value`` as the setting's type; raises ``TypeError``.  True is no int, 1 is no bool."""
+    if value is None and setting.optional:
+        return None
+    if setting.type is str:
+        return os.fspath(value)
+    if setting.type is bool or isinstance(value, bool):
+        if type(value) is not setting.type:
+            raise TypeError
+        return value
+    return operator.index(value)
+
+
+def _checked(setting: Setting, value: Any) -> Any:
+    """The value to store; raises ``TypeError`` or ``ValueError`` with the cure."""
+    try:
+        value = _as_type(setting, value)
+    except TypeError:
+        raise TypeError(
+            f"fusec.config.{setting.name} = {value!r}: expected {setting.expects}, "
+            f"got {type(value).__name__}"
+        ) from None
+    too_low = setting.low is not None and value < setting.low
+    if too_low or (setting.high is not None and value > setting.high):
+        raise ValueError(f"fusec.config.{setting.name} = {value!r}: expected {setting.expects}")
+    return value
+
+
+def _setting(name: str) -> Setting:
+    """The row of that name; raises ``AttributeError`` with close matches."""
+    if name in SETTINGS:
+        return SETTINGS[name]
+    import difflib
+
+    close = difflib.get_close_matches(name, SETTINGS, 3, 0.5)
+    cure = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(SETTINGS)}"
+    raise AttributeError(f"fusec.config has no setting {name!r}; {cure}", name=name)
+
+
+# --- changing settings -------------------------------------------------------------------------
+
+
+def _store(name: str, value: Any) -> None:
+    """Check, store and tell the listeners; one that raises leaves the old value in place."""
+    value = _checked(_setting(name), value)
+    with _lock:
+        old = globals()[name]
+        globals()[name] = value
+        try:
+            _notify(name, value)
+        except BaseException:
+            globals()[name] = old
+            raise
+
+
+def _notify(name: str, value: Any) -> None:
+    for listener in tuple(_listeners[name]):
+        listener(value)
+
+
+def on_change(name: str, listener: Listener, *, call_now: bool = False) -> Callable[[], None]:
+    """Call ``listener(value)`` after each assignment to a setting; returns what unregisters it.
+
+    ``call_now`` also calls it at once with the present value.
+    """
+    row = _setting(name)
+    with _lock:
+        _listeners[row.name].append(listener)
+    if call_now:
+        listener(globals()[name])
+    return lambda: _listeners[row.name].remove(listener)
+
+
+@contextlib.contextmanager
+def override(**values: Any) -> Iterator[None]:
+    """Change settings inside a ``with`` block: ``with fusec.config.override(num_threads=1):``.
+
+    All values are checked before any is changed.  The change is the process's, so other threads
+    see it too.
+    """
+    checked = {name: _checked(_setting(name), value) for name, value in values.items()}
+    before = as_dict()
+    done: list[str] = []
+    try:
+        for name, value in checked.items():
+            _store(name, value)
+            done.append(name)
+        yield
+    finally:
+        for name in reversed(done):
+            _store(name, before[name])
+
+
+def as_dict() -> dict[str, Any]:
+    """Every setting's present value, by name."""
+    return {name: globals()[name] for name in SETTINGS}
+
+
+def reset() -> None:
+    """Give every setting the value that it has in a new process with today's environment."""
+    for setting in _ROWS:
+        _store(setting.name, _from_environment(setting, os.environ))
+
+
+def describe() -> str:
+    """A text table of the settings: name, present value, variable, meaning."""
+    lines = []
+    for row in _ROWS:
+        lines.append(f"{row.name} = {globals()[row.name]!r}   [{row.env}] {row.expects}")
+        lines.append(f"    {row.doc}")
+    return "\n".join(lines)
+
+
+class _ConfigModule(ModuleType):
+    """A module whose assignments are checked.  Reads are ordinary dictionary look-ups."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_") or isinstance(value, ModuleType):  # the import system's own
+            super().__setattr__(name, value)
+        else:
+            _store(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in SETTINGS:
+            raise AttributeError(f"fusec.config.{name} cannot be deleted; assign to it", name=name)
+        super().__delattr__(name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked by the import system and by inspect
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name)
+        return _setting(name)
+
+
+globals().update({row.name: _from_environment(row, os.environ) for row in _ROWS})
+sys.modules[__name__].__class__ = _ConfigModule

@@ -1,0 +1,1 @@
+"""Seeing: the log ladder, the launch history, dumps, pass reports and explanations."""

@@ -1,0 +1,139 @@
+"""``python -m fusec doctor``: what this installation has, what it lacks, and the command to get it.
+
+Nothing is installed or changed.  Each part that cannot be read says so in its own line.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from .. import config, machine
+from .versions import FOUNDATIONS, Requirement, requirements, version_of
+
+# Of the many features LLVM reports, those that decide how wide and how fast kernels run.
+_VECTOR_FEATURES = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512vl", "neon",
+                    "sve", "sve2")
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *(f"  {line}" for line in self.lines)])
+
+
+@dataclass(frozen=True)
+class Report:
+    """The sections, and whether everything that fusec itself needs is there."""
+
+    sections: tuple[Section, ...]
+    healthy: bool
+
+    def __str__(self) -> str:
+        verdict = "has what it needs" if self.healthy else "lacks what it needs: see above"
+        return "\n\n".join([*map(str, self.sections), f"fusec {verdict}"])
+
+
+def examine() -> Report:
+    """Look at versions, CPU, LLVM, threads, runtime, GPU, extras and settings."""
+    needs = requirements()
+    parts: list[tuple[str, Callable[[], Iterable[str]]]] = [
+        ("versions", _versions), ("cpu", _cpu), ("threads", _threads), ("runtime", _runtime),
+        ("gpu", _gpu), ("packages", lambda: package_lines(needs)), ("settings", _settings),
+    ]
+    sections = tuple(Section(title, tuple(_guarded(lines))) for title, lines in parts)
+    return Report(sections, all(need.satisfied for need in needs if not need.extra))
+
+
+def _guarded(lines: Callable[[], Iterable[str]]) -> list[str]:
+    """A part's lines, as far as they can be read, and why no further: machines may be sick."""
+    read: list[str] = []
+    try:
+        read.extend(lines())
+    except Exception as error:
+        read.append(f"cannot be read: {type(error).__name__}: {error}")
+    return read
+
+
+def _versions() -> Iterable[str]:
+    yield f"fusec {version_of('fusec') or 'not installed (run: pip install -e .)'}"
+    python = platform.python_implementation()
+    yield f"Python {platform.python_version()} ({python}) {sys.executable}"
+    yield f"{platform.system()} {platform.release()} {platform.machine()}"
+    for name in FOUNDATIONS:
+        yield f"{name} {version_of(name) or 'missing'}"
+
+
+def _cpu() -> Iterable[str]:
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    names = [name for name in _VECTOR_FEATURES if features.get(name)]
+    yield f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} sees {llvm.get_host_cpu_name()}"
+    yield f"target {llvm.get_default_triple()}"
+    yield f"vector features: {' '.join(names) or 'none'}"
+
+
+def _threads() -> Iterable[str]:
+    yield f"{config.num_threads} for kernels, {machine.usable_cores()} cores usable, " \
+          f"{os.cpu_count()} in the machine"
+    yield f"kernels below {config.parallel_threshold} elements run on the calling thread"
+
+
+# Native parts that a machine may lack; each function returns what has ``.available`` and
+# ``.reason``, and starts the part when it has not been started.
+RUNTIME_PARTS = (
+    ("allocator", "fusec.runtime.memory", "allocator_status"),
+    ("launcher", "fusec.runtime.launch", "launcher_status"),
+)
+
+
+def _runtime() -> Iterable[str]:
+    for title, module, function in RUNTIME_PARTS:
+        status = getattr(importlib.import_module(module), function)()
+        yield f"{title}: {'in use' if status.available else 'NOT in use'}, {status.reason}"
+
+
+def _gpu() -> Iterable[str]:
+    if importlib.util.find_spec("cupy") is None:
+        yield "cupy is not installed; with an NVIDIA GPU: pip install 'fusec[cuda]'"
+        return
+    import cupy
+
+    yield f"cupy {cupy.__version__}"
+    for index in range(cupy.cuda.runtime.getDeviceCount()):
+        properties = cupy.cuda.runtime.getDeviceProperties(index)
+        yield f"GPU:{index} {properties['name'].decode()}"
+
+
+def package_lines(needs: Iterable[Requirement]) -> list[str]:
+    """A line per extra: complete, or the packages that are missing and the exact command."""
+    groups: dict[str, list[Requirement]] = {}
+    for need in needs:
+        groups.setdefault(need.extra, []).append(need)
+    return [_extra_line(extra, group) for extra, group in groups.items()]
+
+
+def _extra_line(extra: str, group: list[Requirement]) -> str:
+    title = f"extra {extra}" if extra else "fusec itself"
+    absent = [need for need in group if not need.satisfied]
+    if not absent:
+        return f"{title}: complete"
+    lacks = ", ".join(f"{n}{f' (has {n.installed})' if n.installed else ''}" for n in absent)
+    command = " ".join(f"'{need}'" for need in absent)
+    return f"{title}: missing {lacks}; run: pip install {command}"
+
+
+def _settings() -> Iterable[str]:
+    for name, value in config.as_dict().items():
+        yield f"{name} = {value!r} [{config.SETTINGS[name].env}]"
+    for name in config.unknown_environment():
+        yield f"{name} is set, and nothing reads it: misspelt?"

@@ -1,0 +1,195 @@
+"""The text behind ``fusec.explain(f, *args)``: what became of a function, and why.
+
+Written over small protocols, so that the stages hand over what they have; see `Explanation`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal, NamedTuple, Protocol
+
+from ..ir.graph import Loc
+from .passes_report import PassRecord, passes_text
+
+Direction = Literal["in", "out", "inout"]
+
+
+class Operand(NamedTuple):
+    """An array that a kernel reads or writes: name, type (``f64[n]``), bytes moved, direction."""
+
+    name: str
+    dtype: str
+    nbytes: int
+    direction: Direction
+
+
+class KernelInfo(Protocol):
+    """One fused loop nest: the user's lines in it, its operands, scalar operations per element."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def lines(self) -> Sequence[Loc]: ...
+    @property
+    def operands(self) -> Sequence[Operand]: ...
+    @property
+    def ops(self) -> int: ...
+
+
+class BoundaryInfo(Protocol):
+    """An edge between two kernels that was not fused, and the reason.
+
+    A plain string, written as it is, may stand in its place.
+    """
+
+    @property
+    def producer(self) -> str: ...
+    @property
+    def consumer(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+
+
+class ExternInfo(Protocol):
+    """A library call: the function called, the user's line, why it is not in a kernel."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def loc(self) -> Loc | None: ...
+    @property
+    def reason(self) -> str: ...
+
+
+class Assumed(NamedTuple):
+    """A Python value that was read while tracing and is taken as constant from then on."""
+
+    path: str
+    value: str
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The parts of an explanation; empty parts are said to be empty or left out."""
+
+    function: str
+    loc: Loc | None = None
+    signature: str = ""
+    trace_key: str = ""
+    retrace: str = ""
+    passes: Sequence[PassRecord] = ()
+    kernels: Sequence[KernelInfo] = ()
+    boundaries: Sequence[BoundaryInfo | str] = ()
+    externs: Sequence[ExternInfo] = ()
+    plan: str = ""
+    threads: str = ""
+    assumed: Sequence[Assumed] = ()
+
+    def __str__(self) -> str:
+        return explain_text(self)
+
+
+def explain_text(parts: Explanation) -> str:
+    """The full explanation, a titled section a part."""
+    kernels, externs = len(parts.kernels), len(parts.externs)
+    summary = f"{_count(kernels, 'kernel')}, {_count(externs, 'library call')}"
+    place = f" ({parts.loc})" if parts.loc else ""
+    sections = [
+        _section(f"{parts.function}{place}: {summary}", []),
+        _section("signature", _lines(parts.signature, _key(parts))),
+        _section("why it was traced", _lines(parts.retrace)),
+        _section("passes", passes_text(parts.passes).splitlines() if parts.passes else []),
+        _section("kernels", _kernels(parts.kernels)),
+        _section("not fused", _boundaries(parts.boundaries)),
+        _section("library calls", [_extern(e) for e in parts.externs]),
+        _section("plan", _lines(parts.plan)),
+        _section("threads", _lines(parts.threads)),
+        _section("assumed constant", _assumed(parts.assumed)),
+    ]
+    head, *rest = sections
+    return "\n\n".join([head, *(section for section in rest if "\n" in section)])
+
+
+def _key(parts: Explanation) -> str:
+    return f"key: {parts.trace_key}" if parts.trace_key else ""
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    return "\n".join([title, *(f"  {line}".rstrip() for line in lines)])
+
+
+def _lines(*texts: str) -> list[str]:
+    return [line for text in texts for line in text.splitlines()]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+def _kernels(kernels: Sequence[KernelInfo]) -> list[str]:
+    if not kernels:
+        return ["none: everything is a library call, a constant or an argument passed through"]
+    return [line for kernel in kernels for line in kernel_lines(kernel)]
+
+
+def kernel_lines(kernel: KernelInfo) -> list[str]:
+    """A kernel: operations, bytes per operand with totals, and the user's lines it fuses."""
+    loaded = sum(o.nbytes for o in kernel.operands if o.direction != "out")
+    stored = sum(o.nbytes for o in kernel.operands if o.direction != "in")
+    head = (f"{kernel.name}: {_count(kernel.ops, 'operation')} per element, "
+            f"{_bytes(loaded)} in, {_bytes(stored)} out")
+    return [head, f"  fuses {_places(kernel.lines)}", *_operands(kernel.operands)]
+
+
+def _operands(operands: Sequence[Operand]) -> list[str]:
+    names = max((len(o.name) for o in operands), default=0)
+    types = max((len(o.dtype) for o in operands), default=0)
+    return [
+        f"  {o.direction:5} {o.name:{names}}  {o.dtype:{types}}  {_bytes(o.nbytes)}"
+        for o in operands
+    ]
+
+
+def _places(locs: Iterable[Loc]) -> str:
+    """``prog.py:3, 5-7; other.py:2``: each line once, neighbours joined."""
+    lines = sorted({(loc.file, loc.line) for loc in locs})
+    parts = [
+        f"{file}:{_ranges([line for _, line in group])}"
+        for file, group in groupby(lines, key=lambda pair: pair[0])
+    ]
+    return "; ".join(parts) or "no line of yours (made by fusec)"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """``3, 5-7`` for the sorted numbers 3, 5, 6, 7: a run has a constant number minus rank."""
+    runs = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
+    spans = [[number for _, number in run] for _, run in runs]
+    return ", ".join(f"{s[0]}-{s[-1]}" if len(s) > 1 else str(s[0]) for s in spans)
+
+
+def _bytes(count: int) -> str:
+    """Exact bytes below 10 kB, then three digits: ``800 B``, ``80.0 kB``, ``1.60 GB``."""
+    if count < 10_000:
+        return f"{count} B"
+    digits = math.log10(count * 1.0005)
+    power = min(int(digits) // 3, 4)
+    places = max(0, 2 - (int(digits) - 3 * power))
+    return f"{count / 10 ** (3 * power):.{places}f} {('kB', 'MB', 'GB', 'TB')[power - 1]}"
+
+
+def _boundaries(boundaries: Sequence[BoundaryInfo | str]) -> list[str]:
+    return [
+        b if isinstance(b, str) else f"{b.producer} -> {b.consumer}: {b.reason}" for b in boundaries
+    ]
+
+
+def _extern(extern: ExternInfo) -> str:
+    return f"{extern.name}{f' at {extern.loc}' if extern.loc else ''}: {extern.reason}"
+
+
+def _assumed(values: Sequence[Assumed]) -> list[str]:
+    return [f"{v.path} = {v.value}{f' (read at {v.loc})' if v.loc else ''}" for v in values]

@@ -1,0 +1,83 @@
+"""Versions of fusec and of what it stands on, read from package metadata without importing."""
+
+from __future__ import annotations
+
+import platform
+import re
+from dataclasses import dataclass
+from importlib import metadata
+
+FOUNDATIONS = ("numpy", "numba", "llvmlite")
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[[^]]*\])?\s*\(?(?P<bounds>[^;)]*)\)?")
+_EXTRA = re.compile(r"extra\s*==\s*['\"](?P<extra>[\w.-]+)['\"]")
+_BOUND = re.compile(r"(>=|<=|==|!=|<|>)\s*([\d.]+)")
+
+
+def version_of(package: str) -> str | None:
+    """The installed version of a distribution, or None."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def summary() -> str:
+    """``fusec 0.1.0, Python 3.11.7, numpy 2.4.6, numba 0.68.1, llvmlite 0.50.0, Linux x86_64``."""
+    packages = ", ".join(f"{n} {version_of(n) or 'missing'}" for n in ("fusec", *FOUNDATIONS))
+    ours, _, rest = packages.partition(", ")
+    system = f"{platform.system()} {platform.machine()}"
+    return f"{ours}, Python {platform.python_version()}, {rest}, {system}"
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One line of the package metadata: distribution, bounds such as ``>=2.1,<3``, extra or ''."""
+
+    package: str
+    bounds: str
+    extra: str
+
+    @property
+    def installed(self) -> str | None:
+        return version_of(self.package)
+
+    @property
+    def satisfied(self) -> bool:
+        return self.installed is not None and within(self.installed, self.bounds)
+
+    def __str__(self) -> str:
+        return f"{self.package}{self.bounds}"
+
+
+def parse_requirement(line: str) -> Requirement:
+    """Read a ``Requires-Dist`` line; raises ``ValueError`` when it is not one."""
+    match = _REQUIREMENT.match(line)
+    if match is None:
+        raise ValueError(f"not a requirement: {line!r}")
+    extra = _EXTRA.search(line)
+    return Requirement(match["name"], match["bounds"].strip(), extra["extra"] if extra else "")
+
+
+def requirements() -> list[Requirement]:
+    """What fusec and its extras need, from the installed package's metadata."""
+    return [parse_requirement(line) for line in metadata.requires("fusec") or ()]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    release = re.match(r"\d+(\.\d+)*", version)
+    return tuple(int(part) for part in release[0].split(".")) if release else ()
+
+
+def within(version: str, bounds: str) -> bool:
+    """Whether the release numbers of a version lie within comma-separated bounds."""
+    return all(_holds(version, op, limit) for op, limit in _BOUND.findall(bounds))
+
+
+def _holds(version: str, op: str, limit: str) -> bool:
+    left, right = _numbers(version), _numbers(limit)
+    width = max(len(left), len(right))
+    left, right = (side + (0,) * (width - len(side)) for side in (left, right))
+    return {
+        ">=": left >= right, "<=": left <= right, "==": left == right,
+        "!=": left != right, "<": left < right, ">": left > right,
+    }[op]

@@ -1,0 +1,69 @@
+"""What this machine leaves to this process: cores and memory.  Imports nothing of fusec."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+_GROUPS = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
+_MAX_MEMORY_CAP = 1 << 30
+
+
+def usable_cores() -> int:
+    """Cores left to this process by affinity and control-group quota (rounded up), at least 1."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    quota = cgroup_cores()
+    return max(1, cores if math.isinf(quota) else min(cores, math.ceil(quota)))
+
+
+def cgroup_cores(root: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> float:
+    """The least CPU quota, in cores, of this process's control groups and their parents.
+
+    Infinity where there is no limit, or no control groups.  Lines of ``/proc/self/cgroup`` read
+    ``0::/path`` in version 2 and ``4:cpu,cpuacct:/path`` in version 1.
+    """
+    least = math.inf
+    for line in _words(membership):
+        _, controllers, group = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        base = root / "cpu" if controllers else root
+        path = Path(group.lstrip("/"))
+        least = min(least, *(_quota(base / part) for part in (path, *path.parents)))
+    return least
+
+
+def _quota(folder: Path) -> float:
+    """Version 2 keeps "quota period" in one file, with "max" for none; version 1 has two files."""
+    words = _words(folder / "cpu.max") or (
+        _words(folder / "cpu.cfs_quota_us") + _words(folder / "cpu.cfs_period_us")
+    )
+    if len(words) != 2 or words[0] == "max" or int(words[0]) <= 0:
+        return math.inf
+    return int(words[0]) / int(words[1])
+
+
+def _words(path: Path) -> list[str]:
+    """The words of one of the kernel's small files; none when this kernel has no such file."""
+    return path.read_text().split() if path.is_file() else []
+
+
+def default_threads(environ: Mapping[str, str] = os.environ) -> int:
+    """``OMP_NUM_THREADS`` (its first level) where it names a number, but no more than the cores."""
+    text = environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    cores = usable_cores()
+    return min(int(text), cores) if text.isdecimal() and int(text) > 0 else cores
+
+
+def default_memory_cap() -> int:
+    """Bytes of freed results kept for reuse: an eighth of the memory, at most 1 GiB."""
+    if not hasattr(os, "sysconf"):
+        return _MAX_MEMORY_CAP
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(_MAX_MEMORY_CAP, memory // 8)

@@ -1,0 +1,1 @@
+"""Tracing: NumPy calls on traced arrays become graph nodes."""

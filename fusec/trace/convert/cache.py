@@ -1,0 +1,141 @@
+"""Converts functions, once per code object, and binds them to the hooks of one trace."""
+
+from __future__ import annotations
+
+import dis
+import weakref
+from collections.abc import Callable
+from types import CodeType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+from fusec.errors import Diagnostic
+from fusec.ir.graph import Loc
+
+from .errors import SourceUnavailable, UnsupportedConstruct
+from .source import HOOKS_NAME, Source, compile_function, find_source
+from .statements import convert_tree
+
+if TYPE_CHECKING:
+    from .hooks import Hooks
+
+# By identity, not equality: hashing a code object costs more than the look-up.  The key dies with
+# the code object.  A refusal is remembered too.
+_codes: dict[int, tuple[weakref.ref[CodeType], CodeType | Diagnostic]] = {}
+
+
+def convert(fn: Callable[..., Any], hooks: Hooks) -> Callable[..., Any]:
+    """``fn`` (function, lambda or bound method) rewritten to call ``hooks``.
+
+    The result shares globals, closure cells, defaults and ``self`` with ``fn``.  Raises
+    ``SourceUnavailable`` and ``UnsupportedConstruct``.
+    """
+    if isinstance(fn, MethodType):
+        return MethodType(convert(fn.__func__, hooks), fn.__self__)
+    if not isinstance(fn, FunctionType):
+        raise SourceUnavailable(f"{fn!r} is not a Python function: it has no source to convert")
+    if HOOKS_NAME in fn.__code__.co_freevars:  # defined inside a converted function
+        index = fn.__code__.co_freevars.index(HOOKS_NAME)
+        own = (fn.__closure__ or ())[index].cell_contents is hooks
+        return fn if own else _rebuild(fn, fn.__code__, hooks)
+    return _rebuild(fn, converted_code(fn.__code__, fn.__globals__), hooks)
+
+
+def converted_code(code: CodeType, module_globals: dict[str, Any] | None = None) -> CodeType:
+    """The converted form of ``code``, from the cache when it was converted before."""
+    known = _codes.get(id(code))
+    if known is None or known[0]() is not code:
+        known = _remember(code, _convert_or_reason(code, module_globals))
+    if isinstance(known[1], Diagnostic):
+        raise SourceUnavailable(known[1])
+    return known[1]
+
+
+def _remember(
+    code: CodeType, result: CodeType | Diagnostic
+) -> tuple[weakref.ref[CodeType], CodeType | Diagnostic]:
+    key = id(code)
+    entry = weakref.ref(code, lambda _: _codes.pop(key, None)), result
+    _codes[key] = entry
+    return entry
+
+
+def _convert_or_reason(
+    code: CodeType, module_globals: dict[str, Any] | None
+) -> CodeType | Diagnostic:
+    check_supported(code)
+    try:
+        source = find_source(code, module_globals)
+    except SourceUnavailable as error:
+        return error.diagnostic
+    tree = convert_tree(source)
+    made = compile_function(Source(tree, code, source.lines, source.class_name), (HOOKS_NAME,))
+    return _requalified(made, made.co_qualname, code.co_qualname)
+
+
+def _requalified(code: CodeType, old: str, new: str) -> CodeType:
+    """``code`` and all code in it with the qualified names the original has."""
+    consts = tuple(
+        _requalified(c, old, new) if isinstance(c, CodeType) else c for c in code.co_consts
+    )
+    name = code.co_qualname
+    name = new + name[len(old) :] if name.startswith(old) else name
+    return code.replace(co_consts=consts, co_qualname=name)
+
+
+def _rebuild(fn: FunctionType, code: CodeType, hooks: Hooks) -> FunctionType:
+    """A function like ``fn`` that runs ``code``: the same globals, the same cells, the hooks."""
+    cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+    cells[HOOKS_NAME] = hooks.cell
+    closure = tuple(cells[name] for name in code.co_freevars)
+    made = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, closure)
+    made.__kwdefaults__ = fn.__kwdefaults__
+    made.__qualname__, made.__module__ = fn.__qualname__, fn.__module__
+    made.__doc__ = fn.__doc__
+    made.__dict__.update(fn.__dict__)
+    return made
+
+
+# -- what cannot be traced ------------------------------------------------------------------------
+
+_COROUTINE, _ASYNC_GENERATOR, _GENERATOR = 0x80, 0x200, 0x20  # inspect.CO_…
+
+
+def check_supported(fn: Callable[..., Any] | CodeType) -> None:
+    """Raises ``UnsupportedConstruct`` at the first ``yield``, ``await`` or ``async`` in ``fn``.
+
+    Reads flags of code objects only (microseconds): made to run when a function is decorated.
+    """
+    code = fn if isinstance(fn, CodeType) else getattr(fn, "__code__", None)
+    if code is None:
+        return
+    stack = [code]
+    while stack:
+        inner = stack.pop()
+        construct = _refused(inner)
+        if construct:
+            raise UnsupportedConstruct(construct, _place(inner, construct))
+        stack.extend(c for c in inner.co_consts if isinstance(c, CodeType))
+
+
+def _refused(code: CodeType) -> str:
+    if code.co_flags & (_COROUTINE | _ASYNC_GENERATOR):
+        return "'async'" if code.co_name.startswith("<") else "'async def'"
+    if code.co_flags & _GENERATOR and code.co_name != "<genexpr>":
+        return "'yield'"
+    return ""
+
+
+def _place(code: CodeType, construct: str) -> Loc:
+    """Where the construct stands: the line of the ``yield``, else of the definition."""
+    if construct == "'yield'":
+        for instruction in dis.get_instructions(code):
+            at = instruction.positions
+            if instruction.opname == "YIELD_VALUE" and at and at.lineno:
+                end = at.end_col_offset if at.end_lineno == at.lineno else None
+                columns = _column(at.col_offset), _column(end)
+                return Loc(code.co_filename, at.lineno, columns[0], code.co_name, columns[1])
+    return Loc(code.co_filename, code.co_firstlineno, -1, code.co_name)
+
+
+def _column(value: int | None) -> int:
+    return -1 if value is None else value

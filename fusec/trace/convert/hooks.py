@@ -1,0 +1,242 @@
+"""What converted code calls.  `Hooks` gives every hook Python's own meaning; a tracer overrides.
+
+Every hook takes ``where`` first, the place of the construct in the user's source, and notes it:
+``hooks.loc`` is the innermost place reached, also after an exception.  The other arguments come in
+the order Python evaluates them, so ``setitem`` takes the value before the object and the key.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from fusec.ir.graph import Loc
+
+from .cache import convert
+from .errors import SourceUnavailable
+from .policy import stays_plain
+from .source import HOOKS_NAME
+from .table import CallTable
+from .transformer import Where
+from .values import CALLS
+
+Operator = Callable[..., Any]
+
+UNARY: dict[str, Operator] = {
+    "neg": operator.neg, "pos": operator.pos, "invert": operator.invert,
+}
+BINARY: dict[str, Operator] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
+    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow,
+    "matmul": operator.matmul, "lshift": operator.lshift, "rshift": operator.rshift,
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor,
+}
+IN_PLACE: dict[str, Operator] = {
+    name: getattr(operator, "i" + name) for name in BINARY
+}
+COMPARE: dict[str, Operator] = {
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "eq": operator.eq, "ne": operator.ne, "is": operator.is_, "is not": operator.is_not,
+}
+_CONVERSIONS: dict[int, Operator] = {
+    -1: lambda v: v, ord("s"): str, ord("r"): repr, ord("a"): ascii,
+}
+_START: Where = ("", 0, -1, "", -1)
+
+
+class Hooks:
+    """Python's semantics for every hook.
+
+    ``table`` says which callables have handlers; ``unconverted`` holds the functions that were
+    called as they are because their source is missing, with the reason.  Functions defined in a
+    converted function may outlive the trace: a tracer's hooks must then mean what these do.
+    """
+
+    table: CallTable = CALLS
+    slice = slice  # what ``a[i:j]`` makes, even where the user's module has its own ``slice``
+
+    def __init__(self, table: CallTable | None = None) -> None:
+        if table is not None:
+            self.table = table
+        self.where: Where = _START
+        self.cell = CellType(self)
+        self.unconverted: dict[CodeType, str] = {}
+
+    @property
+    def loc(self) -> Loc:
+        """The innermost place in the user's source that was reached."""
+        return Loc._make(self.where)
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """``fn(*args, **kwargs)``: a handler, a converted function, or ``fn`` itself."""
+        self.where = where
+        found = self.table.find(fn)
+        if found is None:
+            result = self.resolve(fn)(*args, **kwargs)
+        else:
+            result = found[0](self, *found[1], *args, **kwargs)
+        self.where = where
+        return result
+
+    def wrap(self, fn: Any) -> Callable[..., Any]:
+        """``fn`` as a value that other code will call (``map``, ``key=``): calls reach `call`."""
+        return partial(self.call, self.where, fn)
+
+    def resolve(self, fn: Any) -> Callable[..., Any]:
+        """What to run for ``fn`` when no handler answers.
+
+        Classes are called as they are, so ``__init__`` and special methods are not converted.
+        """
+        kind = type(fn)
+        if kind is FunctionType:
+            return self.converted(fn)
+        if kind is MethodType:
+            return self._bound(fn.__func__, fn.__self__, fn)
+        if kind is partial:
+            return partial(self.wrap(fn.func), *fn.args, **fn.keywords)
+        if isinstance(fn, type):
+            return fn
+        return self._bound(_class_attribute(kind, "__call__"), fn, fn)
+
+    def _bound(self, function: Any, receiver: Any, otherwise: Any) -> Callable[..., Any]:
+        """``function`` converted and bound to ``receiver``, if it is a Python function."""
+        if type(function) is not FunctionType:
+            return otherwise  # type: ignore[no-any-return,unused-ignore]
+        return MethodType(self.converted(function), receiver)
+
+    def converted(self, fn: FunctionType) -> Callable[..., Any]:
+        """``fn`` converted, or ``fn`` where the policy says so or its source is missing."""
+        if HOOKS_NAME not in fn.__code__.co_freevars and stays_plain(fn):
+            return fn
+        try:
+            return convert(fn, self)
+        except SourceUnavailable as error:
+            self.unconverted[fn.__code__] = str(error)
+            return fn
+
+    def hide(self, where: Where, names: Any) -> Any:
+        """``locals()``, ``vars()`` or ``dir()`` less the converter's own names."""
+        if isinstance(names, dict):
+            return {k: v for k, v in names.items() if not _is_hidden(k)}
+        return [n for n in names if not _is_hidden(n)] if isinstance(names, list) else names
+
+    # -- attributes and items ---------------------------------------------------------------------
+
+    def getattr(self, where: Where, obj: Any, name: str) -> Any:
+        """``obj.name``; a user's property is converted like any function."""
+        self.where = where
+        found = _class_attribute(type(obj), name)
+        if type(found) is property and self._may_convert(found.fget, type(obj)):
+            return self.call(where, found.fget, obj)
+        return getattr(obj, name)
+
+    def _may_convert(self, fget: Any, owner: type) -> bool:
+        """Whether a property is a user's function, and all there is to reading the attribute:
+        Python calls ``__getattr__`` after a property's AttributeError."""
+        if type(fget) is not FunctionType or stays_plain(fget):
+            return False
+        usual = _class_attribute(owner, "__getattribute__") is object.__getattribute__
+        return usual and _class_attribute(owner, "__getattr__") is None
+
+    def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
+        self.where = where
+        setattr(obj, name, value)
+
+    def delattr(self, where: Where, obj: Any, name: str) -> None:
+        self.where = where
+        delattr(obj, name)
+
+    def getitem(self, where: Where, obj: Any, key: Any) -> Any:
+        self.where = where
+        return obj[key]
+
+    def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
+        self.where = where
+        obj[key] = value
+
+    def delitem(self, where: Where, obj: Any, key: Any) -> None:
+        self.where = where
+        del obj[key]
+
+    # -- operators --------------------------------------------------------------------------------
+
+    def unop(self, where: Where, op: str, a: Any) -> Any:
+        """``op`` is a key of `UNARY`."""
+        self.where = where
+        return UNARY[op](a)
+
+    def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        """``op`` is a key of `BINARY`."""
+        self.where = where
+        return BINARY[op](a, b)
+
+    def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        """What ``a op= b`` binds to its target, ``a`` perhaps changed.
+
+        ``op`` is a key of `IN_PLACE`.
+        """
+        self.where = where
+        return IN_PLACE[op](a, b)
+
+    def compare(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        """``op`` is a key of `COMPARE`; a chain comes as one call a link."""
+        self.where = where
+        return COMPARE[op](a, b)
+
+    def contains(self, where: Where, item: Any, container: Any) -> Any:
+        """``item in container``; ``not in`` is this and `not_`."""
+        self.where = where
+        return item in container
+
+    # -- truth ------------------------------------------------------------------------------------
+
+    def test(self, where: Where, value: Any) -> bool:
+        """The truth of ``value`` where only that counts: a branch, a loop, an assertion."""
+        self.where = where
+        return bool(value)
+
+    def operand(self, where: Where, value: Any) -> Any:
+        """An operand of ``and``, ``or`` or of a chain of comparisons used as a value.
+
+        Python tests what this returns, and it may become the result.
+        """
+        self.where = where
+        return value
+
+    def not_(self, where: Where, value: Any) -> Any:
+        """``not value`` used as a value."""
+        return not self.test(where, value)
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    def iterate(self, where: Where, value: Any) -> Any:
+        """What a ``for`` loop or a comprehension goes over instead of ``value``."""
+        self.where = where
+        return value
+
+    def unpack(self, where: Where, value: Any) -> Any:
+        """What ``a, b = value`` takes apart instead of ``value``."""
+        self.where = where
+        return value
+
+    def format_value(self, where: Where, value: Any, conversion: int, spec: str) -> str:
+        """``{value!conversion:spec}`` of an f-string; ``conversion`` is -1 or a character code."""
+        self.where = where
+        return format(_CONVERSIONS[conversion](value), spec)
+
+
+def _class_attribute(owner: type, name: str) -> Any:
+    """What the class holds under a name, its descriptors not run; None when nothing."""
+    for base in owner.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return None
+
+
+def _is_hidden(name: str) -> bool:
+    return name == HOOKS_NAME or name.startswith("_fusec_")

@@ -1,0 +1,40 @@
+"""Which Python functions are converted: the user's and most libraries', not the numeric stack's."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from types import FunctionType
+
+# NumPy's own Python functions reach traced arrays through its protocols; the others are compilers
+# and our own code.
+PLAIN_PACKAGES = frozenset({"numpy", "scipy", "numba", "llvmlite", "cupy", "fusec"})
+# Programs that ship with fusec are written as users write theirs.
+USER_LIKE = ("fusec.bench.programs",)
+
+_STDLIB = tuple(
+    os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib")
+)
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+def _in_package(module: str, packages: tuple[str, ...]) -> bool:
+    return any(module == p or module.startswith(p + ".") for p in packages)
+
+
+def stays_plain(fn: FunctionType) -> bool:
+    """Whether ``fn`` is called as it is: the numeric stack, the standard library, fusec itself.
+
+    The module is the one the code was written in (``functools.wraps`` changes ``__module__``).
+    """
+    module = str(fn.__globals__.get("__name__") or "")
+    if _in_package(module, USER_LIKE):
+        return False
+    return module.partition(".")[0] in PLAIN_PACKAGES or _is_stdlib(fn.__code__.co_filename)
+
+
+def _is_stdlib(file: str) -> bool:
+    """By file, not by name: a user's ``queue.py`` or ``statistics.py`` is the user's."""
+    if file.startswith("<frozen "):
+        return True
+    return file.startswith(_STDLIB) and not any(part in file for part in _INSTALLED)

@@ -1,0 +1,220 @@
+"""Rewrites the statements of a user's function: stores, loops, tests, nested definitions."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .source import FunctionNode, Source
+from .transformer import DEL, LOAD, OPERATOR_NAMES, STORE, Expressions, constant
+from .transformer import without_definition_time as bare
+
+
+def convert_tree(source: Source) -> FunctionNode:
+    """The function's tree with hooks.  The tree of ``source`` is used up."""
+    return Statements(source).convert(source.node)
+
+
+def is_plain_target(node: ast.expr) -> bool:
+    """Whether assigning to ``node`` binds names and nothing else."""
+    if isinstance(node, ast.Tuple | ast.List):
+        return all(is_plain_target(e) for e in node.elts)
+    return isinstance(node.value if isinstance(node, ast.Starred) else node, ast.Name)
+
+
+class Statements(Expressions):
+    """Rewrites statements; see `Expressions` for what is kept."""
+
+    def convert(self, node: FunctionNode) -> FunctionNode:
+        node = bare(node)
+        if isinstance(node, ast.Lambda):
+            node.body = self.visit(node.body)
+        else:
+            node.body = self.block(node.body)
+        return node
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """A statement list; one statement may become several."""
+        out: list[ast.stmt] = []
+        for statement in body:
+            made = self.visit(statement)
+            out.extend(made if isinstance(made, list) else [made])
+        return out
+
+    def _expr(self, value: ast.expr, like: ast.stmt) -> ast.stmt:
+        return ast.copy_location(ast.Expr(value), like)
+
+    def _assign(self, target: ast.expr, value: ast.expr, like: ast.stmt) -> ast.stmt:
+        return ast.copy_location(ast.Assign([target], value), like)
+
+    def _drop(self, names: list[str], like: ast.stmt) -> ast.stmt:
+        """``del`` of temporaries, so that ``locals()`` and class bodies never show them."""
+        return ast.copy_location(ast.Delete([self.name(n, DEL, like) for n in names]), like)
+
+    # -- assignment -------------------------------------------------------------------------------
+
+    def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        value = self.visit(node.value)
+        if len(node.targets) == 1:
+            return self.store(node.targets[0], value, node)
+        name = self.temporary()
+        out = [self._assign(self.name(name, STORE, node), value, node)]
+        for target in node.targets:
+            out += self.store(target, self.name(name, LOAD, node), node)
+        return [*out, self._drop([name], node)]
+
+    def store(self, target: ast.expr, value: ast.expr, node: Any) -> list[ast.stmt]:
+        """``target = value``.  Hooks take their arguments in the order Python evaluates them:
+        the value, then the object, then the key."""
+        if isinstance(target, ast.Attribute):
+            owner, name = self.visit(target.value), self.attribute_name(target)
+            return [self._expr(self.hook("setattr", node, value, owner, name), node)]
+        if isinstance(target, ast.Subscript):
+            owner, key = self.visit(target.value), self.key(target.slice)
+            return [self._expr(self.hook("setitem", node, value, owner, key), node)]
+        if isinstance(target, ast.Tuple | ast.List):
+            return self._unpack(target, value, node)
+        return [self._assign(target, value, node)]
+
+    def _unpack(
+        self, target: ast.Tuple | ast.List, value: ast.expr, node: ast.stmt
+    ) -> list[ast.stmt]:
+        if not isinstance(value, ast.Tuple | ast.List):
+            value = self.hook("unpack", node, value)
+        if is_plain_target(target):
+            return [self._assign(target, value, node)]
+        names = [self.temporary() for _ in target.elts]
+        pairs = list(zip(names, target.elts, strict=True))
+        parts = [self._part(name, element) for name, element in pairs]
+        unpacked = ast.copy_location(ast.Tuple(parts, STORE), target)
+        out = [self._assign(unpacked, value, node)]
+        for name, element in pairs:
+            element = element.value if isinstance(element, ast.Starred) else element
+            out += self.store(element, self.name(name, LOAD, element), node)
+        return [*out, self._drop(names, node)]
+
+    def _part(self, name: str, element: ast.expr) -> ast.expr:
+        part: ast.expr = self.name(name, STORE, element)
+        if isinstance(element, ast.Starred):
+            part = ast.copy_location(ast.Starred(part, STORE), element)
+        return part
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        """In a function annotations are never evaluated; in a class they are data."""
+        if self.in_class_body:
+            node.value = node.value and self.visit(node.value)
+            return node
+        if node.value is not None:
+            return self.store(node.target, self.visit(node.value), node)
+        if isinstance(node.target, ast.Name):  # still makes the name local
+            node.annotation = constant(None, node)
+            return node
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
+        """Object and key are evaluated once, before the right-hand side."""
+        target = node.target
+        if isinstance(target, ast.Name):
+            old: ast.expr = self.name(target.id, LOAD, target)
+            return [self._assign(target, self._in_place(node, old), node)]
+        owner = self.temporary()
+        out = [self._assign(self.name(owner, STORE, target), self.visit(target.value), node)]
+        if isinstance(target, ast.Attribute):
+            old = self.hook(
+                "getattr", target, self.name(owner, LOAD, target), self.attribute_name(target)
+            )
+            return [*out, *self._store_back(node, "setattr", old, owner, None)]
+        key = self.temporary()
+        out.append(self._assign(self.name(key, STORE, target), self.key(target.slice), node))
+        old = self.hook(
+            "getitem", target, self.name(owner, LOAD, target), self.name(key, LOAD, target)
+        )
+        return [*out, *self._store_back(node, "setitem", old, owner, key)]
+
+    def _in_place(self, node: ast.AugAssign, old: ast.expr) -> ast.expr:
+        op = constant(OPERATOR_NAMES[type(node.op)], node)
+        return self.hook("iop", node, op, old, self.visit(node.value))
+
+    def _store_back(
+        self, node: ast.AugAssign, hook: str, old: ast.expr, owner: str, key: str | None
+    ) -> list[ast.stmt]:
+        target = node.target
+        where = self.name(key, LOAD, node) if key else self.attribute_name(target)  # type: ignore[arg-type]
+        new = self._in_place(node, old)
+        call = self.hook(hook, node, new, self.name(owner, LOAD, target), where)
+        return [self._expr(call, node), self._drop([owner, key] if key else [owner], node)]
+
+    def visit_Delete(self, node: ast.Delete) -> list[ast.stmt]:
+        return [made for target in node.targets for made in self._delete(target, node)]
+
+    def _delete(self, target: ast.expr, node: ast.Delete) -> list[ast.stmt]:
+        if isinstance(target, ast.Tuple | ast.List):
+            return [made for element in target.elts for made in self._delete(element, node)]
+        if isinstance(target, ast.Attribute):
+            owner, name = self.visit(target.value), self.attribute_name(target)
+            return [self._expr(self.hook("delattr", target, owner, name), node)]
+        if isinstance(target, ast.Subscript):
+            owner, key = self.visit(target.value), self.key(target.slice)
+            return [self._expr(self.hook("delitem", target, owner, key), node)]
+        return [ast.copy_location(ast.Delete([target]), node)]
+
+    # -- control flow: the places where graph control flow will go --------------------------------
+
+    def visit_If(self, node: ast.If) -> Any:
+        node.test = self.test(node.test)
+        node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+        return node
+
+    def visit_While(self, node: ast.While) -> Any:
+        node.test = self.test(node.test)
+        node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+        return node
+
+    def visit_For(self, node: ast.For) -> Any:
+        node.iter = self.hook("iterate", node.iter, self.visit(node.iter))
+        start: list[ast.stmt] = []
+        if not is_plain_target(node.target):
+            name = self.temporary()
+            start = self.store(node.target, self.name(name, LOAD, node.target), node)
+            start.append(self._drop([name], node))
+            node.target = self.name(name, STORE, node.target)
+        node.body = [*start, *self.block(node.body)]
+        node.orelse = self.block(node.orelse)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        node.test = self.test(node.test)
+        node.msg = node.msg and self.visit(node.msg)
+        return node
+
+    def visit_match_case(self, node: ast.match_case) -> ast.match_case:
+        """A pattern is no expression: it stays."""
+        node.guard = node.guard and self.test(node.guard)
+        node.body = self.block(node.body)
+        return node
+
+    # -- definitions inside -----------------------------------------------------------------------
+
+    in_class_body = False
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        node.decorator_list = self.visit_all(node.decorator_list)
+        self.defaults(node.args)
+        saved = self.function, self.walrus, self.in_class_body
+        self.function, self.walrus, self.in_class_body = node.name, True, False
+        node.body = self.block(node.body)
+        self.function, self.walrus, self.in_class_body = saved
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        node.decorator_list = self.visit_all(node.decorator_list)
+        node.bases = self.visit_all(node.bases)
+        for keyword in node.keywords:
+            keyword.value = self.visit(keyword.value)
+        saved = self.class_name, self.function, self.walrus, self.in_class_body
+        self.class_name, self.function, self.walrus, self.in_class_body = (
+            node.name, node.name, False, True,
+        )
+        node.body = self.block(node.body)
+        self.class_name, self.function, self.walrus, self.in_class_body = saved
+        return node

@@ -1,0 +1,252 @@
+"""Array creation inside a trace: every array made there is traced, so it can be written to."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from .array import TracedArray, from_value
+from .context import Trace
+from .layout import contiguous, k_order
+from .shaping import _shape, copy_of, spread_scalar, stack
+from .storage import Storage
+from .ufuncs import as_traced, cast, spread
+
+
+def _dtype(trace: Trace, dtype: Any, default: Any = float) -> np.dtype:
+    result = np.dtype(default if dtype is None else dtype)
+    if result.kind not in "biuf" or result == np.float16 or result.itemsize > 8:
+        raise unsupported(f"an array of dtype {result}", loc=trace.loc,
+                          cure="use bool, integers, float32 or float64")
+    return result
+
+
+def filled(trace: Trace, shape: Any, value: Any, dtype: np.dtype, strides: Any = None) -> Any:
+    """A fresh array of one value."""
+    constant = cast(trace, as_traced(trace, value).value, dtype)
+    full = trace.emit("BroadcastTo", constant, shape=_shape(shape))
+    return TracedArray(trace, Storage(full, strides))
+
+
+def _filled_with(value: Any) -> Any:
+    def create(
+        trace: Trace, shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
+        like: Any = None,
+    ) -> Any:
+        target = _dtype(trace, dtype)
+        sizes = _shape(shape)
+        if any(d < 0 for d in sizes):
+            raise trace.error(ValueError("negative dimensions are not allowed"))
+        axes = list(range(len(sizes)))[::-1] if order == "F" else None
+        return filled(trace, sizes, target.type(value), target,
+                      contiguous(sizes, target.itemsize, axes))
+
+    return create
+
+
+def full(
+    trace: Trace, shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *,
+    device: Any = None, like: Any = None,
+) -> Any:
+    """``np.full``."""
+    value = as_traced(trace, fill_value)
+    target = _dtype(trace, dtype, value.dtype)
+    if value.shape:
+        result = filled(trace, shape, 0, target)
+        result[...] = value
+        return result
+    return filled(trace, shape, value, target)
+
+
+def _like(value: Any) -> Any:
+    def create(
+        trace: Trace, a: Any, dtype: Any = None, order: str = "K", subok: bool = True,
+        shape: Any = None, *, device: Any = None,
+    ) -> Any:
+        x = as_traced(trace, a)
+        target = _dtype(trace, dtype, x.dtype)
+        sizes = x.shape if shape is None else _shape(shape)
+        axes = None
+        if order in "KA" and len(sizes) == x.ndim and x.is_array:
+            axes = k_order(len(sizes), [x.strides])
+        strides = contiguous(sizes, target.itemsize, axes)
+        return filled(trace, sizes, target.type(value), target, strides)
+
+    return create
+
+
+def full_like(
+    trace: Trace, a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True,
+    shape: Any = None, *, device: Any = None,
+) -> Any:
+    """``np.full_like``."""
+    result = _like(0)(trace, a, dtype, order, subok, shape)
+    result[...] = fill_value
+    return result
+
+
+def array_from_sequence(trace: Trace, items: Sequence[Any]) -> TracedArray:
+    """A nested list or tuple; its elements may be traced."""
+    if not _holds_traced(items):
+        return TracedArray(trace, trace.capture(np.asarray(items)))
+    parts = [
+        array_from_sequence(trace, i) if isinstance(i, (list, tuple)) else as_traced(trace, i)
+        for i in items
+    ]
+    dtype = np.result_type(*[
+        p.dtype if p.is_array or not p.type.is_weak else p.dtype.type(0).item() for p in parts
+    ])
+    return stack(trace, [_as_dtype(trace, p, dtype) for p in parts])
+
+
+def _as_dtype(trace: Trace, x: TracedArray, dtype: np.dtype) -> TracedArray:
+    return spread_scalar(from_value(trace, cast(trace, x.value, dtype)))
+
+
+def _holds_traced(items: Any) -> bool:
+    if isinstance(items, (list, tuple)) and type(items) is not TracedArray:
+        return any(_holds_traced(i) for i in items)
+    return type(items) is TracedArray
+
+
+def array(
+    trace: Trace, object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K",
+    subok: bool = False, ndmin: int = 0, like: Any = None,
+) -> Any:
+    """``np.array``: a copy unless ``copy`` says otherwise."""
+    x = spread_scalar(as_traced(trace, object))
+    if dtype is not None and np.dtype(dtype) != x.dtype:
+        x = astype(trace, x, _dtype(trace, dtype))
+    elif copy:
+        x = copy_of(x, order)
+    if ndmin > x.ndim:
+        from .shaping import expand_dims
+
+        x = expand_dims(trace, x, tuple(range(ndmin - x.ndim)))
+    return x
+
+
+def asarray(
+    trace: Trace, a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
+    copy: Any = None, like: Any = None,
+) -> Any:
+    """``np.asarray``, ``asanyarray``, ``ascontiguousarray``: no copy unless needed."""
+    return array(trace, a, dtype, copy=bool(copy))
+
+
+def astype(
+    trace: Trace, x: TracedArray, dtype: Any, order: str = "K", casting: str = "unsafe",
+    subok: bool = True, copy: bool = True,
+) -> TracedArray:
+    """``ndarray.astype``: a fresh array (or NumPy scalar) of another dtype."""
+    target = _dtype(trace, dtype)
+    if not np.can_cast(x.dtype, target, casting):
+        raise trace.error(TypeError(
+            f"Cannot cast array data from {x.dtype!r} to {target!r} according to the rule "
+            f"{casting!r}"), [x.value])
+    if target == x.dtype and not copy:
+        return x
+    value = cast(trace, x.value, target)
+    if not x.is_array:
+        return from_value(trace, value)
+    axes = k_order(x.ndim, [x.strides]) if order in "KA" else None
+    return TracedArray(trace, Storage(value, contiguous(x.shape, target.itemsize, axes)))
+
+
+def arange(trace: Trace, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """``np.arange`` of Python numbers; integer ranges are computed in the kernel."""
+    names = ("start", "stop", "step")
+    given = dict(zip(names if len(args) > 1 else ("stop",), args, strict=False))
+    given.update({k: kwargs[k] for k in names if k in kwargs})
+    if any(type(v) is TracedArray for v in given.values()):
+        raise unsupported("np.arange of a traced number", loc=trace.loc,
+                          cure="make the size a static argument")
+    start, step = given.get("start") or 0, given.get("step")
+    step = 1 if step is None else step
+    if not all(isinstance(v, (int, np.integer)) for v in (start, step, given["stop"])):
+        return array(trace, np.arange(*args, dtype=dtype, **kwargs))
+    size = len(range(operator.index(start), operator.index(given["stop"]), operator.index(step)))
+    default = np.result_type(*[v for v in (start, step, given["stop"])])
+    return _counted(trace, int(start), int(step), size, _dtype(trace, dtype, default))
+
+
+def _counted(trace: Trace, start: int, step: int, size: int, dtype: np.dtype) -> Any:
+    count = np.dtype(np.int64)
+    value = trace.emit("Iota", size=size, dtype=count)
+    if step != 1:
+        value = trace.emit("Mul", value, cast(trace, trace.builder.const(step), count))
+    if start != 0:
+        value = trace.emit("Add", value, cast(trace, trace.builder.const(start), count))
+    return from_value(trace, cast(trace, value, dtype))
+
+
+def linspace(
+    trace: Trace, start: Any, stop: Any, num: int = 50, endpoint: bool = True,
+    retstep: bool = False, dtype: Any = None, axis: int = 0, *, device: Any = None,
+) -> Any:
+    """``np.linspace`` of Python numbers (evaluated while tracing)."""
+    if any(type(v) is TracedArray for v in (start, stop)):
+        raise unsupported("np.linspace of traced numbers", loc=trace.loc,
+                          cure="write start + np.arange(n) * step")
+    result = np.linspace(start, stop, num, endpoint, retstep, dtype, axis)
+    if retstep:
+        return array(trace, result[0]), result[1]
+    return array(trace, result)
+
+
+def eye(
+    trace: Trace, N: int, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C", *,
+    device: Any = None, like: Any = None,
+) -> Any:
+    """``np.eye`` as a comparison of row and column numbers."""
+    rows = _counted(trace, 0, 1, N, np.dtype(np.int64))
+    columns = _counted(trace, 0, 1, N if M is None else M, np.dtype(np.int64))
+    return astype(trace, rows[:, None] + k == columns[None, :], _dtype(trace, dtype))
+
+
+def where(trace: Trace, condition: Any, *choices: Any) -> Any:
+    """``np.where`` with three arguments."""
+    if len(choices) != 2:
+        raise unsupported("np.where with one argument", loc=trace.loc,
+                          cure="give both choices: np.where(condition, a, b)")
+    from .ufuncs import truth
+
+    test = as_traced(trace, condition)
+    sides = [as_traced(trace, c) for c in choices]
+    values = [s.value for s in sides]
+    dtype = np.result_type(*[
+        v.dtype.type(0).item() if v.type.is_weak else v.dtype for v in values])
+    operands = [cast(trace, v, dtype) for v in values]
+    value = trace.emit("Where", truth(trace, test.value), *operands, kind="array")
+    from .layout import broadcast_strides
+
+    given = [broadcast_strides(o.shape, o.strides, value.shape)
+             for o in (test, *sides) if o.is_array]
+    order = k_order(len(value.shape), given)
+    return from_value(trace, value, contiguous(value.shape, dtype.itemsize, order))
+
+
+def copyto(
+    trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where: Any = True
+) -> None:
+    """``np.copyto``."""
+    from .ufuncs import store, truth
+
+    target = as_traced(trace, dst)
+    value = as_traced(trace, src).value
+    if where is not True:
+        mask = truth(trace, as_traced(trace, where).value)
+        value = trace.emit("Where", mask, cast(trace, value, target.dtype), target.value)
+    store(trace, target, value, casting, "array data")
+
+
+ZEROS, ONES = _filled_with(0), _filled_with(1)
+ZEROS_LIKE, ONES_LIKE = _like(0), _like(1)
+__all__ = ["ONES", "ONES_LIKE", "ZEROS", "ZEROS_LIKE", "arange", "array", "array_from_sequence",
+           "asarray", "astype", "copyto", "eye", "filled", "full", "full_like", "linspace",
+           "spread", "where"]

@@ -1,0 +1,200 @@
+"""NumPy functions on traced values: one table from function to handler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from . import creation, shaping
+from .array import TracedArray, from_value
+from .context import Trace
+from .creation import array_from_sequence
+from .reductions import REDUCTIONS, count_nonzero
+from .ufuncs import as_traced, call_ufunc, cast, known_ufuncs
+
+Handler = Callable[..., Any]
+
+
+def clip(
+    trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *,
+    min: Any = None, max: Any = None, **kwargs: Any,
+) -> Any:
+    """``np.clip``: maximum with the lower bound, then minimum with the upper one."""
+    low = min if a_min is None else a_min
+    high = max if a_max is None else a_max
+    x = as_traced(trace, a)
+    if low is None and high is None:
+        return shaping.copy_of(x)
+    if low is None:
+        return np.minimum(x, high, out=out) if out is not None else np.minimum(x, high)
+    if high is None:
+        return np.maximum(x, low, out=out) if out is not None else np.maximum(x, low)
+    result = call_ufunc(trace, np.maximum, "__call__", (x, low), {})
+    extra = {"out": (out,)} if out is not None else {}
+    return call_ufunc(trace, np.minimum, "__call__", (result, high), extra)
+
+
+def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
+    """``np.dot`` for scalars, vectors and matrices."""
+    x, y = as_traced(trace, a), as_traced(trace, b)
+    if x.ndim == 0 or y.ndim == 0:
+        return np.multiply(x, y)
+    if x.ndim > 2 or y.ndim > 2:
+        raise unsupported("np.dot of arrays with more than two axes", ["np.matmul"],
+                          loc=trace.loc, cure="use np.matmul, or reshape to two axes")
+    extra = {"out": (out,)} if out is not None else {}
+    return call_ufunc(trace, np.matmul, "__call__", (x, y), extra)
+
+
+def outer(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
+    """``np.outer``: products of all pairs of the flattened operands."""
+    x, y = shaping.ravel(trace, a), shaping.ravel(trace, b)
+    return np.multiply(x[:, None], y[None, :])
+
+
+def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """``np.linalg.norm``: 2-norm of vectors and Frobenius norm."""
+    if ord not in (None, 2) or (ord == 2 and axis is None and as_traced(trace, x).ndim != 1):
+        raise unsupported(f"np.linalg.norm(ord={ord!r})", loc=trace.loc,
+                          cure="write the norm with sums and square roots")
+    squares = REDUCTIONS["sum"](trace, np.square(as_traced(trace, x)), axis, None, None, keepdims)
+    return np.sqrt(squares)
+
+
+def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
+    """``np.round``: scale, round half to even, scale back, as NumPy does."""
+    x = as_traced(trace, a)
+    if x.dtype.kind != "f":
+        return shaping.copy_of(x) if decimals >= 0 else _unsupported_round(trace)
+    if decimals == 0:
+        return np.rint(x, out=out) if out is not None else np.rint(x)
+    factor = x.dtype.type(10.0 ** abs(decimals))
+    if decimals > 0:
+        return np.rint(x * factor) / factor
+    return np.rint(x / factor) * factor
+
+
+def _unsupported_round(trace: Trace) -> Any:
+    raise unsupported("np.round of integers to negative decimals", loc=trace.loc)
+
+
+def diff(trace: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
+    """``np.diff`` by slices, ``n`` times."""
+    x = as_traced(trace, a)
+    position = shaping.normalise_axis(axis, x.ndim)
+    before = (slice(None),) * position
+    for _ in range(n):
+        x = x[(*before, slice(1, None))] - x[(*before, slice(None, -1))]
+    return x
+
+
+def average(trace: Trace, a: Any, axis: Any = None, weights: Any = None, **kwargs: Any) -> Any:
+    """``np.average`` with weights of the array's shape."""
+    x = as_traced(trace, a)
+    if weights is None:
+        return REDUCTIONS["mean"](trace, x, axis)
+    w = as_traced(trace, weights)
+    if w.shape != x.shape:
+        raise unsupported("np.average with weights of another shape", loc=trace.loc,
+                          cure="broadcast the weights first")
+    return (x * w).sum(axis) / w.sum(axis)
+
+
+def nan_to_num(
+    trace: Trace, x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None,
+) -> Any:
+    """``np.nan_to_num`` by selection."""
+    a = as_traced(trace, x)
+    if a.dtype.kind != "f":
+        return shaping.copy_of(a)
+    info = np.finfo(a.dtype)
+    low = info.min if neginf is None else neginf
+    high = info.max if posinf is None else posinf
+    result = np.where(np.isnan(a), a.dtype.type(nan), a)
+    result = np.where(a == a.dtype.type(np.inf), a.dtype.type(high), result)
+    return np.where(a == a.dtype.type(-np.inf), a.dtype.type(low), result)
+
+
+def _attribute(name: str) -> Handler:
+    return lambda trace, a: getattr(as_traced(trace, a), name)
+
+
+def size(trace: Trace, a: Any, axis: Any = None) -> int:
+    """``np.size``."""
+    x = as_traced(trace, a)
+    return x.size if axis is None else x.shape[axis]
+
+
+def copy(trace: Trace, a: Any, order: str = "K", subok: bool = False) -> Any:
+    """``np.copy``."""
+    return shaping.copy_of(shaping.spread_scalar(as_traced(trace, a)), order)
+
+
+def astype(trace: Trace, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    """``np.astype``."""
+    return creation.astype(trace, as_traced(trace, x), dtype, copy=copy)
+
+
+def atleast_1d(trace: Trace, *arrays: Any) -> Any:
+    """``np.atleast_1d``."""
+    results = [shaping._at_least(1)(trace, shaping.spread_scalar(as_traced(trace, a)))
+               for a in arrays]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+# Functions that make arrays: reached through the call hook, whatever their arguments are.
+CREATION: dict[Callable[..., Any], Handler] = {
+    np.zeros: creation.ZEROS, np.ones: creation.ONES, np.empty: creation.ZEROS,
+    np.full: creation.full, np.arange: creation.arange, np.linspace: creation.linspace,
+    np.eye: creation.eye, np.identity: creation.eye, np.array: creation.array,
+    np.asarray: creation.asarray, np.asanyarray: creation.asarray,
+    np.ascontiguousarray: creation.asarray,
+}
+FUNCTIONS: dict[Callable[..., Any], Handler] = {
+    **CREATION,
+    np.zeros_like: creation.ZEROS_LIKE, np.ones_like: creation.ONES_LIKE,
+    np.empty_like: creation.ZEROS_LIKE, np.full_like: creation.full_like,
+    np.where: creation.where, np.copyto: creation.copyto, np.copy: copy, np.astype: astype,
+    np.sum: REDUCTIONS["sum"], np.prod: REDUCTIONS["prod"], np.max: REDUCTIONS["max"],
+    np.min: REDUCTIONS["min"], np.amax: REDUCTIONS["max"], np.amin: REDUCTIONS["min"],
+    np.any: REDUCTIONS["any"], np.all: REDUCTIONS["all"], np.argmax: REDUCTIONS["argmax"],
+    np.argmin: REDUCTIONS["argmin"], np.mean: REDUCTIONS["mean"], np.var: REDUCTIONS["var"],
+    np.std: REDUCTIONS["std"], np.ptp: REDUCTIONS["ptp"], np.count_nonzero: count_nonzero,
+    np.average: average, np.reshape: shaping.reshape, np.ravel: shaping.ravel,
+    np.transpose: shaping.transpose, np.permute_dims: shaping.transpose,
+    np.swapaxes: shaping.swapaxes, np.moveaxis: shaping.moveaxis,
+    np.expand_dims: shaping.expand_dims, np.squeeze: shaping.squeeze,
+    np.broadcast_to: shaping.broadcast_to, np.concatenate: shaping.concatenate,
+    np.stack: shaping.stack, np.vstack: shaping.vstack, np.hstack: shaping.hstack,
+    np.roll: shaping.roll, np.flip: shaping.flip, np.clip: clip, np.dot: dot, np.outer: outer,
+    np.linalg.norm: norm, np.round: round_, np.around: round_, np.diff: diff,
+    np.nan_to_num: nan_to_num, np.shape: _attribute("shape"), np.ndim: _attribute("ndim"),
+    np.size: size, np.atleast_1d: atleast_1d,
+}
+
+
+def known_functions() -> list[str]:
+    """Names of the NumPy functions that traced values answer for."""
+    return [f"np.{f.__name__}" for f in FUNCTIONS] + known_ufuncs()
+
+
+def call_function(trace: Trace, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """What ``__array_function__`` does for traced operands."""
+    handler = FUNCTIONS.get(func)
+    if handler is None:
+        module = getattr(func, "__module__", "numpy").replace("numpy", "np")
+        raise unsupported(f"{module}.{func.__name__}", known_functions(), loc=trace.loc)
+    try:
+        return handler(trace, *args, **kwargs)
+    except TypeError as error:
+        if type(error) is TypeError and error.__traceback__.tb_next is None:  # type: ignore[union-attr]
+            raise trace.error(error) from None
+        raise
+
+
+__all__ = ["CREATION", "FUNCTIONS", "TracedArray", "array_from_sequence", "call_function", "cast",
+           "from_value", "known_functions"]

@@ -1,0 +1,205 @@
+"""Basic indexing: integers, slices, Ellipsis and newaxis, for reading and writing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from .array import TracedArray, from_value
+from .ufuncs import as_traced, cast, spread, truth
+
+
+@dataclass
+class _Plan:
+    """What a basic index does: a slice per axis, then dropped axes, then inserted ones."""
+
+    starts: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+    inserted: list[int] = field(default_factory=list)
+    has_ellipsis: bool = False
+
+    @property
+    def is_scalar(self) -> bool:
+        """All integers: NumPy returns a scalar, not a view."""
+        return len(self.dropped) == len(self.starts) and not self.has_ellipsis and (
+            not self.inserted)
+
+
+def _is_mask(key: Any) -> bool:
+    return type(key) is TracedArray and key.dtype == np.bool_ or (
+        type(key) is np.ndarray and key.dtype == np.bool_)
+
+
+def _expanded(array: TracedArray, key: Any) -> tuple[list[Any], bool]:
+    """The key as one entry per axis (plus newaxis entries), Ellipsis filled in."""
+    entries = list(key) if isinstance(key, tuple) else [key]
+    used = sum(1 for k in entries if k is not None and k is not Ellipsis)
+    dots = sum(1 for k in entries if k is Ellipsis)
+    if dots > 1:
+        raise array.trace.error(
+            IndexError("an index can only have a single ellipsis ('...')"))
+    if used > array.ndim:
+        raise array.trace.error(IndexError(
+            f"too many indices for array: array is {array.ndim}-dimensional, but {used} were "
+            f"indexed"), [array.value])
+    if not dots:
+        entries.append(Ellipsis)
+    at = next(i for i, k in enumerate(entries) if k is Ellipsis)
+    entries[at: at + 1] = [slice(None)] * (array.ndim - used)
+    return entries, bool(dots)
+
+
+def _parse(array: TracedArray, key: Any) -> _Plan:
+    entries, dots = _expanded(array, key)
+    plan, axis, out = _Plan(has_ellipsis=dots), 0, 0
+    for entry in entries:
+        if entry is None:
+            plan.inserted.append(out)
+            out += 1
+            continue
+        if isinstance(entry, slice):
+            out += 1
+        _add_axis(array, plan, axis, entry)
+        axis += 1
+    return plan
+
+
+def _add_axis(array: TracedArray, plan: _Plan, axis: int, entry: Any) -> None:
+    size = array.shape[axis]
+    if isinstance(entry, slice):
+        start, stop, step = _slice_indices(array, entry, size)
+        plan.starts.append(start)
+        plan.steps.append(step)
+        plan.sizes.append(len(range(start, stop, step)))
+        return
+    index = _integer(array, entry)
+    if not -size <= index < size:
+        raise array.trace.error(IndexError(
+            f"index {index} is out of bounds for axis {axis} with size {size}"), [array.value])
+    plan.starts.append(index % size)
+    plan.steps.append(1)
+    plan.sizes.append(1)
+    plan.dropped.append(axis)
+
+
+def _slice_indices(array: TracedArray, entry: slice, size: int) -> tuple[int, int, int]:
+    try:
+        return entry.indices(size)
+    except (ValueError, TypeError) as error:
+        if type(entry.start) is TracedArray or type(entry.stop) is TracedArray:
+            raise
+        raise array.trace.error(error) from None
+
+
+def _integer(array: TracedArray, entry: Any) -> int:
+    if isinstance(entry, (int, np.integer)) and type(entry) is not TracedArray and not isinstance(
+            entry, (bool, np.bool_)):
+        return int(entry)
+    if type(entry) is TracedArray or isinstance(entry, (np.ndarray, list)):
+        raise unsupported(
+            "indexing with an array", loc=array.trace.loc,
+            cure="select with np.where, or index with integers and slices",
+            notes=("fancy and boolean indexing come with a later release",),
+        )
+    raise array.trace.error(IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "
+        "boolean arrays are valid indices"))
+
+
+def view(array: TracedArray, key: Any) -> TracedArray:
+    """The view that basic indexing gives."""
+    return _apply(array, _parse(array, key))
+
+
+def _apply(array: TracedArray, plan: _Plan) -> TracedArray:
+    sizes, result = tuple(plan.sizes), array
+    moved = tuple(s * k for s, k in zip(array.strides, plan.steps, strict=True))
+    if any(plan.starts) or sizes != array.shape or any(s != 1 for s in plan.steps):
+        result = result.view_through("Slice", moved, starts=tuple(plan.starts),
+                                     steps=tuple(plan.steps), sizes=sizes)
+    if plan.dropped:
+        kept = tuple(s for axis, s in enumerate(result.strides) if axis not in plan.dropped)
+        result = result.view_through("Squeeze", kept, axes=tuple(plan.dropped))
+    if plan.inserted:
+        strides = list(result.strides)
+        for axis in plan.inserted:
+            strides.insert(axis, 0)
+        result = result.view_through("ExpandDims", tuple(strides), axes=tuple(plan.inserted))
+    if result is array:
+        result = TracedArray(array.trace, array.storage, array.steps)
+    return result
+
+
+def getitem(array: TracedArray, key: Any) -> TracedArray:
+    """``array[key]``: a view, or a scalar when every axis has an integer."""
+    if not array.is_array:
+        raise array.trace.error(IndexError("invalid index to scalar variable."), [array.value])
+    if _is_mask(key):
+        raise unsupported(
+            "reading with a boolean mask", loc=array.trace.loc,
+            cure="reduce with np.where(mask, x, 0).sum(), or select outside the function",
+            notes=("results whose size depends on data come with a later release",),
+        )
+    plan = _parse(array, key)
+    result = _apply(array, plan)
+    if plan.is_scalar:
+        value = array.trace.emit("Squeeze", _sliced(array, plan), axes=tuple(range(array.ndim)),
+                                 kind="scalar")
+        return from_value(array.trace, value)
+    return result
+
+
+def _sliced(array: TracedArray, plan: _Plan) -> Any:
+    return array.trace.emit("Slice", array.value, starts=tuple(plan.starts),
+                            steps=tuple(plan.steps), sizes=tuple(plan.sizes))
+
+
+def setitem(array: TracedArray, key: Any, value: Any) -> None:
+    """``array[key] = value``; a boolean mask of the array's shape selects elements."""
+    trace = array.trace
+    if not array.is_array:
+        raise trace.error(
+            TypeError(f"'{array.__class__.__name__}' object does not support item assignment"))
+    source = as_traced(trace, value).value
+    if _is_mask(key):
+        _masked_assignment(array, key, source)
+        return
+    target = view(array, key)
+    target.write(spread(trace, _fitted(array, source, target.shape), target.shape))
+
+
+def _fitted(array: TracedArray, source: Any, shape: Sequence[int]) -> Any:
+    """The assigned value in the array's dtype, with leading axes of length 1 dropped."""
+    trace = array.trace
+    value = cast(trace, source, array.dtype)
+    while value.type.rank > len(shape) and value.shape[0] == 1:
+        value = trace.emit("Squeeze", value, axes=(0,))
+    try:
+        fits = np.broadcast_shapes(value.shape, shape) == tuple(shape)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise trace.error(ValueError(
+            f"could not broadcast input array from shape {source.shape} into shape "
+            f"{tuple(shape)}"), [source])
+    return value
+
+
+def _masked_assignment(array: TracedArray, key: Any, source: Any) -> None:
+    trace = array.trace
+    mask = truth(trace, as_traced(trace, key).value)
+    if mask.shape != array.shape or source.shape:
+        raise unsupported(
+            "assignment through a mask of another shape, or of an array", loc=trace.loc,
+            values=[("mask", mask.type), ("array", array.type), ("value", source.type)],
+            cure="assign a number, or write x[:] = np.where(mask, value, x)",
+        )
+    value = cast(trace, source, array.dtype)
+    array.write(trace.emit("Where", mask, value, array.value, kind="array"))

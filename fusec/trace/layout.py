@@ -1,0 +1,105 @@
+"""Strides during a trace: what NumPy would give each array, so that results and views agree.
+
+All strides are in bytes.  Sources: NumPy's documented iteration order ("K": as the operands lie in
+memory) and its rule when ``reshape`` can return a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Strides = tuple[int, ...]
+Shape = tuple[int, ...]
+
+
+def contiguous(shape: Shape, itemsize: int, order: Sequence[int] | None = None) -> Strides:
+    """Strides of a fresh array whose axes lie in ``order`` (outermost first; default C)."""
+    strides = [0] * len(shape)
+    step = itemsize
+    for axis in reversed(range(len(shape)) if order is None else order):
+        strides[axis] = step
+        step *= max(shape[axis], 1)
+    return tuple(strides)
+
+
+def is_c_contiguous(shape: Shape, strides: Strides, itemsize: int) -> bool:
+    step = itemsize
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 0:
+            return True
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def _compare(a: int, b: int, operands: Sequence[Strides]) -> int:
+    """-1: axis a is outside b, 1: inside, 0: the operands do not say (broadcast or equal)."""
+    verdict = 0
+    for strides in operands:
+        sa, sb = abs(strides[a]), abs(strides[b])
+        if sa == 0 or sb == 0:
+            continue
+        if sa > sb:
+            return -1
+        if sa < sb:
+            verdict = 1
+    return verdict
+
+
+def k_order(rank: int, operands: Sequence[Strides]) -> list[int]:
+    """Axes outermost first as NumPy's iterator orders them: by stride, ties in C order."""
+    order = list(range(rank))
+    for position in range(1, rank):
+        axis, place = order[position], position
+        for before in range(position - 1, -1, -1):
+            verdict = _compare(order[before], axis, operands)
+            if verdict == 1:
+                place = before
+            elif verdict == -1:
+                break
+        order.insert(place, order.pop(position))
+    return order
+
+
+def broadcast_strides(shape: Shape, strides: Strides, target: Shape) -> Strides:
+    """Strides of the array broadcast to ``target``: 0 along added and stretched axes."""
+    lead = len(target) - len(shape)
+    inner = (
+        0 if size == 1 and to != 1 else stride
+        for size, stride, to in zip(shape, strides, target[lead:], strict=True)
+    )
+    return (0,) * lead + tuple(inner)
+
+
+def reshape_strides(shape: Shape, strides: Strides, target: Shape, itemsize: int) -> Strides | None:
+    """Strides of ``reshape(target)`` as a view; ``None`` when NumPy has to copy."""
+    if 0 in shape:
+        return contiguous(target, itemsize)
+    old = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
+    result: list[int] = []
+    at = axis = 0
+    while at < len(old) or axis < len(target):
+        end, oldsize = at, 1
+        newsize, last = 1, axis
+        if at < len(old):
+            oldsize, end = old[at][0], at + 1
+        while last < len(target) and newsize < oldsize or last == axis and last < len(target):
+            newsize *= target[last]
+            last += 1
+            while newsize > oldsize and end < len(old):
+                oldsize *= old[end][0]
+                end += 1
+        if newsize != oldsize:
+            return None
+        for k in range(at, end - 1):
+            if old[k][1] != old[k + 1][0] * old[k + 1][1]:
+                return None
+        step = old[end - 1][1] if end > at else itemsize
+        chunk: list[int] = []
+        for size in reversed(target[axis:last]):
+            chunk.append(step)
+            step *= size
+        result.extend(reversed(chunk))
+        at, axis = end, last
+    return tuple(result)

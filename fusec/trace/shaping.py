@@ -1,0 +1,296 @@
+"""Views and copies with NumPy's signatures: reshape, transpose, broadcasting, joining."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.ops.shapes import normalise_axes, normalise_axis
+
+from .array import TracedArray, from_value
+from .context import Trace
+from .layout import broadcast_strides, contiguous, is_c_contiguous, k_order, reshape_strides
+from .storage import Storage
+from .ufuncs import as_traced, cast, spread
+
+
+def _guarded(trace: Trace, function: Any, *args: Any) -> Any:
+    try:
+        return function(*args)
+    except (ValueError, TypeError) as error:
+        raise trace.error(error) from None
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    import operator
+
+    if isinstance(shape, (int, np.integer)):
+        return (int(shape),)
+    return tuple(operator.index(d) for d in shape)
+
+
+def copy_of(x: TracedArray, order: str = "K") -> TracedArray:
+    """A fresh array with the same contents."""
+    shape, itemsize = x.shape, x.itemsize
+    axes = None
+    if order in ("K", "A") and len(shape) > 1:
+        axes = k_order(len(shape), [x.strides])
+    elif order == "F":
+        axes = list(range(len(shape)))[::-1]
+    return TracedArray(x.trace, Storage(x.value, contiguous(shape, itemsize, axes)))
+
+
+def reshape(trace: Trace, a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Any:
+    """``np.reshape`` in C order: a view where NumPy's is one, else a copy."""
+    x = as_traced(trace, a)
+    if order != "C":
+        from fusec.errors import unsupported
+
+        raise unsupported(f"reshape with order={order!r}", loc=trace.loc,
+                          cure="transpose before and after")
+    target = _inferred(trace, x, _shape(shape))
+    if target == x.shape and x.is_array:
+        return TracedArray(trace, x.storage, x.steps)
+    dropped = _unit_axes(x.shape, target)
+    strides = reshape_strides(x.shape, x.strides, target, x.itemsize)
+    if strides is not None and copy is not True:
+        if dropped is not None:
+            return _squeeze_and_expand(x, target, dropped)
+        return x.view_through("Reshape", strides, shape=target)
+    return from_value(trace, trace.emit("Reshape", x.value, shape=target))
+
+
+def _inferred(trace: Trace, x: TracedArray, shape: tuple[int, ...]) -> tuple[int, ...]:
+    unknown = [i for i, d in enumerate(shape) if d < 0]
+    known = math.prod(d for d in shape if d >= 0)
+    fits = x.size == known if not unknown else known > 0 and x.size % known == 0
+    if len(unknown) > 1:
+        raise trace.error(ValueError("can only specify one unknown dimension"))
+    if not fits:
+        raise trace.error(ValueError(
+            f"cannot reshape array of size {x.size} into shape "
+            f"{str(shape).replace(' ', '')}"), [x.value])
+    return tuple(x.size // known if d < 0 else d for d in shape)
+
+
+def _unit_axes(shape: tuple[int, ...], target: tuple[int, ...]) -> bool | None:
+    """Whether the reshape only adds and drops axes of length 1 (then it stays an index map)."""
+    same = [d for d in shape if d != 1] == [d for d in target if d != 1]
+    return True if same and 0 not in shape else None
+
+
+def _squeeze_and_expand(x: TracedArray, target: tuple[int, ...], dropped: bool) -> TracedArray:
+    units = tuple(i for i, d in enumerate(x.shape) if d == 1)
+    if units:
+        kept = tuple(s for i, s in enumerate(x.strides) if i not in units)
+        x = x.view_through("Squeeze", kept, axes=units)
+    added = tuple(i for i, d in enumerate(target) if d == 1)
+    if added:
+        strides = list(x.strides)
+        for axis in added:
+            strides.insert(axis, 0)
+        x = x.view_through("ExpandDims", tuple(strides), axes=added)
+    return x
+
+
+def ravel(trace: Trace, a: Any, order: str = "C") -> Any:
+    """``np.ravel``: a view of contiguous memory, else a copy."""
+    x = as_traced(trace, a)
+    return reshape(trace, x if x.is_array else spread_scalar(x), (-1,), order)
+
+
+def spread_scalar(x: TracedArray) -> TracedArray:
+    """A scalar as a rank-0 array."""
+    if x.is_array:
+        return x
+    return TracedArray(x.trace, Storage(spread(x.trace, x.value, ())))
+
+
+def transpose(trace: Trace, a: Any, axes: Any = None) -> Any:
+    """``np.transpose``: a view with permuted axes."""
+    x = as_traced(trace, a)
+    if not x.is_array:
+        return x
+    rank = x.ndim
+    if axes is None:
+        perm = tuple(reversed(range(rank)))
+    else:
+        perm = tuple(_guarded(trace, normalise_axis, int(p), rank) for p in axes)
+        if sorted(perm) != list(range(rank)):
+            raise trace.error(ValueError("axes don't match array"), [x.value])
+    if perm == tuple(range(rank)):
+        return TracedArray(trace, x.storage, x.steps)
+    return x.view_through("Transpose", tuple(x.strides[p] for p in perm), perm=perm)
+
+
+def swapaxes(trace: Trace, a: Any, axis1: Any, axis2: Any) -> Any:
+    """``np.swapaxes``."""
+    x = as_traced(trace, a)
+    perm = list(range(x.ndim))
+    i = _guarded(trace, normalise_axis, axis1, x.ndim)
+    j = _guarded(trace, normalise_axis, axis2, x.ndim)
+    perm[i], perm[j] = perm[j], perm[i]
+    return transpose(trace, x, perm)
+
+
+def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Any:
+    """``np.moveaxis``."""
+    x = as_traced(trace, a)
+    sources = [source] if isinstance(source, int) else list(source)
+    targets = [destination] if isinstance(destination, int) else list(destination)
+    sources = [_guarded(trace, normalise_axis, s, x.ndim) for s in sources]
+    targets = [_guarded(trace, normalise_axis, d, x.ndim) for d in targets]
+    order = [d for d in range(x.ndim) if d not in sources]
+    for target, source_axis in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, source_axis)
+    return transpose(trace, x, order)
+
+
+def expand_dims(trace: Trace, a: Any, axis: Any) -> Any:
+    """``np.expand_dims``: a view with axes of length 1."""
+    x = spread_scalar(as_traced(trace, a))
+    axes = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
+    rank = x.ndim + len(axes)
+    positions = _guarded(trace, normalise_axes, axes, rank)
+    strides = list(x.strides)
+    for position in positions:
+        strides.insert(position, 0)
+    return x.view_through("ExpandDims", tuple(strides), axes=positions)
+
+
+def squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
+    """``np.squeeze``: a view without axes of length 1."""
+    x = as_traced(trace, a)
+    if axis is None:
+        axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
+    else:
+        axes = _guarded(trace, normalise_axes, axis, x.ndim)
+    if any(x.shape[i] != 1 for i in axes):
+        raise trace.error(ValueError(
+            "cannot select an axis to squeeze out which has size not equal to one"), [x.value])
+    if not axes:
+        return TracedArray(trace, x.storage, x.steps)
+    kept = tuple(s for i, s in enumerate(x.strides) if i not in axes)
+    return x.view_through("Squeeze", kept, axes=axes)
+
+
+def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
+    """``np.broadcast_to``: a read-only view."""
+    x = spread_scalar(as_traced(trace, a))
+    target = _shape(shape)
+    fits = len(target) >= x.ndim and all(
+        d in (1, t) for d, t in zip(x.shape, target[len(target) - x.ndim:], strict=True))
+    if not fits:
+        raise trace.error(ValueError(
+            f"operands could not be broadcast together with remapped shapes [original->remapped]: "
+            f"{x.shape} and requested shape {target}"), [x.value])
+    strides = broadcast_strides(x.shape, x.strides, target)
+    return x.view_through("BroadcastTo", strides, shape=target)
+
+
+def concatenate(
+    trace: Trace, arrays: Sequence[Any], axis: Any = 0, out: Any = None, *, dtype: Any = None,
+    casting: str = "same_kind",
+) -> Any:
+    """``np.concatenate`` of arrays of one rank."""
+    parts = [spread_scalar(as_traced(trace, a)) for a in arrays]
+    if not parts:
+        raise trace.error(ValueError("need at least one array to concatenate"))
+    if axis is None:
+        parts, axis = [ravel(trace, p) for p in parts], 0
+    _check_joinable(trace, parts, axis)
+    position = _guarded(trace, normalise_axis, axis, parts[0].ndim)
+    target = np.dtype(dtype) if dtype is not None else np.result_type(*[p.dtype for p in parts])
+    values = [cast(trace, p.value, target) for p in parts]
+    result = values[0] if len(values) == 1 else trace.emit("Concat", *values, axis=position)
+    if out is not None:
+        destination = as_traced(trace, out)
+        destination.write(cast(trace, result, destination.dtype))
+        return destination
+    return from_value(trace, result)
+
+
+def _check_joinable(trace: Trace, parts: list[TracedArray], axis: int) -> None:
+    first = parts[0]
+    if first.ndim == 0:
+        raise trace.error(ValueError("zero-dimensional arrays cannot be concatenated"))
+    for number, part in enumerate(parts[1:], 1):
+        if part.ndim != first.ndim:
+            raise trace.error(ValueError(
+                f"all the input array dimensions except for the concatenation axis must match "
+                f"exactly, but array 0 has {first.ndim} dimensions and array {number} has "
+                f"{part.ndim}"), [first.value, part.value])
+        for d in range(first.ndim):
+            if d != axis % first.ndim and part.shape[d] != first.shape[d]:
+                raise trace.error(ValueError(
+                    f"all the input array dimensions except for the concatenation axis must match "
+                    f"exactly, but along dimension {d}, the array at index 0 has size "
+                    f"{first.shape[d]} and the array at index {number} has size "
+                    f"{part.shape[d]}"), [first.value, part.value])
+
+
+def stack(trace: Trace, arrays: Sequence[Any], axis: int = 0, out: Any = None) -> Any:
+    """``np.stack``: join along a new axis."""
+    parts = [spread_scalar(as_traced(trace, a)) for a in arrays]
+    if not parts:
+        raise trace.error(ValueError("need at least one array to stack"))
+    if len({p.shape for p in parts}) > 1:
+        raise trace.error(ValueError("all input arrays must have the same shape"),
+                          [p.value for p in parts])
+    return concatenate(trace, [expand_dims(trace, p, axis) for p in parts], axis, out)
+
+
+def _at_least(rank: int) -> Any:
+    def convert(trace: Trace, x: TracedArray) -> TracedArray:
+        return expand_dims(trace, x, tuple(range(rank - x.ndim))) if x.ndim < rank else x
+
+    return convert
+
+
+def vstack(trace: Trace, tup: Sequence[Any]) -> Any:
+    """``np.vstack``."""
+    parts = [spread_scalar(as_traced(trace, a)) for a in tup]
+    return concatenate(trace, [_at_least(2)(trace, p) for p in parts], 0)
+
+
+def hstack(trace: Trace, tup: Sequence[Any]) -> Any:
+    """``np.hstack``."""
+    parts = [_at_least(1)(trace, spread_scalar(as_traced(trace, a))) for a in tup]
+    return concatenate(trace, parts, 0 if parts and parts[0].ndim == 1 else 1)
+
+
+def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
+    """``np.roll``: two slices joined, per axis."""
+    x = as_traced(trace, a)
+    if axis is None:
+        flat = roll(trace, ravel(trace, x), shift, 0)
+        return reshape(trace, flat, x.shape)
+    axes = [axis] if isinstance(axis, (int, np.integer)) else list(axis)
+    shifts = [shift] * len(axes) if isinstance(shift, (int, np.integer)) else list(shift)
+    for amount, each in zip(shifts, axes, strict=True):
+        x = _roll_axis(trace, x, int(amount), _guarded(trace, normalise_axis, each, x.ndim))
+    return copy_of(x)
+
+
+def _roll_axis(trace: Trace, x: TracedArray, shift: int, axis: int) -> TracedArray:
+    size = x.shape[axis]
+    if size == 0 or shift % size == 0:
+        return x
+    cut = size - shift % size
+    before = (slice(None),) * axis
+    return concatenate(
+        trace, [x[(*before, slice(cut, None))], x[(*before, slice(None, cut))]], axis)
+
+
+def flip(trace: Trace, m: Any, axis: Any = None) -> Any:
+    """``np.flip``: a view with negative steps."""
+    x = as_traced(trace, m)
+    axes = _guarded(trace, normalise_axes, axis, x.ndim)
+    return x[tuple(slice(None, None, -1) if d in axes else slice(None) for d in range(x.ndim))]
+
+
+def is_contiguous(x: TracedArray) -> bool:
+    return is_c_contiguous(x.shape, x.strides, x.itemsize)

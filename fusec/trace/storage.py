@@ -1,0 +1,112 @@
+"""Storages and views: NumPy's memory semantics over functional values.
+
+A `Storage` stands for one piece of memory and keeps the value it holds now.  An array is a storage
+seen through view steps; writing through a view replaces the storage's value, so every other view
+sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Value
+from fusec.ops import Builder
+from fusec.ops.views import region
+
+from .layout import Strides, contiguous
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStep:
+    """One view op with its attrs, and the strides of the result."""
+
+    op: str
+    attrs: tuple[tuple[str, Any], ...]
+    strides: Strides
+
+    def apply(self, builder: Builder, value: Value) -> Value:
+        return builder.emit(self.op, value, **dict(self.attrs))
+
+    def undo(self, builder: Builder, base: Value, value: Value) -> Value:
+        """``base`` with the part this step shows replaced by ``value``."""
+        attrs = dict(self.attrs)
+        if self.op == "Slice":
+            if _covers(base.shape, attrs):
+                return value
+            return builder.emit("SliceUpdate", base, value, **attrs)
+        if self.op == "Transpose":
+            return builder.emit("Transpose", value, perm=tuple(np.argsort(attrs["perm"]).tolist()))
+        if self.op == "ExpandDims":
+            return builder.emit("Squeeze", value, axes=attrs["axes"])
+        if self.op == "Squeeze":
+            return builder.emit("ExpandDims", value, axes=attrs["axes"])
+        if self.op == "Reshape":
+            return builder.emit("Reshape", value, shape=base.shape)
+        raise AssertionError(f"internal error: view step {self.op} cannot be written through")
+
+    def on_array(self) -> Callable[[np.ndarray], np.ndarray]:
+        """The same view of a concrete array."""
+        attrs = dict(self.attrs)
+        if self.op == "Slice":
+            key = region(attrs["starts"], attrs["steps"], attrs["sizes"])
+            return lambda array: array[key]
+        if self.op == "Transpose":
+            return lambda array: array.transpose(attrs["perm"])
+        if self.op == "BroadcastTo":
+            return lambda array: np.broadcast_to(array, attrs["shape"])
+        if self.op == "Reshape":
+            return lambda array: array.reshape(attrs["shape"])
+        if self.op == "ExpandDims":
+            return lambda array: np.expand_dims(array, attrs["axes"])
+        return lambda array: np.squeeze(array, attrs["axes"])
+
+
+def _covers(shape: tuple[int, ...], attrs: dict[str, Any]) -> bool:
+    return attrs["sizes"] == shape and all(s == 1 for s in attrs["steps"])
+
+
+class Storage:
+    """Memory with a current value.
+
+    ``origin`` is the position of the graph input it came with (``None``: made in the trace);
+    ``writeable`` as NumPy's flag; ``version`` counts writes.
+    """
+
+    __slots__ = ("_views", "origin", "strides", "value", "version", "writeable")
+
+    def __init__(
+        self, value: Value, strides: Strides | None = None, *, origin: int | None = None,
+        writeable: bool = True,
+    ) -> None:
+        self.value = value
+        if strides is None:
+            strides = contiguous(value.shape, value.dtype.itemsize)
+        self.strides = strides
+        self.origin = origin
+        self.writeable = writeable
+        self.version = 0
+        self._views: dict[tuple[ViewStep, ...], Value] = {}
+
+    def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
+        """The value seen through the steps now; equal reads between writes share nodes."""
+        if not steps:
+            return self.value
+        known = self._views.get(steps)
+        if known is None:
+            base = self.read(builder, steps[:-1])
+            known = self._views[steps] = steps[-1].apply(builder, base)
+        return known
+
+    def write(self, builder: Builder, steps: tuple[ViewStep, ...], value: Value) -> None:
+        """Replace what the steps show by ``value``, which has that shape and the dtype."""
+        for depth in range(len(steps), 0, -1):
+            step = steps[depth - 1]
+            base = self.read(builder, steps[: depth - 1])
+            value = step.undo(builder, base, value)
+        self.value = value
+        self.version += 1
+        self._views.clear()

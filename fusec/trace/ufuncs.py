@@ -1,0 +1,260 @@
+"""Universal functions on traced values: dtype resolution, casts, ``out=``, ``where=``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import nearest, unsupported
+from fusec.ir import Value
+from fusec.ops import Op, all_ops
+
+from .array import TracedArray, from_value
+from .context import Trace
+from .layout import Strides, broadcast_strides, contiguous, k_order
+
+BOOL = np.dtype(np.bool_)
+_PYTHON_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+_LOGICAL = {np.logical_and, np.logical_or, np.logical_xor, np.logical_not}
+_ROWS: dict[np.ufunc, Op] = {row.ufunc: row for row in all_ops() if row.ufunc is not None}
+
+
+def is_operand(x: Any) -> bool:
+    """Whether NumPy's operators would take it as an array or a number."""
+    return type(x) is TracedArray or isinstance(x, (bool, int, float, complex, np.generic,
+                                                    np.ndarray, list, tuple))
+
+
+def as_traced(trace: Trace, x: Any) -> TracedArray:
+    """Any operand as a traced value: numbers become constants, outside arrays inputs."""
+    if type(x) is TracedArray:
+        return x
+    if isinstance(x, (bool, int, float, complex, np.generic)):
+        trace.builder.loc = trace.loc
+        return TracedArray(trace, None, (), trace.builder.const(x))
+    if isinstance(x, np.ndarray):
+        return TracedArray(trace, trace.capture(x))
+    if isinstance(x, (list, tuple)):
+        from .functions import array_from_sequence
+
+        return array_from_sequence(trace, x)
+    raise trace.error(TypeError(f"unsupported operand: {type(x).__name__}"))
+
+
+def cast(trace: Trace, value: Value, dtype: np.dtype, kind: str | None = None) -> Value:
+    """The value in ``dtype``; constants convert now, with NumPy's overflow errors."""
+    if value.dtype == dtype and not (value.type.is_weak and kind != "weak"):
+        return value
+    if value.node.op == "Const" and kind is None and value.type.is_weak:
+        return trace.builder.const(_constant_as(trace, value, dtype))
+    attrs: dict[str, Any] = {"dtype": dtype}
+    if kind is not None:
+        attrs["kind"] = kind
+    return trace.emit("Cast", value, **attrs)
+
+
+def _constant_as(trace: Trace, value: Value, dtype: np.dtype) -> np.generic:
+    number = value.node.attrs["value"]
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(number, dtype)[()] if dtype.kind in "iu" else dtype.type(number)
+    except OverflowError as error:
+        raise trace.error(error) from None
+
+
+def resolve(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> tuple[np.dtype, ...]:
+    """The dtypes NumPy computes in, inputs then outputs (NEP 50 weak promotion included)."""
+    if all(v.type.is_weak for v in values):
+        signature = tuple(v.dtype for v in values)
+    else:
+        signature = tuple(
+            _PYTHON_KIND[v.dtype.kind] if v.type.is_weak and v.dtype != BOOL else v.dtype
+            for v in values
+        )
+    try:
+        return ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout))
+    except TypeError as error:
+        raise trace.error(error, values) from None
+
+
+def call_ufunc(
+    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """What ``__array_ufunc__`` does for traced operands."""
+    if method == "reduce":
+        from .reductions import reduce_by_ufunc
+
+        return reduce_by_ufunc(trace, ufunc, *inputs, **kwargs)
+    row = _ROWS.get(ufunc)
+    if method != "__call__" or row is None:
+        name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+        raise unsupported(name, [f"np.{u.__name__}" for u in _ROWS], loc=trace.loc)
+    return _Call(trace, row, ufunc, inputs, dict(kwargs)).run()
+
+
+class _Call:
+    """One ufunc call."""
+
+    def __init__(
+        self, trace: Trace, row: Op, ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]
+    ) -> None:
+        self.trace, self.row, self.ufunc = trace, row, ufunc
+        out = kwargs.pop("out", None)
+        self.out = out[0] if isinstance(out, tuple) else out
+        self.where = kwargs.pop("where", True)
+        self.dtype = kwargs.pop("dtype", None)
+        self.casting = kwargs.pop("casting", "same_kind")
+        kwargs.pop("order", None)
+        kwargs.pop("subok", None)
+        if kwargs:
+            raise unsupported(f"np.{ufunc.__name__}({next(iter(kwargs))}=...)", loc=trace.loc)
+        self.operands = [as_traced(trace, x) for x in inputs]
+
+    def run(self) -> Any:
+        values = [o.value for o in self.operands]
+        result = self._compute(values)
+        if self.where is not True:
+            result = self._masked(result)
+        if self.out is not None:
+            return self._write(result)
+        return from_value(self.trace, result, self._strides(result))
+
+    def _compute(self, values: list[Value]) -> Value:
+        trace = self.trace
+        if self.ufunc is np.matmul:
+            dtypes = resolve(trace, self.ufunc, values)
+            return trace.emit("MatMul", *(cast(trace, v, dtypes[0]) for v in values))
+        if self.ufunc in _LOGICAL:
+            return trace.emit(self.row.name, *(truth(trace, v) for v in values))
+        if self.dtype is not None:
+            dtypes = (np.dtype(self.dtype),) * (len(values) + 1)
+        else:
+            dtypes = resolve(trace, self.ufunc, values)
+        self._refuse(dtypes)
+        if self.ufunc is np.power:
+            special = integer_power(trace, values, dtypes)
+            if special is not None:
+                return special
+        weak = "weak" if all(v.type.is_weak for v in values) else None
+        operands = [cast(trace, v, d, weak) for v, d in zip(values, dtypes, strict=False)]
+        return trace.emit(self.row.name, *operands)
+
+    def _refuse(self, dtypes: Sequence[np.dtype]) -> None:
+        for dtype in dtypes:
+            if dtype.kind not in "biuf" or dtype == np.float16 or dtype.itemsize > 8:
+                raise unsupported(
+                    f"np.{self.ufunc.__name__} with results of dtype {dtype}", loc=self.trace.loc,
+                    cure="compute in float32 or float64",
+                )
+
+    def _masked(self, result: Value) -> Value:
+        """``where=``: other elements keep what ``out`` holds (without ``out``: unspecified)."""
+        trace = self.trace
+        mask = truth(trace, as_traced(trace, self.where).value)
+        if self.out is None:
+            return trace.emit("Where", mask, result, cast(trace, trace.builder.const(0),
+                                                          result.dtype))
+        old = as_traced(trace, self.out).value
+        return trace.emit("Where", mask, cast(trace, result, old.dtype), old)
+
+    def _write(self, result: Value) -> TracedArray:
+        out = as_traced(self.trace, self.out)
+        store(self.trace, out, result, self.casting, f"ufunc '{self.ufunc.__name__}' output")
+        return out
+
+    def _strides(self, result: Value) -> Strides | None:
+        if len(result.shape) < 2 or self.ufunc is np.matmul:
+            return None
+        operands = [
+            broadcast_strides(o.shape, o.strides, result.shape) for o in self.operands
+            if o.is_array
+        ]
+        order = k_order(len(result.shape), operands)
+        return contiguous(result.shape, result.dtype.itemsize, order)
+
+
+def truth(trace: Trace, value: Value) -> Value:
+    """The value as booleans."""
+    kind = "weak" if value.type.is_weak and value.node.op != "Const" else None
+    return cast(trace, value, BOOL, kind)
+
+
+def store(trace: Trace, target: TracedArray, value: Value, casting: Any, what: str) -> None:
+    """Write ``value`` into an array: checked cast, checked shape, broadcast."""
+    source: Any = value.dtype
+    if value.type.is_weak and value.dtype != BOOL:
+        source = np.result_type(target.dtype, _PYTHON_KIND[value.dtype.kind](0))
+    if not np.can_cast(source, target.dtype, casting):
+        raise trace.error(TypeError(
+            f"Cannot cast {what} from {value.dtype!r} to {target.dtype!r} with casting rule "
+            f"{casting!r}"
+        ), [value])
+    shape = target.shape
+    if value.shape != shape and np.broadcast_shapes(value.shape, shape) != shape:
+        raise trace.error(ValueError(
+            f"non-broadcastable output operand with shape {shape} doesn't match the broadcast "
+            f"shape {np.broadcast_shapes(value.shape, shape)}"
+        ), [value])
+    target.write(spread(trace, cast(trace, value, target.dtype), shape))
+
+
+def spread(trace: Trace, value: Value, shape: tuple[int, ...]) -> Value:
+    """The value as an array of this shape."""
+    if value.shape == shape and value.type.kind == "array":
+        return value
+    return trace.emit("BroadcastTo", value, shape=shape)
+
+
+MAX_POWER = 64
+
+
+def integer_power(
+    trace: Trace, values: Sequence[Value], dtypes: Sequence[np.dtype]
+) -> Value | None:
+    """x**n for a constant integer n: products for integers, NumPy's own shortcuts for floats."""
+    base, exponent = values
+    number = exponent.node.attrs["value"] if exponent.node.op == "Const" else None
+    dtype = dtypes[-1]
+    if dtype.kind not in "iu":
+        if number == 2:
+            return trace.emit("Square", cast(trace, base, dtype, _weak(values)))
+        return None
+    if number is None or not isinstance(number, (int, np.integer)) or number > MAX_POWER:
+        raise unsupported(
+            "integer power with an exponent that is not a small constant", loc=trace.loc,
+            cure="convert the base to float64, or write the product out",
+        )
+    if number < 0:
+        raise trace.error(ValueError("Integers to negative integer powers are not allowed."))
+    return _product_power(trace, cast(trace, base, dtype, _weak(values)), int(number))
+
+
+def _weak(values: Sequence[Value]) -> str | None:
+    return "weak" if all(v.type.is_weak for v in values) else None
+
+
+def _product_power(trace: Trace, base: Value, exponent: int) -> Value:
+    """Repeated squaring; exact modulo 2**bits like NumPy's integer power."""
+    if exponent == 0:
+        one = cast(trace, trace.builder.const(1), base.dtype, _weak([base]))
+        return trace.emit("Add", trace.emit("Mul", base, cast(trace, trace.builder.const(0),
+                                                              base.dtype, _weak([base]))), one)
+    result: Value | None = None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else trace.emit("Mul", result, base)
+        exponent >>= 1
+        base = trace.emit("Square", base) if exponent else base
+    assert result is not None
+    return result
+
+
+def known_ufuncs() -> list[str]:
+    """Names of the ufuncs that traced values answer for."""
+    return [f"np.{u.__name__}" for u in _ROWS]
+
+
+__all__ = ["as_traced", "call_ufunc", "cast", "is_operand", "known_ufuncs", "nearest", "resolve",
+           "spread", "store", "truth"]
