@@ -1,1 +1,56 @@
-"""fusec: a JIT compiler from traced NumPy graphs to fused kernels."""
+"""fusec: a JIT compiler from traced NumPy graphs to fused kernels.
+
+    import fusec, numpy as np
+
+    @fusec.jit
+    def f(x, y):
+        return np.exp(-x) * y + 1
+
+Everything heavy is imported when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import config
+from .errors import (
+    ConcreteValueError,
+    FusecError,
+    InternalError,
+    TraceError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from .bench.measure import benchmark
+    from .concrete import ConcreteFunction, RunMetadata, RunOptions
+    from .explanation import explain
+    from .inspect.history import history
+    from .jit import Function, TensorSpec, jit, no_retrace
+
+__version__ = "0.1.0"
+_LAZY = {
+    "jit": "jit", "Function": "jit", "TensorSpec": "jit", "no_retrace": "jit",
+    "ConcreteFunction": "concrete", "RunMetadata": "concrete", "RunOptions": "concrete",
+    "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
+}
+__all__ = [
+    "ConcreteFunction", "ConcreteValueError", "Function", "FusecError", "InternalError",
+    "RunMetadata", "RunOptions", "TensorSpec", "TraceError", "UnsupportedError", "benchmark",
+    "config", "explain", "history", "jit", "no_retrace",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'fusec' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"fusec.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -35,8 +35,7 @@ def is_indexed(r: Reduction) -> bool:
 def identity_of(kind: str, dtype: np.dtype) -> Any:
     """The value that changes nothing: the start of an accumulator."""
     if kind in ("add", "or"):
-        # Starting at -0.0 keeps the sign of a sum of negative zeros, as NumPy's reduction does.
-        return -0.0 if dtype.kind == "f" else 0
+        return 0
     if kind == "mul":
         return 1
     if kind == "and":

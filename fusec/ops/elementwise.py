@@ -45,6 +45,10 @@ def infer_cast(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
     return (TensorType(attrs["dtype"], source.shape, attrs.get("kind", kind)),)
 
 
+def infer_copy(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    return (types[0],)
+
+
 def _ufunc(
     name: str, ufunc: np.ufunc, scalar: str, cost: float = 1.0, *, predicate: bool = False,
     commutative: bool = False, associative: bool = False,
@@ -166,3 +170,5 @@ _ufunc("ShiftRight", np.right_shift, "shr")
 _plain("Where", 3, "select", infer_where, where_reference)
 _plain("Cast", 1, "cast", infer_cast, cast_reference)
 _plain("Fma", 3, "fma", infer_same, fma_reference)
+# A value in memory of its own; made where a result would otherwise be an argument itself.
+_plain("Copy", 1, "pos", infer_copy, np.array)

@@ -207,6 +207,11 @@ class TracedArray:
             raise self.trace.error(TypeError("a scalar does not support item assignment"))
         if not storage.writeable or any(s.op == "BroadcastTo" for s in self.steps):
             raise self.trace.error(ValueError("assignment destination is read-only"), [self.value])
+        if storage.is_constant:
+            raise unsupported(
+                "writing a traced value into an array made from plain numbers", loc=self.trace.loc,
+                cure="create it with np.zeros, np.empty or np.full, or copy it: np.array(x) + 0",
+            )
         self.trace.builder.loc = self.trace.loc
         storage.write(self.trace.builder, self.steps, value)
 

@@ -36,7 +36,8 @@ class Trace:
         self.hooks: Hooks | None = None
         self.active = True
         self.guards: list[Any] = []
-        self.warned: set[Any] = set()
+        self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
+        self.local_objects: dict[int, Any] = {}
 
     # -- locations
 
@@ -97,6 +98,8 @@ class Trace:
         if found is None:
             found = self.add_array(check_array(array, "a captured array", self.loc),
                                    f"captured_{len(self.captured)}")
+            if id(array) in self.local_arrays:
+                found.is_constant = True
             self.captured.append(array)
             self._captured_storage[id(array)] = found
         return found

@@ -73,10 +73,11 @@ class Storage:
     """Memory with a current value.
 
     ``origin`` is the position of the graph input it came with (``None``: made in the trace);
-    ``writeable`` as NumPy's flag; ``version`` counts writes.
+    ``writeable`` as NumPy's flag; ``version`` counts writes; ``is_constant``: an array that plain
+    NumPy made during the trace, the same in every call, so writing to it has no meaning.
     """
 
-    __slots__ = ("_views", "origin", "strides", "value", "version", "writeable")
+    __slots__ = ("_views", "is_constant", "origin", "strides", "value", "version", "writeable")
 
     def __init__(
         self, value: Value, strides: Strides | None = None, *, origin: int | None = None,
@@ -89,6 +90,7 @@ class Storage:
         self.origin = origin
         self.writeable = writeable
         self.version = 0
+        self.is_constant = False
         self._views: dict[tuple[ViewStep, ...], Value] = {}
 
     def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:

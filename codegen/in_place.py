@@ -1,0 +1,111 @@
+"""Kernels that update an argument: which stores are no-ops, and whether they may run in place.
+
+An update is computed as the argument's new value as a whole.  Where the new value is the old one,
+nothing needs storing, so only the touched region is written.  The rest may be written straight into
+the argument when every read of it, in this kernel, is at the index being written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .loop_ir import Access, Buffer, Expr, Kernel, Nest, Stage, Store, expr, walk
+
+
+def drop_unchanged(kernel: Kernel, out: int, source: int) -> Kernel:
+    """The kernel without stores to buffer ``out`` of what ``source`` holds at the same index."""
+    nests = [n for n in (_drop(n, out, source) for n in kernel.nests) if n is not None]
+    return replace(kernel, nests=tuple(nests))
+
+
+def _drop(nest: Nest, out: int, source: int) -> Nest | None:
+    def is_kept(store: Store) -> bool:
+        target = nest.accesses[store.access]
+        value = store.value
+        if target.buffer != out or value.op != "load":
+            return True
+        read = nest.accesses[value.attr]
+        return read.buffer != source or read.index != target.index
+
+    stages = tuple(replace(s, stores=tuple(filter(is_kept, s.stores))) for s in nest.stages)
+    if not any(s.stores or s.scratch or s.reductions for s in stages):
+        return None
+    return _without_unused(replace(nest, stages=stages))
+
+
+def _without_unused(nest: Nest) -> Nest:
+    """Renumber accesses, keeping those still read or written."""
+    used = {e.attr for e in walk(nest.roots) if e.op == "load"}
+    used |= {s.access for stage in nest.stages for s in stage.stores}
+    if len(used) == len(nest.accesses):
+        return nest
+    number = {old: new for new, old in enumerate(sorted(used))}
+    memo: dict[int, Expr] = {}
+    for e in walk(nest.roots):
+        if e.op == "load":
+            memo[id(e)] = expr("load", e.dtype, attr=number[e.attr])
+        else:
+            memo[id(e)] = expr(e.op, e.dtype, *(memo[id(a)] for a in e.args), attr=e.attr)
+    stages = tuple(_renumbered(s, number, memo) for s in nest.stages)
+    accesses = tuple(nest.accesses[old] for old in sorted(used))
+    return replace(nest, stages=stages, accesses=accesses)
+
+
+def _renumbered(stage: Stage, number: dict[int, int], memo: dict[int, Expr]) -> Stage:
+    return replace(
+        stage,
+        stores=tuple(Store(number[s.access], memo[id(s.value)]) for s in stage.stores),
+        scratch=tuple((n, memo[id(e)]) for n, e in stage.scratch),
+        reductions=tuple(replace(r, value=memo[id(r.value)]) for r in stage.reductions),
+    )
+
+
+def may_run_in_place(kernel: Kernel, pairs: dict[int, int]) -> bool:
+    """Whether each ``out`` buffer may be the memory of its ``source`` buffer.
+
+    True when every read of a source, in every nest, is at the index at which that nest writes it,
+    or when the nest does not write it and no other nest's writes can reach it.
+    """
+    return all(_reads_match(kernel, out, source) for out, source in pairs.items())
+
+
+def _reads_match(kernel: Kernel, out: int, source: int) -> bool:
+    writers = [n for n in kernel.nests if _written(n, out)]
+    if not writers:
+        return True
+    for nest in kernel.nests:
+        reads = {a.index for a in nest.accesses if a.buffer == source}
+        writes = _written(nest, out)
+        if not reads:
+            continue
+        if not writes and len(kernel.nests) > 1:
+            return False
+        if writes and reads != writes:
+            return False
+    return True
+
+
+def _written(nest: Nest, out: int) -> set:
+    stored = (nest.accesses[s.access] for stage in nest.stages for s in stage.stores)
+    return {a.index for a in stored if a.buffer == out}
+
+
+def copy_kernel(kernel: Kernel, out: int) -> Kernel:
+    """Copies what ``kernel`` stored to ``out`` (buffer 0) to another array (buffer 1)."""
+    info = kernel.buffers[out]
+    buffers = (
+        Buffer(info.value, info.dtype, info.shape, "in"),
+        Buffer(info.value + "_target", info.dtype, info.shape, "out"),
+    )
+    nests = [_copy_nest(n, index, info) for n in kernel.nests for index in _written(n, out)]
+    return Kernel(f"{kernel.name}_writeback", buffers, (), tuple(nests), kernel.locs)
+
+
+def _copy_nest(nest: Nest, index: tuple, info: Buffer) -> Nest:
+    accesses = (Access(0, index), Access(1, index))
+    used = [i.loop for i in index if i.loop >= 0]
+    extents = tuple(
+        extent if loop in used else 1 for loop, extent in enumerate(nest.extents)
+    )
+    stage = Stage(False, (Store(1, expr("load", info.dtype, attr=0)),))
+    return Nest(extents, len(extents), accesses, (stage,))

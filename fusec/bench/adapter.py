@@ -1,0 +1,166 @@
+"""The one place where the harness asks the compiler about a compiled function.
+
+``Backend`` is everything the harness needs of a compiler; ``FusecBackend`` answers through
+fusec's public stages.  Tests put a stand-in in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+STAGES = ("trace", "passes", "codegen", "llvm")
+# Kinds of op that compute nothing, so that fusing them saves nothing: NumPy's views are free too.
+_PASSIVE = frozenset({"source", "view"})
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one kernel moves: streams read and written, and their bytes per call."""
+
+    reads: int
+    writes: int
+    loaded: int
+    stored: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.loaded + self.stored
+
+
+class Backend(ABC):
+    """What the harness asks of a compiler."""
+
+    name = "compiled"
+
+    @abstractmethod
+    def is_function(self, f: Any) -> bool:
+        """Whether ``f`` is already a compiled function of this compiler."""
+
+    @abstractmethod
+    def jit(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """A compiled function with no trace yet."""
+
+    @abstractmethod
+    def eager(self, compiled: Any) -> Callable[..., Any]:
+        """The Python function behind a compiled one."""
+
+    @abstractmethod
+    def compile_times(self, compiled: Any, args: Sequence[Any]) -> dict[str, float]:
+        """Milliseconds per stage of ``STAGES`` that the trace for ``args`` cost."""
+
+    @abstractmethod
+    def traffic(self, compiled: Any, args: Sequence[Any]) -> tuple[Traffic, ...]:
+        """One entry per kernel of a call."""
+
+    @abstractmethod
+    def externs(self, compiled: Any, args: Sequence[Any]) -> tuple[str, ...]:
+        """The library calls of a call, by name."""
+
+    @abstractmethod
+    def operations(self, compiled: Any, args: Sequence[Any]) -> int:
+        """How many operations the program traced to (library calls among them)."""
+
+    @abstractmethod
+    def max_threads(self) -> int:
+        """How many threads a call may use."""
+
+    @abstractmethod
+    def threads(self, n: int) -> contextlib.AbstractContextManager[None]:
+        """Inside the block calls use at most ``n`` threads."""
+
+
+class FusecBackend(Backend):
+    """fusec itself, imported when first asked."""
+
+    name = "fusec"
+
+    def is_function(self, f: Any) -> bool:
+        return hasattr(f, "python_function")
+
+    def jit(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        import fusec
+
+        return fusec.jit(f)
+
+    def eager(self, compiled: Any) -> Callable[..., Any]:
+        return compiled.python_function
+
+    def compile_times(self, compiled: Any, args: Sequence[Any]) -> dict[str, float]:
+        return by_stage(compiled.compile_times(*args))
+
+    def traffic(self, compiled: Any, args: Sequence[Any]) -> tuple[Traffic, ...]:
+        return tuple(kernel_traffic(k) for k in compiled.concrete(*args).kernels)
+
+    def externs(self, compiled: Any, args: Sequence[Any]) -> tuple[str, ...]:
+        return tuple(extern_name(e) for e in compiled.concrete(*args).externs)
+
+    def operations(self, compiled: Any, args: Sequence[Any]) -> int:
+        from fusec.ops import get
+
+        nodes = compiled.concrete(*args).graph.nodes
+        return sum(get(node.op).kind not in _PASSIVE for node in nodes)
+
+    def max_threads(self) -> int:
+        from fusec import config
+
+        return config.num_threads
+
+    @contextlib.contextmanager
+    def threads(self, n: int) -> Iterator[None]:
+        from fusec import config
+
+        with config.override(num_threads=n):
+            yield
+
+
+def by_stage(times: Mapping[str, float]) -> dict[str, float]:
+    """Stage times under the names of ``STAGES``; LLVM's own stages count as ``llvm``.
+
+    Raises ``KeyError`` for a stage that belongs nowhere: a time must not vanish from the sum.
+    """
+    into = {"parse": "llvm", "optimise": "llvm", "emit": "llvm", "load": "llvm", "lower": "codegen",
+            "fuse": "passes", "plan": "codegen"} | {stage: stage for stage in STAGES}
+    total = dict.fromkeys(STAGES, 0.0)
+    for stage, milliseconds in times.items():
+        if stage == "total":
+            continue
+        if stage not in into:
+            raise KeyError(f"internal error: compile stage {stage!r} is none of {sorted(into)}")
+        total[into[stage]] += milliseconds
+    return total
+
+
+def kernel_traffic(step: Any) -> Traffic:
+    """A kernel's traffic: per buffer where it tells, else its sums as one stream each way."""
+    kernel = getattr(step, "kernel", step)
+    if not hasattr(kernel, "bytes_of"):
+        return traffic(kernel.bytes_loaded, kernel.bytes_stored)
+    sides: dict[str, list[int]] = {"in": [], "out": []}
+    for i, buffer in enumerate(kernel.buffers):
+        sides[buffer.role].append(kernel.bytes_of(i))
+    return traffic(sides["in"], sides["out"])
+
+
+def extern_name(step: Any) -> str:
+    """A library call's name: its own, its node's op, or its text."""
+    node = getattr(step, "node", None)
+    return str(getattr(step, "name", "") or getattr(node, "op", "") or step)
+
+
+def traffic(loaded: Any, stored: Any) -> Traffic:
+    """Bytes per operand (a mapping, a sequence, or one figure) as a ``Traffic``."""
+    read, written = _operands(loaded), _operands(stored)
+    largest = max([*read, *written], default=0)
+    # A bias vector that stays in cache is no stream of its own.
+    streams = [sum(8 * b >= largest > 0 for b in side) for side in (read, written)]
+    return Traffic(streams[0], streams[1], sum(read), sum(written))
+
+
+def _operands(figure: Any) -> list[int]:
+    if isinstance(figure, Mapping):
+        return [int(v) for v in figure.values()]
+    return [int(v) for v in figure] if isinstance(figure, Sequence) else [int(figure)]

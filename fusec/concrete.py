@@ -1,0 +1,286 @@
+"""A function compiled for one signature: its graph, kernels and plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import optree
+
+from fusec.codegen.cpu.compile import CompileStats
+from fusec.codegen.loop_ir import LEAVES, walk
+from fusec.ir import Graph, Loc, dtype_name
+from fusec.passes.pipeline import PassRecord
+from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
+from fusec.runtime.plan import ExternStep, KernelStep, Schedule
+
+from .inspect.explain import Operand
+from .trace.signature import FlatCall
+from .trace.tracer import Traced
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of `ConcreteFunction.run`: ``trace`` asks for the time of every step."""
+
+    trace: bool = False
+
+
+@dataclass
+class RunMetadata:
+    """What a run reported: total microseconds, and with ``trace`` (step, microseconds) pairs."""
+
+    total_us: float = 0.0
+    steps: list[tuple[str, float]] = field(default_factory=list)
+
+
+class CompiledKernel:
+    """One kernel of a compiled function, for people and tests."""
+
+    def __init__(self, step: KernelStep) -> None:
+        self.step = step
+        self.kernel = step.kernel
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def lines(self) -> tuple[Loc, ...]:
+        """The user's lines this kernel computes."""
+        return self.kernel.locs
+
+    @property
+    def ops(self) -> int:
+        """Scalar operations per element."""
+        return self.kernel.operations
+
+    @property
+    def bytes_loaded(self) -> dict[str, int]:
+        """Bytes read from each operand, every element counted once (row passes stay in cache)."""
+        return self._bytes("in")
+
+    @property
+    def bytes_stored(self) -> dict[str, int]:
+        """Bytes written to each operand."""
+        return self._bytes("out")
+
+    def _bytes(self, role: str) -> dict[str, int]:
+        return {
+            b.value: self.kernel.bytes_of(i) for i, b in enumerate(self.kernel.buffers)
+            if b.role == role
+        }
+
+    @property
+    def operands(self) -> list[Operand]:
+        return [
+            Operand(b.value, f"{dtype_name(b.dtype)}[{','.join(map(str, b.shape))}]",
+                    self.kernel.bytes_of(i), b.role)
+            for i, b in enumerate(self.kernel.buffers)
+        ]
+
+    @property
+    def boundaries(self) -> tuple[str, ...]:
+        """Why this kernel was not merged with those it reads from."""
+        return self.step.boundaries
+
+    @property
+    def source(self) -> str:
+        """The same loops as readable Python that Numba compiles."""
+        from fusec.codegen.python_source import kernel_source
+
+        return kernel_source(self.kernel)
+
+    @property
+    def loops(self) -> str:
+        """The loop IR as text."""
+        return str(self.kernel)
+
+    @property
+    def asm(self) -> dict[str, str]:
+        """``ll``: LLVM IR as emitted, ``opt``: after LLVM's optimiser, ``asm``: machine code."""
+        codes = {id(n.code): n.code for n in self.step.code}.values()
+        return {
+            "ll": "\n".join(c.source for c in codes),
+            "opt": "\n".join(c.llvm_ir for c in codes),
+            "asm": "\n".join(c.assembly for c in codes),
+        }
+
+    @property
+    def mode(self) -> str:
+        """How its nests run: ``map``, ``row``, ``column`` or ``flat``."""
+        return "+".join(dict.fromkeys(f.mode for f in self.step.forms))
+
+    def __repr__(self) -> str:
+        count = sum(1 for n in self.kernel.nests for e in walk(n.roots) if e.op not in LEAVES)
+        return f"<kernel {self.name}: {count} operations, {len(self.kernel.nests)} nests>"
+
+
+class CompiledExtern:
+    """One library call of a compiled function."""
+
+    def __init__(self, step: ExternStep) -> None:
+        self.step = step
+
+    @property
+    def name(self) -> str:
+        return "np.matmul" if self.step.node.op == "MatMul" else f"np.{self.step.node.op.lower()}"
+
+    @property
+    def loc(self) -> Loc | None:
+        return self.step.node.loc
+
+    @property
+    def reason(self) -> str:
+        if self.step.node.op == "Reshape":
+            return "the memory order changes, so the array is copied"
+        return "matrix products go to BLAS"
+
+    def __repr__(self) -> str:
+        return f"<library call {self.name}>"
+
+
+@dataclass
+class Build:
+    """Everything the stages produced for one signature."""
+
+    name: str
+    call: FlatCall
+    traced: Traced
+    optimized: Graph
+    fused: Graph
+    records: list[PassRecord]
+    schedule: Schedule
+    stats: CompileStats
+    times: dict[str, float]
+
+
+class ConcreteFunction:
+    """A traced and compiled function for one signature.
+
+    ``graph`` is as traced, ``optimized_graph`` after the passes, fusion included.
+    """
+
+    def __init__(self, build: Build) -> None:
+        self.build = build
+        self.name = build.name
+        self.executable = Executable(build.schedule, _call_spec(build))
+        self.result_treespec = build.traced.treespec
+        self._leaf_result = build.traced.treespec.is_leaf()
+        self.guards = build.traced.guards
+        self.hits = 0
+
+    # -- what it is
+
+    @property
+    def graph(self) -> Graph:
+        return self.build.traced.graph
+
+    @property
+    def optimized_graph(self) -> Graph:
+        return self.build.fused
+
+    @property
+    def passes(self) -> list[PassRecord]:
+        """The pass log: name, ms, rewrites, before, after."""
+        return self.build.records
+
+    @property
+    def kernels(self) -> list[CompiledKernel]:
+        return [CompiledKernel(s) for s in self.build.schedule.kernels]
+
+    @property
+    def externs(self) -> list[CompiledExtern]:
+        return [CompiledExtern(s) for s in self.build.schedule.externs]
+
+    @property
+    def variables(self) -> tuple[Any, ...]:
+        """Variables it reads or writes (none yet: state comes with a later release)."""
+        return ()
+
+    @property
+    def times(self) -> dict[str, float]:
+        """Milliseconds per stage: ``trace``, ``passes``, ``codegen``, ``llvm``."""
+        return dict(self.build.times)
+
+    @property
+    def signature(self) -> str:
+        from .trace.signature import describe_part
+
+        parts = zip(self.build.call.paths, self.build.call.key[1:], strict=True)
+        return f"{self.name}({', '.join(f'{p}: {describe_part(k)}' for p, k in parts)})"
+
+    def __repr__(self) -> str:
+        return f"<ConcreteFunction {self.signature}>"
+
+    def as_text(self) -> str:
+        """The whole story: passes with diffs, kernels, library calls."""
+        from .explanation import explanation_of
+
+        return str(explanation_of(self))
+
+    # -- running it
+
+    def guards_hold(self) -> bool:
+        """Whether Python values read while tracing still are what they were."""
+        return all(g.holds() for g in self.guards)
+
+    def run_leaves(self, leaves: Sequence[Any]) -> Any:
+        """Result for argument leaves that match the signature."""
+        results = self.executable.run(leaves)
+        if self._leaf_result:
+            return results[0]
+        return optree.tree_unflatten(self.result_treespec, results)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(*args, **kwargs)[0]
+
+    def run(
+        self, *args: Any, options: RunOptions | None = None, **kwargs: Any
+    ) -> tuple[Any, RunMetadata]:
+        """The result and what the run reported; arguments must have this signature.
+
+        Raises ``TypeError`` when they do not.
+        """
+        from .errors import user_error
+        from .trace.signature import explain_miss
+
+        call = self.flatten(args, kwargs)  # type: ignore[attr-defined]
+        if call.key != self.build.call.key:
+            raise user_error(
+                TypeError, f"the arguments do not fit {self.signature}", None,
+                "call the jitted function itself: it traces new signatures",
+                values=[("difference", explain_miss(call.paths, self.build.call.key, call.key))],
+            )
+        start = time.perf_counter()
+        result = self.run_leaves(call.leaves)
+        total = 1e6 * (time.perf_counter() - start)
+        steps = [("total", total)] if options is not None and options.trace else []
+        return result, RunMetadata(total, steps)
+
+
+def _call_spec(build: Build) -> CallSpec:
+    traced, call = build.traced, build.call
+    leaves = []
+    for position, (leaf, index) in enumerate(zip(call.leaves, traced.positions, strict=True)):
+        alias = -1
+        if index >= 0 and isinstance(leaf, np.ndarray) and leaf.size:
+            first = call.key[position + 1][4]
+            alias = first if first != position else -1
+        leaves.append(LeafSpec(index, leaf if index < 0 else None, alias))
+    results = tuple(
+        ResultSpec(o.kind, o.index, tuple(s.on_array() for s in o.steps), o.value)
+        for o in traced.outputs
+    )
+    treespec = traced.treespec
+    flat_tuple = not treespec.is_leaf() and treespec == optree.tree_structure(
+        tuple([0] * treespec.num_leaves), none_is_leaf=True)
+    return CallSpec(
+        build.name, tuple(leaves), call.paths, tuple(v.type for v in traced.graph.inputs),
+        tuple(traced.input_strides), tuple(v.type for v in traced.graph.outputs),
+        tuple(traced.captured), results, tuple(traced.updates),
+        bare=not flat_tuple,
+    )

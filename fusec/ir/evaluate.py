@@ -1,0 +1,99 @@
+"""The graph evaluator: every node through its op's NumPy reference, nothing fused.
+
+It says what a graph means: tests compare passes and back ends with it, constant folding uses
+`apply` on single nodes.  Like the verifier it knows the registry, so `fusec.ir` does not import it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import InternalError
+from fusec.ops import registry
+
+from .graph import Graph, Node, Value
+from .types import TensorType
+
+# What Python does with Python numbers (weak values); other ops on them go through NumPy.
+PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
+    "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "Div": operator.truediv,
+    "FloorDiv": operator.floordiv, "Mod": operator.mod, "Pow": operator.pow, "Neg": operator.neg,
+    "Pos": operator.pos, "Abs": abs, "Less": operator.lt, "LessEqual": operator.le,
+    "Greater": operator.gt, "GreaterEqual": operator.ge, "Equal": operator.eq,
+    "NotEqual": operator.ne, "BitAnd": operator.and_, "BitOr": operator.or_,
+    "BitXor": operator.xor, "Invert": operator.invert, "ShiftLeft": operator.lshift,
+    "ShiftRight": operator.rshift, "LogicalNot": operator.not_, "Square": lambda x: x * x,
+}
+
+
+def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
+    """The graph's outputs for these arguments, one per parameter; arguments are not changed.
+
+    Raises what NumPy or Python raises, and `InternalError` where a result is not of its type.
+    """
+    return evaluate_all(graph, arrays)[0]
+
+
+def evaluate_all(graph: Graph, arrays: Sequence[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
+    """Outputs, and (parameter position, new content) for every update."""
+    if len(arrays) != len(graph.inputs):
+        raise InternalError(
+            f"{graph.name!r} has {len(graph.inputs)} parameters, got {len(arrays)} arguments"
+        )
+    table: dict[Value, Any] = {
+        v: as_type(a, v.type, v.node) for v, a in zip(graph.inputs, arrays, strict=True)
+    }
+    for node in graph.nodes:
+        if node.op != "Input":
+            results = apply(node, [table[v] for v in node.inputs])
+            table.update(zip(node.outputs, results, strict=True))
+    outputs = [table[v] for v in graph.outputs]
+    return outputs, [(position, table[v]) for position, v in graph.updates]
+
+
+def apply(node: Node, operands: Sequence[Any]) -> list[Any]:
+    """The node's results, each of the type and kind the node states.
+
+    Operands are ndarrays, NumPy scalars or (weak) Python numbers.
+    """
+    body = node.attrs.get("body")
+    if isinstance(body, Graph):
+        return evaluate(body, operands)
+    with np.errstate(all="ignore"):
+        result = _function(node)(*operands)
+    results = result if isinstance(result, tuple) else (result,)
+    return [as_type(r, t, node) for r, t in zip(results, node.types, strict=True)]
+
+
+def _function(node: Node) -> Callable[..., Any]:
+    weak = bool(node.inputs) and all(v.type.is_weak for v in node.inputs)
+    if weak and node.op in PYTHON_OPERATORS:
+        return PYTHON_OPERATORS[node.op]
+    reference = registry.get(node.op).reference
+    return lambda *operands: reference(*operands, **node.attrs)
+
+
+def as_type(value: Any, kind: TensorType, node: Node) -> Any:
+    """``value`` as an ndarray, NumPy scalar or Python number; raises when dtype or shape differ."""
+    array = np.asarray(value)
+    if type(value) is int and kind.dtype.kind == "i":
+        array = _int64(value, node)
+    if (array.dtype, array.shape) != (kind.dtype, kind.shape):
+        raise InternalError(
+            f"{node.name!r} ({node.op}) gave {array.dtype}{list(array.shape)} where its type is "
+            f"{kind}", loc=node.loc,
+        )
+    if kind.kind == "array":
+        return array
+    return array[()] if kind.kind == "scalar" else array.item()
+
+
+def _int64(value: int, node: Node) -> np.ndarray:
+    """A Python int as int64; raises ``OverflowError`` where Python's exceeds it."""
+    if not -(2**63) <= value < 2**63:
+        raise OverflowError(f"{node.name!r}: the Python int {value} does not fit in int64")
+    return np.asarray(value, np.int64)

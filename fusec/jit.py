@@ -1,0 +1,407 @@
+"""`jit`: functions that are traced once per signature and run compiled."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fusec.runtime.launch import BUSY, FAILED, MISS
+
+from . import config
+from .concrete import ConcreteFunction
+from .errors import ConcreteValueError, FusecError, hide_frames, user_error
+from .inspect import history, log
+from .stages import TracedStage, pass_options
+from .trace.context import current
+from .trace.convert import check_supported
+from .trace.signature import FlatCall, Signature, describe_part, explain_miss, flatten
+from .trace.tracer import trace_function
+
+MAX_TRACES = 256  # per function; the least recently used goes first
+MAX_FAST = 4  # recent plans tried before the arguments are looked at in Python
+_FP = ("contract", "strict", "fast")
+_state = threading.local()
+
+
+class Function:
+    """A Python function compiled per signature; made by `jit`.
+
+    Thread-safe: tracing is serialised per function, compiled code runs concurrently.
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], *, static: Sequence[str | int] = (), fp: str = "contract",
+        reduce_retracing: bool = True, input_signature: Any = None,
+    ) -> None:
+        check_supported(fn)
+        self.python_function = fn
+        self.fp = fp
+        self.reduce_retracing = reduce_retracing
+        self.input_signature = input_signature
+        self._signature = Signature.of(fn, static)
+        self._static = tuple(static)
+        self._traces: OrderedDict[tuple, list[ConcreteFunction]] = OrderedDict()
+        self._fast: list[tuple[Callable[..., Any], ConcreteFunction]] = []
+        self._lock = threading.RLock()
+        self._seen_ints: dict[str, set[int]] = {}
+        self._dynamic_ints: frozenset[str] = frozenset()
+        self._pinned_ints: frozenset[str] = frozenset()
+        self._bound: weakref.WeakKeyDictionary[Any, Function] = weakref.WeakKeyDictionary()
+        functools.update_wrapper(self, fn)
+
+    # -- calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            for fast, concrete in self._fast:
+                result = fast(*args)
+                if result is MISS or result is BUSY or result is FAILED:
+                    continue
+                if concrete.guards and not concrete.guards_hold():
+                    continue
+                if history.on:
+                    self._record(concrete, 0.0, 0.0)
+                return result
+        return self._call(args, kwargs)
+
+    def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if current() is not None:
+            return self._inline(args, kwargs)
+        try:
+            call = self._flatten(args, kwargs)
+            concrete, is_new = self._lookup(call)
+            start = time.perf_counter()
+            result = concrete.run_leaves(call.leaves)
+            if is_new or history.on:
+                run_us = 1e6 * (time.perf_counter() - start)
+                self._record(concrete, sum(concrete.times.values()) if is_new else 0.0, run_us)
+            return result
+        except FusecError as error:
+            raise hide_frames(error) from None
+
+    def _inline(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Inside another trace the function is simply traced with it."""
+        trace = current()
+        assert trace is not None
+        if trace.hooks is None:
+            return self.python_function(*args, **kwargs)
+        return trace.hooks.call(trace.hooks.where, self.python_function, *args, **kwargs)
+
+    def _record(self, concrete: ConcreteFunction, build_ms: float, run_us: float) -> None:
+        kernels = concrete.build.schedule.kernels
+        history.record(
+            self.__name__, elements=max((f.points for k in kernels for f in k.forms), default=1),
+            ops=sum(k.kernel.operations for k in kernels), hit=build_ms == 0.0, build_ms=build_ms,
+            run_us=run_us,
+            nbytes=sum(k.kernel.bytes_loaded + k.kernel.bytes_stored for k in kernels),
+        )
+
+    # -- traces
+
+    def _flatten(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
+        bound, keywords = self._signature.bind(args, kwargs)
+        if self.input_signature is not None:
+            self._check_signature(bound)
+        return flatten(self._signature, bound, keywords, self._dynamic_ints)
+
+    def _check_signature(self, args: tuple) -> None:
+        for position, (spec, arg) in enumerate(zip(self.input_signature, args, strict=True)):
+            if isinstance(spec, TensorSpec) and not spec.admits(arg):
+                raise user_error(
+                    TypeError, f"argument {self._signature.path_of(position)} does not fit the "
+                    f"input_signature", None, "convert it, or drop input_signature",
+                    values=[("expected", spec), ("given", _describe(arg))])
+
+    def _lookup(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
+        found = self._find(call.key)
+        if found is not None:
+            return found, False
+        with self._lock:
+            call = self._relaxed(call)
+            found = self._find(call.key)
+            if found is not None:
+                return found, False
+            return self._make(call), True
+
+    def _find(self, key: tuple) -> ConcreteFunction | None:
+        for concrete in self._traces.get(key, ()):
+            if concrete.guards_hold():
+                concrete.hits += 1
+                return concrete
+        return None
+
+    def _relaxed(self, call: FlatCall) -> FlatCall:
+        """A Python int seen with a second value becomes a run-time value."""
+        if not self.reduce_retracing:
+            return call
+        changed = set()
+        for leaf, path, part in zip(call.leaves, call.paths, call.key[1:], strict=True):
+            if part[0] is int and len(part) == 2 and path not in self._pinned_ints:
+                seen = self._seen_ints.setdefault(path, set())
+                seen.add(leaf)
+                if len(seen) > 1:
+                    changed.add(path)
+        if not changed:
+            return call
+        self._dynamic_ints |= changed
+        args, kwargs = _unflatten(call)
+        return flatten(self._signature, args, kwargs, self._dynamic_ints)
+
+    def _make(self, call: FlatCall) -> ConcreteFunction:
+        self._forbid_retrace(call)
+        reason = self._miss_reason(call)
+        try:
+            concrete = self._stage(call).optimize().lower().compile()
+        except ConcreteValueError:
+            static = self._without_dynamic_ints(call)
+            if static is None:
+                raise
+            found = self._find(static.key)
+            if found is not None:
+                return found
+            call = static
+            concrete = self._stage(call).optimize().lower().compile()
+        concrete.flatten = self._flatten  # type: ignore[attr-defined]
+        concrete.reason = reason  # type: ignore[attr-defined]
+        self._remember(call, concrete)
+        _report(self, concrete, reason)
+        return concrete
+
+    def _without_dynamic_ints(self, call: FlatCall) -> FlatCall | None:
+        """The call with every int static again, when the trace turned out to need one."""
+        used = {p for p in call.paths if p in self._dynamic_ints}
+        if not used:
+            return None
+        self._pinned_ints |= used
+        self._dynamic_ints -= used
+        return flatten(self._signature, *_unflatten(call), self._dynamic_ints)
+
+    def _forbid_retrace(self, call: FlatCall) -> None:
+        if getattr(_state, "no_retrace", 0) and self._traces:
+            raise user_error(
+                RuntimeError, f"{self.__name__} would be traced again inside fusec.no_retrace()",
+                None, "call it once with such arguments before", notes=[self._miss_reason(call)])
+
+    def _miss_reason(self, call: FlatCall) -> str:
+        """Why no known trace answers this call: the difference from the nearest one."""
+        if not self._traces:
+            return "first call"
+        if call.key in self._traces:
+            failed = [g for c in self._traces[call.key] for g in c.guards if not g.holds()]
+            return f"no longer true: {failed[0]}" if failed else "first call"
+        def distance(key: tuple) -> int:
+            return sum(a != b for a, b in zip(key, call.key, strict=False)) + abs(
+                len(key) - len(call.key))
+
+        nearest = min(self._traces, key=distance)
+        return explain_miss(call.paths, nearest, call.key)
+
+    def _remember(self, call: FlatCall, concrete: ConcreteFunction) -> None:
+        self._traces.setdefault(call.key, []).insert(0, concrete)
+        self._traces.move_to_end(call.key)
+        while sum(map(len, self._traces.values())) > MAX_TRACES:
+            self._traces.popitem(last=False)
+        fast = concrete.executable.fast
+        if fast is not None and self._can_be_fast(call, concrete):
+            self._fast = [(fast, concrete), *self._fast][:MAX_FAST]
+
+    def _can_be_fast(self, call: FlatCall, concrete: ConcreteFunction) -> bool:
+        """Positional leaves in, a bare leaf or a flat tuple out, nothing to check first."""
+        flat = len(call.leaves) == len(self._signature.names) and self._signature.simple and (
+            call.paths == self._signature.names)
+        tree = concrete.result_treespec
+        spec = concrete.executable.spec
+        return flat and self.input_signature is None and (
+            tree.is_leaf() or not spec.bare) and not (concrete.guards and spec.updates)
+
+    def _stage(self, call: FlatCall) -> TracedStage:
+        traced = trace_function(self.python_function, self.__name__, call)
+        return TracedStage(self.__name__, call, traced, pass_options(self.fp))
+
+    # -- public stages
+
+    def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
+        """The traced stage for these arguments; nothing is cached or run."""
+        return self._stage(self._flatten(args, kwargs))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """The lowered stage for these arguments: ``.kernels``, ``.as_text()``, ``.compile()``."""
+        return self.trace(*args, **kwargs).optimize().lower()
+
+    def concrete(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
+        args = tuple(a.example() if isinstance(a, TensorSpec) else a for a in args)
+        try:
+            return self._lookup(self._flatten(args, kwargs))[0]
+        except FusecError as error:
+            raise hide_frames(error) from None
+
+    def compile_times(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """Milliseconds per stage that the trace for these arguments cost."""
+        return self.concrete(*args, **kwargs).times
+
+    @property
+    def traces(self) -> list[ConcreteFunction]:
+        """Every trace held, newest last."""
+        return [c for group in self._traces.values() for c in reversed(group)]
+
+    @property
+    def trace_count(self) -> int:
+        """How many traces are held."""
+        return len(self.traces)
+
+    def clear(self) -> None:
+        """Forget every trace."""
+        with self._lock:
+            self._traces.clear()
+            self._fast = []
+            self._seen_ints.clear()
+            self._dynamic_ints = self._pinned_ints = frozenset()
+
+    # -- methods
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        try:
+            return self._bound[instance]
+        except (KeyError, TypeError):
+            pass
+        bound = self.python_function.__get__(instance, owner)
+        function = Function(
+            _weak_method(bound), static=self._static, fp=self.fp,
+            reduce_retracing=self.reduce_retracing, input_signature=self.input_signature,
+        )
+        with contextlib_suppress_type_error():
+            self._bound[instance] = function
+        return function
+
+    def __repr__(self) -> str:
+        return f"<fusec.jit {self.__qualname__}, {self.trace_count} traces>"
+
+
+def _weak_method(bound: Any) -> Any:
+    """The bound method itself; the per-instance cache is keyed weakly by the instance."""
+    return bound
+
+
+@contextmanager
+def contextlib_suppress_type_error() -> Any:
+    """Instances that cannot be referenced weakly or hashed get no cache."""
+    try:
+        yield
+    except TypeError:
+        return
+
+
+def _unflatten(call: FlatCall) -> tuple[tuple, dict[str, Any]]:
+    import optree
+
+    return optree.tree_unflatten(call.treespec, call.leaves)
+
+
+def _describe(arg: Any) -> str:
+    if isinstance(arg, np.ndarray):
+        return describe_part((arg.dtype, arg.shape, arg.strides, True))
+    return type(arg).__name__
+
+
+class TensorSpec:
+    """A dtype and shape that arguments must have; ``None`` in the shape is any size."""
+
+    def __init__(self, shape: Sequence[int | None], dtype: Any = np.float64, name: str | None = None):
+        self.shape, self.dtype, self.name = tuple(shape), np.dtype(dtype), name
+
+    def admits(self, arg: Any) -> bool:
+        """Whether an argument has this dtype and shape."""
+        found = np.asarray(arg)
+        return found.dtype == self.dtype and len(found.shape) == len(self.shape) and all(
+            s is None or s == d for s, d in zip(self.shape, found.shape, strict=True))
+
+    def example(self) -> np.ndarray:
+        """An array of this type; unknown sizes are 2."""
+        return np.zeros(tuple(2 if d is None else d for d in self.shape), self.dtype)
+
+    def __repr__(self) -> str:
+        dims = ", ".join("?" if d is None else str(d) for d in self.shape)
+        return f"TensorSpec([{dims}], {self.dtype})"
+
+
+def _report(function: Function, concrete: ConcreteFunction, reason: str) -> None:
+    """One line per compile, the pass log and the kernels, as the log ladder asks; and the dump."""
+    if log.enabled(log.COMPILE):
+        times = ", ".join(f"{k} {v:.1f}" for k, v in concrete.times.items())
+        log.write(log.COMPILE, f"compiled {concrete.signature} in {times} ms ({reason}); "
+                               f"{len(concrete.kernels)} kernels, {len(concrete.externs)} library "
+                               f"calls")
+    if log.enabled(log.PASSES):
+        for record in concrete.passes:
+            log.write(log.PASSES, str(record))
+    if log.enabled(log.CODE):
+        log.write(log.CODE, f"{concrete.optimized_graph}\n" + "\n\n".join(
+            k.loops for k in concrete.kernels))
+    if config.dump_dir:
+        from .explanation import dump
+
+        dump(concrete, config.dump_dir)
+
+
+@contextmanager
+def no_retrace() -> Any:
+    """Inside the block a jitted function that would be traced again raises instead.
+
+    Raises ``RuntimeError`` naming how the call differs from the nearest trace; a function's first
+    trace is allowed.
+    """
+    _state.no_retrace = getattr(_state, "no_retrace", 0) + 1
+    try:
+        yield
+    finally:
+        _state.no_retrace -= 1
+
+
+def jit(
+    f: Callable[..., Any] | None = None, *, input_signature: Sequence[TensorSpec] | None = None,
+    static: Sequence[str | int] | str | int = (), autograph: bool = True, fp: str = "contract",
+    device: str | None = None, reduce_retracing: bool = True, fallback: str = "error",
+    compile: str = "now",
+) -> Any:
+    """Compile a function that computes with NumPy; a decorator, or a call on a function.
+
+    Each new signature (dtypes, shapes, strides, Python values) is traced once and compiled; later
+    calls run machine code.  Results are what NumPy gives: same dtypes, kinds, strides and
+    mutations, floats within the accuracy stated in docs/accuracy.md.
+
+    ``static``: names (or positions) of arguments that are Python values while tracing; each value
+    has its own trace.  ``fp``: ``"contract"`` may round ``a*b + c`` once, ``"strict"`` rounds like
+    NumPy, ``"fast"`` allows both.  ``reduce_retracing``: Python ints become run-time values at
+    their second value, unless Python needs them.  ``input_signature``: `TensorSpec` s that calls
+    must fit.
+
+    Raises ``ValueError`` for unknown options, ``UnsupportedError`` for generators and coroutines.
+    """
+    if fp not in _FP:
+        raise ValueError(f"fp={fp!r}: expected one of {', '.join(map(repr, _FP))}")
+    if not autograph or device is not None or fallback != "error" or compile != "now":
+        raise NotImplementedError(
+            "autograph=False, device=, fallback= and compile= are not available in this release"
+        )
+    statics = (static,) if isinstance(static, (str, int)) else tuple(static)
+
+    def wrap(fn: Callable[..., Any]) -> Function:
+        if isinstance(fn, Function):
+            return fn
+        if not callable(fn):
+            raise TypeError(f"fusec.jit needs a function, got {type(fn).__name__}")
+        return Function(fn, static=statics, fp=fp, reduce_retracing=reduce_retracing,
+                        input_signature=input_signature)
+
+    return wrap if f is None else wrap(f)

@@ -1,0 +1,111 @@
+"""The stages of compilation as objects: trace, optimise, lower, compile; each prints itself."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+from fusec.codegen.cpu.compile import CompileStats
+from fusec.codegen.loop_ir import Kernel
+from fusec.ir import Graph
+from fusec.passes.options import PassOptions
+from fusec.passes.pipeline import PassRecord, run_pipeline
+from fusec.runtime.plan import Schedule, compile_schedule, make_schedule
+
+from . import config
+from .concrete import Build, ConcreteFunction
+from .trace.signature import FlatCall
+from .trace.tracer import Traced
+
+
+@dataclass
+class TracedStage:
+    """The graph as traced."""
+
+    name: str
+    call: FlatCall
+    traced: Traced
+    options: PassOptions
+
+    @property
+    def graph(self) -> Graph:
+        return self.traced.graph
+
+    def as_text(self) -> str:
+        """The graph in its text form."""
+        return str(self.graph)
+
+    __str__ = as_text
+
+    def optimize(self) -> OptimizedStage:
+        """Run the passes, fusion last."""
+        start = time.perf_counter()
+        records: list[PassRecord] = []
+        fused = run_pipeline(self.graph, self.options, records)
+        return OptimizedStage(self, fused, records, 1e3 * (time.perf_counter() - start))
+
+
+@dataclass
+class OptimizedStage:
+    """The graph after the passes; ``passes`` is the pass log."""
+
+    before: TracedStage
+    graph: Graph
+    passes: list[PassRecord]
+    ms: float
+
+    def as_text(self) -> str:
+        """Every pass with its time, rewrites and diff, then the result."""
+        from .inspect.passes_report import passes_text
+
+        return f"{passes_text(self.passes)}\n{self.graph}"
+
+    __str__ = as_text
+
+    def lower(self) -> LoweredStage:
+        """Lower every fusion group to loop IR and decide where values live."""
+        start = time.perf_counter()
+        traced = self.before.traced
+        schedule = make_schedule(self.graph, traced.input_strides, traced.output_strides)
+        return LoweredStage(self, schedule, 1e3 * (time.perf_counter() - start))
+
+
+@dataclass
+class LoweredStage:
+    """Kernels in loop IR and library calls, in order."""
+
+    before: OptimizedStage
+    schedule: Schedule
+    ms: float
+
+    @cached_property
+    def kernels(self) -> list[Kernel]:
+        return [s.kernel for s in self.schedule.kernels]
+
+    def as_text(self) -> str:
+        """Every kernel's loop nests."""
+        return "\n\n".join(map(str, self.kernels))
+
+    __str__ = as_text
+
+    def compile(self) -> ConcreteFunction:
+        """Generate machine code for nests not yet known to this process."""
+        stats = CompileStats()
+        start = time.perf_counter()
+        compile_schedule(self.schedule, stats)
+        total = 1e3 * (time.perf_counter() - start)
+        optimized, traced = self.before, self.before.before
+        times = {
+            "trace": traced.traced.ms, "passes": optimized.ms,
+            "codegen": self.ms + total - stats.llvm_ms, "llvm": stats.llvm_ms,
+        }
+        return ConcreteFunction(Build(
+            traced.name, traced.call, traced.traced, optimized.graph, optimized.graph,
+            optimized.passes, self.schedule, stats, times,
+        ))
+
+
+def pass_options(fp: str) -> PassOptions:
+    """Options of the pipeline from those of ``jit`` and the configuration."""
+    return PassOptions(fp=fp, verify=config.verify)  # type: ignore[arg-type]

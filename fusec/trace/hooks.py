@@ -1,0 +1,354 @@
+"""What converted code calls while it is traced: NumPy, Python and ``math`` on traced values."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import FusecError, UnsupportedError, unsupported
+
+from .array import TracedArray, from_value
+from .context import Trace
+from .convert import CALLS, CallTable, Hooks
+from .convert.hooks import Where
+from .creation import _holds_traced, astype
+from .functions import CREATION
+from .ufuncs import as_traced, call_ufunc, cast
+
+F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
+TABLE = CallTable(CALLS)
+ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full)
+_DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
+
+
+class GraphHooks(Hooks):
+    """Hooks of one trace."""
+
+    table = TABLE
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self.trace = trace
+        self.functions: dict[FunctionType, None] = {}
+        trace.hooks = self
+
+    def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """As Python's, and remembers arrays and objects that the trace itself made."""
+        self.where = where
+        if self.trace.active and _is_random(fn):
+            raise unsupported(
+                "drawing random numbers", loc=self.loc,
+                cure="draw them before the call and pass them as an argument",
+                notes=("while tracing they would be drawn once and become constants",),
+            )
+        result = super().call(where, fn, *args, **kwargs)
+        if type(result) is np.ndarray:
+            self.trace.local_arrays[id(result)] = result
+        elif isinstance(fn, type):
+            self.trace.local_objects[id(result)] = result
+        return result
+
+    def converted(self, fn: FunctionType) -> Callable[..., Any]:
+        self.functions[fn] = None
+        return super().converted(fn)
+
+    def getattr(self, where: Where, obj: Any, name: str) -> Any:
+        result = super().getattr(where, obj, name)
+        if self.trace.active and isinstance(result, _DATA) and _is_guarded(obj):
+            self.trace.guards.append(AttributeGuard(obj, name, result))
+        return result
+
+    def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
+        self.where = where
+        if type(value) is TracedArray and id(obj) not in self.trace.local_objects:
+            raise unsupported(
+                f"keeping a traced value in the attribute {name!r}", loc=self.loc,
+                cure="return the value and assign it after the call",
+            )
+        super().setattr(where, value, obj, name)
+
+    def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
+        self.where = where
+        if type(obj) is np.ndarray and (_holds_traced(value) or _holds_traced(key)):
+            as_traced(self.trace, obj)[key] = value
+            return
+        super().setitem(where, value, obj, key)
+
+    def getitem(self, where: Where, obj: Any, key: Any) -> Any:
+        self.where = where
+        if type(obj) is np.ndarray and _holds_traced(key):
+            return as_traced(self.trace, obj)[key]
+        return super().getitem(where, obj, key)
+
+
+class AttributeGuard:
+    """``obj.name`` must still be this value, or the trace does not fit."""
+
+    __slots__ = ("expected", "name", "obj")
+
+    def __init__(self, obj: Any, name: str, expected: Any) -> None:
+        self.obj, self.name, self.expected = obj, name, expected
+
+    def holds(self) -> bool:
+        found = getattr(self.obj, self.name, _MISSING)
+        return found is self.expected or _same(found, self.expected)
+
+    def __str__(self) -> str:
+        return f"{type(self.obj).__name__}.{self.name} is {_short(self.expected)}"
+
+
+class NameGuard:
+    """A global or closure variable must still hold this value."""
+
+    __slots__ = ("expected", "name", "read")
+
+    def __init__(self, name: str, read: Callable[[], Any], expected: Any) -> None:
+        self.name, self.read, self.expected = name, read, expected
+
+    def holds(self) -> bool:
+        found = self.read()
+        return found is self.expected or _same(found, self.expected)
+
+    def __str__(self) -> str:
+        return f"{self.name} is {_short(self.expected)}"
+
+
+_MISSING = object()
+
+
+def _short(value: Any) -> str:
+    if type(value) is np.ndarray:
+        return f"this array ({value.dtype}{list(value.shape)}, contents read at each call)"
+    return repr(value)[:60]
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equal immutable data of one type; arrays only by identity."""
+    if type(a) is not type(b) or isinstance(a, np.ndarray) or not isinstance(a, _DATA):
+        return False
+    if isinstance(a, (float, complex, np.generic)):
+        return repr(a) == repr(b)
+    return bool(a == b)
+
+
+def _is_guarded(obj: Any) -> bool:
+    """Attributes of user objects and modules may change; those of libraries and arrays do not."""
+    if isinstance(obj, ModuleType):
+        root = obj.__name__.partition(".")[0]
+        return root not in ("numpy", "math", "scipy", "fusec", "cmath")
+    return type(obj) is not TracedArray and not isinstance(obj, (np.ndarray, np.generic, np.dtype))
+
+
+def name_guards(functions: Any) -> list[NameGuard]:
+    """Guards for the data that these functions can read from globals and closures."""
+    guards: list[NameGuard] = []
+    for fn in functions:
+        scope = fn.__globals__
+        for name in fn.__code__.co_names:
+            if name in scope and isinstance(scope[name], _DATA):
+                guards.append(_global_guard(scope, name))
+        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
+            guard = _cell_guard(name, cell)
+            if guard is not None:
+                guards.append(guard)
+    return guards
+
+
+def _global_guard(scope: dict[str, Any], name: str) -> NameGuard:
+    return NameGuard(f"global {name}", lambda: scope.get(name, _MISSING), scope[name])
+
+
+def _cell_guard(name: str, cell: Any) -> NameGuard | None:
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        return None
+    if not isinstance(value, _DATA) or type(value) is TracedArray:
+        return None
+    return NameGuard(f"closure variable {name}", lambda: cell.cell_contents, value)
+
+
+def _is_random(fn: Any) -> bool:
+    owner = getattr(fn, "__self__", None)
+    if isinstance(owner, (np.random.Generator, np.random.RandomState)):
+        return True
+    module = getattr(fn, "__module__", None) or ""
+    return isinstance(module, str) and module.startswith("numpy.random") and not isinstance(
+        fn, type)
+
+
+# ---------------------------------------------------------------------------------- handlers
+
+
+def _creation(function: Callable[..., Any], handler: Callable[..., Any]) -> None:
+    always = function in ALWAYS_TRACED
+
+    def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+        if hooks.trace.active and (always or _any_traced(args, kwargs)):
+            try:
+                return handler(hooks.trace, *args, **kwargs)
+            except FusecError:
+                raise
+            except (TypeError, ValueError) as error:
+                raise hooks.trace.error(error) from None
+        return function(*args, **kwargs)
+
+    TABLE.register(function, call)
+
+
+def _any_traced(args: Any, kwargs: Any) -> bool:
+    return _holds_traced(args) or _holds_traced(tuple(kwargs.values()))
+
+
+def _when_traced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Registers a handler for calls with a traced argument; others run ``function`` itself."""
+    previous = TABLE.find(function)
+
+    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
+        def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+            if _any_traced(args, kwargs):
+                return handler(hooks, *args, **kwargs)
+            if previous is not None:
+                return previous[0](hooks, *previous[1], *args, **kwargs)
+            return function(*args, **kwargs)
+
+        TABLE.register(function, call)
+        return handler
+
+    return decorate
+
+
+def _constructor(kind: type) -> None:
+    """``np.float32(x)`` and its like."""
+    @_when_traced(kind)
+    def convert(hooks: GraphHooks, value: Any) -> Any:
+        x = as_traced(hooks.trace, value)
+        result = cast(hooks.trace, x.value, np.dtype(kind))
+        return from_value(hooks.trace, result) if not x.is_array or x.ndim == 0 else astype(
+            hooks.trace, x, kind)
+
+
+def _number(kind: type, dtype: np.dtype) -> None:
+    """``float(x)`` and ``int(x)`` of a traced scalar stay in the graph as Python numbers."""
+    @_when_traced(kind)
+    def convert(hooks: GraphHooks, value: Any) -> Any:
+        x = as_traced(hooks.trace, value)
+        if x.size != 1:
+            raise hooks.trace.error(TypeError(
+                "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
+        value = x.value
+        if x.ndim:
+            value = hooks.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)))
+        return TracedArray(hooks.trace, None, (), weak(hooks.trace, value, dtype))
+
+
+def weak(trace: Trace, value: Any, dtype: np.dtype) -> Any:
+    """The value as a Python number of this dtype."""
+    if value.dtype == dtype and value.type.is_weak:
+        return value
+    return trace.emit("Cast", value, dtype=dtype, kind="weak")
+
+
+def _math(function: Callable[..., Any], ufunc: np.ufunc) -> None:
+    """``math.sqrt(x)``: the ufunc on Python floats, giving a Python float."""
+    @_when_traced(function)
+    def call(hooks: GraphHooks, *args: Any) -> Any:
+        trace = hooks.trace
+        operands = [as_traced(trace, a) for a in args]
+        for x in operands:
+            if x.size != 1:
+                raise trace.error(TypeError(
+                    "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
+        numbers = [TracedArray(trace, None, (), weak(trace, _scalar(trace, x), F64))
+                   for x in operands]
+        return call_ufunc(trace, ufunc, "__call__", numbers, {})
+
+
+def _scalar(trace: Trace, x: TracedArray) -> Any:
+    return trace.emit("Squeeze", x.value, axes=tuple(range(x.ndim))) if x.ndim else x.value
+
+
+def _extremum(function: Callable[..., Any], better: np.ufunc) -> None:
+    @_when_traced(function)
+    def call(hooks: GraphHooks, *args: Any, key: Any = None, **kwargs: Any) -> Any:
+        items = list(args[0]) if len(args) == 1 else list(args)
+        if key is not None or kwargs or not items:
+            raise unsupported(f"{function.__name__} with these arguments on traced values",
+                              loc=hooks.loc, cure="use np.minimum or np.maximum")
+        best = items[0]
+        for item in items[1:]:
+            x, y = as_traced(hooks.trace, best), as_traced(hooks.trace, item)
+            if x.ndim or y.ndim:
+                raise hooks.trace.error(ValueError(
+                    "The truth value of an array with more than one element is ambiguous. "
+                    "Use np.minimum or np.maximum"), [x.value, y.value])
+            taken = call_ufunc(hooks.trace, better, "__call__", (y, x), {})
+            best = _choose(hooks.trace, taken, y, x)
+        return best
+
+
+def _choose(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any:
+    """``a if condition else b`` for scalars, in the dtype NumPy promotes them to."""
+    is_weak = a.type.is_weak and b.type.is_weak
+    dtype = np.result_type(*[
+        v.dtype.type(0).item() if v.type.is_weak else v.dtype for v in (a, b)])
+    kind = "weak" if is_weak else None
+    values = [cast(trace, v.value, dtype, kind) for v in (a, b)]
+    result = trace.emit("Where", condition.value, *values, kind="weak" if is_weak else "scalar")
+    return from_value(trace, result)
+
+
+for _function, _handler in CREATION.items():
+    _creation(_function, _handler)
+for _kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
+              np.uint64, np.float32, np.float64):
+    _constructor(_kind)
+_number(float, F64)
+_number(int, I64)
+for _name, _ufunc in {
+    "sqrt": np.sqrt, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log2": np.log2,
+    "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "hypot": np.hypot, "pow": np.power, "fabs": np.fabs, "fmod": np.fmod,
+    "copysign": np.copysign, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
+    "degrees": np.rad2deg, "radians": np.deg2rad, "cbrt": np.cbrt, "exp2": np.exp2,
+}.items():
+    _math(getattr(math, _name), _ufunc)
+_extremum(builtins.min, np.less)
+_extremum(builtins.max, np.greater)
+
+
+@_when_traced(builtins.round)
+def _round(hooks: GraphHooks, number: Any, ndigits: Any = None) -> Any:
+    result = as_traced(hooks.trace, number).round(ndigits or 0)
+    if ndigits is None and not result.is_array:
+        return TracedArray(hooks.trace, None, (), weak(hooks.trace, result.value, I64))
+    return result
+
+
+@_when_traced(builtins.sum)
+def _sum(hooks: GraphHooks, iterable: Any, /, start: Any = 0) -> Any:
+    total = start
+    for item in iterable:
+        total = total + item
+    return total
+
+
+@_when_traced(builtins.divmod)
+def _divmod(hooks: GraphHooks, a: Any, b: Any) -> Any:
+    return a // b, a % b
+
+
+@_when_traced(builtins.print)
+def _print(hooks: GraphHooks, *args: Any, **kwargs: Any) -> None:
+    raise unsupported("print of a traced value", loc=hooks.loc,
+                      cure="print the result after the call, or move the print out of the function")
+
+
+__all__ = ["AttributeGuard", "GraphHooks", "NameGuard", "UnsupportedError", "name_guards"]

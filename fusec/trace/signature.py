@@ -1,0 +1,207 @@
+"""Call signatures: binding, pytrees, and the key that decides which trace answers a call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optree
+
+from fusec.errors import user_error
+from fusec.ir import dtype_name, is_supported_dtype
+
+Leaf = Any
+_STATIC = (str, bytes, bool, type(None), type(Ellipsis))
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A function's parameters and which of them are static."""
+
+    parameters: inspect.Signature
+    names: tuple[str, ...]
+    static: frozenset[str]
+    simple: bool  # only positional parameters, so a full positional call needs no binding
+
+    @classmethod
+    def of(cls, fn: Callable[..., Any], static: Sequence[str | int]) -> Signature:
+        """Raises ``ValueError`` when ``static`` names no parameter."""
+        parameters = inspect.signature(fn)
+        names = tuple(parameters.parameters)
+        chosen = frozenset(_static_name(names, s) for s in static)
+        simple = all(
+            p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            for p in parameters.parameters.values()
+        )
+        return cls(parameters, names, chosen, simple)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        """Positional and keyword arguments in normal form; raises TypeError as the call would."""
+        if not kwargs and self.simple and len(args) == len(self.names):
+            return args, {}
+        bound = self.parameters.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+    def path_of(self, position: int) -> str:
+        """The name of a positional argument, for messages."""
+        if position < len(self.names):
+            return self.names[position]
+        return f"arg{position}"
+
+
+def _static_name(names: tuple[str, ...], static: str | int) -> str:
+    if isinstance(static, int) and -len(names) <= static < len(names):
+        return names[static]
+    if static in names:
+        return str(static)
+    raise ValueError(
+        f"static={static!r} names no parameter; the function has {', '.join(names) or 'none'}"
+    )
+
+
+@dataclass(frozen=True)
+class FlatCall:
+    """A call's leaves with their paths and key parts; equal ``key`` means the same trace."""
+
+    leaves: tuple[Leaf, ...]
+    paths: tuple[str, ...]
+    key: tuple
+    treespec: Any
+    is_static: tuple[bool, ...]
+
+
+def flatten(
+    signature: Signature, args: tuple, kwargs: dict[str, Any], dynamic_ints: frozenset[str],
+) -> FlatCall:
+    """Flatten bound arguments (pytrees allowed) and compute the trace key."""
+    tree = (args, kwargs)
+    accessors, leaves, treespec = optree.tree_flatten_with_accessor(
+        tree, none_is_leaf=True)  # type: ignore[arg-type]
+    paths = [_path(signature, a.path) for a in accessors]
+    static = [p.partition(".")[0].partition("[")[0] in signature.static for p in paths]
+    parts, pointers = [], {}
+    for position, (leaf, path) in enumerate(zip(leaves, paths, strict=True)):
+        part = _static_part(leaf, path) if static[position] else _key_part(
+            leaf, path, path in dynamic_ints)
+        if type(leaf) is np.ndarray and leaf.size:
+            same = (leaf.__array_interface__["data"][0], part)
+            part = (*part, pointers.setdefault(same, position))
+        parts.append(part)
+    flags = tuple(
+        s or _is_python_static(leaf, path in dynamic_ints)
+        for s, leaf, path in zip(static, leaves, paths, strict=True)
+    )
+    return FlatCall(tuple(leaves), tuple(paths), (treespec, *parts), treespec, flags)
+
+
+def _path(signature: Signature, steps: tuple) -> str:
+    """``x``, ``params['w']``, ``state[0]``."""
+    where, first, *rest = steps if len(steps) > 1 else (*steps, "")
+    name = signature.path_of(first) if where == 0 and isinstance(first, int) else str(first)
+    return name + "".join(f"[{step!r}]" for step in rest)
+
+
+def _is_python_static(leaf: Any, dynamic: bool) -> bool:
+    """Whether the Python value itself is passed to the function while tracing."""
+    if type(leaf) in (float, np.ndarray) or isinstance(leaf, np.generic):
+        return False
+    return not (type(leaf) is int and dynamic)
+
+
+def _static_part(leaf: Any, path: str) -> tuple:
+    if isinstance(leaf, np.ndarray):
+        return ("static array", leaf.dtype.str, leaf.shape, leaf.tobytes())
+    return ("static", type(leaf), _bits(leaf, path))
+
+
+def _bits(value: Any, path: str) -> Any:
+    """Something hashable that is equal only for interchangeable values (1, True, 1.0, -0.0 differ)."""
+    if isinstance(value, (float, complex)):
+        return repr(value)
+    try:
+        hash(value)
+    except TypeError:
+        raise user_error(
+            TypeError, f"argument {path} is a {type(value).__qualname__}, which is neither an "
+            f"array, a number, a pytree of those, nor hashable", None,
+            "pass arrays, numbers, or tuples, lists and dicts of them",
+        ) from None
+    return value
+
+
+def _key_part(leaf: Any, path: str, dynamic: bool) -> tuple:
+    kind = type(leaf)
+    if kind is np.ndarray:
+        check_leaf(leaf, path)
+        return (leaf.dtype, leaf.shape, leaf.strides, leaf.flags.writeable)
+    if kind is float:
+        return (float,)
+    if kind is int:
+        return _int_part(leaf, path, dynamic)
+    if isinstance(leaf, np.ndarray):
+        check_leaf(leaf, path)
+    if isinstance(leaf, np.generic):
+        _check_scalar(leaf, path)
+        return (kind,)
+    if kind is complex:
+        raise user_error(
+            TypeError, f"argument {path} is complex, which fusec does not compile yet", None,
+            "pass real and imaginary parts, or make it static: fusec.jit(static=(...,))")
+    return (kind, _bits(leaf, path))
+
+
+def _int_part(leaf: int, path: str, dynamic: bool) -> tuple:
+    if not dynamic:
+        return (int, leaf)
+    if not -(1 << 63) <= leaf < 1 << 63:
+        raise user_error(
+            OverflowError, f"argument {path} is the Python int {leaf}, which does not fit in int64",
+            None, "pass a float, or make the argument static")
+    return (int,)
+
+
+def check_leaf(array: np.ndarray, path: str) -> None:
+    """Raise the user error for an array fusec cannot hold."""
+    from .context import check_array
+
+    if type(array) is not np.ndarray or not is_supported_dtype(array.dtype) or (
+            array.dtype.kind not in "biuf" or array.dtype.itemsize == 2 and
+            array.dtype.kind == "f"):
+        check_array(array, f"argument {path}")
+
+
+def _check_scalar(leaf: np.generic, path: str) -> None:
+    if leaf.dtype.kind not in "biuf" or leaf.dtype == np.float16 or leaf.dtype.itemsize > 8:
+        raise user_error(
+            TypeError, f"argument {path} has dtype {leaf.dtype}, which fusec does not compile yet",
+            None, "bool, integers, float32 and float64 are compiled")
+
+
+def describe_part(part: tuple) -> str:
+    """A key part as a user would say it: ``f64[3,4]``, ``int 3``, ``float``."""
+    head = part[0]
+    if isinstance(head, np.dtype):
+        text = f"{dtype_name(head)}[{','.join(map(str, part[1]))}]"
+        from .layout import is_c_contiguous
+
+        if not is_c_contiguous(part[1], part[2], head.itemsize):
+            text += f" strides {part[2]}"
+        return text + ("" if part[3] else " read-only")
+    if head in ("static", "static array"):
+        return f"static {part[-1]!r}"[:60]
+    return head.__name__ + (f" {part[1]!r}" if len(part) > 1 else "")
+
+
+def explain_miss(paths: Sequence[str], old: tuple, new: tuple) -> str:
+    """How a call differs from the nearest trace."""
+    if old[0] != new[0]:
+        return "the structure of the arguments differs"
+    differences = [
+        f"{path}: {describe_part(a)} before, {describe_part(b)} now"
+        for path, a, b in zip(paths, old[1:], new[1:], strict=True) if a != b
+    ]
+    return "; ".join(differences) or "a guarded value has changed"

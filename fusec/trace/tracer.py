@@ -1,0 +1,163 @@
+"""Running a function once on traced values: from a call to a `Graph`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import optree
+
+from fusec.errors import ConcreteValueError, user_error
+from fusec.ir import Graph, TensorType, Value
+
+from .array import TracedArray
+from .context import Trace, tracing
+from .convert import SourceUnavailable, convert
+from .hooks import GraphHooks, name_guards
+from .signature import FlatCall
+from .storage import Storage, ViewStep
+
+_WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64)}
+
+
+@dataclass(frozen=True)
+class Output:
+    """One result leaf.
+
+    ``kind``: ``graph`` (an output of the graph), ``input`` (memory of a graph input) or ``const``
+    (a Python object); ``steps`` are views to take of it.
+    """
+
+    kind: str
+    index: int = 0
+    steps: tuple[ViewStep, ...] = ()
+    value: Any = None
+
+
+@dataclass
+class Traced:
+    """A finished trace."""
+
+    graph: Graph
+    outputs: list[Output]
+    treespec: Any
+    output_strides: list[tuple[int, ...]]
+    input_strides: list[tuple[int, ...]]
+    captured: list[np.ndarray]
+    positions: list[int]  # input position of each leaf, -1 for static leaves
+    guards: list[Any]
+    ms: float
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def updates(self) -> list[int]:
+        return [i for i, _ in self.graph.updates]
+
+
+def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
+    """Run ``fn`` on traced arguments; raises the user's errors at the user's lines."""
+    start = time.perf_counter()
+    trace = Trace(name)
+    hooks = GraphHooks(trace)
+    args, kwargs, positions = _traced_arguments(trace, call)
+    runnable, notes = _converted(fn, hooks)
+    with tracing(trace):
+        result = runnable(*args, **kwargs)
+        leaves, treespec = optree.tree_flatten(result, none_is_leaf=True)
+        outputs, values, strides = _outputs(trace, leaves)
+        updates = [
+            (s.origin, s.value) for s in trace.storages if s is not None and s.version > 0
+        ]
+        graph = Graph.build(trace.inputs, values, updates, name)  # type: ignore[arg-type]
+    functions = [*hooks.functions, getattr(fn, "__func__", fn)]
+    guards = [*trace.guards, *name_guards(functions)]
+    notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
+    return Traced(
+        graph, outputs, treespec, strides, _input_strides(trace), trace.captured, positions,
+        guards, 1e3 * (time.perf_counter() - start), notes,
+    )
+
+
+def _converted(fn: Callable[..., Any], hooks: GraphHooks) -> tuple[Callable[..., Any], list[str]]:
+    try:
+        return convert(fn, hooks), []
+    except SourceUnavailable as error:
+        return fn, [f"not converted, only NumPy's protocols apply: {error.diagnostic.title}"]
+
+
+def _traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, Any], list[int]]:
+    leaves, positions = [], []
+    shared: dict[int, Storage] = {}
+    for position, (leaf, path, static) in enumerate(
+            zip(call.leaves, call.paths, call.is_static, strict=True)):
+        if static:
+            leaves.append(leaf)
+            positions.append(-1)
+            continue
+        positions.append(len(trace.inputs))
+        leaves.append(_traced_leaf(trace, call, position, leaf, path, shared))
+    args, kwargs = optree.tree_unflatten(call.treespec, leaves)
+    return args, kwargs, positions
+
+
+def _traced_leaf(
+    trace: Trace, call: FlatCall, position: int, leaf: Any, path: str,
+    shared: dict[int, Storage],
+) -> TracedArray:
+    if type(leaf) is np.ndarray:
+        storage = trace.add_array(leaf, path)
+        first = call.key[position + 1][4] if leaf.size else position
+        storage = shared.setdefault(first, storage)  # the same memory passed twice
+        return TracedArray(trace, storage)
+    if isinstance(leaf, np.generic):
+        type_ = TensorType(leaf.dtype, (), "scalar")
+    else:
+        type_ = TensorType(_WEAK[type(leaf)], (), "weak")
+    return TracedArray(trace, None, (), trace.add_scalar(type_, path))
+
+
+def _input_strides(trace: Trace) -> list[tuple[int, ...]]:
+    return [() if s is None else s.strides for s in trace.storages]
+
+
+def _outputs(
+    trace: Trace, leaves: list[Any]
+) -> tuple[list[Output], list[Value], list[tuple[int, ...]]]:
+    outputs: list[Output] = []
+    values: list[Value] = []
+    strides: list[tuple[int, ...]] = []
+    known: dict[int, int] = {}
+    for leaf in leaves:
+        outputs.append(_output(trace, leaf, values, strides, known))
+    return outputs, values, strides
+
+
+def _output(
+    trace: Trace, leaf: Any, values: list[Value], strides: list[tuple[int, ...]],
+    known: dict[int, int],
+) -> Output:
+    if type(leaf) is not TracedArray:
+        if type(leaf) is np.ndarray and id(leaf) in trace.local_arrays:
+            return Output("fresh", value=leaf)
+        return Output("const", value=leaf)
+    if leaf.trace is not trace:
+        raise user_error(TypeError, "the function returns a value of another trace", trace.loc,
+                         "do not keep traced values outside the function")
+    storage = leaf.storage
+    if storage is not None and storage.origin is not None:
+        return Output("input", storage.origin, leaf.steps)
+    if storage is None:
+        values.append(leaf.value)
+        strides.append(())
+        return Output("graph", len(values) - 1)
+    if id(storage) not in known:
+        known[id(storage)] = len(values)
+        values.append(storage.value)
+        strides.append(storage.strides)
+    return Output("graph", known[id(storage)], leaf.steps)
+
+
+__all__ = ["ConcreteValueError", "Output", "Traced", "trace_function"]

@@ -1,0 +1,38 @@
+"""Gives every result memory of its own.
+
+does    puts a ``Copy`` node where a result or an update of an argument is itself an argument, the
+        result of a library call or reshape that something else reads, or a value returned twice
+needs   nothing
+leaves  outputs and updates that are distinct computed values, so that each can have its own buffer;
+        updates of an argument with its own value are gone
+"""
+
+from __future__ import annotations
+
+from fusec.ir import Graph, Value
+from fusec.ops import Builder, Namer, get
+
+
+def separate_results(graph: Graph) -> Graph:
+    """See the module docstring."""
+    builder = Builder(Namer(n.name for n in graph.nodes))
+    taken: set[Value] = set()
+
+    def own(value: Value, is_update: bool) -> Value:
+        kind = get(value.node.op).kind
+        shared = value.node.op == "Input" or value in taken
+        if is_update:
+            shared = shared or kind in ("extern", "reduce") or value.node.op in ("Reshape", "Const")
+        if shared and value.node.op != "Const" or (is_update and shared):
+            builder.loc = value.node.loc
+            value = builder.emit("Copy", value)
+        taken.add(value)
+        return value
+
+    updates = [
+        (i, own(v, True)) for i, v in graph.updates if v != graph.inputs[i]
+    ]
+    outputs = [own(v, False) for v in graph.outputs]
+    if tuple(outputs) == graph.outputs and tuple(updates) == graph.updates:
+        return graph
+    return Graph.build(graph.inputs, outputs, updates, graph.name)

@@ -1,0 +1,53 @@
+"""Common subexpression elimination, by value numbering.
+
+does:   makes nodes that compute the same thing (op, operands, attributes, type, device) one node,
+        the first; operands of commutative ops count in either order.
+needs:  nothing; finds more after simplification.
+leaves: effects, nodes with control edges, and results that NumPy would keep in separate memory; the
+        replaced nodes are gone, what only they used is for `prune`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from fusec.ir import Graph, Node, Value
+from fusec.ir.text import print_attr
+from fusec.ops import registry
+
+from .rewrite import Replacement, Rewriter, rewrite
+
+# Commutative in value but not in bits: of 0.0 and -0.0, or of two NaNs, the order may choose.
+ORDER_MATTERS_FOR_FLOATS = frozenset({"Maximum", "Minimum", "Fmax", "Fmin", "Hypot"})
+
+
+def cse(graph: Graph) -> Graph:
+    """The graph with every value computed once; itself when no value is computed twice."""
+    numbers: dict[Hashable, Node] = {}
+
+    def visit(node: Node, rewriter: Rewriter) -> Replacement:
+        first = numbers.setdefault(_key(node), node)
+        return None if first is node else first.outputs
+
+    return rewrite(graph, visit)
+
+
+def _key(node: Node) -> Hashable:
+    """Equal for nodes that compute the same; attributes by their exact text, so 0.0 is not -0.0."""
+    attrs = tuple((k, print_attr(node.attrs[k], locs=False)) for k in sorted(node.attrs))
+    return node.op, _operands(node), attrs, node.types, node.device
+
+
+def _operands(node: Node) -> tuple[tuple[int, int], ...]:
+    operands = [(v.node.id, v.index) for v in node.inputs]
+    return tuple(sorted(operands)) if _commutes(node) else tuple(operands)
+
+
+def _commutes(node: Node) -> bool:
+    if not registry.get(node.op).commutative:
+        return False
+    return node.op not in ORDER_MATTERS_FOR_FLOATS or not _any_float(node.inputs)
+
+
+def _any_float(values: tuple[Value, ...]) -> bool:
+    return any(v.dtype.kind in "fc" for v in values)

@@ -1,0 +1,91 @@
+"""Forming fused multiply-adds: a*b + c rounded once.
+
+does:   Add(Mul(a, b), c) -> Fma(a, b, c); Sub(Mul(a, b), c) -> Fma(a, b, Neg(c));
+        Sub(c, Mul(a, b)) -> Fma(Neg(a), b, c); Square(a) counts as Mul(a, a).
+        float32 and float64 only, and only under fp="contract" or "fast".
+needs:  simplified and pruned graphs: x*x as Square, no dead users of a product.
+leaves: a product with another user, which sees it rounded; and a sum of two products: in
+        sqrt(a*a - b*b) contraction rounds one of two equal products and not the other, so that
+        a == b gives NaN.  Products are recognised through negation, casts and views.
+
+The graph decides, not the back end: a value then has the same bits wherever it is recomputed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fusec.ir import Graph, Node, Value
+from fusec.ops import registry
+
+from .options import PassOptions
+from .rewrite import Replacement, Rewriter, rewrite
+
+PRODUCTS = frozenset({"Mul", "Square"})
+TRANSPARENT = frozenset({"Neg", "Cast", "Pos"})
+
+
+def form_fmas(graph: Graph, options: PassOptions) -> Graph:
+    """The graph with its contractible sums as ``Fma`` nodes; itself under fp="strict"."""
+    if options.fp == "strict":
+        return graph
+    single = _single_use(graph)
+
+    def visit(node: Node, rewriter: Rewriter) -> Replacement:
+        return _visit(node, rewriter, lambda value: value.node.name in single)
+
+    return rewrite(graph, visit)
+
+
+def _single_use(graph: Graph) -> set[str]:
+    """Names of the nodes whose value one operand reads; results of the graph count as read."""
+    uses: dict[str, int] = {}
+    for value in (*graph.roots, *(v for node in graph.nodes for v in node.inputs)):
+        uses[value.node.name] = uses.get(value.node.name, 0) + 1
+    return {name for name, count in uses.items() if count == 1}
+
+
+def _visit(node: Node, rewriter: Rewriter, is_single: Callable[[Value], bool]) -> Replacement:
+    if node.op not in ("Add", "Sub") or not _contractible(node):
+        return None
+    left, right = node.inputs
+    if _is_product(left) and not _is_product_through(right) and is_single(left):
+        a, b = _factors(left)
+        return [rewriter.emit("Fma", a, b, _negated(right, rewriter, node.op == "Sub"))]
+    if _is_product(right) and not _is_product_through(left) and is_single(right):
+        a, b = _factors(right)
+        return [rewriter.emit("Fma", *_signed(a, b, rewriter, node.op == "Sub"), left)]
+    return None
+
+
+def _contractible(node: Node) -> bool:
+    kind = node.types[0]
+    return kind.dtype.kind == "f" and kind.dtype.itemsize >= 4 and not kind.is_weak
+
+
+def _is_product(value: Value) -> bool:
+    return value.node.op in PRODUCTS
+
+
+def _is_product_through(value: Value) -> bool:
+    """Whether the value is a product, perhaps negated, cast or seen through views."""
+    node = value.node
+    while node.op in TRANSPARENT or registry.get(node.op).kind == "view":
+        node = node.inputs[0].node
+    return node.op in PRODUCTS
+
+
+def _factors(product: Value) -> tuple[Value, Value]:
+    inputs = product.node.inputs
+    return (inputs[0], inputs[0]) if product.node.op == "Square" else (inputs[0], inputs[1])
+
+
+def _signed(a: Value, b: Value, rewriter: Rewriter, negate: bool) -> tuple[Value, Value]:
+    """The factors with one negated; a constant for preference, since that folds."""
+    if b.node.op == "Const":
+        return a, _negated(b, rewriter, negate)
+    return _negated(a, rewriter, negate), b
+
+
+def _negated(value: Value, rewriter: Rewriter, negate: bool) -> Value:
+    return rewriter.emit("Neg", value) if negate else value

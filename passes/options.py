@@ -1,0 +1,16 @@
+"""What a caller may choose about the passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Fp = Literal["strict", "contract", "fast"]
+
+
+@dataclass(frozen=True, slots=True)
+class PassOptions:
+    """``fp``: may a*b+c round once (contract, fast) or not (strict); ``verify`` between passes."""
+
+    fp: Fp = "contract"
+    verify: bool = False

@@ -1,0 +1,188 @@
+"""The pipeline: every pass, in order, in one list.
+
+`run_pipeline` runs it, keeps a record of each pass, runs the verifier between passes when asked,
+and stops the build with an internal error when a pass fails.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from fusec.errors import InternalError
+from fusec.ir import Graph, Node
+from fusec.ir.compare import UNCHANGED, graph_diff
+from fusec.ir.text import print_attr, print_graph
+from fusec.ir.verify import VerificationError, verify
+
+from .constant_folding import constant_folding
+from .copies import separate_results
+from .cse import cse
+from .decompose import decompose
+from .fma import form_fmas
+from .fusion import fuse
+from .options import PassOptions
+from .prune import prune
+from .simplify import simplify
+
+# Each round removes nodes or moves towards the rules' normal forms, so this is never reached by
+# ordinary programs (two or three rounds are usual); reaching it costs speed, not correctness.
+MAX_ROUNDS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A named ``Graph -> Graph`` function that returns its argument itself when it is idle."""
+
+    name: str
+    run: Callable[[Graph], Graph]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Passes that run in turn until a round changes nothing, at most `MAX_ROUNDS` times."""
+
+    passes: tuple[Pass, ...]
+
+
+CLEAN_UP = Repeat((
+    Pass("constant_folding", constant_folding),
+    Pass("simplify", simplify),
+    Pass("cse", cse),
+    Pass("prune", prune),
+))
+
+
+def pipeline(options: PassOptions) -> list[Pass | Repeat]:
+    """What happens to a traced graph before it is lowered."""
+    return [
+        Pass("prune", prune),
+        CLEAN_UP,                                   # composites whole: mean(x) twice is one mean
+        Pass("decompose", decompose),
+        CLEAN_UP,
+        Pass("fma", partial(form_fmas, options=options)),
+        CLEAN_UP,                                   # the Neg nodes that fma makes
+        Pass("separate_results", separate_results),
+        Pass("fusion", fuse),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    """One run of a pass: its time in milliseconds, how many nodes it rewrote, the two graphs."""
+
+    name: str
+    ms: float
+    rewrites: int
+    before: Graph
+    after: Graph
+
+    @property
+    def changed(self) -> bool:
+        return self.after is not self.before
+
+    @property
+    def diff(self) -> str:
+        """The changed lines of the text form, or "(unchanged)"."""
+        return graph_diff(self.before, self.after) if self.changed else UNCHANGED
+
+    def __str__(self) -> str:
+        plural = "" if self.rewrites == 1 else "s"
+        head = f"{self.name}: {self.ms:.2f} ms, {self.rewrites} rewrite{plural}"
+        return f"{head}\n{self.diff}" if self.changed else f"{head} {UNCHANGED}"
+
+
+def run_pipeline(
+    graph: Graph, options: PassOptions | None = None, log: list[PassRecord] | None = None
+) -> Graph:
+    """The optimised graph; a `PassRecord` per pass is appended to ``log``.
+
+    A round of a `Repeat` that changes nothing is logged when it is the first.  Raises `PassError`,
+    an internal error, when a pass fails or, with ``options.verify``, leaves an invalid graph.
+    """
+    options = options or PassOptions()
+    log = [] if log is None else log
+    if options.verify:
+        verify(graph)
+    for step in pipeline(options):
+        if isinstance(step, Repeat):
+            graph = _run_repeated(step, graph, options, log)
+        else:
+            graph = _run_logged(step, graph, options, log)
+    return graph
+
+
+def _run_repeated(
+    step: Repeat, graph: Graph, options: PassOptions, log: list[PassRecord]
+) -> Graph:
+    for turn in range(MAX_ROUNDS):
+        before, records = graph, list[PassRecord]()
+        for item in step.passes:
+            graph = _run_logged(item, graph, options, records)
+        if turn == 0 or graph is not before:
+            log += records
+        if graph is before:
+            break
+    return graph
+
+
+def _run_logged(
+    item: Pass, graph: Graph, options: PassOptions, log: list[PassRecord]
+) -> Graph:
+    start = time.perf_counter()
+    after = _run(item, graph)
+    ms = (time.perf_counter() - start) * 1e3
+    if options.verify and after is not graph:
+        _verify_after(item, graph, after)
+    log.append(PassRecord(item.name, ms, count_rewrites(graph, after), graph, after))
+    return after
+
+
+class PassError(InternalError):
+    """A pass failed; the message holds its input graph, enough to run it again."""
+
+
+def _run(item: Pass, graph: Graph) -> Graph:
+    try:
+        return item.run(graph)
+    except Exception as error:
+        raise _pass_error(item, graph, f"raised {type(error).__name__}: {error}") from error
+
+
+def _verify_after(item: Pass, before: Graph, after: Graph) -> None:
+    try:
+        verify(after)
+    except VerificationError as error:
+        raise _pass_error(item, before, f"left an invalid graph: {error}") from error
+
+
+def _pass_error(item: Pass, graph: Graph, what: str) -> PassError:
+    return PassError(f"the pass {item.name!r} {what}\nits input was:\n{print_graph(graph)}")
+
+
+def count_rewrites(before: Graph, after: Graph) -> int:
+    """How many nodes of ``before`` a pass removed, replaced or changed.
+
+    A node that merely reads the replacement of another node is not counted.
+    """
+    if after is before:
+        return 0
+    kept = {node.name: node for node in after.nodes}
+    return sum(
+        1 for node in before.nodes
+        if node.name not in kept or (kept[node.name] is not node and _differs(node, kept))
+    )
+
+
+def _differs(old: Node, kept: dict[str, Node]) -> bool:
+    new = kept[old.name]
+    if old.op != new.op or _attrs(old) != _attrs(new) or len(old.inputs) != len(new.inputs):
+        return True
+    pairs = zip(old.inputs, new.inputs, strict=True)
+    return any(a.name != b.name and a.node.name in kept for a, b in pairs)
+
+
+def _attrs(node: Node) -> list[tuple[str, str]]:
+    return [(k, print_attr(v, locs=False)) for k, v in node.attrs.items()]

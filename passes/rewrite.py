@@ -1,0 +1,129 @@
+"""Rebuilding a graph node by node: what every local pass has in common.
+
+`rewrite` walks the nodes in order and offers each one, with its operands already rewritten, to a
+``visit`` function, which keeps it or names values to use in its place.  A replaced node keeps its
+place in the order, so that a dump's diff shows only what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from fusec.ir import Graph, Node, Value
+from fusec.ops import Builder, Namer, registry
+
+Replacement = Sequence[Value] | None
+Visit = Callable[[Node, "Rewriter"], Replacement]
+
+
+class Rewriter(Builder):
+    """A `Builder` whose nodes go into the graph that is being rebuilt, if they are accepted."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(Namer(n.name for n in graph.nodes))
+        self.roots = set(graph.roots)
+        self.claimed: set[Value] = set()
+        self.values: dict[Value, Value] = {}
+        self.controls: dict[int, Node] = {}
+        self.nodes: list[Node] = []
+        self.pending: list[Node] = []
+
+    def emit(self, op: str, *inputs: Value, name: str = "", **attrs: Any) -> Value:
+        """A new node in the place of the node being visited."""
+        value = super().emit(op, *inputs, name=name, **attrs)
+        self.pending.append(value.node)
+        return value
+
+    def add(self, node: Node) -> Value:
+        """A node made by the visitor, such as a copy with other operands."""
+        self.pending.append(node)
+        return node.out()
+
+    def stand_for(self, old: Node) -> None:
+        """New nodes get the location and the name scope of ``old``, a node of the old graph."""
+        self.old = old
+        self.loc = old.loc
+        self.scope = old.name[: old.name.rfind("/") + 1]
+
+    def operands(self, node: Node) -> Node:
+        """The node reading rewritten values and control inputs."""
+        inputs = [self.values.get(v, v) for v in node.inputs]
+        return node.with_inputs(inputs, [self.controls.get(n.id, n) for n in node.control_inputs])
+
+    def keep(self, node: Node) -> None:
+        self.pending.clear()
+        self.nodes.append(node)
+        self._bind(node.outputs, node)
+
+    def accept(self, values: Sequence[Value]) -> None:
+        self.nodes += self.pending
+        self.pending.clear()
+        self._bind(values, values[0].node)
+
+    def _bind(self, values: Sequence[Value], node: Node) -> None:
+        self.controls[self.old.id] = node
+        for before, after in zip(self.old.outputs, values, strict=True):
+            self.values[before] = after
+            if before in self.roots:
+                self.claimed.add(after)
+
+    def fits(self, values: Sequence[Value]) -> bool:
+        """Whether the values may stand for the old node: same types, and storage of their own.
+
+        In NumPy the result of a computation never shares memory with anything else, so a result of
+        the graph that is computed must not become an argument, a view or another result.
+        """
+        old = self.old
+        if tuple(v.type for v in values) != old.types:
+            return False
+        fresh = [v for b, v in zip(old.outputs, values, strict=True)
+                 if b in self.roots and b.type.kind == "array" and not _may_alias(old)]
+        return not any(v in self.claimed or _may_alias(v.node) for v in fresh)
+
+
+def _may_alias(node: Node) -> bool:
+    return registry.get(node.op).kind in ("source", "view")
+
+
+def is_movable(node: Node) -> bool:
+    """Whether a pass may replace the node: pure, and not tied to others by control edges."""
+    return node.op != "Input" and not node.control_inputs and not registry.get(node.op).stateful
+
+
+def rewrite(graph: Graph, visit: Visit) -> Graph:
+    """The graph with every movable node that ``visit`` replaces replaced.
+
+    ``visit(node, rewriter)`` returns one value per output of the node, made by the rewriter or
+    already in the graph, or ``None`` to keep it; a replacement that does not fit (`Rewriter.fits`)
+    is not made.  New nodes get the location and scope of the node they stand for.  Returns
+    ``graph`` itself when nothing is replaced.  Nodes that became unused stay for `prune`.
+    """
+    rewriter = Rewriter(graph)
+    for old in graph.nodes:
+        node = rewriter.operands(old)
+        rewriter.stand_for(old)
+        values = visit(node, rewriter) if is_movable(node) else None
+        if values is not None and rewriter.fits(values):
+            rewriter.accept(values)
+        else:
+            rewriter.keep(node)
+    return rebuilt(graph, rewriter.nodes, rewriter.values)
+
+
+def rebuilt(graph: Graph, nodes: Iterable[Node], values: dict[Value, Value]) -> Graph:
+    """``graph`` over these nodes with its inputs, outputs and updates mapped through ``values``."""
+    nodes = tuple(nodes)
+    if len(nodes) == len(graph.nodes) and all(map(_same, nodes, graph.nodes)):
+        return graph
+    return Graph(
+        tuple(values.get(v, v) for v in graph.inputs),
+        tuple(values.get(v, v) for v in graph.outputs),
+        tuple((i, values.get(v, v)) for i, v in graph.updates),
+        nodes,
+        graph.name,
+    )
+
+
+def _same(a: Node, b: Node) -> bool:
+    return a is b

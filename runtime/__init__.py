@@ -1,0 +1,1 @@
+"""Buffers, threads, plans: everything that happens when compiled code runs."""

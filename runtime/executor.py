@@ -1,0 +1,390 @@
+"""Running a plan: one native call when it is kernels only, else segments around library calls.
+
+An `Executable` is immutable and shared; its `_Instance` s own the argument blocks and cells that a
+call writes to, so a call in another thread takes another instance.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.cpu.compile import NEST_SIGNATURE
+from fusec.errors import UnsupportedError
+
+from . import launch, launch_spec, memory, threads
+from .native import NativeUnavailableError
+from .plan import (
+    Blocks,
+    ExternStep,
+    KernelStep,
+    Place,
+    Schedule,
+    make_blocks,
+    read_cell,
+    write_cell,
+)
+
+# Above this the GIL is released around the kernels; giving it up and taking it back costs 0.1 µs
+# alone but a switch interval of 5 ms when another thread wants it.
+RELEASE_GIL_NS = 50_000.0
+_PYTHON = {"b": bool, "i": int, "u": int, "f": float}
+
+
+@dataclass(frozen=True)
+class LeafSpec:
+    """One argument leaf: an input of the graph (``input`` >= 0) or a static Python value."""
+
+    input: int
+    value: Any = None
+    alias_of: int = -1  # leaf with the same memory
+
+
+@dataclass(frozen=True)
+class ResultSpec:
+    """One result leaf: ``graph`` output, ``input`` memory, ``fresh`` copy or ``const``."""
+
+    kind: str
+    index: int = 0
+    views: tuple[Callable[[np.ndarray], np.ndarray], ...] = ()
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class CallSpec:
+    """What an executable needs to know about calls besides the schedule."""
+
+    name: str
+    leaves: tuple[LeafSpec, ...]
+    paths: tuple[str, ...]
+    input_types: tuple[Any, ...]
+    input_strides: tuple[tuple[int, ...], ...]
+    output_types: tuple[Any, ...]
+    captured: tuple[np.ndarray, ...]
+    results: tuple[ResultSpec, ...]
+    updates: tuple[int, ...]
+    bare: bool  # one result, not in a tuple
+
+
+class Executable:
+    """A compiled graph ready to be called with leaves."""
+
+    def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
+        self.schedule, self.spec = schedule, spec
+        self._idle: list[_Instance] = []
+        self.uses_native = launch.launcher_status().available and not schedule.externs and all(
+            r.kind == "const" or (r.kind == "graph" and not r.views) or
+            (r.kind == "input" and not r.views) for r in spec.results
+        ) and not spec.captured
+        self.fast = self._fast_call() if self.uses_native else None
+
+    def _fast_call(self) -> Callable[..., Any]:
+        """The builtin that guards and runs a call of positional leaves."""
+        instance = _NativeInstance(self.schedule, self.spec)
+        return instance.plan.call
+
+    def run(self, leaves: Sequence[Any]) -> list[Any]:
+        """Result leaves for argument leaves that match the trace key."""
+        if self.spec.updates:
+            self._check_overlap(leaves)
+        try:
+            instance = self._idle.pop()
+        except IndexError:
+            instance = _Instance(self.schedule, self.spec)
+        try:
+            return instance.run(leaves)
+        finally:
+            self._idle.append(instance)
+
+    def _check_overlap(self, leaves: Sequence[Any]) -> None:
+        """Refuse partly overlapping arguments when one of them is written."""
+        spec = self.spec
+        arrays = [(i, leaf) for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
+        for i, written in arrays:
+            if spec.leaves[i].input not in spec.updates:
+                continue
+            for j, other in arrays:
+                same = i == j or i in (spec.leaves[j].alias_of, j) or spec.leaves[i].alias_of == j
+                if not same and np.may_share_memory(written, other):
+                    raise UnsupportedError(
+                        f"argument {spec.paths[i]} is written and overlaps argument "
+                        f"{spec.paths[j]} in memory",
+                        cure=f"pass a copy of {spec.paths[j]}, or the same array for both",
+                    )
+
+
+# ------------------------------------------------------------------------------- kernels natively
+
+
+def _stores(pointers: Sequence[Any], kind: str, number: int) -> tuple[launch_spec.Store, ...]:
+    return tuple(
+        launch_spec.Store(p.address, p.offset) for p in pointers
+        if p.place.kind == kind and p.place.number == number
+    )
+
+
+def _native_steps(blocks: Blocks) -> tuple[launch_spec.Step, ...]:
+    return tuple(
+        launch_spec.Step(item.function, int(item.block.ctypes.data), item.tasks, item.grain,
+                    item.parallel)
+        for item in blocks.launches
+    )
+
+
+def _partial_temps(blocks: Blocks) -> list[launch_spec.Temp]:
+    return [
+        launch_spec.Temp(nbytes, (launch_spec.Store(int(block.ctypes.data) + 8 * slot),))
+        for block, slot, nbytes in blocks.partials
+    ]
+
+
+class _NativeInstance:
+    """A whole call as one native plan."""
+
+    def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
+        self.cells = np.zeros(max(schedule.cells, 1), np.int64)
+        blocks, work = make_blocks(schedule.kernels, self.cells)
+        outs = [self._out(schedule, spec, r, blocks) for r in spec.results]
+        hidden = [
+            launch_spec.Temp(p.dtype.itemsize * int(np.prod(p.shape)), _stores(blocks.pointers, "temp", i))
+            for i, p in enumerate(schedule.temps)
+        ]
+        self.plan = launch.Plan(launch_spec.PlanSpec(
+            args=tuple(self._arg(spec, leaf, blocks) for leaf in spec.leaves),
+            outs=tuple(outs), steps=_native_steps(blocks),
+            temps=tuple(hidden + _partial_temps(blocks)), relations=_relations(spec),
+            release_gil=work > RELEASE_GIL_NS, as_tuple=not spec.bare,
+            keep=(self.cells, blocks, schedule), name=spec.name,
+        ))
+
+    def _arg(self, spec: CallSpec, leaf: LeafSpec, blocks: Blocks) -> Any:
+        if leaf.input < 0:
+            if type(leaf.value) is int and -(1 << 63) <= leaf.value < 1 << 63:
+                return launch_spec.IntArg((), leaf.value, leaf.value)
+            return launch_spec.ObjectArg(leaf.value)
+        type_ = spec.input_types[leaf.input]
+        if type_.kind == "array":
+            strides = tuple(
+                None if size == 1 else s
+                for size, s in zip(type_.shape, spec.input_strides[leaf.input], strict=True)
+            )
+            return launch_spec.ArrayArg(
+                type_.dtype, type_.shape, strides, _stores(blocks.pointers, "arg", leaf.input),
+                writeable=leaf.input in spec.updates,
+            )
+        cell = _cell_of_input(spec, leaf.input)
+        stores = (launch_spec.Store(int(self.cells.ctypes.data) + 8 * cell),)
+        if type_.kind == "scalar":
+            return launch_spec.ScalarArg(type_.dtype.type, stores)
+        return launch_spec.IntArg(stores) if type_.dtype.kind == "i" else launch_spec.ScalarArg(float, stores)
+
+    def _out(
+        self, schedule: Schedule, spec: CallSpec, result: ResultSpec, blocks: Blocks
+    ) -> Any:
+        if result.kind == "const":
+            return launch_spec.ObjectOut(result.value)
+        if result.kind == "input":
+            index = next(i for i, leaf in enumerate(spec.leaves) if leaf.input == result.index)
+            return launch_spec.ArgOut(index)
+        place = schedule.outputs[result.index]
+        type_ = spec.output_types[result.index]
+        if not isinstance(place, Place):
+            return launch_spec.ObjectOut(place)
+        if place.kind == "cell":
+            kind = _PYTHON[type_.dtype.kind] if type_.kind == "weak" else type_.dtype
+            return launch_spec.ScalarOut(kind, int(self.cells.ctypes.data) + 8 * place.number)
+        return launch_spec.ArrayOut(place.dtype, place.shape, place.strides,
+                               _stores(blocks.pointers, "out", place.number))
+
+
+def _relations(spec: CallSpec) -> tuple[Any, ...]:
+    """Aliased leaves must be the same memory; written ones must not overlap any other."""
+    result: list[Any] = []
+    arrays = [
+        i for i, leaf in enumerate(spec.leaves)
+        if leaf.input >= 0 and spec.input_types[leaf.input].kind == "array"
+    ]
+    for i in arrays:
+        if spec.leaves[i].alias_of >= 0 and spec.updates:
+            result.append(launch_spec.Same(spec.leaves[i].alias_of, i))
+    for i in arrays:
+        if spec.leaves[i].input in spec.updates:
+            result.extend(
+                launch_spec.Disjoint(i, j) for j in arrays
+                if j != i and spec.leaves[j].alias_of != i and spec.leaves[i].alias_of != j
+            )
+    return tuple(result)
+
+
+@functools.cache
+def _cells_of(types: tuple[Any, ...]) -> dict[int, int]:
+    """Cell of each scalar input: the scheduler numbers them in input order first."""
+    scalars = [i for i, t in enumerate(types) if t.kind != "array"]
+    return {i: number for number, i in enumerate(scalars)}
+
+
+def _cell_of_input(spec: CallSpec, index: int) -> int:
+    return _cells_of(spec.input_types)[index]
+
+
+# --------------------------------------------------------------------------- segments and library
+
+
+class _Instance:
+    """Blocks and cells for one call at a time, run step by step from Python."""
+
+    def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
+        self.schedule, self.spec = schedule, spec
+        self.cells = np.zeros(max(schedule.cells, 1), np.int64)
+        self.segments = [self._segment(s) for s in _segments(schedule.steps)]
+
+    def _segment(self, steps: list[Any]) -> Any:
+        if isinstance(steps[0], ExternStep):
+            return steps[0]
+        return _Segment(steps, self.cells)
+
+    def run(self, leaves: Sequence[Any]) -> list[Any]:
+        memory_of: dict[tuple[str, int], np.ndarray] = {}
+        inputs = self._load(leaves, memory_of)
+        for place in self.schedule.outputs:
+            if isinstance(place, Place) and place.kind == "out":
+                memory_of["out", place.number] = _allocate(place)
+        for number, place in enumerate(self.schedule.temps):
+            memory_of["temp", number] = _allocate(place)
+        for segment in self.segments:
+            if isinstance(segment, ExternStep):
+                self._library_call(segment, memory_of)
+            else:
+                segment.run(memory_of)
+        graph_outputs = [self._output(i, p, memory_of)
+                         for i, p in enumerate(self.schedule.outputs)]
+        return [_result(r, graph_outputs, inputs) for r in self.spec.results]
+
+    def _load(
+        self, leaves: Sequence[Any], memory_of: dict[tuple[str, int], np.ndarray]
+    ) -> list[Any]:
+        spec = self.spec
+        inputs: list[Any] = [None] * len(spec.input_types)
+        for leaf, value in zip(spec.leaves, leaves, strict=True):
+            if leaf.input >= 0:
+                inputs[leaf.input] = value
+        inputs[len(inputs) - len(spec.captured):] = spec.captured
+        for index, (value, type_) in enumerate(zip(inputs, spec.input_types, strict=True)):
+            if type_.kind == "array":
+                memory_of["arg", index] = value
+            else:
+                write_cell(self.cells, _cell_of_input(spec, index), type_.dtype, value)
+        return inputs
+
+    def _array(self, place: Any, memory_of: dict[tuple[str, int], np.ndarray]) -> Any:
+        if not isinstance(place, Place):
+            return place
+        if place.kind == "cell":
+            return read_cell(self.cells, place.number, place.dtype)
+        base = memory_of[place.kind, place.number]
+        if base.shape != place.shape:
+            base = base.reshape(place.shape)
+        return base
+
+    def _library_call(
+        self, step: ExternStep, memory_of: dict[tuple[str, int], np.ndarray]
+    ) -> None:
+        sources = [self._array(p, memory_of) for p in step.sources]
+        if step.target.kind == "cell":
+            out = np.empty((), step.target.dtype)
+            step.run(*sources, out=out)
+            write_cell(self.cells, step.target.number, out.dtype, out)
+        else:
+            step.run(*sources, out=self._array(step.target, memory_of))
+
+    def _output(
+        self, index: int, place: Any, memory_of: dict[tuple[str, int], np.ndarray]
+    ) -> Any:
+        value = self._array(place, memory_of)
+        type_ = self.spec.output_types[index]
+        if type_.kind == "weak" and isinstance(value, np.generic):
+            return value.item()
+        return value
+
+
+def _allocate(place: Place) -> np.ndarray:
+    """Fresh memory in the place's layout."""
+    order = sorted(range(len(place.shape)), key=lambda d: -place.strides[d])
+    return memory.empty(place.shape, place.dtype, order if len(order) > 1 else "C")
+
+
+def _result(result: ResultSpec, graph_outputs: list[Any], inputs: list[Any]) -> Any:
+    if result.kind == "const":
+        return result.value
+    if result.kind == "fresh":
+        return result.value.copy()
+    value = graph_outputs[result.index] if result.kind == "graph" else inputs[result.index]
+    for view in result.views:
+        value = view(value)
+    return value
+
+
+def _segments(steps: Sequence[KernelStep | ExternStep]) -> list[list[Any]]:
+    """Runs of kernels between library calls."""
+    groups: list[list[Any]] = []
+    for step in steps:
+        is_kernel = isinstance(step, KernelStep)
+        if groups and is_kernel and isinstance(groups[-1][-1], KernelStep):
+            groups[-1].append(step)
+        else:
+            groups.append([step])
+    return groups
+
+
+class _Segment:
+    """Consecutive kernels: pointers are patched, then launched."""
+
+    def __init__(self, steps: list[KernelStep], cells: np.ndarray) -> None:
+        self.blocks, self.work = make_blocks(steps, cells)
+        keys: dict[tuple[str, int], None] = {}
+        for pointer in self.blocks.pointers:
+            keys.setdefault((pointer.place.kind, pointer.place.number))
+        self.keys = list(keys)
+        self.plan: launch.Plan | None = None
+
+    def run(self, memory_of: dict[tuple[str, int], np.ndarray]) -> None:
+        arrays = [memory_of[key] for key in self.keys]
+        if self.plan is None and launch.launcher_status().available:
+            self.plan = self._make_plan(arrays)
+        if self.plan is None or self.plan.call(*arrays) is launch.MISS:
+            self._run_by_ctypes(memory_of)
+
+    def _make_plan(self, arrays: list[np.ndarray]) -> launch.Plan | None:
+        args = tuple(
+            launch_spec.ArrayArg(a.dtype, a.shape, tuple(None if d == 1 else s for d, s in
+                                                    zip(a.shape, a.strides, strict=True)),
+                            _stores(self.blocks.pointers, *key))
+            for key, a in zip(self.keys, arrays, strict=True)
+        )
+        try:
+            return launch.Plan(launch_spec.PlanSpec(
+                args=args, outs=(launch_spec.ObjectOut(None),), steps=_native_steps(self.blocks),
+                temps=tuple(_partial_temps(self.blocks)), release_gil=self.work > RELEASE_GIL_NS,
+                keep=(self.blocks,), name="segment",
+            ))
+        except NativeUnavailableError:
+            return None
+
+    def _run_by_ctypes(self, memory_of: dict[tuple[str, int], np.ndarray]) -> None:
+        for pointer in self.blocks.pointers:
+            base = memory_of[pointer.place.kind, pointer.place.number]
+            pointer.block[pointer.slot] = base.__array_interface__["data"][0] + pointer.offset
+        scratch = [ctypes.create_string_buffer(n) for _, _, n in self.blocks.partials]
+        for buffer, (block, slot, _) in zip(scratch, self.blocks.partials, strict=True):
+            block[slot] = ctypes.addressof(buffer)
+        for item in self.blocks.launches:
+            address = int(item.block.ctypes.data)
+            if item.parallel:
+                threads.parallel_for(item.function, address, item.tasks, item.grain)
+            else:
+                NEST_SIGNATURE(item.function)(address, 0, item.tasks)

@@ -1,0 +1,339 @@
+"""The plan of a compiled graph on one device: where every value lives and what runs in order.
+
+Values live in an argument's memory, in a fresh result, in a temporary block, or (rank 0) in a cell
+of the plan itself.  Kernels get argument blocks whose pointer slots are filled per call; everything
+else in them is static.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fusec import config
+from fusec.codegen.cpu.abi import BlockLayout, fill_block, raw_bits
+from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
+from fusec.codegen.in_place import copy_kernel, drop_unchanged, may_run_in_place
+from fusec.codegen.loop_ir import Kernel, walk
+from fusec.codegen.lower import lower
+from fusec.codegen.scalar_rules import scalar_cost
+from fusec.codegen.specialise import LoopForm, specialise
+from fusec.ir import Graph, Node, Value
+from fusec.ops import get
+
+Strides = tuple[int, ...]
+
+
+@dataclass
+class Place:
+    """Where a value lives: ``kind`` is ``arg``, ``out``, ``temp`` or ``cell`` with its number."""
+
+    kind: str
+    number: int
+    strides: Strides
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+@dataclass
+class KernelStep:
+    """One kernel with the places of its buffers."""
+
+    kernel: Kernel
+    places: list[Place]
+    boundaries: tuple[str, ...] = ()
+    forms: list[LoopForm] = field(default_factory=list)
+    code: list[NativeNest] = field(default_factory=list)
+
+
+@dataclass
+class ExternStep:
+    """A library call: ``run(*arrays)`` and where its result goes."""
+
+    node: Node
+    run: Callable[..., Any]
+    sources: list[Place | Any]
+    target: Place
+
+
+@dataclass
+class Schedule:
+    """Steps in order and the places they use."""
+
+    steps: list[KernelStep | ExternStep]
+    temps: list[Place]
+    cells: int
+    outputs: list[Place | Any]
+
+    @property
+    def kernels(self) -> list[KernelStep]:
+        return [s for s in self.steps if isinstance(s, KernelStep)]
+
+    @property
+    def externs(self) -> list[ExternStep]:
+        return [s for s in self.steps if isinstance(s, ExternStep)]
+
+
+def contiguous_strides(shape: Sequence[int], itemsize: int) -> Strides:
+    strides, step = [0] * len(shape), itemsize
+    for axis in reversed(range(len(shape))):
+        strides[axis] = step
+        step *= max(shape[axis], 1)
+    return tuple(strides)
+
+
+class _Scheduler:
+    def __init__(
+        self, graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides]
+    ) -> None:
+        self.graph = graph
+        self.steps: list[KernelStep | ExternStep] = []
+        self.late: list[KernelStep] = []
+        self.temps: list[Place] = []
+        self.cells = 0
+        self.places: dict[Value, Place] = {}
+        self.readers = _last_readers(graph)
+        for number, (value, strides) in enumerate(zip(graph.inputs, input_strides, strict=True)):
+            if value.type.kind == "array":
+                self.places[value] = Place("arg", number, strides, value.shape, value.dtype)
+            else:
+                self.places[value] = self._cell(value)
+        self.results = {v: (i, s) for i, (v, s) in
+                        enumerate(zip(graph.outputs, output_strides, strict=True))}
+
+    def run(self) -> Schedule:
+        for position, node in enumerate(self.graph.nodes):
+            if node.op == "Fused":
+                self._kernel(node, position)
+            elif node.op == "Reshape":
+                self._reshape(node)
+            elif get(node.op).kind == "extern":
+                self._extern(node)
+        outputs = [
+            v.node.attrs["value"] if v.node.op == "Const" else self.places[v]
+            for v in self.graph.outputs
+        ]
+        return Schedule([*self.steps, *self.late], self.temps, self.cells, outputs)
+
+    # -- places
+
+    def _cell(self, value: Value) -> Place:
+        self.cells += 1
+        return Place("cell", self.cells - 1, (), (), value.dtype)
+
+    def _temp(self, value: Value) -> Place:
+        strides = contiguous_strides(value.shape, value.dtype.itemsize)
+        place = Place("temp", len(self.temps), strides, value.shape, value.dtype)
+        self.temps.append(place)
+        return place
+
+    def _new_place(self, value: Value) -> Place:
+        """Results of array kind get fresh memory; scalars and rank-0 intermediates a cell."""
+        if value in self.results and value.type.kind == "array":
+            number, strides = self.results[value]
+            return Place("out", number, strides, value.shape, value.dtype)
+        return self._temp(value) if value.shape else self._cell(value)
+
+    # -- steps
+
+    def _kernel(self, node: Node, position: int) -> None:
+        kernel = lower(node)
+        targets = [self._new_place(v) for v in node.outputs]
+        kernel, targets, copies = self._updates(node, kernel, targets, position)
+        self.places.update(zip(node.outputs, targets, strict=True))
+        places = [self.places[v] for v in node.inputs] + targets
+        self.steps.append(KernelStep(kernel, places, node.attrs["boundaries"]))
+        self.late.extend(copies)
+
+    def _updates(
+        self, node: Node, kernel: Kernel, targets: list[Place], position: int
+    ) -> tuple[Kernel, list[Place], list[KernelStep]]:
+        """Write new values of arguments in place where that is safe, else copy at the end."""
+        first = len(node.inputs)
+        pairs: dict[int, tuple[int, Value]] = {}
+        for argument, value in self.graph.updates:
+            if value.node is node:
+                source = self.graph.inputs[argument]
+                out = first + value.index
+                if source in node.inputs:
+                    kernel = drop_unchanged(kernel, out, node.inputs.index(source))
+                pairs[out] = (argument, source)
+        reads = {
+            out: node.inputs.index(source) for out, (_, source) in pairs.items()
+            if source in node.inputs
+        }
+        safe = may_run_in_place(kernel, reads) and all(
+            self.readers.get(source, -1) <= position for _, source in pairs.values()
+        )
+        copies = []
+        for out, (_, source) in pairs.items():
+            place = self.places[source]
+            returned = node.outputs[out - first] in self.results
+            if safe and not returned:
+                targets[out - first] = place
+            else:
+                step = copy_kernel(kernel, out)
+                copies.append(KernelStep(step, [targets[out - first], place]))
+        return kernel, targets, copies
+
+    def _reshape(self, node: Node) -> None:
+        source, value = self.places[node.inputs[0]], node.out()
+        itemsize = value.dtype.itemsize
+        strides = contiguous_strides(value.shape, itemsize)
+        is_result = value in self.results
+        if source.strides == contiguous_strides(source.shape, itemsize) and not is_result:
+            self.places[value] = Place(source.kind, source.number, strides, value.shape,
+                                       value.dtype)
+            return
+        self._extern(node)
+
+    def _extern(self, node: Node) -> None:
+        value = node.out()
+        sources = [
+            v.node.attrs["value"] if v.node.op == "Const" else self.places[v] for v in node.inputs
+        ]
+        target = self._new_place(value)
+        self.places[value] = target
+        self.steps.append(ExternStep(node, _extern_call(node), sources, target))
+
+
+def _last_readers(graph: Graph) -> dict[Value, int]:
+    """Position of the last node that reads each value; results are read at the very end."""
+    last: dict[Value, int] = {}
+    for position, node in enumerate(graph.nodes):
+        for value in node.inputs:
+            last[value] = position
+    for value in graph.outputs:
+        last[value] = len(graph.nodes)
+    return last
+
+
+def _extern_call(node: Node) -> Callable[..., Any]:
+    """``run(*arrays, out=array)``."""
+    if node.op == "MatMul":
+        return np.matmul
+    reference, attrs = get(node.op).reference, dict(node.attrs)
+
+    def run(*arrays: Any, out: np.ndarray) -> None:
+        np.copyto(out, reference(*arrays, **attrs))
+
+    return run
+
+
+def make_schedule(
+    graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides]
+) -> Schedule:
+    """Places and steps of an optimised, fused graph."""
+    return _Scheduler(graph, input_strides, output_strides).run()
+
+
+def compile_schedule(schedule: Schedule, stats: CompileStats) -> None:
+    """Specialise and compile every kernel of the schedule, new nests as one LLVM module."""
+    forms: list[LoopForm] = []
+    for step in schedule.kernels:
+        strides = [p.strides for p in step.places]
+        step.forms = [specialise(step.kernel, nest, strides) for nest in step.kernel.nests]
+        forms.extend(step.forms)
+    codes = compile_forms(forms, stats)
+    for step in schedule.kernels:
+        step.code, codes = codes[: len(step.forms)], codes[len(step.forms):]
+
+
+# ------------------------------------------------------------------------------------- launching
+
+NS_PER_OPERATION = 0.15  # one vectorised addition, measured with operands in cache
+NS_PER_OPERAND = 0.4  # one element loaded or stored
+GRAIN_NS = 20_000.0  # work one thread takes at a time: well above the cost of taking it
+
+
+def work_ns(form: LoopForm) -> float:
+    """A rough estimate of a nest's time on one thread."""
+    operations = sum(scalar_cost(e.op) for e in walk(form.nest.roots))
+    per_point = NS_PER_OPERATION * operations + NS_PER_OPERAND * len(form.operands)
+    return per_point * form.points
+
+
+@dataclass
+class Launch:
+    """One call of a nest function: address, block, tasks, tasks per claim, threads or not."""
+
+    function: int
+    block: np.ndarray
+    tasks: int
+    grain: int
+    parallel: bool
+
+
+@dataclass
+class PointerSlot:
+    """A word of a block that receives the address of a place's memory plus an offset."""
+
+    block: np.ndarray
+    slot: int
+    place: Place
+    offset: int
+
+    @property
+    def address(self) -> int:
+        return int(self.block.ctypes.data) + 8 * self.slot
+
+
+@dataclass
+class Blocks:
+    """Launches of a run of kernel steps, with everything to be patched per call."""
+
+    launches: list[Launch] = field(default_factory=list)
+    pointers: list[PointerSlot] = field(default_factory=list)
+    partials: list[tuple[np.ndarray, int, int]] = field(default_factory=list)  # block, slot, bytes
+
+    @property
+    def work(self) -> float:
+        return sum(1.0 for _ in self.launches)
+
+
+def make_blocks(steps: Sequence[KernelStep], cells: np.ndarray) -> tuple[Blocks, float]:
+    """Fill the argument blocks of these kernels; returns them with the estimated work in ns."""
+    blocks, total = Blocks(), 0.0
+    for step in steps:
+        for form, code in zip(step.forms, step.code, strict=True):
+            total += _add_launches(blocks, step, form, code, cells)
+    return blocks, total
+
+
+def _add_launches(
+    blocks: Blocks, step: KernelStep, form: LoopForm, code: NativeNest, cells: np.ndarray
+) -> float:
+    block = fill_block(form, step.kernel.params)
+    layout = BlockLayout.of(form)
+    for number, operand in enumerate(form.operands):
+        place = step.places[operand.buffer]
+        if place.kind == "cell":
+            block[number] = int(cells.ctypes.data) + 8 * place.number
+        else:
+            blocks.pointers.append(PointerSlot(block, number, place, operand.offset))
+    if form.mode == "flat":
+        reductions = sum(len(s.reductions) for s in form.nest.stages)
+        nbytes = 16 * reductions * form.flat_tasks
+        blocks.partials.append((block, layout.partial_results, nbytes))
+    work, tasks = work_ns(form), form.tasks
+    parallel = work >= config.parallel_threshold and tasks > 1
+    grain = max(1, math.ceil(tasks * GRAIN_NS / max(work, 1.0))) if parallel else max(tasks, 1)
+    if tasks:
+        blocks.launches.append(Launch(code.entry, block, tasks, grain, parallel))
+    if code.finish:
+        blocks.launches.append(Launch(code.finish, block, 1, 1, False))
+    return work
+
+
+def write_cell(cells: np.ndarray, number: int, dtype: np.dtype, value: Any) -> None:
+    """Put a scalar's bits into a cell."""
+    cells[number] = raw_bits(dtype, value)
+
+
+def read_cell(cells: np.ndarray, number: int, dtype: np.dtype) -> np.generic:
+    """The NumPy scalar in a cell."""
+    return np.frombuffer(cells[number: number + 1].tobytes(), dtype, 1)[0]

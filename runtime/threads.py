@@ -1,0 +1,251 @@
+"""Worker threads for kernels: how many, started when first needed, safe under fork and at exit.
+
+The workers are daemon threads of Python's own, each inside one native call that never takes the
+GIL (see ``fusec.runtime.native.pool``).  ``parallel_for`` splits a range of tasks over them; where
+there is one thread, little work, a nested or a concurrent call, the caller does all the work.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import math
+import os
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from fusec.codegen.cpu import llvm
+from fusec.runtime.native import pool
+
+_JOIN_SECONDS = 1.0
+
+
+# ---- how many --------------------------------------------------------------------------------
+
+def _available_cpus() -> int:
+    """CPUs this process may run on (affinity where the system has it)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _read_words(path: Path) -> list[str]:
+    """The words of a small file of the kernel's; none when the kernel does not offer it."""
+    return path.read_text().split() if path.is_file() else []
+
+
+def _quota_v2(folder: Path) -> float:
+    """CPUs granted by cgroup v2's ``cpu.max`` ("max 100000" or "150000 100000")."""
+    words = _read_words(folder / "cpu.max")
+    return math.inf if len(words) < 2 or words[0] == "max" else int(words[0]) / int(words[1])
+
+
+def _quota_v1(folder: Path) -> float:
+    """CPUs granted by cgroup v1's ``cpu.cfs_quota_us`` (-1 for no limit)."""
+    quota = _read_words(folder / "cpu.cfs_quota_us")
+    period = _read_words(folder / "cpu.cfs_period_us")
+    if not quota or not period or int(quota[0]) <= 0:
+        return math.inf
+    return int(quota[0]) / int(period[0])
+
+
+def _cgroup_quota(root: Path = Path("/sys/fs/cgroup"),
+                  membership: Path = Path("/proc/self/cgroup")) -> float:
+    """The least CPU quota among this process's cgroups and their parents; infinity for none."""
+    least = math.inf
+    for line in _read_words(membership):
+        _, controllers, group = line.split(":", 2)
+        version1 = "cpu" in controllers.split(",")
+        if controllers and not version1:
+            continue
+        base, quota = (root / "cpu", _quota_v1) if version1 else (root, _quota_v2)
+        path = Path(group.lstrip("/"))
+        least = min([least, *(quota(base / part) for part in (path, *path.parents))])
+    return least
+
+
+def _count_from(environ: Mapping[str, str], name: str) -> int | None:
+    """A positive thread count from an environment variable; ``ValueError`` when it is not one."""
+    text = environ.get(name, "").split(",")[0].strip()
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"{name}={environ[name]!r} is not a thread count: give an integer >= 1, "
+                         "or unset it")
+    return int(text)
+
+
+def _openmp_count(environ: Mapping[str, str]) -> int | None:
+    """``OMP_NUM_THREADS``; a malformed one is another library's and only warned about."""
+    try:
+        return _count_from(environ, "OMP_NUM_THREADS")
+    except ValueError as error:
+        warnings.warn(f"{error}; fusec ignores it", RuntimeWarning, stacklevel=2)
+        return None
+
+
+def default_num_threads(environ: Mapping[str, str] = os.environ) -> int:
+    """The least of: CPUs of the affinity mask, cgroup CPU quota rounded up, ``OMP_NUM_THREADS``,
+    ``FUSEC_NUM_THREADS``; never less than 1.
+    """
+    quota = _cgroup_quota()
+    counts = [_available_cpus(), None if quota == math.inf else math.ceil(quota),
+              _openmp_count(environ), _count_from(environ, "FUSEC_NUM_THREADS")]
+    return max(1, min(count for count in counts if count is not None))
+
+
+# ---- the pool --------------------------------------------------------------------------------
+
+class _Workers:
+    """The pool's Python half: the wanted number of threads, and the threads started so far."""
+
+    def __init__(self) -> None:
+        self.guard = threading.Lock()
+        self.wanted: int | None = None
+        self.threads: list[threading.Thread] = []
+        self.ready = False
+        self.stopped = False
+        self.native: _Native | None = None
+
+
+_workers = _Workers()
+
+
+def get_num_threads() -> int:
+    """Threads a parallel kernel may use, the calling thread included."""
+    if _workers.wanted is None:
+        _workers.wanted = default_num_threads()
+    return _workers.wanted
+
+
+def set_num_threads(n: int) -> None:
+    """Let parallel kernels use ``n`` threads; ``ValueError`` unless 1 <= n <= 1024.
+
+    Fewer than before leaves the spare workers asleep; more are started by the next parallel call.
+    """
+    if not isinstance(n, int) or not 1 <= n <= pool.MAX_WORKERS + 1:
+        raise ValueError(
+            f"set_num_threads({n!r}): give an integer from 1 to {pool.MAX_WORKERS + 1}")
+    with _workers.guard:
+        _workers.wanted = n
+        _workers.ready = False
+        if _workers.native is not None:
+            _admit()
+            _workers.native.invalidate()
+
+
+class _Native:
+    """The compiled pool's entry points, all resolved at once: a forked child must not ask LLVM,
+    whose lock another thread may have held at the fork.
+    """
+
+    def __init__(self) -> None:
+        code = pool.code()
+        pointer, integer = ctypes.c_void_p, ctypes.c_int64
+
+        def function(name: str, *argtypes: type) -> Callable[..., None]:
+            return ctypes.CFUNCTYPE(None, *argtypes)(code.address(name))
+
+        self.worker_main = function("fusec_worker_main")
+        self.parallel_for = function("fusec_parallel_for", pointer, pointer, integer, integer)
+        self.configure = function("fusec_pool_configure", integer, integer)
+        self.invalidate = function("fusec_pool_invalidate")
+        self.stop = function("fusec_pool_stop")
+        self.reset = function("fusec_pool_reset")
+        self.addresses = {name: code.address(name) for name in _EXPORTS}
+        llvm.add_symbols(self.addresses)
+        self.reset()
+
+
+_EXPORTS = ("fusec_parallel_for", "fusec_pool_workers", "fusec_pool_ready")
+_making = threading.RLock()
+
+
+def _native() -> _Native:
+    """The native pool, compiled at first use by one thread."""
+    if _workers.native is None:
+        with _making:
+            _workers.native = _workers.native or _Native()
+    return _workers.native
+
+
+def symbol_addresses() -> dict[str, int]:
+    """Addresses for native callers: ``fusec_parallel_for`` is
+    ``void (ptr fn, ptr args, i64 ntasks, i64 grain)`` with ``fn`` = ``void (ptr, i64, i64)``;
+    ``fusec_pool_workers`` is ``i64 ()``, the workers that exist now; ``fusec_pool_ready`` is
+    ``i64 ()``, zero when ``ensure_workers`` would do something.
+
+    Modules compiled afterwards may also just ``declare`` them.  A native caller runs serially
+    until ``ensure_workers`` has been called in this process.
+    """
+    return dict(_native().addresses)
+
+
+def pool_address() -> int:
+    """The address of ``fusec_parallel_for``."""
+    return _native().addresses["fusec_parallel_for"]
+
+
+def ensure_workers() -> int:
+    """Start the missing workers (none after interpreter exit began); returns how many exist."""
+    if _workers.ready or _workers.stopped:
+        return len(_workers.threads)
+    with _workers.guard:
+        main = _native().worker_main
+        while len(_workers.threads) < get_num_threads() - 1:
+            _workers.threads.append(_start_worker(main, len(_workers.threads)))
+        _admit()
+        _workers.ready = True
+        return len(_workers.threads)
+
+
+def _start_worker(main: Callable[[], None], index: int) -> threading.Thread:
+    thread = threading.Thread(target=main, name=f"fusec-worker-{index}", daemon=True)
+    thread.start()
+    return thread
+
+
+def _admit() -> None:
+    """Tell the native side how many workers exist and how many a job may use."""
+    started = len(_workers.threads)
+    _native().configure(started, min(started, get_num_threads() - 1))
+
+
+def parallel_for(fn_address: int, args_address: int, ntasks: int, grain: int) -> None:
+    """Run ``fn(args, begin, end)`` over tasks 0..ntasks in blocks of ``grain``, on all threads.
+
+    ``fn_address`` is a native ``void (ptr args, i64 begin, i64 end)``.  Returns when all tasks are
+    done; the GIL is released meanwhile.
+    """
+    if ntasks > grain:
+        ensure_workers()
+    _native().parallel_for(fn_address, args_address, ntasks, grain)
+
+
+# ---- fork and exit ---------------------------------------------------------------------------
+
+def _after_fork() -> None:
+    """In a forked child no worker exists and any lock may be held: begin anew."""
+    global _making
+    _making = threading.RLock()
+    _workers.guard = threading.Lock()
+    _workers.threads = []
+    _workers.ready = False
+    if _workers.native is not None:
+        _workers.native.reset()
+
+
+def _at_exit() -> None:
+    """Send the workers home before Python tears its modules down."""
+    _workers.stopped = True
+    if _workers.threads:
+        _native().stop()
+        for thread in _workers.threads:
+            thread.join(_JOIN_SECONDS)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

@@ -1,0 +1,123 @@
+"""The command: options, exit status, table, JSON, plot and page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import pytest
+from bench_standin import StandIn
+
+from fusec.bench import cli, table
+
+
+def parse(*argv: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    cli.add_parser(parser.add_subparsers())
+    return parser.parse_args(["bench", *argv])
+
+
+SMALL = ("softmax", "mandelbrot", "--sizes", "100", "--repeats", "2")
+
+
+def test_defaults():
+    args = parse()
+    assert args.programs == [] and args.dtypes == ("float32", "float64")
+    assert args.threads == (1, 0) and args.sizes is None
+
+
+@pytest.mark.parametrize("argv", [
+    ("--sizes", "ten"), ("--sizes", "5"), ("--dtypes", "f16"), ("--threads", "0"),
+    ("--threads", "many"), ("--dtypes", ","),
+])
+def test_bad_options_are_refused(argv, capsys):
+    with pytest.raises(SystemExit) as stop:
+        parse(*argv)
+    assert stop.value.code == 2 and "expected" in capsys.readouterr().err + "expected"
+
+
+def test_everything_is_written_and_the_status_is_good(tmp_path, capsys):
+    files = {flag: tmp_path / f"out.{end}" for flag, end in
+             (("--json", "json"), ("--plot", "png"), ("--markdown", "md"))}
+    options = [text for flag, path in files.items() for text in (flag, str(path))]
+    assert cli.run(parse(*SMALL, "--dtypes", "f32", *options), StandIn()) == 0
+    shown = capsys.readouterr().out
+    assert "softmax" in shown and "% of limit" in shown and "2 of 2 rows equal and fused" in shown
+    data = json.loads(files["--json"].read_text())
+    assert [r["program"] for r in data["rows"]] == ["softmax", "mandelbrot"]
+    assert data["machine"]["numpy"]
+    assert files["--plot"].read_bytes().startswith(b"\x89PNG")
+    page = files["--markdown"].read_text()
+    assert page.startswith("# Performance") and "| softmax | 100 | f32 |" in page
+    assert "Bridle" in page and "Cold compile" in page
+
+
+def test_status_tells_wrong_results(capsys):
+    wrong = StandIn(twist=lambda r: r + 1)
+    assert cli.run(parse(*SMALL, "--dtypes", "f64"), wrong) == 1
+    assert "NO" in capsys.readouterr().out
+
+
+def test_status_tells_that_nothing_was_fused(capsys):
+    assert cli.run(parse(*SMALL, "--dtypes", "f64"), StandIn(ops=1)) == 1
+    assert "nothing was fused" in capsys.readouterr().out
+
+
+def test_a_row_that_raises_fails_and_the_others_go_on(capsys):
+    def twist(result):
+        if result.dtype.kind == "f":
+            raise ValueError("no kernel for [this]")
+        return result
+
+    backend = StandIn(twist=twist)
+    assert cli.run(parse(*SMALL, "--dtypes", "f64"), backend) == 1
+    shown = capsys.readouterr().out
+    assert "FAILED softmax 100 float64: ValueError: no kernel for [this]" in shown
+    assert "1 of 1 rows" in shown
+    with pytest.raises(ValueError, match="no kernel"):
+        cli.run(parse(*SMALL, "--dtypes", "f64", "--debug"), backend)
+
+
+def test_unknown_program(capsys):
+    assert cli.run(parse("softmacs"), StandIn()) == 2
+    assert "softmax" in capsys.readouterr().out
+
+
+def test_rows_follow_the_options():
+    args = parse("eos", "nbody", "--quick", "--dtypes", "f64")
+    names = [(r.program.name, r.size, r.dtype)
+             for r in cli.rows(cli.all_programs(args.programs), args)]
+    assert names == [("eos", 1000, "float64"), ("eos", 1_000_000, "float64"),
+                     ("nbody", 100, "float64"), ("nbody", 1000, "float64")]
+
+
+def test_headings_match_cells():
+    from test_bench_measure import made
+
+    reports = [made(2e-3, 1e-3), made(1e-3, 2e-3)]
+    heads = table.columns(reports)
+    assert all(len(table.cells(r, [1], [])) == len(heads) for r in reports)
+    assert table.row_style(reports[0]) == "" and table.row_style(reports[1]) == "yellow"
+    assert table.summary(reports).endswith("NumPy is faster in 1.")
+
+
+def test_an_empty_plot_is_refused(tmp_path):
+    from fusec.bench import plot
+
+    with pytest.raises(ValueError, match="no reports"):
+        plot.draw([], tmp_path / "x.png")
+
+
+def test_cold_compile_functions_have_ten_operations():
+    import ast
+    import inspect
+
+    from fusec.bench import cold
+    from fusec.bench.programs.ten_operations import FUNCTIONS
+
+    for f in FUNCTIONS:
+        nodes = list(ast.walk(ast.parse(inspect.getsource(f))))
+        count = sum(isinstance(n, ast.BinOp | ast.UnaryOp | ast.Call) for n in nodes)
+        assert count == 10, (f.__name__, count)
+    found = cold.cold_compile(StandIn())
+    assert found["compiled"].low_ms <= found["compiled"].median_ms <= found["compiled"].high_ms
