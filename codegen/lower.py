@@ -15,8 +15,8 @@ import numpy as np
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
-from fusec.ops.index_maps import AxisIndex, IndexMap, identity
 from fusec.ops.cones import has_unit_region, is_piecewise, operands, root_operands
+from fusec.ops.index_maps import AxisIndex, IndexMap, identity
 
 from .loop_ir import Access, Buffer, Expr, Kernel, Nest, Param, Reduction, Stage, Store, expr
 from .scalar_rules import INDEX, operation, scalar_constant

@@ -43,6 +43,8 @@ history: bool
 history_size: int
 verify: bool
 verbose_errors: bool
+cache_dir: str
+cache_cap_bytes: int
 
 Parser = Callable[[str], Any]
 Listener = Callable[[Any], None]
@@ -98,6 +100,11 @@ _ROWS = (
             "run the graph verifier after every pass"),
     Setting("verbose_errors", bool, lambda: False, "FUSEC_VERBOSE_ERRORS",
             "keep fusec's own frames in the traceback of a user error"),
+    Setting("cache_dir", str, machine.default_cache_dir, "FUSEC_CACHE_DIR",
+            "folder that keeps machine code between processes; \"off\" keeps none"),
+    Setting("cache_cap_bytes", int, lambda: 256 << 20, "FUSEC_CACHE_CAP",
+            "bytes that the disk cache may take (the variable takes K, M and G); the entries used "
+            "longest ago go first", 0),
 )
 SETTINGS: Mapping[str, Setting] = {row.name: row for row in _ROWS}
 

@@ -1,9 +1,10 @@
-"""What this machine leaves to this process: cores and memory.  Imports nothing of fusec."""
+"""What this machine leaves to this process: cores, memory and a folder.  Imports nothing of fusec."""
 
 from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -67,3 +68,17 @@ def default_memory_cap() -> int:
         return _MAX_MEMORY_CAP
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(_MAX_MEMORY_CAP, memory // 8)
+
+
+def default_cache_dir(environ: Mapping[str, str] = os.environ) -> str:
+    """Where this platform wants a user's caches; ``off`` when the user has no home folder."""
+    if sys.platform == "win32":
+        base = environ.get("LOCALAPPDATA", "")
+        return str(Path(base) / "fusec" / "Cache") if base else "off"
+    home = environ.get("HOME", "") or os.path.expanduser("~")
+    if not os.path.isabs(home):
+        return "off"
+    if sys.platform == "darwin":
+        return str(Path(home) / "Library" / "Caches" / "fusec")
+    base = environ.get("XDG_CACHE_HOME", "")  # its specification: relative paths are ignored
+    return str((Path(base) if os.path.isabs(base) else Path(home) / ".cache") / "fusec")

@@ -18,9 +18,17 @@ from dataclasses import dataclass, field
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import Namer, get
+from fusec.ops.cones import (
+    Cone,
+    cone,
+    cone_cost,
+    has_unit_region,
+    is_boundary,
+    is_piecewise,
+    view_base,
+)
 from fusec.ops.index_maps import AxisIndex, IndexMap, identity
 
-from fusec.ops.cones import Cone, cone, cone_cost, has_unit_region, is_boundary, is_piecewise
 from .materialise import RECOMPUTE_LIMIT, materialised_values
 
 MAX_OPERANDS = 48  # more pointers than this in one loop spill registers
@@ -96,7 +104,7 @@ def _group(graph: Graph, materialised: set[Value]) -> tuple[list[Unit], dict[Val
         value = Value(node, 0)
         if is_boundary(node) and not _is_reduction(value):
             if node.op != "Input":
-                unit = Unit(opaque=node, deps={home[v] for v in node.inputs if v in home})
+                unit = Unit(opaque=node, deps={home[v] for v in map(view_base, node.inputs) if v in home})
                 home.update((out, unit) for out in node.outputs)
                 units.append(unit)
         elif _is_reduction(value) or value in materialised:
@@ -226,7 +234,7 @@ def _rebuild(
     wanted = _wanted_outside(graph, units, home)
     for unit in _in_order(units):
         if unit.opaque is not None:
-            node = unit.opaque.with_inputs([_value(v, replaced) for v in unit.opaque.inputs])
+            node = unit.opaque.with_inputs([_view(v, replaced) for v in unit.opaque.inputs])
             replaced.update(zip(unit.opaque.outputs, node.outputs, strict=True))
         else:
             _emit_group(unit, wanted, materialised, replaced, namer)
@@ -240,11 +248,24 @@ def _value(value: Value, replaced: dict[Value, Value]) -> Value:
     return value if value.node.op == "Const" else replaced[value]
 
 
+def _view(value: Value, replaced: dict[Value, Value]) -> Value:
+    """An operand of a library call: views of its base stay views."""
+    chain = []
+    while value not in replaced and value.node.op != "Const":
+        chain.append(value)
+        value = value.node.inputs[0]
+    result = _value(value, replaced)
+    for shown in reversed(chain):
+        result = shown.node.with_inputs([result]).out()
+        replaced[shown] = result
+    return result
+
+
 def _wanted_outside(graph: Graph, units: list[Unit], home: dict[Value, Unit]) -> set[Value]:
     wanted = set(graph.roots)
     for unit in units:
         if unit.opaque is not None:
-            wanted.update(unit.opaque.inputs)
+            wanted.update(map(view_base, unit.opaque.inputs))
         for reach in unit.cones:
             wanted.update(v for v in reach.reads if home.get(v) is not unit)
     return wanted

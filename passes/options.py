@@ -10,7 +10,9 @@ Fp = Literal["strict", "contract", "fast"]
 
 @dataclass(frozen=True, slots=True)
 class PassOptions:
-    """``fp``: may a*b+c round once (contract, fast) or not (strict); ``verify`` between passes."""
+    """``fp``: may a*b+c round once (contract, fast) or not (strict); ``verify`` between passes;
+    ``fuse``: end with fusion (off: a graph of single ops, to look at or to evaluate)."""
 
     fp: Fp = "contract"
     verify: bool = False
+    fuse: bool = True

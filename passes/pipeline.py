@@ -57,6 +57,7 @@ CLEAN_UP = Repeat((
 
 def pipeline(options: PassOptions) -> list[Pass | Repeat]:
     """What happens to a traced graph before it is lowered."""
+    fusion = [Pass("fusion", fuse)] if options.fuse else []
     return [
         Pass("prune", prune),
         CLEAN_UP,                                   # composites whole: mean(x) twice is one mean
@@ -65,7 +66,7 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
         Pass("fma", partial(form_fmas, options=options)),
         CLEAN_UP,                                   # the Neg nodes that fma makes
         Pass("separate_results", separate_results),
-        Pass("fusion", fuse),
+        *fusion,
     ]
 
 

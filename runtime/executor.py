@@ -287,9 +287,9 @@ class _Instance:
         if place.kind == "cell":
             return read_cell(self.cells, place.number, place.dtype)
         base = memory_of[place.kind, place.number]
-        if base.shape != place.shape:
-            base = base.reshape(place.shape)
-        return base
+        for view in place.views:
+            base = view(base)
+        return base.reshape(place.shape)
 
     def _library_call(
         self, step: ExternStep, memory_of: dict[tuple[str, int], np.ndarray]

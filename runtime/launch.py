@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from fusec.runtime import memory, threads
 from fusec.runtime.launch_spec import PlanSpec
 from fusec.runtime.native import NativeUnavailableError, launcher, numpy_api, records

@@ -18,11 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from fusec import config
 from fusec.codegen.cpu import llvm
 from fusec.runtime.native import NativeUnavailableError, allocator, blocks, numpy_api
 
 HANDLER_NAME = "fusec"
-_MAX_DEFAULT_CAP = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,6 @@ class _Handler(ctypes.Structure):
                 ("allocator", _Allocator))
 
 
-def default_cap() -> int:
-    """Bytes kept for reuse by default: an eighth of the machine's memory, at most 1 GiB."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(_MAX_DEFAULT_CAP, memory // 8)
-
-
 class _Native:
     """The compiled allocator and its handler, made once and never given back."""
 
@@ -76,7 +71,7 @@ class _Native:
         llvm.add_symbols(self.addresses)
         self.handler = self._make_handler(code)
         setup = ctypes.CFUNCTYPE(None, pointer, ctypes.py_object, size)
-        setup(code.address("fusec_memory_setup"))(id(np.ndarray), self.handler, default_cap())
+        setup(code.address("fusec_memory_setup"))(id(np.ndarray), self.handler, config.memory_cap_bytes)
         self.set_cap = ctypes.CFUNCTYPE(None, size)(code.address("fusec_memory_cap"))
         self.trim = ctypes.CFUNCTYPE(None, size)(code.address("fusec_memory_trim"))
         self.read_stats = ctypes.CFUNCTYPE(None, pointer)(code.address("fusec_memory_stats"))
@@ -264,3 +259,11 @@ def _after_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 atexit.register(release_memory)
+
+
+def _cap_changed(nbytes: int) -> None:
+    if _status is not None:
+        set_memory_cap(nbytes)
+
+
+config.on_change("memory_cap_bytes", _cap_changed)

@@ -30,13 +30,17 @@ Strides = tuple[int, ...]
 
 @dataclass
 class Place:
-    """Where a value lives: ``kind`` is ``arg``, ``out``, ``temp`` or ``cell`` with its number."""
+    """Where a value lives: ``kind`` is ``arg``, ``out``, ``temp`` or ``cell`` with its number.
+
+    ``views`` show a part of that memory; only library calls read through them.
+    """
 
     kind: str
     number: int
     strides: Strides
     shape: tuple[int, ...]
     dtype: np.dtype
+    views: tuple[Callable[[np.ndarray], np.ndarray], ...] = ()
 
 
 @dataclass
@@ -96,6 +100,7 @@ class _Scheduler:
         self.temps: list[Place] = []
         self.cells = 0
         self.places: dict[Value, Place] = {}
+        self.views: dict[Value, Any] = {}  # of constants
         self.readers = _last_readers(graph)
         for number, (value, strides) in enumerate(zip(graph.inputs, input_strides, strict=True)):
             if value.type.kind == "array":
@@ -111,6 +116,8 @@ class _Scheduler:
                 self._kernel(node, position)
             elif node.op == "Reshape":
                 self._reshape(node)
+            elif get(node.op).kind == "view":
+                self._view(node)
             elif get(node.op).kind == "extern":
                 self._extern(node)
         outputs = [
@@ -180,8 +187,27 @@ class _Scheduler:
                 copies.append(KernelStep(step, [targets[out - first], place]))
         return kernel, targets, copies
 
+    def _view(self, node: Node) -> None:
+        """A view for a library: the same memory seen differently, no kernel."""
+        source, value = node.inputs[0], node.out()
+        if source.node.op == "Const":
+            constant = get("Const").reference(**source.node.attrs)
+            self.views[value] = get(node.op).reference(constant, **node.attrs)
+            return
+        if source in self.views:
+            self.views[value] = get(node.op).reference(self.views[source], **node.attrs)
+            return
+        place, reference, attrs = self.places[source], get(node.op).reference, dict(node.attrs)
+        self.places[value] = Place(
+            place.kind, place.number, (), value.shape, value.dtype,
+            (*place.views, lambda array: reference(array, **attrs)),
+        )
+
     def _reshape(self, node: Node) -> None:
         source, value = self.places[node.inputs[0]], node.out()
+        if source.views:
+            self._extern(node)
+            return
         itemsize = value.dtype.itemsize
         strides = contiguous_strides(value.shape, itemsize)
         is_result = value in self.results
@@ -191,11 +217,15 @@ class _Scheduler:
             return
         self._extern(node)
 
+    def _source(self, value: Value) -> Any:
+        """What a library reads: a place, or a constant itself."""
+        if value.node.op == "Const":
+            return value.node.attrs["value"]
+        return self.views[value] if value in self.views else self.places[value]
+
     def _extern(self, node: Node) -> None:
         value = node.out()
-        sources = [
-            v.node.attrs["value"] if v.node.op == "Const" else self.places[v] for v in node.inputs
-        ]
+        sources = [self._source(v) for v in node.inputs]
         target = self._new_place(value)
         self.places[value] = target
         self.steps.append(ExternStep(node, _extern_call(node), sources, target))

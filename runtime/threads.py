@@ -9,91 +9,15 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import math
 import os
 import threading
-import warnings
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 
+from fusec import config
 from fusec.codegen.cpu import llvm
 from fusec.runtime.native import pool
 
 _JOIN_SECONDS = 1.0
-
-
-# ---- how many --------------------------------------------------------------------------------
-
-def _available_cpus() -> int:
-    """CPUs this process may run on (affinity where the system has it)."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _read_words(path: Path) -> list[str]:
-    """The words of a small file of the kernel's; none when the kernel does not offer it."""
-    return path.read_text().split() if path.is_file() else []
-
-
-def _quota_v2(folder: Path) -> float:
-    """CPUs granted by cgroup v2's ``cpu.max`` ("max 100000" or "150000 100000")."""
-    words = _read_words(folder / "cpu.max")
-    return math.inf if len(words) < 2 or words[0] == "max" else int(words[0]) / int(words[1])
-
-
-def _quota_v1(folder: Path) -> float:
-    """CPUs granted by cgroup v1's ``cpu.cfs_quota_us`` (-1 for no limit)."""
-    quota = _read_words(folder / "cpu.cfs_quota_us")
-    period = _read_words(folder / "cpu.cfs_period_us")
-    if not quota or not period or int(quota[0]) <= 0:
-        return math.inf
-    return int(quota[0]) / int(period[0])
-
-
-def _cgroup_quota(root: Path = Path("/sys/fs/cgroup"),
-                  membership: Path = Path("/proc/self/cgroup")) -> float:
-    """The least CPU quota among this process's cgroups and their parents; infinity for none."""
-    least = math.inf
-    for line in _read_words(membership):
-        _, controllers, group = line.split(":", 2)
-        version1 = "cpu" in controllers.split(",")
-        if controllers and not version1:
-            continue
-        base, quota = (root / "cpu", _quota_v1) if version1 else (root, _quota_v2)
-        path = Path(group.lstrip("/"))
-        least = min([least, *(quota(base / part) for part in (path, *path.parents))])
-    return least
-
-
-def _count_from(environ: Mapping[str, str], name: str) -> int | None:
-    """A positive thread count from an environment variable; ``ValueError`` when it is not one."""
-    text = environ.get(name, "").split(",")[0].strip()
-    if not text:
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"{name}={environ[name]!r} is not a thread count: give an integer >= 1, "
-                         "or unset it")
-    return int(text)
-
-
-def _openmp_count(environ: Mapping[str, str]) -> int | None:
-    """``OMP_NUM_THREADS``; a malformed one is another library's and only warned about."""
-    try:
-        return _count_from(environ, "OMP_NUM_THREADS")
-    except ValueError as error:
-        warnings.warn(f"{error}; fusec ignores it", RuntimeWarning, stacklevel=2)
-        return None
-
-
-def default_num_threads(environ: Mapping[str, str] = os.environ) -> int:
-    """The least of: CPUs of the affinity mask, cgroup CPU quota rounded up, ``OMP_NUM_THREADS``,
-    ``FUSEC_NUM_THREADS``; never less than 1.
-    """
-    quota = _cgroup_quota()
-    counts = [_available_cpus(), None if quota == math.inf else math.ceil(quota),
-              _openmp_count(environ), _count_from(environ, "FUSEC_NUM_THREADS")]
-    return max(1, min(count for count in counts if count is not None))
 
 
 # ---- the pool --------------------------------------------------------------------------------
@@ -116,7 +40,7 @@ _workers = _Workers()
 def get_num_threads() -> int:
     """Threads a parallel kernel may use, the calling thread included."""
     if _workers.wanted is None:
-        _workers.wanted = default_num_threads()
+        _workers.wanted = config.num_threads
     return _workers.wanted
 
 
@@ -249,3 +173,5 @@ def _at_exit() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 atexit.register(_at_exit)
+
+config.on_change("num_threads", set_num_threads, call_now=True)

@@ -1,40 +1,69 @@
 """The only file that talks to LLVM: compiles LLVM IR text to machine code in this process.
 
-Uses ``llvmlite.binding``, Numba's own binding of LLVM, directly: importing it costs 60 ms where
+Object code is kept on disk (`disk_cache`): known text is loaded without LLVM's parser, optimiser or
+code generator.  Uses ``llvmlite.binding``, Numba's own binding of LLVM, directly: importing it costs 60 ms where
 Numba and its first compile cost more than a second (see docs/design-notes.md).
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import time
 from collections.abc import Mapping
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
+
+from . import disk_cache
 
 # LLVM's pass manager and code generator are not safe for concurrent use through llvmlite.
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that a lost thread holds
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release,
+                        after_in_child=_lock.release)
 
 
 class CompileTimes(dict):
-    """Milliseconds spent per stage of a compile: ``parse``, ``optimise``, ``emit``, ``load``."""
+    """Milliseconds spent per stage of a compile: ``parse``, ``optimise``, ``emit``, ``load``.
+
+    ``cached``: the object code came from disk; then there is ``load`` alone.
+    """
+
+    cached = False
 
 
 class NativeCode:
-    """Machine code of one module.  Symbols are addresses valid while this object lives."""
+    """Machine code of one module.  Symbols are addresses valid while this object lives.
 
-    def __init__(self, source: str, engine: Any, obj: bytes, optimised: Any, times: CompileTimes):
+    Safe to use from several threads.
+    """
+
+    def __init__(
+        self, source: str, engine: Any, obj: bytes, times: CompileTimes, speed: int = 2,
+        optimised: Any = None,
+    ) -> None:
         self.source = source
         self.times = times
         self.object_code = obj
         self._engine = engine
-        self._optimised = optimised
+        self._speed = speed
+        self._module = optimised
+
+    @property
+    def _optimised(self) -> Any:
+        """LLVM's module; code that came from disk is compiled once more when someone looks."""
+        if self._module is None:
+            self._module = _parse(self.source)
+            _optimise(self._module, self._speed)
+        return self._module
 
     def address(self, symbol: str) -> int:
         """The address of a function; raises ``KeyError`` when the module does not define it."""
-        address = self._engine.get_function_address(symbol)
+        with _lock:
+            address = self._engine.get_function_address(symbol)
         if address == 0:
             raise KeyError(f"internal error: module defines no symbol {symbol!r}")
         return address
@@ -83,14 +112,32 @@ def triple() -> str:
     return llvm.get_default_triple()
 
 
-def _optimise(module: Any) -> None:
+def _parse(text: str) -> Any:
+    """The verified module of a text; raises ``InternalCompilerError``."""
+    try:
+        module = llvm.parse_assembly(f'target triple = "{triple()}"\n' + text)
+        module.verify()
+    except RuntimeError as error:
+        raise InternalCompilerError(_explain(text, error)) from None
+    return module
+
+
+def _optimise(module: Any, speed: int) -> None:
     """Inline, simplify, hoist and unroll; our code is vectorised already, so LLVM need not try."""
-    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
     tuning.loop_vectorization = False
     tuning.slp_vectorization = False
     tuning.loop_unrolling = False
     builder = llvm.create_pass_builder(target_machine(), tuning)
     builder.getModulePassManager().run(module, builder)
+
+
+@functools.cache
+def _settings() -> tuple[str, ...]:
+    """Everything besides the text and the speed that decides what the object code is."""
+    version = ".".join(map(str, llvm.llvm_version_info))
+    return (triple(), llvm.get_host_cpu_name(), host_features(), llvmlite.__version__, version,
+            "opt=2 reloc=pic codemodel=default no-vectorize no-slp no-unroll")
 
 
 def _load(obj: bytes) -> Any:
@@ -103,38 +150,53 @@ def _load(obj: bytes) -> Any:
 
 def add_symbols(symbols: Mapping[str, int]) -> None:
     """Make addresses visible to later modules under these names (``declare`` them there)."""
-    _target()
-    for name, address in symbols.items():
-        llvm.add_symbol(name, address)
+    with _lock:
+        _target()
+        for name, address in symbols.items():
+            llvm.add_symbol(name, address)
 
 
-def compile_ir(text: str) -> NativeCode:
+def compile_ir(text: str, speed: int = 2) -> NativeCode:
     """Compile LLVM IR text (opaque pointers, no target triple needed) to machine code.
 
+    ``speed`` is LLVM's optimisation level; 1 compiles quicker, for code that is no hot loop.
     Raises ``InternalCompilerError`` with the numbered text when LLVM refuses it: generated code
     that does not verify is a defect of ours, never the user's.
     """
-    times = CompileTimes()
     with _lock:
         _target()
-        start = time.perf_counter()
-        try:
-            module = llvm.parse_assembly(f'target triple = "{triple()}"\n' + text)
-            module.verify()
-        except RuntimeError as error:
-            raise InternalCompilerError(_explain(text, error)) from None
-        parsed = time.perf_counter()
-        _optimise(module)
-        optimised = time.perf_counter()
-        obj = target_machine().emit_object(module)
-        emitted = time.perf_counter()
-        engine = _load(obj)
-        loaded = time.perf_counter()
-    times.update(
+        key = disk_cache.key_of((text, str(speed), *_settings()))
+        obj = disk_cache.load(key)
+        if obj is not None:
+            return _from_disk(text, obj, speed)
+        code = _compile(text, speed)
+        disk_cache.store(key, code.object_code)
+        return code
+
+
+def _from_disk(text: str, obj: bytes, speed: int) -> NativeCode:
+    start = time.perf_counter()
+    engine = _load(obj)
+    times = CompileTimes(load=1e3 * (time.perf_counter() - start))
+    times.cached = True
+    return NativeCode(text, engine, obj, times, speed)
+
+
+def _compile(text: str, speed: int) -> NativeCode:
+    start = time.perf_counter()
+    module = _parse(text)
+    parsed = time.perf_counter()
+    _optimise(module, speed)
+    optimised = time.perf_counter()
+    obj = target_machine().emit_object(module)
+    emitted = time.perf_counter()
+    engine = _load(obj)
+    loaded = time.perf_counter()
+    times = CompileTimes(
         parse=1e3 * (parsed - start), optimise=1e3 * (optimised - parsed),
         emit=1e3 * (emitted - optimised), load=1e3 * (loaded - emitted),
     )
-    return NativeCode(text, engine, obj, module, times)
+    return NativeCode(text, engine, obj, times, speed, module)
 
 
 class InternalCompilerError(RuntimeError):

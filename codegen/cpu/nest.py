@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from fusec.codegen.loop_ir import LEAVES, Expr, Reduction, Stage, walk
 from fusec.codegen.specialise import COLUMN_BLOCK, FLAT_BLOCK, MAP_BLOCK, LoopForm
 
@@ -24,8 +22,6 @@ from .reductions import (
     combine_pairs,
     finish,
     finish_lanes,
-    identity_of,
-    is_cascaded,
     is_indexed,
     make_accumulator,
     push_block,

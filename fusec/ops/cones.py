@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fusec.ir import Node, Value
+
 from . import registry
 from .index_maps import ZERO, AxisIndex, IndexMap, identity, is_affine, pull
 
@@ -22,6 +23,16 @@ def is_boundary(node: Node) -> bool:
     if kind == "source":
         return node.op == "Input"
     return kind in ("reduce", "extern", "composite", "call") or node.op == "Reshape"
+
+
+def view_base(value: Value) -> Value:
+    """What a chain of view ops shows; the value itself when it is no view.
+
+    Libraries read views through strides, so only the base needs memory.
+    """
+    while registry.get(value.node.op).kind == "view" and value.node.op != "Reshape":
+        value = value.node.inputs[0]
+    return value
 
 
 def is_piecewise(node: Node) -> bool:

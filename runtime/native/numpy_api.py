@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from fusec.runtime.native import NativeUnavailableError, address_of
 from numpy._core import multiarray
+
+from fusec.runtime.native import NativeUnavailableError, address_of
 
 _SLOTS = {
     "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282,

@@ -72,7 +72,7 @@ def test_pass_is_idempotent(run, graph: Graph) -> None:
 @quick
 @given(graphs(), seeds)
 def test_strict_pipeline_keeps_values_and_types(graph: Graph, seed: int) -> None:
-    options = PassOptions("strict", verify=True)
+    options = PassOptions("strict", verify=True, fuse=False)
     after = run_pipeline(graph, options)
     assert [v.type for v in after.outputs] == [v.type for v in graph.outputs]
     assert_same_values(graph, after, seed)

@@ -13,6 +13,8 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+
+from fusec import config
 from fusec.runtime import memory
 from fusec.runtime.native import allocator, numpy_api
 
@@ -21,7 +23,7 @@ from fusec.runtime.native import allocator, numpy_api
 def fresh_cache():
     memory.release_memory()
     yield
-    memory.set_memory_cap(memory.default_cap())
+    memory.set_memory_cap(config.memory_cap_bytes)
     memory.release_memory()
 
 

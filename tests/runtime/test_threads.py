@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from fusec.codegen.cpu.llvm import NativeCode, compile_ir
 from fusec.runtime import threads
 
@@ -240,50 +240,3 @@ def test_symbols_are_what_they_say() -> None:
     threads.ensure_workers()
     workers = ctypes.CFUNCTYPE(ctypes.c_int64)(symbols["fusec_pool_workers"])
     assert workers() >= 1
-
-
-# ---- the default number of threads ---------------------------------------------------------
-
-@pytest.fixture
-def four_cpus(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setattr(threads, "_available_cpus", lambda: 4)
-    monkeypatch.setattr(threads, "_cgroup_quota", lambda: math.inf)
-    return monkeypatch
-
-
-@pytest.mark.parametrize(("environ", "expected"), [
-    ({}, 4), ({"OMP_NUM_THREADS": "2"}, 2), ({"OMP_NUM_THREADS": "3,1"}, 3),
-    ({"FUSEC_NUM_THREADS": "1"}, 1), ({"OMP_NUM_THREADS": "3", "FUSEC_NUM_THREADS": "2"}, 2),
-    ({"OMP_NUM_THREADS": "16"}, 4), ({"FUSEC_NUM_THREADS": ""}, 4),
-])
-def test_environment(four_cpus: object, environ: dict[str, str], expected: int) -> None:
-    assert threads.default_num_threads(environ) == expected
-
-
-def test_malformed_environment(four_cpus: object) -> None:
-    with pytest.raises(ValueError, match="FUSEC_NUM_THREADS='zero'"):
-        threads.default_num_threads({"FUSEC_NUM_THREADS": "zero"})
-    with pytest.warns(RuntimeWarning, match="OMP_NUM_THREADS='x'"):
-        assert threads.default_num_threads({"OMP_NUM_THREADS": "x"}) == 4
-
-
-def test_quota_is_rounded_up(four_cpus: pytest.MonkeyPatch) -> None:
-    four_cpus.setattr(threads, "_cgroup_quota", lambda: 1.5)
-    assert threads.default_num_threads({}) == 2
-
-
-def test_cgroup_files(tmp_path: Path) -> None:
-    (tmp_path / "cgroup").write_text("0::/a/b\n")
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    (tmp_path / "a" / "b" / "cpu.max").write_text("max 100000\n")
-    assert threads._cgroup_quota(tmp_path, tmp_path / "cgroup") == math.inf
-    (tmp_path / "a" / "cpu.max").write_text("250000 100000\n")
-    assert threads._cgroup_quota(tmp_path, tmp_path / "cgroup") == 2.5
-
-
-def test_cgroup_version_1_files(tmp_path: Path) -> None:
-    (tmp_path / "cgroup").write_text("4:memory:/m\n3:cpu,cpuacct:/job\n")
-    (tmp_path / "cpu" / "job").mkdir(parents=True)
-    (tmp_path / "cpu" / "job" / "cpu.cfs_quota_us").write_text("150000\n")
-    (tmp_path / "cpu" / "job" / "cpu.cfs_period_us").write_text("100000\n")
-    assert threads._cgroup_quota(tmp_path, tmp_path / "cgroup") == 1.5
