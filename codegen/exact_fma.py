@@ -90,4 +90,4 @@ def _by_fraction(a: float, b: float, c: float) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return float(np.copysign(np.inf, exact.numerator))
+        return np.inf if exact > 0 else -np.inf

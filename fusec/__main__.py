@@ -1,4 +1,4 @@
-"""The command line: ``python -m fusec bench | explain | doctor``.
+"""The command line: ``python -m fusec bench | explain | doctor | cache``.
 
 Exit status: 0 fine, 1 the command found something wrong, 2 the command line itself is wrong.
 Commands import what they need when they run, so that ``--help`` is quick.
@@ -109,6 +109,20 @@ def doctor(options: argparse.Namespace) -> int:
     return 0 if report.healthy else 1
 
 
+def cache(options: argparse.Namespace) -> int:
+    """Print where machine code is kept between processes and how much; ``--clear`` deletes it."""
+    from .codegen.cpu import disk_cache
+
+    found = disk_cache.info()
+    if found.path is None:
+        print("disk cache: off (FUSEC_CACHE_DIR)")
+    elif options.clear:
+        print(f"disk cache: {disk_cache.clear()} entries deleted from {found.path}")
+    else:
+        print(f"disk cache: {found.path}\n{found.entries} entries, {found.size / 1e6:.1f} MB")
+    return 0
+
+
 def _bench(options: argparse.Namespace) -> int:
     from .bench import cli
 
@@ -133,6 +147,9 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
     sub.set_defaults(run_command=explain)
     sub = commands.add_parser("doctor", help="versions, CPU, threads, and what is missing")
     sub.set_defaults(run_command=doctor)
+    sub = commands.add_parser("cache", help="machine code kept on disk: where, how much")
+    sub.add_argument("--clear", action="store_true", help="delete it")
+    sub.set_defaults(run_command=cache)
     return parser
 
 

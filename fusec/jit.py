@@ -62,10 +62,10 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not kwargs:
             for fast, concrete in self._fast:
+                if concrete.guards and not concrete.guards_hold():
+                    continue
                 result = fast(*args)
                 if result is MISS or result is BUSY or result is FAILED:
-                    continue
-                if concrete.guards and not concrete.guards_hold():
                     continue
                 if history.on:
                     self._record(concrete, 0.0, 0.0)
@@ -220,7 +220,7 @@ class Function:
         tree = concrete.result_treespec
         spec = concrete.executable.spec
         return flat and self.input_signature is None and (
-            tree.is_leaf() or not spec.bare) and not (concrete.guards and spec.updates)
+            tree.is_leaf() or not spec.bare)
 
     def _stage(self, call: FlatCall) -> TracedStage:
         traced = trace_function(self.python_function, self.__name__, call)

@@ -24,6 +24,7 @@ from .decompose import decompose
 from .fma import form_fmas
 from .fusion import fuse
 from .options import PassOptions
+from .powers import expand_powers
 from .prune import prune
 from .simplify import simplify
 
@@ -63,6 +64,7 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
         CLEAN_UP,                                   # composites whole: mean(x) twice is one mean
         Pass("decompose", decompose),
         CLEAN_UP,
+        Pass("powers", partial(expand_powers, options=options)),
         Pass("fma", partial(form_fmas, options=options)),
         CLEAN_UP,                                   # the Neg nodes that fma makes
         Pass("separate_results", separate_results),

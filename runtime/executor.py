@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,17 +82,30 @@ class Executable:
             r.kind == "const" or (r.kind == "graph" and not r.views) or
             (r.kind == "input" and not r.views) for r in spec.results
         ) and not spec.captured
-        self.fast = self._fast_call() if self.uses_native else None
+        self.fast = self._fast_call() if launch.launcher_status().available else None
 
     def _fast_call(self) -> Callable[..., Any]:
-        """The builtin that guards and runs a call of positional leaves."""
-        instance = _NativeInstance(self.schedule, self.spec)
-        return instance.plan.call
+        """Guards and runs a call of positional leaves; answers ``MISS`` when they do not fit."""
+        if self.uses_native:
+            return _NativeInstance(self.schedule, self.spec).plan.call
+        fits = _guard_plan(self.spec).call
+        bare = self.spec.bare
+
+        def call(*leaves: Any) -> Any:
+            if fits(*leaves) is launch.MISS:
+                return launch.MISS
+            results = self._run_checked(leaves)
+            return results[0] if bare else tuple(results)
+
+        return call
 
     def run(self, leaves: Sequence[Any]) -> list[Any]:
         """Result leaves for argument leaves that match the trace key."""
         if self.spec.updates:
             self._check_overlap(leaves)
+        return self._run_checked(leaves)
+
+    def _run_checked(self, leaves: Sequence[Any]) -> list[Any]:
         try:
             instance = self._idle.pop()
         except IndexError:
@@ -155,33 +169,15 @@ class _NativeInstance:
             for i, p in enumerate(schedule.temps)
         ]
         self.plan = launch.Plan(launch_spec.PlanSpec(
-            args=tuple(self._arg(spec, leaf, blocks) for leaf in spec.leaves),
+            args=tuple(
+                _leaf_guard(spec, leaf, _stores(blocks.pointers, "arg", leaf.input), self.cells)
+                for leaf in spec.leaves
+            ),
             outs=tuple(outs), steps=_native_steps(blocks),
             temps=tuple(hidden + _partial_temps(blocks)), relations=_relations(spec),
             release_gil=work > RELEASE_GIL_NS, as_tuple=not spec.bare,
             keep=(self.cells, blocks, schedule), name=spec.name,
         ))
-
-    def _arg(self, spec: CallSpec, leaf: LeafSpec, blocks: Blocks) -> Any:
-        if leaf.input < 0:
-            if type(leaf.value) is int and -(1 << 63) <= leaf.value < 1 << 63:
-                return launch_spec.IntArg((), leaf.value, leaf.value)
-            return launch_spec.ObjectArg(leaf.value)
-        type_ = spec.input_types[leaf.input]
-        if type_.kind == "array":
-            strides = tuple(
-                None if size == 1 else s
-                for size, s in zip(type_.shape, spec.input_strides[leaf.input], strict=True)
-            )
-            return launch_spec.ArrayArg(
-                type_.dtype, type_.shape, strides, _stores(blocks.pointers, "arg", leaf.input),
-                writeable=leaf.input in spec.updates,
-            )
-        cell = _cell_of_input(spec, leaf.input)
-        stores = (launch_spec.Store(int(self.cells.ctypes.data) + 8 * cell),)
-        if type_.kind == "scalar":
-            return launch_spec.ScalarArg(type_.dtype.type, stores)
-        return launch_spec.IntArg(stores) if type_.dtype.kind == "i" else launch_spec.ScalarArg(float, stores)
 
     def _out(
         self, schedule: Schedule, spec: CallSpec, result: ResultSpec, blocks: Blocks
@@ -200,6 +196,40 @@ class _NativeInstance:
             return launch_spec.ScalarOut(kind, int(self.cells.ctypes.data) + 8 * place.number)
         return launch_spec.ArrayOut(place.dtype, place.shape, place.strides,
                                _stores(blocks.pointers, "out", place.number))
+
+
+def _guard_plan(spec: CallSpec) -> launch.Plan:
+    """A plan that runs nothing: it only compares the arguments with the signature."""
+    cells = np.zeros(max(len(_cells_of(spec.input_types)), 1), np.int64)
+    return launch.Plan(launch_spec.PlanSpec(
+        args=tuple(_leaf_guard(spec, leaf, (), cells) for leaf in spec.leaves),
+        outs=(launch_spec.ObjectOut(None),), steps=(), relations=_relations(spec), keep=(cells,),
+        name=spec.name,
+    ))
+
+
+def _leaf_guard(
+    spec: CallSpec, leaf: LeafSpec, stores: tuple[launch_spec.Store, ...], cells: np.ndarray
+) -> Any:
+    """What a leaf must be; arrays go to ``stores``, scalars to their cell."""
+    if leaf.input < 0:
+        if type(leaf.value) is int and -(1 << 63) <= leaf.value < 1 << 63:
+            return launch_spec.IntArg((), leaf.value, leaf.value)
+        return launch_spec.ObjectArg(leaf.value)
+    type_ = spec.input_types[leaf.input]
+    if type_.kind == "array":
+        strides = tuple(
+            None if size == 1 else s
+            for size, s in zip(type_.shape, spec.input_strides[leaf.input], strict=True)
+        )
+        return launch_spec.ArrayArg(type_.dtype, type_.shape, strides, stores,
+                                    writeable=leaf.input in spec.updates)
+    cell = (launch_spec.Store(int(cells.ctypes.data) + 8 * _cell_of_input(spec, leaf.input)),)
+    if type_.kind == "scalar":
+        return launch_spec.ScalarArg(type_.dtype.type, cell)
+    if type_.dtype.kind == "i":
+        return launch_spec.IntArg(cell)
+    return launch_spec.ScalarArg(float, cell)
 
 
 def _relations(spec: CallSpec) -> tuple[Any, ...]:
@@ -242,6 +272,8 @@ class _Instance:
         self.schedule, self.spec = schedule, spec
         self.cells = np.zeros(max(schedule.cells, 1), np.int64)
         self.segments = [self._segment(s) for s in _segments(schedule.steps)]
+        places = [p for p in schedule.outputs if isinstance(p, Place) and p.kind == "out"]
+        self.fresh = [((p.kind, p.number), _allocator(p)) for p in (*places, *schedule.temps)]
 
     def _segment(self, steps: list[Any]) -> Any:
         if isinstance(steps[0], ExternStep):
@@ -251,11 +283,8 @@ class _Instance:
     def run(self, leaves: Sequence[Any]) -> list[Any]:
         memory_of: dict[tuple[str, int], np.ndarray] = {}
         inputs = self._load(leaves, memory_of)
-        for place in self.schedule.outputs:
-            if isinstance(place, Place) and place.kind == "out":
-                memory_of["out", place.number] = _allocate(place)
-        for number, place in enumerate(self.schedule.temps):
-            memory_of["temp", number] = _allocate(place)
+        for key, new in self.fresh:
+            memory_of[key] = new()
         for segment in self.segments:
             if isinstance(segment, ExternStep):
                 self._library_call(segment, memory_of)
@@ -289,7 +318,7 @@ class _Instance:
         base = memory_of[place.kind, place.number]
         for view in place.views:
             base = view(base)
-        return base.reshape(place.shape)
+        return base
 
     def _library_call(
         self, step: ExternStep, memory_of: dict[tuple[str, int], np.ndarray]
@@ -312,10 +341,17 @@ class _Instance:
         return value
 
 
-def _allocate(place: Place) -> np.ndarray:
-    """Fresh memory in the place's layout."""
+SMALL_BYTES = 1 << 16  # below this NumPy's own allocation is as good and quicker
+
+
+def _allocator(place: Place) -> Callable[[], np.ndarray]:
+    """Makes fresh memory in the place's layout."""
     order = sorted(range(len(place.shape)), key=lambda d: -place.strides[d])
-    return memory.empty(place.shape, place.dtype, order if len(order) > 1 else "C")
+    shape, dtype = place.shape, place.dtype
+    in_order = order == list(range(len(order)))
+    if in_order and math.prod(shape) * dtype.itemsize < SMALL_BYTES:
+        return lambda: np.empty(shape, dtype)
+    return lambda: memory.empty(shape, dtype, "C" if in_order else order)
 
 
 def _result(result: ResultSpec, graph_outputs: list[Any], inputs: list[Any]) -> Any:

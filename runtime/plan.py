@@ -205,15 +205,18 @@ class _Scheduler:
 
     def _reshape(self, node: Node) -> None:
         source, value = self.places[node.inputs[0]], node.out()
-        if source.views:
+        if source.views and not source.strides:  # a view that only libraries can read
             self._extern(node)
             return
         itemsize = value.dtype.itemsize
         strides = contiguous_strides(value.shape, itemsize)
         is_result = value in self.results
         if source.strides == contiguous_strides(source.shape, itemsize) and not is_result:
-            self.places[value] = Place(source.kind, source.number, strides, value.shape,
-                                       value.dtype)
+            shape = value.shape
+            self.places[value] = Place(
+                source.kind, source.number, strides, shape, value.dtype,
+                (lambda array: array.reshape(shape),),
+            )
             return
         self._extern(node)
 

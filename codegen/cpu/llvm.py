@@ -1,8 +1,8 @@
 """The only file that talks to LLVM: compiles LLVM IR text to machine code in this process.
 
 Object code is kept on disk (`disk_cache`): known text is loaded without LLVM's parser, optimiser or
-code generator.  Uses ``llvmlite.binding``, Numba's own binding of LLVM, directly: importing it costs 60 ms where
-Numba and its first compile cost more than a second (see docs/design-notes.md).
+code generator.  Uses ``llvmlite.binding``, Numba's own binding of LLVM, directly: importing it
+costs 30 ms where Numba and its first compile cost more than a second (see docs/design-notes.md).
 """
 
 from __future__ import annotations
@@ -116,6 +116,7 @@ def _parse(text: str) -> Any:
     """The verified module of a text; raises ``InternalCompilerError``."""
     try:
         module = llvm.parse_assembly(f'target triple = "{triple()}"\n' + text)
+        module.data_layout = str(target_machine().target_data)
         module.verify()
     except RuntimeError as error:
         raise InternalCompilerError(_explain(text, error)) from None

@@ -218,9 +218,9 @@ def integer_power(
     number = exponent.node.attrs["value"] if exponent.node.op == "Const" else None
     dtype = dtypes[-1]
     if dtype.kind not in "iu":
-        if number == 2:
-            return trace.emit("Square", cast(trace, base, dtype, _weak(values)))
-        return None
+        # NumPy's power loop takes these shortcuts for one exponent; so -inf ** 0.5 is NaN there.
+        op = {2: "Square", 0.5: "Sqrt", -1: "Reciprocal"}.get(number) if base.shape else None
+        return trace.emit(op, cast(trace, base, dtype, _weak(values))) if op else None
     if number is None or not isinstance(number, (int, np.integer)) or number > MAX_POWER:
         raise unsupported(
             "integer power with an exponent that is not a small constant", loc=trace.loc,

@@ -51,7 +51,8 @@ def compile_forever(text: str, symbols: dict[str, int]) -> llvm.NativeCode:
     has cleared its modules, so the code keeps one reference that nobody gives back.
     """
     llvm.add_symbols(symbols)
-    code = llvm.compile_ir(text)
+    # These functions run for nanoseconds: a better optimiser costs more than it can save.
+    code = llvm.compile_ir(text, speed=0)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code._engine))
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -56,7 +57,8 @@ def run_graph(graph: Graph, arrays: Sequence[np.ndarray], run: RunKernel) -> lis
         if node.op == "Input":
             continue
         if node.op != "Fused":
-            table.update(zip(node.outputs, apply(node, [table[v] for v in node.inputs])))
+            results = apply(node, [table[v] for v in node.inputs])
+            table.update(zip(node.outputs, results, strict=True))
             continue
         outs = [_poisoned(t) for t in node.types]
         run(lower(node), [np.asarray(table[v]) for v in node.inputs] + outs)
@@ -96,7 +98,7 @@ def run_form(
     if form.mode == "flat":
         block[layout.partial_results] = partials.ctypes.data
     cuts = [0, *(split(form.tasks) if split else ()), form.tasks]
-    pieces = list(zip(cuts[:-1], cuts[1:], strict=True))
+    pieces = list(itertools.pairwise(cuts))
     for low, high in reversed(pieces):
         NEST_SIGNATURE(native.entry)(block.ctypes.data, low, high)
     if native.finish:

@@ -1,0 +1,248 @@
+"""A kernel as readable Python source that Numba also takes: documentation and second oracle.
+
+The text is one function of plain nested loops over its buffers, with the helper functions it needs
+above it.  As plain Python it runs on NumPy scalars, under ``numba.njit(error_model="numpy")`` as
+machine code.  Small integers are converted after every operation, because Numba computes with them
+in int64; functions are ``np.exp`` rather than ``math.exp``, which raises where NumPy gives inf.
+Math functions are those of the platform, so results may differ from fusec's own by a few ulp, and
+``fma`` is written ``a * b + c``.
+"""
+
+from __future__ import annotations
+
+import keyword
+import linecache
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fusec.ir import Loc
+
+from .loop_ir import Expr, Kernel, Nest, Reduction, Stage, walk
+from .source_ops import HELPERS, REPEATING, Literal, literal, operation_text, start_text
+
+INDENT = "    "
+LONGEST_INLINE = 48  # longer parts of an expression get a name
+RESERVED = frozenset({"np", "range", "abs", "min", "max", *HELPERS, *keyword.kwlist})
+
+
+def kernel_source(kernel: Kernel) -> str:
+    """The kernel as Python source: ``def name(inputs…, outputs…)`` writing to its outputs.
+
+    Numba has no float16; kernels that use it run as plain Python only.
+    """
+    return _SourceWriter(kernel).text()
+
+
+def load_source(text: str, njit: bool = False) -> Callable[..., None]:
+    """The last function the text defines, compiled by Numba when ``njit``."""
+    namespace: dict[str, Any] = {}
+    exec(compile(text, "<fusec kernel>", "exec"), namespace)
+    functions = [name for name, value in namespace.items() if _is_function(value)]
+    if njit:
+        import numba
+
+        for name in functions:
+            namespace[name] = numba.njit(error_model="numpy")(namespace[name])
+    return namespace[functions[-1]]
+
+
+def _is_function(value: Any) -> bool:
+    return type(value) is type(_is_function)
+
+
+def _identifier(name: str, taken: set[str]) -> str:
+    """A valid, unused Python name close to a graph value's name."""
+    stem = re.sub(r"\W+", "_", name).strip("_") or "value"
+    stem = f"v{stem}" if stem[0].isdigit() else stem
+    result, count = stem, 1
+    while result in taken:
+        count += 1
+        result = f"{stem}_{count}"
+    taken.add(result)
+    return result
+
+
+def _place_comment(loc: Loc) -> str:
+    """``# model.py:12  y = x + 1`` as far as the source is at hand."""
+    line = linecache.getline(loc.file, loc.line).strip()
+    return f"# {loc}  {line}".rstrip()
+
+
+class _SourceWriter:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.lines: list[str] = []
+        self.helpers: dict[str, None] = {}
+        self.counts: Counter[str] = Counter()
+        taken = set(RESERVED)
+        # Names made below look like these; no buffer may have one.
+        pattern = re.compile(r"(i|t|r|best|scratch)\d+$")
+        names = [b.value for b in kernel.buffers]
+        self.names = [_identifier(n + "_" if pattern.match(n) else n, taken) for n in names]
+        self.name = _identifier(kernel.name, taken)
+
+    def text(self) -> str:
+        body = [line for nest in self.kernel.nests for line in self._nest(nest)]
+        head = ["import numpy as np", "", ""]
+        for name in self.helpers:
+            head += [*HELPERS[name].strip().splitlines(), "", ""]
+        comments = [_place_comment(loc) for loc in self.kernel.locs]
+        shapes = [
+            f"# {b.role} {name}: {b.dtype}{list(b.shape)}"
+            for name, b in zip(self.names, self.kernel.buffers, strict=True)
+        ]
+        definition = f"def {self.name}({', '.join(self.names)}):"
+        inside = [INDENT + line for line in [*comments, *shapes, *(body or ["pass"])]]
+        return "\n".join([*head, definition, *inside]) + "\n"
+
+    # -- loops
+
+    def _nest(self, nest: Nest) -> Iterator[str]:
+        for number, dtype in enumerate(nest.scratch):
+            shape = ", ".join(map(str, nest.extents[nest.outer:]))
+            yield f"scratch{number} = np.empty(({shape},), np.{dtype.name})"
+        indent = ""
+        for loop in range(nest.outer):
+            yield f"{indent}for i{loop} in range({nest.extents[loop]}):"
+            indent += INDENT
+        for stage in nest.stages:
+            yield from (indent + line for line in self._stage(nest, stage))
+
+    def _stage(self, nest: Nest, stage: Stage) -> Iterator[str]:
+        for r in stage.reductions:
+            yield from self._start(r)
+        indent = ""
+        if stage.inner:
+            for loop in range(nest.outer, len(nest.extents)):
+                yield f"{indent}for i{loop} in range({nest.extents[loop]}):"
+                indent += INDENT
+        body = _StageWriter(self, nest, stage).lines()
+        yield from (indent + line for line in body)
+
+    def _start(self, r: Reduction) -> Iterator[str]:
+        if r.kind in ("argmin", "argmax"):
+            yield f"r{r.number} = -1"
+            yield f"best{r.number} = {start_text(r.kind[3:], r.value.dtype)}"
+        else:
+            yield f"r{r.number} = {start_text(r.kind, r.dtype)}"
+
+
+class _StageWriter:
+    """The statements of one stage; parts used once and short are written in place."""
+
+    def __init__(self, writer: _SourceWriter, nest: Nest, stage: Stage) -> None:
+        self.writer, self.nest, self.stage = writer, nest, stage
+        self.made: list[str] = []
+        self.texts: dict[int, str] = {}
+        roots = stage.roots
+        self.uses = Counter(
+            id(a) for e in walk(roots) for a in e.args for _ in range(1 + (e.op in REPEATING))
+        )
+        self.uses.update(id(e) for e in roots)
+        # Several results: all are computed before any is written.
+        self.named = {id(e) for e in roots} if len(roots) > 1 else set()
+
+    def lines(self) -> list[str]:
+        for e in walk(self.stage.roots):
+            self._expression(e)
+        for s in self.stage.stores:
+            self.made.append(f"{self._element(s.access)} = {self.texts[id(s.value)]}")
+        for number, e in self.stage.scratch:
+            self.made.append(f"scratch{number}[{self._inner_index()}] = {self.texts[id(e)]}")
+        for r in self.stage.reductions:
+            self._combine(r)
+        return self.made
+
+    def _expression(self, e: Expr) -> None:
+        text = self._leaf(e) if not e.args else self._operation(e)
+        plain = e.op in ("const", "param", "reduced", "index")
+        repeated = self.uses[id(e)] > 1 or id(e) in self.named
+        if not plain and (repeated or len(text) > LONGEST_INLINE):
+            text = self._name(text)
+        self.texts[id(e)] = text
+
+    def _name(self, text: str) -> str:
+        name = f"t{self.writer.counts['t']}"
+        self.writer.counts["t"] += 1
+        self.made.append(f"{name} = {text}")
+        return name
+
+    def _operation(self, e: Expr) -> str:
+        texts = [
+            self._constant(a, exact=_needs_types(e)) if a.op in ("const", "param")
+            else self.texts[id(a)] for a in e.args
+        ]
+        text, helpers = operation_text(e, texts)
+        self.writer.helpers.update(dict.fromkeys(helpers))
+        return text
+
+    def _leaf(self, e: Expr) -> str:
+        if e.op in ("const", "param"):
+            return self._constant(e, exact=True)
+        if e.op == "load":
+            return self._element(e.attr)
+        if e.op == "scratch":
+            return f"scratch{e.attr}[{self._inner_index()}]"
+        return {"reduced": f"r{e.attr}", "index": f"np.int64(i{e.attr})"}[e.op]
+
+    def _constant(self, e: Expr, exact: bool) -> str:
+        value = self.writer.kernel.params[e.attr].value if e.op == "param" else e.attr
+        return literal(e.dtype, value, Literal.TYPED if exact else Literal.PLAIN)
+
+    def _element(self, number: int) -> str:
+        access = self.nest.accesses[number]
+        index = ", ".join(_index_text(*i) for i in access.index) or "()"
+        return f"{self.writer.names[access.buffer]}[{index}]"
+
+    def _inner_index(self) -> str:
+        loops = range(self.nest.outer, len(self.nest.extents))
+        return ", ".join(f"i{d}" for d in loops)
+
+    def _combine(self, r: Reduction) -> None:
+        text = self.texts[id(r.value)]
+        if r.kind in ("argmin", "argmax"):
+            self._combine_indexed(r, text)
+            return
+        here = Expr.__new__(Expr)
+        here.op, here.dtype, here.args, here.attr = r.kind, r.dtype, (r.value, r.value), None
+        combined, helpers = operation_text(here, [f"r{r.number}", text])
+        self.writer.helpers.update(dict.fromkeys(helpers))
+        self.made.append(f"r{r.number} = {combined}")
+
+    def _combine_indexed(self, r: Reduction, text: str) -> None:
+        if not text.isidentifier():
+            text = self._name(text)
+        best, dtype = f"best{r.number}", r.value.dtype
+        sign = ">" if r.kind == "argmax" else "<"
+        better = f"{text} {sign} {best}"
+        if dtype.kind == "f":
+            better += f" or ({text} != {text} and {best} == {best})"
+        self.made += [
+            f"if r{r.number} < 0 or {better}:",
+            f"{INDENT}{best} = {text}",
+            f"{INDENT}r{r.number} = {self._linear()}",
+        ]
+
+    def _linear(self) -> str:
+        """The position within the inner loops."""
+        text = ""
+        for d in range(self.nest.outer, len(self.nest.extents)):
+            inner = f"({text})" if " " in text else text
+            text = f"{inner} * {self.nest.extents[d]} + i{d}" if text else f"i{d}"
+        return text or "0"
+
+
+def _needs_types(e: Expr) -> bool:
+    """Whether plain literals among the operands would change the result's type."""
+    return e.op == "select" or all(a.op in ("const", "param") for a in e.args)
+
+
+def _index_text(loop: int, step: int, start: int) -> str:
+    if loop < 0:
+        return str(start)
+    text = f"i{loop}" if step == 1 else f"{step} * i{loop}"
+    if start == 0:
+        return text
+    return f"{text} {'+' if start > 0 else '-'} {abs(start)}"
