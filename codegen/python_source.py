@@ -80,7 +80,7 @@ class _SourceWriter:
         # Names made below look like these; no buffer may have one.
         pattern = re.compile(r"(i|t|r|best|scratch)\d+$")
         names = [b.value for b in kernel.buffers]
-        self.names = [_identifier(n + "_" if pattern.match(n) else n, taken) for n in names]
+        self.names = [_identifier(f"v{n}" if pattern.match(n) else n, taken) for n in names]
         self.name = _identifier(kernel.name, taken)
 
     def text(self) -> str:

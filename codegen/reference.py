@@ -14,8 +14,8 @@ import numpy as np
 
 from fusec.errors import InternalError
 from fusec.ops import all_ops
+from fusec.ops.exact_fma import exact_fma
 
-from .exact_fma import exact_fma
 from .loop_ir import Access, Expr, Kernel, Nest, Reduction, Stage, walk
 
 # The position of an index reduction over nothing.
@@ -119,7 +119,7 @@ class _NestRun:
             start.append(slice(i.start, i.start + 1))
             if i.loop >= 0:
                 strides[i.loop] += i.step * buffer.strides[axis]
-        view = np.lib.stride_tricks.as_strided(buffer[tuple(start)], shape, strides)
+        view = np.lib.stride_tricks.as_strided(buffer[(*start, ...)], shape, strides)
         return view.copy() if copy else view
 
     # -- reductions

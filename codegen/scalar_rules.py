@@ -45,9 +45,11 @@ def _reciprocal(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> E
     return expr("int_reciprocal", dtype, args[0])
 
 
-def _scaled_by(factor: float) -> Callable[..., Expr]:
+def _scaled_by(above: float, below: float) -> Callable[..., Expr]:
+    """Times a quotient that is rounded in the result's dtype, as NumPy's is."""
     def scale(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
-        return expr("mul", dtype, args[0], kernel.constant(dtype, dtype.type(factor)))
+        factor = dtype.type(above) / dtype.type(below)
+        return expr("mul", dtype, args[0], kernel.constant(dtype, factor))
 
     return scale
 
@@ -94,8 +96,8 @@ def _cast(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
 _RULES: dict[str, Callable[..., Expr]] = {
     "square": _square,
     "reciprocal": _reciprocal,
-    "deg2rad": _scaled_by(math.pi / 180),
-    "rad2deg": _scaled_by(180 / math.pi),
+    "deg2rad": _scaled_by(math.pi, 180),
+    "rad2deg": _scaled_by(180, math.pi),
     "pos": _identity,
     "cast": _cast,
     **{op: _unless_float(op) for op in ("floor", "ceil", "trunc", "rint")},

@@ -225,7 +225,11 @@ def structure_key(form: LoopForm) -> tuple:
         )
         for s in form.nest.stages
     )
-    operands = tuple((o.dtype.str, form.stride_class(o), o.is_store) for o in form.operands)
+    # Pointers are moved only along loops with a stride: see `NestEmitter._moved`.
+    operands = tuple(
+        (o.dtype.str, form.stride_class(o), o.is_store, tuple(s == 0 for s in o.strides))
+        for o in form.operands
+    )
     scratch = tuple(d.str for d in form.nest.scratch)
     return (form.mode, len(form.extents), form.outer, form.axis, operands, tuple(body), stages,
             scratch, len(form.params))

@@ -291,3 +291,26 @@ def hide_frames(error: BaseException) -> BaseException:
         current.__traceback__ = _without_ours(current.__traceback__)
         todo += [e for e in (current.__cause__, current.__context__) if e is not None]
     return error
+
+
+def users_own(error: Exception) -> Exception:
+    """Mark an exception that the user's own code raised: `short_errors` shows it as such."""
+    error.__dict__["_fusec_users_own"] = True
+    return error
+
+
+class _ShortErrors:
+    """``with short_errors:`` around a public entry: users see only their own frames.
+
+    Exceptions that are neither fusec's nor marked by `users_own` are defects and keep all frames.
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, FusecError) or getattr(error, "_fusec_users_own", False):
+            hide_frames(error)  # type: ignore[arg-type]
+
+
+short_errors = _ShortErrors()

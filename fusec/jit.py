@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,14 @@ from fusec.runtime.launch import BUSY, FAILED, MISS
 
 from . import config
 from .concrete import ConcreteFunction
-from .errors import ConcreteValueError, FusecError, hide_frames, user_error
+from .errors import (
+    ConcreteValueError,
+    FusecError,
+    InternalError,
+    short_errors,
+    user_error,
+    users_own,
+)
 from .inspect import history, log
 from .stages import TracedStage, pass_options
 from .trace.context import current
@@ -55,6 +64,7 @@ class Function:
         self._dynamic_ints: frozenset[str] = frozenset()
         self._pinned_ints: frozenset[str] = frozenset()
         self._bound: weakref.WeakKeyDictionary[Any, Function] = weakref.WeakKeyDictionary()
+        self.__name__ = self.__qualname__ = type(fn).__name__  # callables without names of theirs
         functools.update_wrapper(self, fn)
 
     # -- calls
@@ -70,22 +80,20 @@ class Function:
                 if history.on:
                     self._record(concrete, 0.0, 0.0)
                 return result
-        return self._call(args, kwargs)
+        with short_errors:
+            return self._call(args, kwargs)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if current() is not None:
             return self._inline(args, kwargs)
-        try:
-            call = self._flatten(args, kwargs)
-            concrete, is_new = self._lookup(call)
-            start = time.perf_counter()
-            result = concrete.run_leaves(call.leaves)
-            if is_new or history.on:
-                run_us = 1e6 * (time.perf_counter() - start)
-                self._record(concrete, sum(concrete.times.values()) if is_new else 0.0, run_us)
-            return result
-        except FusecError as error:
-            raise hide_frames(error) from None
+        call = self._flatten(args, kwargs)
+        concrete, is_new = self._lookup(call)
+        start = time.perf_counter()
+        result = concrete.run_leaves(call.leaves)
+        if is_new or history.on:
+            run_us = 1e6 * (time.perf_counter() - start)
+            self._record(concrete, sum(concrete.times.values()) if is_new else 0.0, run_us)
+        return result
 
     def _inline(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Inside another trace the function is simply traced with it."""
@@ -107,12 +115,20 @@ class Function:
     # -- traces
 
     def _flatten(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
-        bound, keywords = self._signature.bind(args, kwargs)
+        try:
+            bound, keywords = self._signature.bind(args, kwargs)
+        except TypeError as error:
+            raise users_own(_call_error(self.python_function, args, kwargs, error)) from None
         if self.input_signature is not None:
             self._check_signature(bound)
         return flatten(self._signature, bound, keywords, self._dynamic_ints)
 
     def _check_signature(self, args: tuple) -> None:
+        if len(args) != len(self.input_signature):
+            raise user_error(
+                TypeError, f"the input_signature of {self.__name__} has "
+                f"{len(self.input_signature)} entries, the call has {len(args)} arguments", None,
+                "give one TensorSpec for each positional argument")
         for position, (spec, arg) in enumerate(zip(self.input_signature, args, strict=True)):
             if isinstance(spec, TensorSpec) and not spec.admits(arg):
                 raise user_error(
@@ -159,7 +175,7 @@ class Function:
         self._forbid_retrace(call)
         reason = self._miss_reason(call)
         try:
-            concrete = self._stage(call).optimize().lower().compile()
+            concrete = self._build(call)
         except ConcreteValueError:
             static = self._without_dynamic_ints(call)
             if static is None:
@@ -168,12 +184,23 @@ class Function:
             if found is not None:
                 return found
             call = static
-            concrete = self._stage(call).optimize().lower().compile()
+            concrete = self._build(call)
         concrete.flatten = self._flatten  # type: ignore[attr-defined]
         concrete.reason = reason  # type: ignore[attr-defined]
         self._remember(call, concrete)
         _report(self, concrete, reason)
         return concrete
+
+    def _build(self, call: FlatCall) -> ConcreteFunction:
+        """Trace and compile; what fails after the trace is a defect and says so."""
+        stage = self._stage(call)
+        try:
+            return stage.optimize().lower().compile()
+        except (FusecError, MemoryError):
+            raise
+        except Exception as error:
+            raise InternalError(f"{self.__name__} was traced but could not be compiled: "
+                                f"{type(error).__name__}: {error}") from error
 
     def _without_dynamic_ints(self, call: FlatCall) -> FlatCall | None:
         """The call with every int static again, when the trace turned out to need one."""
@@ -230,19 +257,19 @@ class Function:
 
     def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
         """The traced stage for these arguments; nothing is cached or run."""
-        return self._stage(self._flatten(args, kwargs))
+        with short_errors:
+            return self._stage(self._flatten(args, kwargs))
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """The lowered stage for these arguments: ``.kernels``, ``.as_text()``, ``.compile()``."""
-        return self.trace(*args, **kwargs).optimize().lower()
+        with short_errors:
+            return self.trace(*args, **kwargs).optimize().lower()
 
     def concrete(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
         args = tuple(a.example() if isinstance(a, TensorSpec) else a for a in args)
-        try:
+        with short_errors:
             return self._lookup(self._flatten(args, kwargs))[0]
-        except FusecError as error:
-            raise hide_frames(error) from None
 
     def compile_times(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Milliseconds per stage that the trace for these arguments cost."""
@@ -314,10 +341,24 @@ def _describe(arg: Any) -> str:
     return type(arg).__name__
 
 
+def _call_error(fn: Any, args: tuple, kwargs: dict[str, Any], error: TypeError) -> Exception:
+    """Python's own error for arguments that do not fit: plain functions refuse them unrun."""
+    function = getattr(fn, "__func__", fn)
+    if type(function) is FunctionType and not hasattr(function, "__wrapped__"):
+        try:
+            fn(*args, **kwargs)
+        except TypeError as found:
+            return found
+    name = getattr(fn, "__name__", type(fn).__name__)
+    return TypeError(f"{name}() {error}")
+
+
 class TensorSpec:
     """A dtype and shape that arguments must have; ``None`` in the shape is any size."""
 
-    def __init__(self, shape: Sequence[int | None], dtype: Any = np.float64, name: str | None = None):
+    def __init__(
+        self, shape: Sequence[int | None], dtype: Any = np.float64, name: str | None = None,
+    ) -> None:
         self.shape, self.dtype, self.name = tuple(shape), np.dtype(dtype), name
 
     def admits(self, arg: Any) -> bool:
@@ -368,6 +409,28 @@ def no_retrace() -> Any:
         _state.no_retrace -= 1
 
 
+def _misuse(message: str) -> Exception:
+    return users_own(TypeError(message))
+
+
+def _check_compilable(fn: Any) -> None:
+    """Raise ``TypeError`` for what is no Python function or method."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    kind = type(fn).__name__
+    if isinstance(fn, (staticmethod, classmethod, property)):
+        raise _misuse(f"fusec.jit got a {kind}: put @{kind} above @fusec.jit, not below")
+    if isinstance(fn, type):
+        raise _misuse(f"fusec.jit got the class {fn.__name__}: decorate its methods instead")
+    if not callable(fn):
+        raise _misuse(f"fusec.jit needs a function, got {kind}")
+    if not isinstance(fn, (FunctionType, MethodType)) and not isinstance(
+            inspect.getattr_static(type(fn), "__call__"), FunctionType):
+        raise _misuse(f"fusec.jit needs a Python function, got the {kind} "
+                        f"{getattr(fn, '__name__', fn)!r}: it is compiled already; call it from a "
+                        f"jitted function")
+
+
 def jit(
     f: Callable[..., Any] | None = None, *, input_signature: Sequence[TensorSpec] | None = None,
     static: Sequence[str | int] | str | int = (), autograph: bool = True, fp: str = "contract",
@@ -390,18 +453,23 @@ def jit(
     """
     if fp not in _FP:
         raise ValueError(f"fp={fp!r}: expected one of {', '.join(map(repr, _FP))}")
-    if not autograph or device is not None or fallback != "error" or compile != "now":
-        raise NotImplementedError(
-            "autograph=False, device=, fallback= and compile= are not available in this release"
-        )
+    for option, value, only in (("autograph", autograph, True), ("device", device, None),
+                                ("fallback", fallback, "error"), ("compile", compile, "now")):
+        if value != only:
+            raise NotImplementedError(
+                f"fusec.jit({option}={value!r}) is not available in this release, only "
+                f"{option}={only!r}: leave it out")
     statics = (static,) if isinstance(static, (str, int)) else tuple(static)
 
     def wrap(fn: Callable[..., Any]) -> Function:
         if isinstance(fn, Function):
             return fn
-        if not callable(fn):
-            raise TypeError(f"fusec.jit needs a function, got {type(fn).__name__}")
-        return Function(fn, static=statics, fp=fp, reduce_retracing=reduce_retracing,
-                        input_signature=input_signature)
+        with short_errors:
+            _check_compilable(fn)
+            return Function(fn, static=statics, fp=fp, reduce_retracing=reduce_retracing,
+                            input_signature=input_signature)
 
-    return wrap if f is None else wrap(f)
+    if f is None:
+        return wrap
+    with short_errors:
+        return wrap(f)

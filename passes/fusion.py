@@ -104,7 +104,8 @@ def _group(graph: Graph, materialised: set[Value]) -> tuple[list[Unit], dict[Val
         value = Value(node, 0)
         if is_boundary(node) and not _is_reduction(value):
             if node.op != "Input":
-                unit = Unit(opaque=node, deps={home[v] for v in map(view_base, node.inputs) if v in home})
+                bases = map(view_base, node.inputs)
+                unit = Unit(opaque=node, deps={home[v] for v in bases if v in home})
                 home.update((out, unit) for out in node.outputs)
                 units.append(unit)
         elif _is_reduction(value) or value in materialised:

@@ -17,6 +17,7 @@ import numpy as np
 
 from fusec.codegen.cpu.compile import NEST_SIGNATURE
 from fusec.errors import UnsupportedError
+from fusec.ir.types import RUN_TIME_INT
 
 from . import launch, launch_spec, memory, threads
 from .native import NativeUnavailableError
@@ -228,7 +229,7 @@ def _leaf_guard(
     if type_.kind == "scalar":
         return launch_spec.ScalarArg(type_.dtype.type, cell)
     if type_.dtype.kind == "i":
-        return launch_spec.IntArg(cell)
+        return launch_spec.IntArg(cell, *RUN_TIME_INT)
     return launch_spec.ScalarArg(float, cell)
 
 

@@ -12,7 +12,7 @@ from fusec.codegen.specialise import LoopForm, structure_key
 
 from .emitter import Emitter
 from .llvm import NativeCode, compile_ir
-from .nest import emit_nest
+from .modes import emit_nest
 
 NEST_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -153,14 +152,14 @@ def _unpacked(data: bytes) -> bytes | None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    temporary = path.with_suffix(f".{os.urandom(8).hex()}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
             file.write(data)
         os.replace(temporary, path)
     except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        _remove(temporary)
         raise
 
 
@@ -172,8 +171,11 @@ def _touch(path: Path, used: float) -> None:
 
 
 def _entries(folder: Path) -> Iterator[tuple[float, int, Path]]:
-    """(last use, bytes, path) of every entry; entries that vanish meanwhile are left out."""
-    for path in folder.glob(f"??/*{_SUFFIX}"):
+    """(last use, bytes, path) of every entry; entries that vanish meanwhile are left out.
+
+    Files that a killed process left half written count too, so that they go some day.
+    """
+    for path in (*folder.glob(f"??/*{_SUFFIX}"), *folder.glob("??/*.tmp")):
         with contextlib.suppress(OSError):
             status = path.stat()
             yield status.st_mtime, status.st_size, path

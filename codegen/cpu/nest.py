@@ -1,4 +1,4 @@
-"""One loop form as an LLVM function (two for full reductions): loops, pointers, stages.
+"""What every mode of loop form shares: the function frame, pointers, expressions, stages.
 
 The vectorised loop runs over whole vectors and then over single elements; both run the same
 operations in the same order, so a value's bits do not depend on where in the loop it falls.
@@ -6,30 +6,16 @@ operations in the same order, so a value's bits do not depend on where in the lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from fusec.codegen.loop_ir import LEAVES, Expr, Reduction, Stage, walk
-from fusec.codegen.specialise import COLUMN_BLOCK, FLAT_BLOCK, MAP_BLOCK, LoopForm
+from fusec.codegen.loop_ir import LEAVES, Expr, Stage, walk
+from fusec.codegen.specialise import LoopForm
 
 from .abi import BlockLayout
 from .emitter import I64, Emitter, Operand, memory_type
-from .reductions import (
-    BLOCK_VECTORS,
-    UNROLL,
-    Accumulator,
-    accumulate,
-    combine_pairs,
-    finish,
-    finish_lanes,
-    is_indexed,
-    make_accumulator,
-    push_block,
-)
+from .reductions import BLOCK_VECTORS, UNROLL, Accumulator, accumulate, is_indexed, push_block
 from .scalar_ops import emit_operation
-
-# A column pass this cheap keeps four vectors of columns in flight at once.
-CHEAP_OPERATIONS = 6
 
 
 @dataclass
@@ -67,18 +53,18 @@ class NestEmitter:
 
     def emit(self) -> Emitter:
         """The finished functions are in ``emitter.functions``."""
-        body = {"map": self._map, "row": self._row, "column": self._column, "flat": self._flat}
-        self._function(self.name, body[self.form.mode])
-        if self.form.mode == "flat":
-            self.reduced.clear()
-            self._function(self.name + ".finish", self._flat_finish)
+        self._function(self.name, self._body)
         return self.em
 
-    def _function(self, name: str, body: object) -> None:
+    def _body(self) -> None:
+        """Tasks ``%begin`` to ``%end``; every mode has its own."""
+        raise NotImplementedError
+
+    def _function(self, name: str, body: Callable[[], None]) -> None:
         em = self.em
         em.lines, em.allocas = [], []
         self._load_block()
-        body()  # type: ignore[operator]
+        body()
         for pointer in self.scratch:
             em.line(f"call void @free(ptr {pointer})")
         self.scratch = []
@@ -300,260 +286,7 @@ class NestEmitter:
                 push_block(em, acc)
         return end
 
-    # -- elementwise nests
-
-    def _map(self) -> None:
-        em, form = self.em, self.form
-        loops = [loop for loop in range(form.outer) if loop != form.axis]
-        extent = self.extent[form.axis]
-        (stage,) = form.nest.stages
-        blocks = em.value(f"udiv i64 {em.add(extent, MAP_BLOCK - 1)}, {MAP_BLOCK}")
-        with em.loop("%begin", "%end") as task:
-            low = "0"
-            if loops:
-                block = em.value(f"urem i64 {task}, {blocks}")
-                task = em.value(f"udiv i64 {task}, {blocks}")
-            else:
-                block = task
-            low = em.mul(block, MAP_BLOCK)
-            high = em.minimum(em.add(low, MAP_BLOCK), extent)
-            counters = self._decode(task, loops)
-            pointers = self._moved(self.base, counters)
-            self._axis_loop(stage, low, high, pointers, counters, "0", ())
-
-    # -- reductions over inner loops
-
-    def _row(self) -> None:
-        em, form = self.em, self.form
-        self._allocate_scratch(1)
-        outer = list(range(form.outer))
-        with em.loop("%begin", "%end") as task:
-            counters = self._decode(task, outer) if outer else {}
-            pointers = self._moved(self.base, counters)
-            for stage in form.nest.stages:
-                if stage.inner:
-                    self._row_stage(stage, pointers, counters)
-                else:
-                    self._outer_stage(stage, pointers, counters)
-
-    def _row_stage(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
-        accs = [
-            make_accumulator(self.em, r, self.lanes, UNROLL, cascade=True)
-            for r in stage.reductions
-        ]
-        self._inner_loops(
-            list(range(self.form.outer, self.form.axis)), stage, pointers, counters, "0", accs
-        )
-        for acc in accs:
-            value, where = finish(self.em, acc)
-            self.reduced[acc.reduction.number] = value if where is None else where
-
-    def _inner_loops(
-        self, loops: list[int], stage: Stage, pointers: list[str], counters: dict[int, str],
-        linear: str, accs: Sequence[Accumulator],
-    ) -> None:
-        """The inner loops outside the vectorised one, then the vectorised one."""
-        em = self.em
-        if not loops:
-            extent = self.extent[self.form.axis]
-            base = linear if linear == "0" else em.mul(linear, extent)
-            self._axis_loop(stage, "0", extent, pointers, counters, base, accs)
-            return
-        first, *others = loops
-        with em.loop(0, self.extent[first]) as i:
-            moved = self._moved(pointers, {first: i})
-            step = i if linear == "0" else em.value(
-                f"add i64 {em.mul(linear, self.extent[first])}, {i}"
-            )
-            self._inner_loops(others, stage, moved, {**counters, first: i}, step, accs)
-
     def _outer_stage(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
         """One scalar evaluation per outer point."""
         invariant = self._invariants(stage, pointers)
         self._run(stage, Point(1, "0", pointers, counters, invariant), (), 0)
-
-    # -- reductions with vectors across them
-
-    def _column(self) -> None:
-        em, form = self.em, self.form
-        loops = [loop for loop in range(form.outer) if loop != form.axis]
-        widest = max(self._column_widths())
-        self._allocate_scratch(widest)
-        extent = self.extent[form.axis]
-        blocks = em.value(f"udiv i64 {em.add(extent, COLUMN_BLOCK - 1)}, {COLUMN_BLOCK}")
-        with em.loop("%begin", "%end") as task:
-            block = em.value(f"urem i64 {task}, {blocks}")
-            counters = self._decode(em.value(f"udiv i64 {task}, {blocks}"), loops)
-            pointers = self._moved(self.base, counters)
-            low = em.mul(block, COLUMN_BLOCK)
-            high = em.minimum(em.add(low, COLUMN_BLOCK), extent)
-            for width in self._column_widths():
-                whole = high if width == 1 else self._whole(low, high, width)
-                with em.loop(low, whole, width) as column:
-                    self._columns(width, column, pointers, counters)
-                low = whole
-
-    def _column_widths(self) -> list[int]:
-        form = self.form
-        if any(not self._can_vectorise(s) for s in form.nest.stages):
-            return [1]
-        operations = sum(1 for e in walk(form.nest.roots) if e.op not in LEAVES)
-        wide = [4 * self.lanes] if operations <= CHEAP_OPERATIONS and self.lanes <= 16 else []
-        return [*wide, self.lanes, 1]
-
-    def _columns(
-        self, width: int, column: str, pointers: list[str], counters: dict[int, str]
-    ) -> None:
-        em, form = self.em, self.form
-        for stage in form.nest.stages:
-            accs = [make_accumulator(em, r, width, 1, cascade=False) for r in stage.reductions]
-            loops = list(range(form.outer, len(form.extents))) if stage.inner else []
-            self._column_loops(loops, stage, width, column, pointers, counters, "0", accs)
-            for acc in accs:
-                self.reduced[acc.reduction.number] = finish_lanes(em, acc)
-
-    def _column_loops(
-        self, loops: list[int], stage: Stage, width: int, column: str, pointers: list[str],
-        counters: dict[int, str], linear: str, accs: Sequence[Accumulator],
-    ) -> None:
-        em = self.em
-        if not loops:
-            here = {**counters, self.form.axis: column}
-            invariant = self._invariants(stage, pointers)
-            point = Point(width, column, pointers, here, invariant, linear)
-            self._run(stage, point, accs, 0)
-            return
-        first, *others = loops
-        with em.loop(0, self.extent[first]) as i:
-            moved = self._moved(pointers, {first: i})
-            step = i if linear == "0" else em.value(
-                f"add i64 {em.mul(linear, self.extent[first])}, {i}"
-            )
-            self._column_loops(
-                others, stage, width, column, moved, {**counters, first: i}, step, accs
-            )
-
-    # -- full reductions
-
-    def _inner_stage(self) -> Stage:
-        (stage,) = [s for s in self.form.nest.stages if s.inner]
-        return stage
-
-    def _flat(self) -> None:
-        """Each task reduces a fixed piece of the domain to one partial result per reduction."""
-        em, form = self.em, self.form
-        stage, extent = self._inner_stage(), self.extent[form.axis]
-        loops = list(range(form.axis))
-        chunks, rows_per_task, rows = self._flat_split(loops)
-        with em.loop("%begin", "%end") as task:
-            accs = [
-                make_accumulator(em, r, self.lanes, UNROLL, cascade=True)
-                for r in stage.reductions
-            ]
-            chunk = em.value(f"urem i64 {task}, {chunks}")
-            group = em.value(f"udiv i64 {task}, {chunks}")
-            low = em.mul(chunk, FLAT_BLOCK)
-            high = em.minimum(em.add(low, FLAT_BLOCK), extent)
-            first = em.mul(group, rows_per_task)
-            last = em.minimum(em.value(f"add i64 {first}, {rows_per_task}"), rows)
-            with em.loop(first, last) as row:
-                counters = self._decode(row, loops) if loops else {}
-                pointers = self._moved(self.base, counters)
-                linear = em.mul(row, extent) if loops else "0"
-                self._axis_loop(stage, low, high, pointers, counters, linear, accs)
-            for acc in accs:
-                self._store_partial(acc, task)
-
-    def _flat_split(self, loops: list[int]) -> tuple[str, str, str]:
-        """(chunks of the last loop, rows per task, rows): the same rule as `LoopForm`."""
-        em, extent = self.em, self.extent[self.form.axis]
-        chunks = em.value(f"udiv i64 {em.add(extent, FLAT_BLOCK - 1)}, {FLAT_BLOCK}")
-        chunks = em.intrinsic("umax", I64, 1, Operand(chunks, I64, 1), em.const(I64, 1)).text
-        some = em.intrinsic("umax", I64, 1, Operand(extent, I64, 1), em.const(I64, 1)).text
-        fit = em.value(f"udiv i64 {FLAT_BLOCK}, {some}")
-        rows_per_task = em.intrinsic("umax", I64, 1, Operand(fit, I64, 1), em.const(I64, 1)).text
-        rows = "1"
-        for loop in loops:
-            rows = em.mul(rows, self.extent[loop])
-        return chunks, rows_per_task, rows
-
-    def _partial(self, position: int, task: str, half: int) -> str:
-        """Address of a partial result: 16 bytes per task and reduction (value, position)."""
-        em = self.em
-        table = self._slot(self.layout.partial_results, "ptr")
-        count = len(self._inner_stage().reductions)
-        index = em.value(f"add i64 {em.mul(task, count)}, {position}")
-        return em.offset(table, em.add(em.mul(index, 16), 8 * half))
-
-    def _store_partial(self, acc: Accumulator, task: str) -> None:
-        position = self._position(acc.reduction)
-        value, where = finish(self.em, acc)
-        self.em.store(self._partial(position, task, 0), value)
-        if where is not None:
-            self.em.store(self._partial(position, task, 1), where)
-
-    def _position(self, reduction: Reduction) -> int:
-        return self._inner_stage().reductions.index(reduction)
-
-    def _flat_finish(self) -> None:
-        """Combine the partial results pairwise in task order, then run the outer stages."""
-        em = self.em
-        for reduction in self._inner_stage().reductions:
-            self.reduced[reduction.number] = self._combine_partials(reduction)
-        for stage in self.form.nest.stages:
-            if not stage.inner:
-                self._outer_stage(stage, self._moved(self.base, {}), {})
-        del em
-
-    def _combine_partials(self, reduction: Reduction) -> Operand:
-        em, position = self.em, self._position(reduction)
-        slot = em.alloca("i64", "left", 8)
-        em.line(f"store i64 {self._slot(self.layout.task_count)}, ptr {slot}")
-        with em.while_loop() as (_, done):
-            left = em.value(f"load i64, ptr {slot}")
-            more = em.value(f"icmp sgt i64 {left}, 1")
-            pair = em.fresh("pair")
-            em.line(f"br i1 {more}, label %{pair}, label %{done}")
-            em.label(pair)
-            half = em.value(f"lshr i64 {left}, 1")
-            with em.loop(0, half) as i:
-                self._combine_two(reduction, position, i)
-            odd = em.value(f"and i64 {left}, 1")
-            with em.loop(0, odd) as _:
-                self._copy_partial(reduction, position, em.value(f"sub i64 {left}, 1"), half)
-            em.line(f"store i64 {em.value(f'add i64 {half}, {odd}')}, ptr {slot}")
-        half_read = 1 if is_indexed(reduction) else 0
-        dtype = I64 if is_indexed(reduction) else reduction.value.dtype
-        return em.load(self._partial(position, "0", half_read), dtype, 1)
-
-    def _read_partial(self, r: Reduction, position: int, task: str) -> tuple[Operand, Operand]:
-        em = self.em
-        value = em.load(self._partial(position, task, 0), r.value.dtype, 1)
-        where = em.const(I64, 0)
-        if is_indexed(r):
-            where = em.load(self._partial(position, task, 1), I64, 1)
-        return value, where
-
-    def _write_partial(
-        self, r: Reduction, position: int, task: str, result: tuple[Operand, Operand]
-    ) -> None:
-        self.em.store(self._partial(position, task, 0), result[0])
-        if is_indexed(r):
-            self.em.store(self._partial(position, task, 1), result[1])
-
-    def _combine_two(self, r: Reduction, position: int, i: str) -> None:
-        em = self.em
-        even = em.mul(i, 2)
-        a = self._read_partial(r, position, even)
-        b = self._read_partial(r, position, em.add(even, 1))
-        self._write_partial(r, position, i, combine_pairs(em, r, a, b))
-
-    def _copy_partial(self, r: Reduction, position: int, source: str, target: str) -> None:
-        self._write_partial(r, position, target, self._read_partial(r, position, source))
-
-
-def emit_nest(form: LoopForm, name: str) -> Emitter:
-    """LLVM functions of a form, named ``name`` (and ``name.finish`` for full reductions)."""
-    return NestEmitter(form, name).emit()
-
-

@@ -1,9 +1,9 @@
 """Accumulators of reductions: lanes in registers, a pairwise cascade for floating-point sums.
 
 Definition of a floating-point sum over n consecutive elements (the same in every kernel and for
-every thread count): blocks of `BLOCK_VECTORS` vectors are added lane by lane, block totals are added
-as a binary counter adds carries (pairwise summation: Higham, Accuracy and Stability of Numerical
-Algorithms, 2nd ed., section 4.2), then lanes pairwise, then the scalar remainder.
+every thread count): blocks of `BLOCK_VECTORS` vectors are added lane by lane, block totals are
+added as a binary counter adds carries (pairwise summation: Higham, Accuracy and Stability of
+Numerical Algorithms, 2nd ed., section 4.2), then lanes pairwise, then the scalar remainder.
 """
 
 from __future__ import annotations
@@ -173,7 +173,8 @@ def _cascade_function(em: Emitter, acc: Accumulator, kind: str) -> str:
     """``push``: add equal-sized totals like carries of a binary counter."""
     symbol = f"fusec.push.{acc.kind}.{scalar_type(acc.dtype)}.{acc.lanes}"
     instruction = {"add": "fadd", "mul": "fmul"}[acc.kind]
-    em.functions.setdefault(symbol, f"""define internal void @{symbol}(ptr %stack, ptr %count, {kind} %total) nounwind {{
+    em.functions.setdefault(symbol, f"""define internal void @{symbol}(
+    ptr %stack, ptr %count, {kind} %total) nounwind {{
 entry:
   %n = load i64, ptr %count
   %n1 = add i64 %n, 1

@@ -10,7 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .division import floor_div, fmod, int_reciprocal, mod, shift
 from .emitter import BOOL, I64, Emitter, Operand, scalar_type, vector_type
+from .instructions import binary, both, compare, isnan, lowest_int, select
 from .vecmath import FUNCTIONS, define
 
 Emit = Callable[[Emitter, np.dtype, list[Operand]], Operand]
@@ -73,47 +75,13 @@ def _by_halves(em: Emitter, op: str, dtype: np.dtype, args: list[Operand]) -> Op
     return Operand(text, dtype, 2 * half)
 
 
-# --------------------------------------------------------------------------------------- helpers
-
-
-def _binary(em: Emitter, instruction: str, dtype: np.dtype, a: Operand, b: Operand) -> Operand:
-    text = em.value(f"{instruction} {a}, {b.text}")
-    return Operand(text, dtype, a.lanes)
-
-
-def _compare(em: Emitter, predicate: str, a: Operand, b: Operand) -> Operand:
-    instruction = "fcmp" if a.dtype.kind == "f" else "icmp"
-    return _binary(em, f"{instruction} {predicate}", BOOL, a, b)
-
-
-def _select(em: Emitter, condition: Operand, a: Operand, b: Operand) -> Operand:
-    text = em.value(f"select {condition}, {a}, {b}")
-    return Operand(text, a.dtype, a.lanes)
-
-
-def _and(em: Emitter, a: Operand, b: Operand) -> Operand:
-    return _binary(em, "and", a.dtype, a, b)
-
-
-def _or(em: Emitter, a: Operand, b: Operand) -> Operand:
-    return _binary(em, "or", a.dtype, a, b)
-
-
-def _isnan(em: Emitter, x: Operand) -> Operand:
-    return _compare(em, "uno", x, x)
-
-
-def _minimum_value(dtype: np.dtype) -> int:
-    return int(np.iinfo(dtype).min)
-
-
 # ------------------------------------------------------------------------------------ operations
 
 
 def _arithmetic(name: str) -> Emit:
     def emit(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
         prefix = "f" if dtype.kind == "f" else ""
-        return _binary(em, prefix + name, dtype, *args)
+        return binary(em, prefix + name, dtype, *args)
 
     return emit
 
@@ -129,27 +97,27 @@ def _comparison(float_predicate: str, int_predicate: str) -> Emit:
     def emit(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
         kind = args[0].dtype.kind
         if kind == "f":
-            return _compare(em, float_predicate, *args)
+            return compare(em, float_predicate, *args)
         signed = "" if int_predicate in ("eq", "ne") else "s" if kind == "i" else "u"
-        return _compare(em, signed + int_predicate, *args)
+        return compare(em, signed + int_predicate, *args)
 
     return emit
 
 
 def _logic(name: str) -> Emit:
-    return lambda em, dtype, args: _binary(em, name, dtype, *args)
+    return lambda em, dtype, args: binary(em, name, dtype, *args)
 
 
 def _not(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
     ones = em.const(dtype, True if dtype == BOOL else -1, args[0].lanes)
-    return _binary(em, "xor", dtype, args[0], ones)
+    return binary(em, "xor", dtype, args[0], ones)
 
 
 def _neg(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
     x = args[0]
     if dtype.kind == "f":
         return Operand(em.value(f"fneg {x}"), dtype, x.lanes)
-    return _binary(em, "sub", dtype, em.const(dtype, 0, x.lanes), x)
+    return binary(em, "sub", dtype, em.const(dtype, 0, x.lanes), x)
 
 
 def _abs(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
@@ -158,8 +126,8 @@ def _abs(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
         return em.intrinsic("fabs", dtype, x.lanes, x)
     if dtype.kind == "u":
         return x
-    negative = _compare(em, "slt", x, em.const(dtype, 0, x.lanes))
-    return _select(em, negative, _neg(em, dtype, args), x)
+    negative = compare(em, "slt", x, em.const(dtype, 0, x.lanes))
+    return select(em, negative, _neg(em, dtype, args), x)
 
 
 def _extremum(larger: bool, keep_nan: bool) -> Emit:
@@ -168,9 +136,9 @@ def _extremum(larger: bool, keep_nan: bool) -> Emit:
         a, b = args
         if dtype.kind != "f":
             signed = "s" if dtype.kind == "i" else "u"
-            return _select(em, _compare(em, signed + ("gt" if larger else "lt"), a, b), a, b)
-        best = _select(em, _compare(em, "ogt" if larger else "olt", a, b), a, b)
-        return _select(em, _isnan(em, a if keep_nan else b), a, best)
+            return select(em, compare(em, signed + ("gt" if larger else "lt"), a, b), a, b)
+        best = select(em, compare(em, "ogt" if larger else "olt", a, b), a, b)
+        return select(em, isnan(em, a if keep_nan else b), a, best)
 
     return emit
 
@@ -179,136 +147,43 @@ def _sign(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
     x = args[0]
     zero, one = em.const(dtype, 0, x.lanes), em.const(dtype, 1, x.lanes)
     if dtype.kind == "u":
-        return _select(em, _compare(em, "ne", x, zero), one, zero)
+        return select(em, compare(em, "ne", x, zero), one, zero)
     minus = em.const(dtype, -1, x.lanes)
     greater, less, equal = ("ogt", "olt", "oeq") if dtype.kind == "f" else ("sgt", "slt", "eq")
-    rest = _select(em, _compare(em, equal, x, zero), zero, x)
-    below = _select(em, _compare(em, less, x, zero), minus, rest)
-    return _select(em, _compare(em, greater, x, zero), one, below)
+    rest = select(em, compare(em, equal, x, zero), zero, x)
+    below = select(em, compare(em, less, x, zero), minus, rest)
+    return select(em, compare(em, greater, x, zero), one, below)
 
 
 def _heaviside(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
     x, at_zero = args
     zero, one = em.const(dtype, 0, x.lanes), em.const(dtype, 1, x.lanes)
-    step = _select(em, _compare(em, "olt", x, zero), zero, one)
-    value = _select(em, _compare(em, "oeq", x, zero), at_zero, step)
-    return _select(em, _isnan(em, x), x, value)
+    step = select(em, compare(em, "olt", x, zero), zero, one)
+    value = select(em, compare(em, "oeq", x, zero), at_zero, step)
+    return select(em, isnan(em, x), x, value)
 
 
 def _isinf(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
     x = args[0]
     size = em.intrinsic("fabs", x.dtype, x.lanes, x)
-    return _compare(em, "oeq", size, em.const(x.dtype, np.inf, x.lanes))
+    return compare(em, "oeq", size, em.const(x.dtype, np.inf, x.lanes))
 
 
 def _isfinite(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
     x = args[0]
     size = em.intrinsic("fabs", x.dtype, x.lanes, x)
-    return _compare(em, "olt", size, em.const(x.dtype, np.inf, x.lanes))
+    return compare(em, "olt", size, em.const(x.dtype, np.inf, x.lanes))
 
 
 def _signbit(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
     x = args[0]
     if x.dtype.kind != "f":
-        return _compare(em, "slt" if x.dtype.kind == "i" else "ult", x,
+        return compare(em, "slt" if x.dtype.kind == "i" else "ult", x,
                         em.const(x.dtype, 0, x.lanes))
     whole = np.dtype(f"i{x.dtype.itemsize}")
     kind = vector_type(scalar_type(whole), x.lanes)
     bits = Operand(em.value(f"bitcast {x} to {kind}"), whole, x.lanes)
-    return _compare(em, "slt", bits, em.const(whole, 0, x.lanes))
-
-
-# ------------------------------------------------------------------- division, shifts, remainders
-
-
-def _int_divide(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> tuple[Operand, Operand]:
-    """Floor quotient and remainder; both 0 where b is 0, and MIN, 0 for MIN / -1."""
-    lanes = a.lanes
-    zero, one = em.const(dtype, 0, lanes), em.const(dtype, 1, lanes)
-    by_zero = _compare(em, "eq", b, zero)
-    unsafe = by_zero
-    if dtype.kind == "i":
-        lowest = _compare(em, "eq", a, em.const(dtype, _minimum_value(dtype), lanes))
-        minus = _compare(em, "eq", b, em.const(dtype, -1, lanes))
-        unsafe = _or(em, by_zero, _and(em, lowest, minus))
-    safe = _select(em, unsafe, one, b)
-    quotient = _binary(em, "sdiv" if dtype.kind == "i" else "udiv", dtype, a, safe)
-    remainder = _binary(em, "sub", dtype, a, _binary(em, "mul", dtype, quotient, safe))
-    if dtype.kind == "i":
-        mixed = _compare(em, "slt", _binary(em, "xor", dtype, remainder, b), zero)
-        fix = _and(em, _compare(em, "ne", remainder, zero), mixed)
-        quotient = _binary(em, "sub", dtype, quotient, _select(em, fix, one, zero))
-        remainder = _binary(em, "add", dtype, remainder, _select(em, fix, b, zero))
-    return _select(em, by_zero, zero, quotient), _select(em, by_zero, zero, remainder)
-
-
-def _float_mod(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> tuple[Operand, Operand]:
-    """C's fmod and Python's modulo, which has the sign of b (NumPy's ``npy_divmod``)."""
-    lanes = a.lanes
-    zero = em.const(dtype, 0, lanes)
-    rest = _binary(em, "frem", dtype, a, b)
-    nonzero = _compare(em, "une", rest, zero)
-    mixed = _binary(em, "xor", BOOL, _compare(em, "olt", b, zero), _compare(em, "olt", rest, zero))
-    shifted = _select(em, mixed, _binary(em, "fadd", dtype, rest, b), rest)
-    signed_zero = em.intrinsic("copysign", dtype, lanes, zero, b)
-    python = _select(em, nonzero, shifted, signed_zero)
-    by_zero = _compare(em, "oeq", b, zero)
-    return rest, _select(em, by_zero, rest, python)
-
-
-def _mod(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
-    divide = _float_mod if dtype.kind == "f" else _int_divide
-    return divide(em, dtype, *args)[1]
-
-
-def _floor_div(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
-    a, b = args
-    if dtype.kind != "f":
-        return _int_divide(em, dtype, a, b)[0]
-    lanes = a.lanes
-    zero, one = em.const(dtype, 0, lanes), em.const(dtype, 1, lanes)
-    rest, _ = _float_mod(em, dtype, a, b)
-    exact = _binary(em, "fdiv", dtype, _binary(em, "fsub", dtype, a, rest), b)
-    mixed = _binary(em, "xor", BOOL, _compare(em, "olt", b, zero), _compare(em, "olt", rest, zero))
-    fix = _and(em, _compare(em, "une", rest, zero), mixed)
-    exact = _binary(em, "fsub", dtype, exact, _select(em, fix, one, zero))
-    floor = em.intrinsic("floor", dtype, lanes, exact)
-    over = _binary(em, "fsub", dtype, exact, floor)
-    half = _compare(em, "ogt", over, em.const(dtype, 0.5, lanes))
-    rounded = _select(em, half, _binary(em, "fadd", dtype, floor, one), floor)
-    quotient = _binary(em, "fdiv", dtype, a, b)
-    none = em.intrinsic("copysign", dtype, lanes, zero, quotient)
-    result = _select(em, _compare(em, "une", exact, zero), rounded, none)
-    return _select(em, _compare(em, "oeq", b, zero), quotient, result)
-
-
-def _shift(left: bool) -> Emit:
-    """Shifts by the width or more give 0, or the sign for signed right shifts."""
-    def emit(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
-        a, b = args
-        lanes, bits = a.lanes, 8 * dtype.itemsize
-        inside = _compare(em, "ult", b, em.const(dtype, bits, lanes))
-        zero = em.const(dtype, 0, lanes)
-        if not left and dtype.kind == "i":
-            capped = _select(em, inside, b, em.const(dtype, bits - 1, lanes))
-            return _binary(em, "ashr", dtype, a, capped)
-        safe = _select(em, inside, b, zero)
-        shifted = _binary(em, "shl" if left else "lshr", dtype, a, safe)
-        return _select(em, inside, shifted, zero)
-
-    return emit
-
-
-def _int_reciprocal(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
-    """1/x truncated: ±1 for ±1, the lowest value for 0, else 0."""
-    x, lanes = args[0], args[0].lanes
-    zero, one = em.const(dtype, 0, lanes), em.const(dtype, 1, lanes)
-    result = _select(em, _compare(em, "eq", x, one), one, zero)
-    if dtype.kind == "i":
-        minus = em.const(dtype, -1, lanes)
-        result = _select(em, _compare(em, "eq", x, minus), minus, result)
-    by_zero = em.const(dtype, _minimum_value(dtype), lanes)
-    return _select(em, _compare(em, "eq", x, zero), by_zero, result)
+    return compare(em, "slt", bits, em.const(whole, 0, x.lanes))
 
 
 # ------------------------------------------------------------------------------------ conversion
@@ -319,7 +194,7 @@ def _cast(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
     source = x.dtype
     if dtype == BOOL:
         zero = em.const(source, 0, x.lanes)
-        return _compare(em, "une" if source.kind == "f" else "ne", x, zero)
+        return compare(em, "une" if source.kind == "f" else "ne", x, zero)
     if source.kind == "f":
         return _resize_float(em, dtype, x) if dtype.kind == "f" else _float_to_int(em, dtype, x)
     if dtype.kind == "f":
@@ -363,25 +238,25 @@ def _guarded_fptosi(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
     # In float32 no value lies between -2**31 - 1 and -2**31; in float64 -2147483648.5 truncates.
     slack = x.dtype == np.float64 and dtype.itemsize == 4
     above = em.const(x.dtype, -limit - 1, x.lanes) if slack else low
-    inside = _and(em, _compare(em, "ogt" if slack else "oge", x, above),
-                  _compare(em, "olt", x, high))
-    safe = _select(em, inside, x, em.const(x.dtype, 0, x.lanes))
+    inside = both(em, compare(em, "ogt" if slack else "oge", x, above),
+                  compare(em, "olt", x, high))
+    safe = select(em, inside, x, em.const(x.dtype, 0, x.lanes))
     value = _convert(em, "fptosi", dtype, safe)
-    return _select(em, inside, value, em.const(dtype, _minimum_value(dtype), x.lanes))
+    return select(em, inside, value, em.const(dtype, lowest_int(dtype), x.lanes))
 
 
 def _float_to_uint64(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
     half = em.const(x.dtype, 2.0**63, x.lanes)
-    is_large = _compare(em, "oge", x, half)
+    is_large = compare(em, "oge", x, half)
     small = _guarded_fptosi(em, I64, x)
-    rest = _guarded_fptosi(em, I64, _binary(em, "fsub", x.dtype, x, half))
-    flipped = _binary(em, "xor", I64, rest, em.const(I64, _minimum_value(I64), x.lanes))
-    result = _select(em, is_large, flipped, small)
+    rest = _guarded_fptosi(em, I64, binary(em, "fsub", x.dtype, x, half))
+    flipped = binary(em, "xor", I64, rest, em.const(I64, lowest_int(I64), x.lanes))
+    result = select(em, is_large, flipped, small)
     return Operand(result.text, dtype, x.lanes)
 
 
 def _select_op(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
-    return _select(em, *args)
+    return select(em, *args)
 
 
 _OPS: dict[str, Emit] = {
@@ -409,31 +284,16 @@ _OPS: dict[str, Emit] = {
     "ge": _comparison("oge", "ge"),
     "eq": _comparison("oeq", "eq"),
     "ne": _comparison("une", "ne"),
-    "isnan": lambda em, dtype, args: _isnan(em, args[0]),
+    "isnan": lambda em, dtype, args: isnan(em, args[0]),
     "isinf": _isinf,
     "isfinite": _isfinite,
     "signbit": _signbit,
-    "mod": _mod,
-    "floor_div": _floor_div,
-    "fmod": lambda em, dtype, args: (
-        _binary(em, "frem", dtype, *args) if dtype.kind == "f" else _int_fmod(em, dtype, *args)
-    ),
-    "shl": _shift(left=True),
-    "shr": _shift(left=False),
-    "int_reciprocal": _int_reciprocal,
+    "mod": mod,
+    "floor_div": floor_div,
+    "fmod": fmod,
+    "shl": shift(left=True),
+    "shr": shift(left=False),
+    "int_reciprocal": int_reciprocal,
     "select": _select_op,
     "cast": _cast,
 }
-
-
-def _int_fmod(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> Operand:
-    """C's remainder, with the sign of a; 0 where b is 0."""
-    lanes = a.lanes
-    zero = em.const(dtype, 0, lanes)
-    by_zero = _compare(em, "eq", b, zero)
-    unsafe = by_zero
-    if dtype.kind == "i":
-        unsafe = _or(em, by_zero, _compare(em, "eq", b, em.const(dtype, -1, lanes)))
-    safe = _select(em, unsafe, em.const(dtype, 1, lanes), b)
-    rest = _binary(em, "srem" if dtype.kind == "i" else "urem", dtype, a, safe)
-    return _select(em, unsafe, zero, rest)

@@ -22,6 +22,9 @@ DTYPE_NAMES: dict[str, np.dtype] = {
     **{f"f{8 * w}": np.dtype(f"f{w}") for w in (2, 4, 8)},
     **{f"c{8 * w}": np.dtype(f"c{w}") for w in (8, 16)},
 }
+# Python ints that are passed at run time; larger ones are static, so that sums and products of a
+# few still fit into int64.
+RUN_TIME_INT = (-(1 << 31), (1 << 31) - 1)
 _SHORT = {dtype: name for name, dtype in DTYPE_NAMES.items()}
 
 

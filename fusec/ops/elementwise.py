@@ -13,6 +13,7 @@ import numpy as np
 
 from fusec.ir import TensorType
 
+from .exact_fma import exact_fma
 from .registry import Op, Types, register
 from .shapes import broadcast
 
@@ -71,11 +72,8 @@ def _plain(
 
 
 def fma_reference(a: Any, b: Any, c: Any) -> Any:
-    """a*b + c rounded once for float32 (through float64) and through longdouble for float64."""
-    dtype = np.result_type(a, b, c)
-    wide = np.float64 if dtype == np.float32 else np.longdouble
-    with np.errstate(all="ignore"):
-        return np.add(np.multiply(a, b, dtype=wide), c, dtype=wide).astype(dtype)[()]
+    """a*b + c rounded once, as the hardware does."""
+    return exact_fma(a, b, c)[()]
 
 
 def cast_reference(x: Any, dtype: np.dtype, kind: str | None = None) -> Any:

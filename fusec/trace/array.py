@@ -7,13 +7,16 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fusec.errors import ConcreteValueError, TraceError, unsupported
+from fusec.errors import ConcreteValueError, TraceError, nearest, unsupported, user_error
 from fusec.ir import TensorType, Value
 
 from .context import Trace
+from .known import known
 from .layout import Strides, contiguous
+from .origins import describe, way_out
 from .storage import Storage, ViewStep
 
+_WRITING = ("sort", "partition", "put", "resize", "itemset", "setfield", "byteswap", "setflags")
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
@@ -41,17 +44,23 @@ class TracedArray:
     @property
     def value(self) -> Value:
         """The graph value it holds now."""
-        if not self.trace.active:
-            raise TraceError(
-                "a traced value is used after its trace ended",
-                loc=self.origin.node.loc,
-                cure="return it from the function; do not keep it in a global or an attribute",
-            )
+        self.check_alive()
         if self.storage is None:
             assert self._scalar is not None
             return self._scalar
         self.trace.builder.loc = self.trace.loc
         return self.storage.read(self.trace.builder, self.steps)
+
+    def check_alive(self) -> None:
+        """Raise `TraceError`, with the place where the value was made, when its trace has ended."""
+        if not self.trace.active:
+            raise TraceError(
+                f"a traced value is used after its trace ended; it was made in "
+                f"{self.trace.name}()", loc=self.origin.node.loc,
+                values=[("value", describe(self.origin, None, self.trace.outside))],
+                cure="return it from the function; do not keep it in a global, a list or an "
+                     "attribute",
+            )
 
     @property
     def origin(self) -> Value:
@@ -115,19 +124,25 @@ class TracedArray:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from .ufuncs import call_ufunc
 
+        self.check_alive()
         return call_ufunc(self.trace, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         from .functions import call_function
 
+        self.check_alive()
         return call_function(self.trace, func, args, kwargs)
 
-    def _concrete(self, wanted: str, cure: str) -> NoReturn:
+    def concrete(self, wanted: str, otherwise: str) -> Any:
+        """The value itself where no argument decides it; else raises `ConcreteValueError`."""
+        found = known(self.value)
+        if found is not None:
+            return found
         raise ConcreteValueError(
-            f"{wanted} is needed while the function is traced, but this value is only known when "
-            f"the compiled code runs",
-            loc=self.trace.loc, values=[("value", f"{self.type} from {self.origin.node.op}")],
-            cure=cure,
+            f"{wanted} is needed while {self.trace.name} is traced, but this value is only known "
+            f"when the compiled code runs", loc=self.trace.loc,
+            values=[("value", describe(self.value, None, self.trace.outside))],
+            cure=way_out(self.value, otherwise),
         )
 
     def __bool__(self) -> bool:
@@ -135,50 +150,70 @@ class TracedArray:
             error = ValueError("The truth value of an array with more than one element is "
                                "ambiguous. Use a.any() or a.all()")
             raise self.trace.error(error, [self.value])
-        self._concrete("a truth value", "select with np.where(condition, a, b), or make the "
-                       "argument static: fusec.jit(static=('name',))")
+        return bool(self.concrete(
+            "a truth value", "select with np.where(condition, a, b), or decide before the call"))
 
     def __int__(self) -> int:
-        self._concrete("an integer", "use .astype(int) to stay in the graph, or make the argument "
-                       "static: fusec.jit(static=('name',))")
+        return int(self.concrete("an int", "stay in the graph with .astype(int), or compute it "
+                                 "before the call and pass it as a static argument"))
 
     def __float__(self) -> float:
-        self._concrete("a float", "drop the conversion, or use .astype(float)")
+        return float(self.concrete("a float", "stay in the graph with float(x) or .astype(float) "
+                                   "in the function itself"))
 
     def __complex__(self) -> complex:
-        self._concrete("a complex number", "use .astype(complex)")
+        return complex(self.concrete("a complex number", "keep real and imaginary parts apart"))
 
     def __index__(self) -> int:
-        self._concrete("an index or a length", "make the argument static: "
-                       "fusec.jit(static=('name',))")
+        if self.dtype.kind not in "iu" or self.ndim:
+            raise self.trace.error(TypeError(
+                f"'{self._kind}' object cannot be interpreted as an integer"), [self.value])
+        return int(self.concrete("an index or a length", "compute it before the call and pass it "
+                                 "as a static argument"))
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        self._concrete("an ndarray", "call the NumPy function from the traced function itself, or "
-                       "compute it before the call and pass the result")
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        found = self.concrete(
+            "an ndarray", "call the library before or after the compiled function, and pass its "
+            "result as an argument")
+        return np.array(found, dtype)
 
     def __hash__(self) -> int:
         if self.is_array:
-            raise TypeError("unhashable type: 'numpy.ndarray'")
-        self._concrete("a hash", "make the argument static: fusec.jit(static=('name',))")
+            raise self.trace.error(TypeError("unhashable type: 'numpy.ndarray'"), [self.value])
+        return hash(self.concrete("a hash (a dict key or a set member)",
+                                  "look it up before the call"))
 
     def __format__(self, spec: str) -> str:
-        self._concrete("text", "format the result after the call")
+        return format(self.concrete("text", "format the result after the call"), spec)
 
     def __str__(self) -> str:
-        return repr(self)
+        if not self.trace.active:
+            return repr(self)
+        return str(self.concrete("text", "format the result after the call"))
 
     def __len__(self) -> int:
         if self.ndim == 0:
-            raise self.trace.error(TypeError("len() of unsized object"), [self.value])
+            text = "len() of unsized object" if self.is_array else (
+                f"object of type '{self._kind}' has no len()")
+            raise self.trace.error(TypeError(text), [self.value])
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         if self.ndim == 0:
-            raise self.trace.error(TypeError("iteration over a 0-d array"), [self.value])
+            text = "iteration over a 0-d array" if self.is_array else (
+                f"'{self._kind}' object is not iterable")
+            raise self.trace.error(TypeError(text), [self.value])
         return (self[i] for i in range(self.shape[0]))
 
-    def __contains__(self, item: Any) -> Any:
-        self._concrete("membership", "use (x == item).any()")
+    @property
+    def _kind(self) -> str:
+        """Its type's name as Python's messages say it."""
+        kind = self.__class__
+        return kind.__name__ if kind.__module__ == "builtins" else f"numpy.{kind.__name__}"
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any().concrete(
+            "a truth value", "stay in the graph with (x == item).any()"))
 
     # -- items
 
@@ -191,6 +226,9 @@ class TracedArray:
         from .indexing import setitem
 
         setitem(self, key, value)
+
+    def __delitem__(self, key: Any) -> NoReturn:
+        raise self.trace.error(ValueError("cannot delete array elements"), [self.value])
 
     # -- views
 
@@ -240,13 +278,18 @@ class TracedArray:
         from .methods import METHODS
 
         method = METHODS.get(name)
-        if method is not None and (self.is_array or hasattr(np.float64, name)):
+        if method is not None and hasattr(self.__class__, name):
             return method.__get__(self)
-        if hasattr(np.ndarray, name):
-            raise unsupported(f"ndarray.{name}", [f"ndarray.{m}" for m in METHODS],
-                              loc=self.trace.loc)
-        kind = "numpy.ndarray" if self.is_array else self.__class__.__name__
-        raise AttributeError(f"'{kind}' object has no attribute {name!r}")
+        if hasattr(self.__class__, name):
+            found = known(self.value)
+            if found is not None and name not in _WRITING:
+                return getattr(found, name)
+            owner = "ndarray" if self.is_array else self._kind.replace("numpy.", "np.")
+            raise unsupported(f"{owner}.{name}", [f"{owner}.{m}" for m in METHODS],
+                              loc=self.trace.loc, cure="use it before or after the compiled "
+                                                       "function")
+        raise user_error(AttributeError, f"'{self._kind}' object has no attribute {name!r}",
+                         self.trace.loc, candidates=nearest(name, dir(np.ndarray)))
 
 
 def from_value(trace: Trace, value: Value, strides: Strides | None = None) -> TracedArray:
@@ -261,25 +304,28 @@ def fresh_strides(value: Value, order: list[int]) -> Strides:
 
 
 def _binary(ufunc: np.ufunc, name: str) -> None:
-    def forward(self: TracedArray, other: Any) -> Any:
+    def forward(self: TracedArray, other: Any, *modulus: Any) -> Any:
         from .ufuncs import call_ufunc, is_operand
 
-        if not is_operand(other):
+        self.check_alive()
+        if modulus or not is_operand(other):
             return NotImplemented
-        return call_ufunc(self.trace, ufunc, "__call__", (self, other), {})
+        return call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
 
     def backward(self: TracedArray, other: Any) -> Any:
         from .ufuncs import call_ufunc, is_operand
 
+        self.check_alive()
         if not is_operand(other):
             return NotImplemented
-        return call_ufunc(self.trace, ufunc, "__call__", (other, self), {})
+        return call_ufunc(self.trace, ufunc, "__call__", (other, self), {}, True)
 
     def in_place(self: TracedArray, other: Any) -> Any:
         from .ufuncs import call_ufunc
 
+        self.check_alive()
         out = {"out": (self,)} if self.is_array else {}
-        return call_ufunc(self.trace, ufunc, "__call__", (self, other), out)
+        return call_ufunc(self.trace, ufunc, "__call__", (self, other), out, True)
 
     for prefix, method in (("", forward), ("r", backward), ("i", in_place)):
         setattr(TracedArray, f"__{prefix}{name}__", method)
@@ -289,16 +335,19 @@ def _comparison(ufunc: np.ufunc, name: str) -> None:
     def compare(self: TracedArray, other: Any) -> Any:
         from .ufuncs import call_ufunc, is_operand
 
+        self.check_alive()
         if not is_operand(other):
             return NotImplemented
-        return call_ufunc(self.trace, ufunc, "__call__", (self, other), {})
+        return call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
 
     setattr(TracedArray, f"__{name}__", compare)
 
 
 def _unary(ufunc: np.ufunc, name: str) -> None:
     def apply(self: TracedArray) -> Any:
-        return ufunc(self)
+        from .ufuncs import call_ufunc
+
+        return call_ufunc(self.trace, ufunc, "__call__", (self,), {}, True)
 
     setattr(TracedArray, f"__{name}__", apply)
 

@@ -6,14 +6,18 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fusec.errors import FusecError, user_error
-from fusec.ir import Loc, TensorType, Value, is_supported_dtype
+from fusec.ir import Loc, TensorType, Value
 from fusec.ops import Builder
 
+from .cures import cure_for
+from .origins import describe
+from .refusals import check_array
 from .storage import Storage
 
 if TYPE_CHECKING:
@@ -33,9 +37,12 @@ class Trace:
         self.storages: list[Storage | None] = []  # by input position
         self.captured: list[np.ndarray] = []  # arrays read from outside, after the arguments
         self._captured_storage: dict[int, Storage] = {}
+        self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
+        self.outside: dict[int, str] = {}  # what inputs that are no arguments are, by position
         self.hooks: Hooks | None = None
         self.active = True
         self.guards: list[Any] = []
+        self.intervals: dict[Value, tuple[int, int]] = {}  # of Python ints computed at run time
         self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
         self.local_objects: dict[int, Any] = {}
 
@@ -60,11 +67,15 @@ class Trace:
         except (ValueError, TypeError, IndexError) as error:
             raise self.error(error, inputs) from None
 
-    def error(self, error: Exception, operands: Sequence[Value] = ()) -> FusecError:
+    def error(
+        self, error: Exception, operands: Sequence[Value] = (), labels: Sequence[str] = (),
+    ) -> FusecError:
         """The user error for an exception in NumPy's terms: its type, message, operands, line."""
-        base = type(error)
-        values = [(f"operand {i}", f"{v.type} from {_origin(v)}") for i, v in enumerate(operands)]
-        return user_error(base, str(error), self.loc, _cure(error), values=values)
+        loc, message = self.loc, str(error).rstrip()
+        values = [(label, describe(v, loc, self.outside))
+                  for label, v in zip(
+                      labels or _labels(len(operands)), operands, strict=True)]
+        return user_error(_importable(type(error)), message, loc, cure_for(message), values=values)
 
     # -- inputs
 
@@ -96,7 +107,9 @@ class Trace:
         """
         found = self._captured_storage.get(id(array))
         if found is None:
-            found = self.add_array(check_array(array, "a captured array", self.loc),
+            what = self._name_outside(array)
+            self.outside[len(self.inputs)] = what
+            found = self.add_array(check_array(array, what, self.loc),
                                    f"captured_{len(self.captured)}")
             if id(array) in self.local_arrays:
                 found.is_constant = True
@@ -104,52 +117,43 @@ class Trace:
             self._captured_storage[id(array)] = found
         return found
 
+    def _name_outside(self, array: np.ndarray) -> str:
+        """``global W``, ``closure variable W``, or what else can be said of an array."""
+        if id(array) in self.local_arrays:
+            return "an array made in the function"
+        for guard in self.guards:
+            if guard.expected is array:
+                return guard.subject
+        for fn in (*self.entry, *getattr(self.hooks, "functions", ())):
+            for name in fn.__code__.co_names:
+                if fn.__globals__.get(name) is array:
+                    return f"global {name}"
+            for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
+                if _contents(cell) is array:
+                    return f"closure variable {name}"
+        return "an array from outside the function"
 
-def check_array(array: np.ndarray, what: str, loc: Loc | None = None) -> np.ndarray:
-    """The array itself when fusec can hold it; else an error that says why and how to cure it."""
-    if type(array) is not np.ndarray:
-        raise user_error(
-            TypeError, f"{what} is a {type(array).__module__}.{type(array).__qualname__}, a "
-            f"subclass of ndarray: its own rules would be lost", loc,
-            "pass np.asarray(x), if plain array semantics are what you want",
-        )
-    if not array.dtype.isnative:
-        native = array.dtype.newbyteorder("=")
-        raise user_error(
-            TypeError, f"{what} has the non-native byte order {array.dtype.str!r}", loc,
-            f"pass x.astype({native.str!r})",
-        )
-    if not is_supported_dtype(array.dtype) or array.dtype.kind not in "biuf":
-        raise user_error(
-            TypeError, f"{what} has dtype {array.dtype}, which fusec does not compile yet", loc,
-            "bool, integers, float32 and float64 are compiled; convert with x.astype(...)",
-        )
-    if array.dtype == np.float16:
-        raise user_error(
-            TypeError, f"{what} has dtype float16, which fusec does not compile yet", loc,
-            "pass x.astype(np.float32)",
-        )
-    return array
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # an empty cell
+        return None
+
+
+def _labels(count: int) -> list[str]:
+    if count <= 2:
+        return ["left", "right"] if count == 2 else ["operand"] * count
+    return [f"operand {i}" for i in range(count)]
+
+
+def _importable(kind: type[Exception]) -> type[Exception]:
+    """The nearest public class: NumPy's UFuncTypeError and its like are private TypeErrors."""
+    return next(c for c in kind.__mro__ if not c.__module__.startswith("numpy._core"))
 
 
 def _identifier(path: str) -> str:
     return "".join(c if c.isalnum() or c == "_" else "_" for c in path).strip("_") or "arg"
-
-
-def _origin(value: Value) -> str:
-    node = value.node
-    if node.op == "Input":
-        return f"argument {node.attrs['path']}"
-    return f"{node.op} at {node.loc}" if node.loc is not None else node.op
-
-
-def _cure(error: Exception) -> str:
-    text = str(error)
-    if "broadcast" in text:
-        return "make the shapes equal from the right, or insert axes of length 1 with np.newaxis"
-    if "align" in text or "matmul" in text:
-        return "transpose one operand so that the inner axes agree"
-    return ""
 
 
 def _user_frame() -> Loc | None:

@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir import Value
 
 from .array import TracedArray, from_value
 from .context import Trace
 from .layout import contiguous, k_order
+from .python_numbers import misses_dtype
+from .refusals import target_dtype
 from .shaping import _shape, copy_of, spread_scalar, stack
 from .storage import Storage
 from .ufuncs import as_traced, cast, spread
 
 
 def _dtype(trace: Trace, dtype: Any, default: Any = float) -> np.dtype:
-    result = np.dtype(default if dtype is None else dtype)
-    if result.kind not in "biuf" or result == np.float16 or result.itemsize > 8:
-        raise unsupported(f"an array of dtype {result}", loc=trace.loc,
-                          cure="use bool, integers, float32 or float64")
-    return result
+    return target_dtype(dtype, "an array", trace.loc, default)
 
 
 def filled(trace: Trace, shape: Any, value: Any, dtype: np.dtype, strides: Any = None) -> Any:
@@ -120,8 +119,8 @@ def array(
 ) -> Any:
     """``np.array``: a copy unless ``copy`` says otherwise."""
     x = spread_scalar(as_traced(trace, object))
-    if dtype is not None and np.dtype(dtype) != x.dtype:
-        x = astype(trace, x, _dtype(trace, dtype))
+    if dtype is not None and _dtype(trace, dtype) != x.dtype:
+        x = astype(trace, x, dtype)
     elif copy:
         x = copy_of(x, order)
     if ndmin > x.ndim:
@@ -171,7 +170,7 @@ def arange(trace: Trace, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if not all(isinstance(v, (int, np.integer)) for v in (start, step, given["stop"])):
         return array(trace, np.arange(*args, dtype=dtype, **kwargs))
     size = len(range(operator.index(start), operator.index(given["stop"]), operator.index(step)))
-    default = np.result_type(*[v for v in (start, step, given["stop"])])
+    default = np.result_type(start, step, given["stop"])
     return _counted(trace, int(start), int(step), size, _dtype(trace, dtype, default))
 
 
@@ -221,7 +220,7 @@ def where(trace: Trace, condition: Any, *choices: Any) -> Any:
     values = [s.value for s in sides]
     dtype = np.result_type(*[
         v.dtype.type(0).item() if v.type.is_weak else v.dtype for v in values])
-    operands = [cast(trace, v, dtype) for v in values]
+    operands = [_choice(trace, v, dtype) for v in values]
     value = trace.emit("Where", truth(trace, test.value), *operands, kind="array")
     from .layout import broadcast_strides
 
@@ -229,6 +228,18 @@ def where(trace: Trace, condition: Any, *choices: Any) -> Any:
              for o in (test, *sides) if o.is_array]
     order = k_order(len(value.shape), given)
     return from_value(trace, value, contiguous(value.shape, dtype.itemsize, order))
+
+
+def _choice(trace: Trace, value: Value, dtype: np.dtype) -> Value:
+    """A side of ``np.where``: unlike in ufuncs, Python ints out of range wrap around."""
+    if not value.type.is_weak or dtype.kind not in "iu":
+        return cast(trace, value, dtype)
+    if not misses_dtype(value, dtype):
+        return trace.emit("Cast", value, dtype=dtype)
+    number = np.asarray(value.node.attrs["value"])
+    if number.dtype == object:
+        raise trace.error(OverflowError("Python int too large to convert to C long"), [value])
+    return trace.builder.const(number.astype(dtype)[()])
 
 
 def copyto(

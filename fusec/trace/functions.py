@@ -13,6 +13,7 @@ from . import creation, shaping
 from .array import TracedArray, from_value
 from .context import Trace
 from .creation import array_from_sequence
+from .failures import guarded, on_known
 from .reductions import REDUCTIONS, count_nonzero
 from .ufuncs import as_traced, call_ufunc, cast, known_ufuncs
 
@@ -184,16 +185,12 @@ def known_functions() -> list[str]:
 
 def call_function(trace: Trace, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """What ``__array_function__`` does for traced operands."""
+    module = (getattr(func, "__module__", None) or "numpy").replace("numpy", "np")
+    name = f"{module}.{func.__name__}"
     handler = FUNCTIONS.get(func)
-    if handler is None:
-        module = getattr(func, "__module__", "numpy").replace("numpy", "np")
-        raise unsupported(f"{module}.{func.__name__}", known_functions(), loc=trace.loc)
-    try:
-        return handler(trace, *args, **kwargs)
-    except TypeError as error:
-        if type(error) is TypeError and error.__traceback__.tb_next is None:  # type: ignore[union-attr]
-            raise trace.error(error) from None
-        raise
+    if handler is not None:
+        return guarded(trace, name, handler, func, args, kwargs, (trace,))
+    return on_known(trace, name, func, args, kwargs, known_functions())
 
 
 __all__ = ["CREATION", "FUNCTIONS", "TracedArray", "array_from_sequence", "call_function", "cast",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import os
 from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
@@ -17,6 +18,7 @@ from .context import Trace
 from .convert import CALLS, CallTable, Hooks
 from .convert.hooks import Where
 from .creation import _holds_traced, astype
+from .failures import guarded, on_known
 from .functions import CREATION
 from .ufuncs import as_traced, call_ufunc, cast
 
@@ -40,14 +42,14 @@ class GraphHooks(Hooks):
     def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         """As Python's, and remembers arrays and objects that the trace itself made."""
         self.where = where
-        if self.trace.active and _is_random(fn):
+        if self.trace.active and is_random(fn):
             raise unsupported(
                 "drawing random numbers", loc=self.loc,
                 cure="draw them before the call and pass them as an argument",
                 notes=("while tracing they would be drawn once and become constants",),
             )
         result = super().call(where, fn, *args, **kwargs)
-        if type(result) is np.ndarray:
+        if issubclass(type(result), np.ndarray):
             self.trace.local_arrays[id(result)] = result
         elif isinstance(fn, type):
             self.trace.local_objects[id(result)] = result
@@ -65,6 +67,8 @@ class GraphHooks(Hooks):
 
     def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
         self.where = where
+        if type(obj) is TracedArray and self.trace.active:
+            raise _attribute_error(self.trace, obj, name)
         if type(value) is TracedArray and id(obj) not in self.trace.local_objects:
             raise unsupported(
                 f"keeping a traced value in the attribute {name!r}", loc=self.loc,
@@ -86,6 +90,24 @@ class GraphHooks(Hooks):
         return super().getitem(where, obj, key)
 
 
+    def format_value(self, where: Where, value: Any, conversion: int, spec: str) -> str:
+        self.where = where
+        if conversion >= 0 and type(value) is TracedArray:
+            return format(value, spec)  # raises: repr() is for debuggers
+        return super().format_value(where, value, conversion, spec)
+
+
+def _attribute_error(trace: Trace, x: TracedArray, name: str) -> FusecError:
+    """What ``x.name = value`` raises for a traced array."""
+    if hasattr(np.ndarray, name):
+        cure = {"shape": "x = x.reshape(...)", "dtype": "x = x.astype(...)",
+                "flat": "x[...] = value", "real": "x[...] = value", "T": "x[...] = value.T"}
+        return unsupported(f"assignment to ndarray.{name}", loc=trace.loc,
+                           cure=f"write {cure[name]}" if name in cure else "")
+    return trace.error(AttributeError(
+        f"'numpy.ndarray' object has no attribute {name!r}"), [x.value])
+
+
 class AttributeGuard:
     """``obj.name`` must still be this value, or the trace does not fit."""
 
@@ -97,6 +119,12 @@ class AttributeGuard:
     def holds(self) -> bool:
         found = getattr(self.obj, self.name, _MISSING)
         return found is self.expected or _same(found, self.expected)
+
+    @property
+    def subject(self) -> str:
+        """What is guarded, in words."""
+        owner = self.obj.__name__ if isinstance(self.obj, ModuleType) else type(self.obj).__name__
+        return f"attribute {owner}.{self.name}"
 
     def __str__(self) -> str:
         return f"{type(self.obj).__name__}.{self.name} is {_short(self.expected)}"
@@ -173,13 +201,21 @@ def _cell_guard(name: str, cell: Any) -> NameGuard | None:
     return NameGuard(f"closure variable {name}", lambda: cell.cell_contents, value)
 
 
-def _is_random(fn: Any) -> bool:
+_RANDOM_MODULES = ("numpy.random", "random", "secrets")
+
+
+def is_random(fn: Any) -> bool:
+    """Whether a callable draws random numbers: NumPy's, Python's, the operating system's.
+
+    By module name: looking at ``np.random`` would import it.
+    """
     owner = getattr(fn, "__self__", None)
-    if isinstance(owner, (np.random.Generator, np.random.RandomState)):
-        return True
-    module = getattr(fn, "__module__", None) or ""
-    return isinstance(module, str) and module.startswith("numpy.random") and not isinstance(
-        fn, type)
+    home = type(owner) if owner is not None and not isinstance(owner, ModuleType) else fn
+    module = getattr(home, "__module__", None)
+    if not isinstance(module, str) or isinstance(fn, type):
+        return fn is os.urandom
+    return any(module == m or module.startswith(m + ".") for m in _RANDOM_MODULES) and (
+        getattr(fn, "__name__", "") not in ("default_rng", "seed"))
 
 
 # ---------------------------------------------------------------------------------- handlers
@@ -190,12 +226,8 @@ def _creation(function: Callable[..., Any], handler: Callable[..., Any]) -> None
 
     def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
         if hooks.trace.active and (always or _any_traced(args, kwargs)):
-            try:
-                return handler(hooks.trace, *args, **kwargs)
-            except FusecError:
-                raise
-            except (TypeError, ValueError) as error:
-                raise hooks.trace.error(error) from None
+            return guarded(hooks.trace, f"np.{function.__name__}", handler, function, args, kwargs,
+                           (hooks.trace,))
         return function(*args, **kwargs)
 
     TABLE.register(function, call)
@@ -266,7 +298,7 @@ def _math(function: Callable[..., Any], ufunc: np.ufunc) -> None:
                     "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
         numbers = [TracedArray(trace, None, (), weak(trace, _scalar(trace, x), F64))
                    for x in operands]
-        return call_ufunc(trace, ufunc, "__call__", numbers, {})
+        return call_ufunc(trace, ufunc, "__call__", numbers, {}, True)
 
 
 def _scalar(trace: Trace, x: TracedArray) -> Any:
@@ -287,7 +319,7 @@ def _extremum(function: Callable[..., Any], better: np.ufunc) -> None:
                 raise hooks.trace.error(ValueError(
                     "The truth value of an array with more than one element is ambiguous. "
                     "Use np.minimum or np.maximum"), [x.value, y.value])
-            taken = call_ufunc(hooks.trace, better, "__call__", (y, x), {})
+            taken = call_ufunc(hooks.trace, better, "__call__", (y, x), {}, True)
             best = _choose(hooks.trace, taken, y, x)
         return best
 
@@ -324,12 +356,70 @@ _extremum(builtins.min, np.less)
 _extremum(builtins.max, np.greater)
 
 
+def _math_refused(function: Callable[..., Any], known: list[str]) -> None:
+    @_when_traced(function)
+    def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+        return on_known(hooks.trace, f"math.{function.__name__}", function, args, kwargs, known)
+
+
+def _rounded(function: Callable[..., Any], ufunc: np.ufunc) -> None:
+    """``math.floor`` and its like: a Python int."""
+    @_when_traced(function)
+    def call(hooks: GraphHooks, x: Any) -> Any:
+        trace = hooks.trace
+        number = as_traced(trace, x)
+        if number.size != 1:
+            raise trace.error(TypeError(
+                "only 0-dimensional arrays can be converted to Python scalars"), [number.value])
+        return _rounded_number(trace, weak(trace, _scalar(trace, number), F64), ufunc)
+
+
+def _rounded_number(trace: Trace, value: Any, ufunc: np.ufunc) -> TracedArray:
+    number = TracedArray(trace, None, (), value)
+    rounded = call_ufunc(trace, ufunc, "__call__", (number,), {}, True)
+    return TracedArray(trace, None, (), weak(trace, rounded.value, I64))
+
+
+for _function, _ufunc in ((math.floor, np.floor), (math.ceil, np.ceil), (math.trunc, np.trunc)):
+    _rounded(_function, _ufunc)
+_MATH = [f"math.{n}" for n in vars(math) if getattr(math, n) in TABLE]
+for _function in vars(math).values():
+    if callable(_function) and _function not in TABLE:
+        _math_refused(_function, _MATH)
+
+
+def _text(function: Callable[..., Any]) -> None:
+    """``repr(x)`` and ``ascii(x)`` need the value (``str`` and ``format`` ask it themselves)."""
+    @_when_traced(function)
+    def call(hooks: GraphHooks, x: Any) -> str:
+        return function(x) if type(x) is not TracedArray else str(x)
+
+
+for _function in (builtins.repr, builtins.ascii):
+    _text(_function)
+
+
 @_when_traced(builtins.round)
 def _round(hooks: GraphHooks, number: Any, ndigits: Any = None) -> Any:
+    if as_traced(hooks.trace, number).is_array:
+        raise hooks.trace.error(TypeError("type numpy.ndarray doesn't define __round__ method"),
+                                [as_traced(hooks.trace, number).value])
+    value = as_traced(hooks.trace, number).value
+    if value.type.is_weak:
+        return _round_python(hooks.trace, value, ndigits)
     result = as_traced(hooks.trace, number).round(ndigits or 0)
     if ndigits is None and not result.is_array:
         return TracedArray(hooks.trace, None, (), weak(hooks.trace, result.value, I64))
     return result
+
+
+def _round_python(trace: Trace, value: Any, ndigits: Any) -> TracedArray:
+    if ndigits is not None:
+        raise unsupported("round of a Python number to digits", ["np.round"], loc=trace.loc,
+                          notes=("Python rounds the decimal representation, NumPy the binary one",))
+    if value.dtype.kind == "f":
+        return _rounded_number(trace, value, np.rint)
+    return TracedArray(trace, None, (), weak(trace, value, I64))
 
 
 @_when_traced(builtins.sum)

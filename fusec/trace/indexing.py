@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,7 +34,7 @@ class _Plan:
 
 
 def _is_mask(key: Any) -> bool:
-    return type(key) is TracedArray and key.dtype == np.bool_ or (
+    return (type(key) is TracedArray and key.dtype == np.bool_) or (
         type(key) is np.ndarray and key.dtype == np.bool_)
 
 
@@ -102,15 +103,21 @@ def _integer(array: TracedArray, entry: Any) -> int:
     if isinstance(entry, (int, np.integer)) and type(entry) is not TracedArray and not isinstance(
             entry, (bool, np.bool_)):
         return int(entry)
+    if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu":
+        return operator.index(entry)  # raises, unless no argument decides it
+    if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind == "f":
+        raise array.trace.error(IndexError(_INVALID_INDEX), [entry.value])
     if type(entry) is TracedArray or isinstance(entry, (np.ndarray, list)):
         raise unsupported(
             "indexing with an array", loc=array.trace.loc,
             cure="select with np.where, or index with integers and slices",
             notes=("fancy and boolean indexing come with a later release",),
         )
-    raise array.trace.error(IndexError(
-        "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "
-        "boolean arrays are valid indices"))
+    raise array.trace.error(IndexError(_INVALID_INDEX))
+
+
+_INVALID_INDEX = ("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and "
+                  "integer or boolean arrays are valid indices")
 
 
 def view(array: TracedArray, key: Any) -> TracedArray:
@@ -187,9 +194,14 @@ def _fitted(array: TracedArray, source: Any, shape: Sequence[int]) -> Any:
         fits = False
     if not fits:
         raise trace.error(ValueError(
-            f"could not broadcast input array from shape {source.shape} into shape "
-            f"{tuple(shape)}"), [source])
+            f"could not broadcast input array from shape {_compact(source.shape)} into shape "
+            f"{_compact(shape)}"), [source, array.value], ("value", "array"))
     return value
+
+
+def _compact(shape: Sequence[int]) -> str:
+    """``(3,4)`` as NumPy writes shapes in messages."""
+    return str(tuple(shape)).replace(" ", "")
 
 
 def _masked_assignment(array: TracedArray, key: Any, source: Any) -> None:

@@ -84,7 +84,7 @@ def reshape_strides(shape: Shape, strides: Strides, target: Shape, itemsize: int
         newsize, last = 1, axis
         if at < len(old):
             oldsize, end = old[at][0], at + 1
-        while last < len(target) and newsize < oldsize or last == axis and last < len(target):
+        while (last < len(target) and newsize < oldsize) or (last == axis and last < len(target)):
             newsize *= target[last]
             last += 1
             while newsize > oldsize and end < len(old):

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from . import creation, shaping
 from .array import TracedArray
+from .failures import guarded
 from .functions import clip, dot, round_
 from .reductions import REDUCTIONS
 
 
 def _method(handler: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: TracedArray, *args: Any, **kwargs: Any) -> Any:
+    """A function's handler as a method."""
+    @functools.wraps(handler)
+    def method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
         return handler(self.trace, self, *args, **kwargs)
 
+    method.__signature__ = _without_first(handler)  # type: ignore[attr-defined]
     return method
+
+
+def _without_first(handler: Callable[..., Any]) -> inspect.Signature:
+    """The handler's signature less the trace."""
+    signature = inspect.signature(handler)
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def _guarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method whose failures are reported in NumPy's words."""
+    def call(self: TracedArray, *args: Any, **kwargs: Any) -> Any:
+        def plain(x: Any, *args: Any, **kwargs: Any) -> Any:
+            return getattr(x, name)(*args, **kwargs)
+
+        owner = "ndarray" if self.is_array else f"np.{self.__class__.__name__}"
+        return guarded(self.trace, f"{owner}.{name}", method, plain, (self, *args), kwargs)
+
+    call.__name__ = name
+    return call
 
 
 def _reshape(self: TracedArray, *shape: Any, order: str = "C", copy: Any = None) -> Any:
@@ -51,18 +74,19 @@ def _flatten(self: TracedArray, order: str = "C") -> TracedArray:
 
 
 def _item(self: TracedArray, *args: Any) -> Any:
-    return self.trace and float(self)  # raises ConcreteValueError with the user's line
+    return self.concrete("a Python number", "drop .item(): results become numbers after the call"
+                         ).item(*args)
 
 
 def _tolist(self: TracedArray) -> Any:
-    return np.asarray(self)  # likewise
+    return self.concrete("a list of numbers", "call .tolist() on the result").tolist()
 
 
 def _conjugate(self: TracedArray) -> TracedArray:
     return self
 
 
-METHODS: dict[str, Callable[..., Any]] = {
+_METHODS: dict[str, Callable[..., Any]] = {
     **{name: _method(handler) for name, handler in REDUCTIONS.items() if name != "ptp"},
     "reshape": _reshape, "transpose": _transpose, "copy": _copy, "astype": _astype,
     "fill": _fill, "flatten": _flatten, "ravel": _method(shaping.ravel),
@@ -70,3 +94,4 @@ METHODS: dict[str, Callable[..., Any]] = {
     "clip": _method(clip), "dot": _method(dot), "round": _method(round_), "item": _item,
     "tolist": _tolist, "conj": _conjugate, "conjugate": _conjugate,
 }
+METHODS = {name: _guarded(name, method) for name, method in _METHODS.items()}

@@ -13,6 +13,7 @@ from fusec.ops.shapes import normalise_axes
 from .array import TracedArray, from_value
 from .context import Trace
 from .layout import contiguous
+from .refusals import target_dtype
 from .ufuncs import BOOL, as_traced, cast, store, truth
 
 _NO_VALUE = np._NoValue
@@ -53,10 +54,10 @@ def _strides(x: TracedArray, result: Value, axes: tuple[int, ...], keepdims: boo
     return contiguous(result.shape, result.dtype.itemsize, order)
 
 
-def _accumulator(x: Value, dtype: Any) -> np.dtype:
+def _accumulator(trace: Trace, x: Value, dtype: Any) -> np.dtype:
     """NumPy adds small integers and booleans in the platform's int64 or uint64."""
     if dtype is not None:
-        return np.dtype(dtype)
+        return target_dtype(dtype, "a reduction", trace.loc)
     if x.dtype.kind in "bi" and x.dtype.itemsize < 8:
         return np.dtype(np.int64)
     if x.dtype.kind == "u" and x.dtype.itemsize < 8:
@@ -65,10 +66,10 @@ def _accumulator(x: Value, dtype: Any) -> np.dtype:
 
 
 def _refuse(trace: Trace, name: str, initial: Any, where: Any) -> None:
-    if initial is not _NO_VALUE or where not in (True, _NO_VALUE):
+    if initial is not _NO_VALUE or not (where is True or where is _NO_VALUE):
         raise unsupported(
-            f"{name} with initial= or where=", loc=trace.loc,
-            cure="use np.where(mask, x, neutral) before the reduction",
+            f"the argument {'where' if initial is _NO_VALUE else 'initial'}= of np.{name}",
+            loc=trace.loc, cure="select before the reduction: np.where(mask, x, neutral)",
         )
 
 
@@ -85,7 +86,7 @@ def _accumulate(op: str) -> Any:
         x = as_traced(trace, a)
         _refuse(trace, op.lower(), initial, where)
         axes = _axes(trace, x, axis)
-        value = cast(trace, x.value, _accumulator(x.value, dtype))
+        value = cast(trace, x.value, _accumulator(trace, x.value, dtype))
         result = trace.emit(op, value, axes=axes) if axes else value
         return _finish(trace, x, result, axes, keepdims is True, out)
 
@@ -144,9 +145,9 @@ def _position(op: str) -> Any:
     return reduce
 
 
-def _float_type(x: Value, dtype: Any) -> np.dtype:
+def _float_type(trace: Trace, x: Value, dtype: Any) -> np.dtype:
     if dtype is not None:
-        return np.dtype(dtype)
+        return target_dtype(dtype, "a reduction", trace.loc)
     return x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)
 
 
@@ -158,7 +159,7 @@ def mean(
     x = as_traced(trace, a)
     _refuse(trace, "mean", _NO_VALUE, where)
     axes = _axes(trace, x, axis)
-    value = cast(trace, x.value, _float_type(x.value, dtype))
+    value = cast(trace, x.value, _float_type(trace, x.value, dtype))
     result = trace.emit("Mean", value, axes=axes) if axes else value
     return _finish(trace, x, result, axes, keepdims is True, out)
 
@@ -175,7 +176,7 @@ def _spread(op: str) -> Any:
             raise unsupported(f"np.{op.lower()}(mean=...)", loc=trace.loc)
         ddof = ddof if correction is _NO_VALUE else correction
         axes = _axes(trace, x, axis)
-        value = cast(trace, x.value, _float_type(x.value, dtype))
+        value = cast(trace, x.value, _float_type(trace, x.value, dtype))
         result = trace.emit(op, value, axes=axes, ddof=ddof)
         return _finish(trace, x, result, axes, keepdims is True, out)
 

@@ -13,6 +13,7 @@ from fusec.ops.shapes import normalise_axes, normalise_axis
 from .array import TracedArray, from_value
 from .context import Trace
 from .layout import broadcast_strides, contiguous, is_c_contiguous, k_order, reshape_strides
+from .refusals import target_dtype
 from .storage import Storage
 from .ufuncs import as_traced, cast, spread
 
@@ -184,9 +185,10 @@ def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
     fits = len(target) >= x.ndim and all(
         d in (1, t) for d, t in zip(x.shape, target[len(target) - x.ndim:], strict=True))
     if not fits:
+        given, wanted = (str(s).replace(" ", "") for s in (x.shape, target))
         raise trace.error(ValueError(
             f"operands could not be broadcast together with remapped shapes [original->remapped]: "
-            f"{x.shape} and requested shape {target}"), [x.value])
+            f"{given}  and requested shape {wanted}"), [x.value])
     strides = broadcast_strides(x.shape, x.strides, target)
     return x.view_through("BroadcastTo", strides, shape=target)
 
@@ -203,7 +205,8 @@ def concatenate(
         parts, axis = [ravel(trace, p) for p in parts], 0
     _check_joinable(trace, parts, axis)
     position = _guarded(trace, normalise_axis, axis, parts[0].ndim)
-    target = np.dtype(dtype) if dtype is not None else np.result_type(*[p.dtype for p in parts])
+    target = np.result_type(*[p.dtype for p in parts]) if dtype is None else target_dtype(
+        dtype, "a joined array", trace.loc)
     values = [cast(trace, p.value, target) for p in parts]
     result = values[0] if len(values) == 1 else trace.emit("Concat", *values, axis=position)
     if out is not None:
@@ -220,9 +223,9 @@ def _check_joinable(trace: Trace, parts: list[TracedArray], axis: int) -> None:
     for number, part in enumerate(parts[1:], 1):
         if part.ndim != first.ndim:
             raise trace.error(ValueError(
-                f"all the input array dimensions except for the concatenation axis must match "
-                f"exactly, but array 0 has {first.ndim} dimensions and array {number} has "
-                f"{part.ndim}"), [first.value, part.value])
+                f"all the input arrays must have same number of dimensions, but the array at "
+                f"index 0 has {first.ndim} dimension(s) and the array at index {number} has "
+                f"{part.ndim} dimension(s)"), [first.value, part.value])
         for d in range(first.ndim):
             if d != axis % first.ndim and part.shape[d] != first.shape[d]:
                 raise trace.error(ValueError(

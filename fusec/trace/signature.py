@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.errors import user_error
-from fusec.ir import dtype_name, is_supported_dtype
+from fusec.errors import nearest, user_error, users_own
+from fusec.ir import dtype_name
+from fusec.ir.types import RUN_TIME_INT
+
+from .refusals import check_array, check_dtype, is_compiled
 
 Leaf = Any
 _STATIC = (str, bytes, bool, type(None), type(Ellipsis))
@@ -58,9 +61,10 @@ def _static_name(names: tuple[str, ...], static: str | int) -> str:
         return names[static]
     if static in names:
         return str(static)
-    raise ValueError(
-        f"static={static!r} names no parameter; the function has {', '.join(names) or 'none'}"
-    )
+    close = nearest(static, names) if isinstance(static, str) else []
+    hint = f"did you mean {' or '.join(close)}?" if close else (
+        f"it has {', '.join(names) or 'none'}")
+    raise users_own(ValueError(f"static={static!r} names no parameter of the function; {hint}"))
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,11 @@ def _is_python_static(leaf: Any, dynamic: bool) -> bool:
     """Whether the Python value itself is passed to the function while tracing."""
     if type(leaf) in (float, np.ndarray) or isinstance(leaf, np.generic):
         return False
-    return not (type(leaf) is int and dynamic)
+    return not (type(leaf) is int and dynamic and _is_run_time_int(leaf))
+
+
+def _is_run_time_int(leaf: int) -> bool:
+    return RUN_TIME_INT[0] <= leaf <= RUN_TIME_INT[1]
 
 
 def _static_part(leaf: Any, path: str) -> tuple:
@@ -119,7 +127,7 @@ def _static_part(leaf: Any, path: str) -> tuple:
 
 
 def _bits(value: Any, path: str) -> Any:
-    """Something hashable that is equal only for interchangeable values (1, True, 1.0, -0.0 differ)."""
+    """Something hashable, equal only for interchangeable values: 1, True, 1.0, -0.0 differ."""
     if isinstance(value, (float, complex)):
         return repr(value)
     try:
@@ -141,7 +149,7 @@ def _key_part(leaf: Any, path: str, dynamic: bool) -> tuple:
     if kind is float:
         return (float,)
     if kind is int:
-        return _int_part(leaf, path, dynamic)
+        return _int_part(leaf, dynamic)
     if isinstance(leaf, np.ndarray):
         check_leaf(leaf, path)
     if isinstance(leaf, np.generic):
@@ -149,36 +157,24 @@ def _key_part(leaf: Any, path: str, dynamic: bool) -> tuple:
         return (kind,)
     if kind is complex:
         raise user_error(
-            TypeError, f"argument {path} is complex, which fusec does not compile yet", None,
-            "pass real and imaginary parts, or make it static: fusec.jit(static=(...,))")
+            TypeError, f"argument {path} is the complex number {leaf}, which is not compiled", None,
+            "pass x.real and x.imag")
     return (kind, _bits(leaf, path))
 
 
-def _int_part(leaf: int, path: str, dynamic: bool) -> tuple:
-    if not dynamic:
-        return (int, leaf)
-    if not -(1 << 63) <= leaf < 1 << 63:
-        raise user_error(
-            OverflowError, f"argument {path} is the Python int {leaf}, which does not fit in int64",
-            None, "pass a float, or make the argument static")
-    return (int,)
+def _int_part(leaf: int, dynamic: bool) -> tuple:
+    return (int,) if dynamic and _is_run_time_int(leaf) else (int, leaf)
 
 
 def check_leaf(array: np.ndarray, path: str) -> None:
     """Raise the user error for an array fusec cannot hold."""
-    from .context import check_array
-
-    if type(array) is not np.ndarray or not is_supported_dtype(array.dtype) or (
-            array.dtype.kind not in "biuf" or array.dtype.itemsize == 2 and
-            array.dtype.kind == "f"):
+    if type(array) is not np.ndarray or not is_compiled(array.dtype):
         check_array(array, f"argument {path}")
 
 
 def _check_scalar(leaf: np.generic, path: str) -> None:
-    if leaf.dtype.kind not in "biuf" or leaf.dtype == np.float16 or leaf.dtype.itemsize > 8:
-        raise user_error(
-            TypeError, f"argument {path} has dtype {leaf.dtype}, which fusec does not compile yet",
-            None, "bool, integers, float32 and float64 are compiled")
+    if not is_compiled(leaf.dtype):
+        check_dtype(leaf.dtype, f"argument {path}")
 
 
 def describe_part(part: tuple) -> str:

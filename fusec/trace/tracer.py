@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 import optree
 
-from fusec.errors import ConcreteValueError, user_error
+from fusec.errors import ConcreteValueError, FusecError, user_error, users_own
 from fusec.ir import Graph, TensorType, Value
 
 from .array import TracedArray
@@ -64,21 +65,47 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     hooks = GraphHooks(trace)
     args, kwargs, positions = _traced_arguments(trace, call)
     runnable, notes = _converted(fn, hooks)
+    function = getattr(fn, "__func__", fn)
+    trace.entry = (function,) if isinstance(function, FunctionType) else ()
     with tracing(trace):
-        result = runnable(*args, **kwargs)
+        result = _run(trace, runnable, args, kwargs)
         leaves, treespec = optree.tree_flatten(result, none_is_leaf=True)
         outputs, values, strides = _outputs(trace, leaves)
         updates = [
             (s.origin, s.value) for s in trace.storages if s is not None and s.version > 0
         ]
         graph = Graph.build(trace.inputs, values, updates, name)  # type: ignore[arg-type]
-    functions = [*hooks.functions, getattr(fn, "__func__", fn)]
+    functions = [*hooks.functions, *trace.entry]
     guards = [*trace.guards, *name_guards(functions)]
     notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
     return Traced(
         graph, outputs, treespec, strides, _input_strides(trace), trace.captured, positions,
         guards, 1e3 * (time.perf_counter() - start), notes,
     )
+
+
+def _run(
+    trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
+) -> Any:
+    """The function's result; exceptions of its own leave marked as the user's."""
+    try:
+        return runnable(*args, **kwargs)
+    except FusecError:
+        raise
+    except Exception as error:
+        cause = error.__cause__ or error.__context__
+        if isinstance(cause, ConcreteValueError) and type(error) in (TypeError, ValueError):
+            raise cause from None  # NumPy's C code replaced it by a message about sequences
+        if "TracedArray" in str(error) and type(error) in (TypeError, AttributeError):
+            raise _in_numpys_words(trace, error) from None
+        users_own(error)
+        raise
+
+
+def _in_numpys_words(trace: Trace, error: Exception) -> Exception:
+    """Python's complaint about an operand's type, with the type the user knows."""
+    text = str(error).replace("'TracedArray'", "'numpy.ndarray'")
+    return trace.error(type(error)(text))
 
 
 def _converted(fn: Callable[..., Any], hooks: GraphHooks) -> tuple[Callable[..., Any], list[str]]:

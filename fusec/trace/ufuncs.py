@@ -10,10 +10,15 @@ import numpy as np
 from fusec.errors import nearest, unsupported
 from fusec.ir import Value
 from fusec.ops import Op, all_ops
+from fusec.ops.shapes import broadcast
 
+from . import python_numbers
 from .array import TracedArray, from_value
+from .comparisons import COMPARISONS, comparison
 from .context import Trace
 from .layout import Strides, broadcast_strides, contiguous, k_order
+from .python_numbers import check_fits
+from .refusals import is_compiled, target_dtype
 
 BOOL = np.dtype(np.bool_)
 _PYTHON_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
@@ -30,7 +35,7 @@ def is_operand(x: Any) -> bool:
 def as_traced(trace: Trace, x: Any) -> TracedArray:
     """Any operand as a traced value: numbers become constants, outside arrays inputs."""
     if type(x) is TracedArray:
-        return x
+        return _of_this_trace(trace, x)
     if isinstance(x, (bool, int, float, complex, np.generic)):
         trace.builder.loc = trace.loc
         return TracedArray(trace, None, (), trace.builder.const(x))
@@ -43,10 +48,18 @@ def as_traced(trace: Trace, x: Any) -> TracedArray:
     raise trace.error(TypeError(f"unsupported operand: {type(x).__name__}"))
 
 
+def _of_this_trace(trace: Trace, x: TracedArray) -> TracedArray:
+    """The operand; one that another trace left behind raises, naming where it was made."""
+    if x.trace is not trace and x.value is not None:
+        raise trace.error(TypeError("a traced value of another trace in progress is used here"))
+    return x
+
+
 def cast(trace: Trace, value: Value, dtype: np.dtype, kind: str | None = None) -> Value:
     """The value in ``dtype``; constants convert now, with NumPy's overflow errors."""
     if value.dtype == dtype and not (value.type.is_weak and kind != "weak"):
         return value
+    check_fits(trace, value, dtype)
     if value.node.op == "Const" and kind is None and value.type.is_weak:
         return trace.builder.const(_constant_as(trace, value, dtype))
     attrs: dict[str, Any] = {"dtype": dtype}
@@ -80,27 +93,52 @@ def resolve(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> tuple[np.
 
 
 def call_ufunc(
-    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
+    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any],
+    python: bool = False,
 ) -> Any:
-    """What ``__array_ufunc__`` does for traced operands."""
+    """What ``__array_ufunc__`` does for traced operands.
+
+    ``python``: it stands for Python's operator, which on Python numbers gives a Python number.
+    """
     if method == "reduce":
         from .reductions import reduce_by_ufunc
 
         return reduce_by_ufunc(trace, ufunc, *inputs, **kwargs)
     row = _ROWS.get(ufunc)
     if method != "__call__" or row is None:
-        name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
-        raise unsupported(name, [f"np.{u.__name__}" for u in _ROWS], loc=trace.loc)
-    return _Call(trace, row, ufunc, inputs, dict(kwargs)).run()
+        return _without_row(trace, ufunc, method, inputs, kwargs)
+    return _Call(trace, row, ufunc, inputs, dict(kwargs), python).run()
+
+
+_INSTEAD = {
+    "accumulate": "write it with slices, or call it before or after the compiled function",
+    "outer": "give the operands axes of length 1: np.{name}(x[:, None], y[None, :])",
+    "at": "write x[i] = ... with basic indices, or call it before or after the compiled function",
+    "reduceat": "reduce slices one by one",
+}
+
+
+def _without_row(
+    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A ufunc or a method of it that traced values do not answer for."""
+    from .failures import on_known
+
+    home = "np" if getattr(np, ufunc.__name__, None) is ufunc else "scipy.special"
+    if method == "__call__":
+        return on_known(trace, f"{home}.{ufunc.__name__}", ufunc, inputs, kwargs, known_ufuncs())
+    raise unsupported(f"{home}.{ufunc.__name__}.{method}", loc=trace.loc,
+                      cure=_INSTEAD.get(method, "").format(name=ufunc.__name__))
 
 
 class _Call:
     """One ufunc call."""
 
     def __init__(
-        self, trace: Trace, row: Op, ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]
+        self, trace: Trace, row: Op, ufunc: np.ufunc, inputs: Sequence[Any],
+        kwargs: dict[str, Any], python: bool,
     ) -> None:
-        self.trace, self.row, self.ufunc = trace, row, ufunc
+        self.trace, self.row, self.ufunc, self.python = trace, row, ufunc, python
         out = kwargs.pop("out", None)
         self.out = out[0] if isinstance(out, tuple) else out
         self.where = kwargs.pop("where", True)
@@ -114,12 +152,26 @@ class _Call:
 
     def run(self) -> Any:
         values = [o.value for o in self.operands]
-        result = self._compute(values)
+        if all(v.type.is_weak for v in values):
+            result = self._of_numbers(values)
+        else:
+            result = self._compute(values)
         if self.where is not True:
             result = self._masked(result)
         if self.out is not None:
             return self._write(result)
         return from_value(self.trace, result, self._strides(result))
+
+    def _of_numbers(self, values: list[Value]) -> Value:
+        """Of Python numbers: an operator gives a Python number, a ufunc a NumPy scalar."""
+        if not self.python:
+            return self._compute([cast(self.trace, v, v.dtype) for v in values])
+        values = python_numbers.operands(self.trace, self.ufunc, values)
+        bounds = python_numbers.result_interval(self.trace, self.ufunc, values)
+        result = self._compute(values)
+        if bounds is not None:
+            self.trace.intervals[result] = bounds
+        return result
 
     def _compute(self, values: list[Value]) -> Value:
         trace = self.trace
@@ -129,10 +181,15 @@ class _Call:
         if self.ufunc in _LOGICAL:
             return trace.emit(self.row.name, *(truth(trace, v) for v in values))
         if self.dtype is not None:
-            dtypes = (np.dtype(self.dtype),) * (len(values) + 1)
+            asked = target_dtype(self.dtype, f"np.{self.ufunc.__name__}", trace.loc)
+            dtypes = (asked,) * (len(values) + 1)
         else:
             dtypes = resolve(trace, self.ufunc, values)
         self._refuse(dtypes)
+        if self.ufunc in COMPARISONS:
+            unusual = comparison(trace, self.row.name, values, dtypes)
+            if unusual is not None:
+                return unusual
         if self.ufunc is np.power:
             special = integer_power(trace, values, dtypes)
             if special is not None:
@@ -143,9 +200,9 @@ class _Call:
 
     def _refuse(self, dtypes: Sequence[np.dtype]) -> None:
         for dtype in dtypes:
-            if dtype.kind not in "biuf" or dtype == np.float16 or dtype.itemsize > 8:
+            if not is_compiled(dtype):
                 raise unsupported(
-                    f"np.{self.ufunc.__name__} with results of dtype {dtype}", loc=self.trace.loc,
+                    f"np.{self.ufunc.__name__} in dtype {dtype}", loc=self.trace.loc,
                     cure="compute in float32 or float64",
                 )
 
@@ -190,13 +247,18 @@ def store(trace: Trace, target: TracedArray, value: Value, casting: Any, what: s
         raise trace.error(TypeError(
             f"Cannot cast {what} from {value.dtype!r} to {target.dtype!r} with casting rule "
             f"{casting!r}"
-        ), [value])
+        ), [value, target.value], ("result", "target"))
     shape = target.shape
-    if value.shape != shape and np.broadcast_shapes(value.shape, shape) != shape:
+    try:
+        joint = broadcast([value.shape, shape])
+    except ValueError as error:
+        raise trace.error(error, [value, target.value], ("result", "target")) from None
+    if joint != shape:
+        shown, wanted = (str(s).replace(" ", "") for s in (shape, joint))
         raise trace.error(ValueError(
-            f"non-broadcastable output operand with shape {shape} doesn't match the broadcast "
-            f"shape {np.broadcast_shapes(value.shape, shape)}"
-        ), [value])
+            f"non-broadcastable output operand with shape {shown} doesn't match the broadcast "
+            f"shape {wanted}"
+        ), [value, target.value], ("result", "target"))
     target.write(spread(trace, cast(trace, value, target.dtype), shape))
 
 
@@ -218,9 +280,12 @@ def integer_power(
     number = exponent.node.attrs["value"] if exponent.node.op == "Const" else None
     dtype = dtypes[-1]
     if dtype.kind not in "iu":
-        # NumPy's power loop takes these shortcuts for one exponent; so -inf ** 0.5 is NaN there.
-        op = {2: "Square", 0.5: "Sqrt", -1: "Reciprocal"}.get(number) if base.shape else None
-        return trace.emit(op, cast(trace, base, dtype, _weak(values))) if op else None
+        return _float_power(trace, values, dtype, number) if base.shape else None
+    if number is None and exponent.type.is_weak:
+        number = TracedArray(trace, None, (), exponent).concrete(
+            "an int", "convert the base to float64, or write the product out")
+    if type(number) is int and exponent.type.is_weak:
+        cast(trace, exponent, dtype, _weak(values))  # OverflowError where it does not fit
     if number is None or not isinstance(number, (int, np.integer)) or number > MAX_POWER:
         raise unsupported(
             "integer power with an exponent that is not a small constant", loc=trace.loc,
@@ -229,6 +294,21 @@ def integer_power(
     if number < 0:
         raise trace.error(ValueError("Integers to negative integer powers are not allowed."))
     return _product_power(trace, cast(trace, base, dtype, _weak(values)), int(number))
+
+
+def _float_power(
+    trace: Trace, values: Sequence[Value], dtype: np.dtype, number: Any
+) -> Value | None:
+    """NumPy's power loop takes shortcuts for one exponent: -inf ** 0.5 is NaN there, not inf."""
+    base, exponent = (cast(trace, v, dtype) for v in values)
+    op = {2: "Square", 0.5: "Sqrt", -1: "Reciprocal"}.get(number)
+    if op is not None:
+        return trace.emit(op, base)
+    if number is not None or exponent.shape:
+        return None
+    is_half = trace.emit("Equal", exponent, cast(trace, trace.builder.const(0.5), dtype))
+    return trace.emit("Where", is_half, trace.emit("Sqrt", base),
+                      trace.emit("Pow", base, exponent))
 
 
 def _weak(values: Sequence[Value]) -> str | None:

@@ -51,7 +51,8 @@ def takes(row: Op, dtype: np.dtype) -> bool:
     wanted = dtype if row.infer.__name__ != "infer_bool" else np.dtype(bool)
     if any(d != dtype for d in found[:-1]) or found[-1] != wanted:
         return False
-    return row.scalar != "pow" or dtype.kind == "f"
+    # Tracing casts the operands of logical ops to bool.
+    return dtype.kind == "b" or not row.name.startswith("Logical")
 
 
 def is_math(row: Op) -> bool:
@@ -148,9 +149,14 @@ def test_casts(target: np.dtype) -> None:
             arg = np.concatenate([arg, np.array(
                 [127.5, 128, -129, 300, 65536, -0.9, 2**31 - 1, 2**32, -2.0**31 - 0.5, 1.9e19,
                  3.7e9, -3.7e9, 1e19], arg.dtype)])
-        graph = build(lambda b, x: b.emit("Cast", x, dtype=target), arg)
+        (got,) = check(build(lambda b, x: b.emit("Cast", x, dtype=target), arg), arg)
         with np.errstate(all="ignore"):
-            check(graph, arg, want=[arg.astype(target)])
+            want = arg.astype(target)
+            # NumPy's vectors and its single elements differ for uint32 out of range.
+            same = (got == want) | (got != got) & (want != want)
+            if target == np.uint32 and arg.dtype.kind == "f":
+                same |= ~((arg > -(2.0**31)) & (arg < 2.0**32))
+        assert same.all(), (arg[~same], got[~same], want[~same])
 
 
 @each_dtype

@@ -54,7 +54,8 @@ def _remember(
     code: CodeType, result: CodeType | Diagnostic
 ) -> tuple[weakref.ref[CodeType], CodeType | Diagnostic]:
     key = id(code)
-    entry = weakref.ref(code, lambda _: _codes.pop(key, None)), result
+    # The dict as a default: at the end of the process this module may be cleared before the code.
+    entry = weakref.ref(code, lambda _, codes=_codes: codes.pop(key, None)), result
     _codes[key] = entry
     return entry
 

@@ -1,0 +1,58 @@
+"""Comparisons whose operands no common dtype holds: uint64 with int64, huge Python ints.
+
+NumPy compares them as the integers they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fusec.ir import Value
+
+from .context import Trace
+from .python_numbers import misses_dtype
+
+COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
+_SWAPPED = {"Less": "Greater", "LessEqual": "GreaterEqual", "Greater": "Less",
+            "GreaterEqual": "LessEqual", "Equal": "Equal", "NotEqual": "NotEqual"}
+_TRUE_BELOW = ("Less", "LessEqual", "NotEqual")  # when the left operand is the smaller one
+_TRUE_ABOVE = ("Greater", "GreaterEqual", "NotEqual")
+_U64, _I64 = np.dtype(np.uint64), np.dtype(np.int64)
+
+
+def comparison(
+    trace: Trace, op: str, values: Sequence[Value], dtypes: Sequence[np.dtype]
+) -> Value | None:
+    """The comparison in ops whose operands share a dtype; None where they already do."""
+    left, right = values
+    if misses_dtype(right, dtypes[1]) and left.dtype != np.bool_:
+        return _constant(trace, op, left, misses_dtype(right, dtypes[1]))
+    if misses_dtype(left, dtypes[0]) and right.dtype != np.bool_:
+        return _constant(trace, _SWAPPED[op], right, misses_dtype(left, dtypes[0]))
+    if dtypes[0] == dtypes[1]:
+        return None
+    if dtypes[0] == _U64:
+        left, right, op = right, left, _SWAPPED[op]
+    return _signed_with_unsigned(trace, op, left, right)
+
+
+def _constant(trace: Trace, op: str, value: Value, side: int) -> Value:
+    """``value`` compared with an int above (1) or below (-1) all of its dtype's values."""
+    truth = trace.builder.const(np.bool_(op in (_TRUE_BELOW if side > 0 else _TRUE_ABOVE)))
+    if value.type.kind != "array":
+        return truth
+    return trace.emit("BroadcastTo", truth, shape=value.shape)
+
+
+def _signed_with_unsigned(trace: Trace, op: str, signed: Value, unsigned: Value) -> Value:
+    """Negative numbers are below every unsigned one; the others compare as unsigned."""
+    from .ufuncs import cast
+
+    signed, unsigned = cast(trace, signed, _I64), cast(trace, unsigned, _U64)
+    negative = trace.emit("Less", signed, cast(trace, trace.builder.const(0), _I64))
+    compared = trace.emit(op, cast(trace, signed, _U64), unsigned)
+    if op in _TRUE_BELOW:
+        return trace.emit("LogicalOr", negative, compared)
+    return trace.emit("LogicalAnd", trace.emit("LogicalNot", negative), compared)

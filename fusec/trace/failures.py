@@ -1,0 +1,153 @@
+"""What became of an exception that a handler of the trace met: the user's fault, or ours?
+
+NumPy is asked: the same call on plain arrays of the same types.  Where NumPy raises, the user gets
+NumPy's exception; where it does not, the call is one that fusec lacks.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import FusecError, InternalError, UnsupportedError, unsupported
+
+from .array import TracedArray
+from .context import Trace
+from .known import known
+
+_USER = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError)
+_MOST_ELEMENTS = 1 << 20
+
+
+def guarded(
+    trace: Trace, name: str, handler: Callable[..., Any], plain: Callable[..., Any],
+    args: Sequence[Any], kwargs: dict[str, Any], context: tuple[Any, ...] = (),
+) -> Any:
+    """``handler(*context, *args, **kwargs)``; an exception becomes the user's (see above).
+
+    ``plain`` is NumPy's own function for the same arguments and ``name`` what the user calls it.
+    """
+    try:
+        return handler(*context, *args, **kwargs)
+    except (FusecError, InternalError):
+        raise
+    except Exception as error:
+        made = explained(trace, name, handler, plain, args, kwargs, context, error)
+        raise made from made.__cause__
+
+
+def on_known(
+    trace: Trace, name: str, plain: Callable[..., Any], args: Sequence[Any],
+    kwargs: dict[str, Any], candidates: Sequence[str],
+) -> Any:
+    """A function without a handler: NumPy's own result when no argument of the call decides it.
+
+    Raises `UnsupportedError` with the nearest names otherwise.
+    """
+    refusal = unsupported(name, candidates, loc=trace.loc,
+                          cure="call it before or after the compiled function")
+    try:
+        plain_args = [_known(a, refusal) for a in args]
+        plain_kwargs = {k: _known(v, refusal) for k, v in kwargs.items()}
+    except UnsupportedError:
+        raise refusal from None
+    result = plain(*plain_args, **plain_kwargs)
+    if type(result) is np.ndarray:
+        trace.local_arrays[id(result)] = result
+    return result
+
+
+def _known(x: Any, refusal: FusecError) -> Any:
+    """The concrete value of an argument; raises ``refusal`` when there is none."""
+    if type(x) is TracedArray:
+        found = known(x.value)
+        if found is None:
+            raise refusal
+        return found
+    if type(x) in (tuple, list):
+        return type(x)(_known(i, refusal) for i in x)
+    return x
+
+
+def explained(
+    trace: Trace, name: str, handler: Callable[..., Any], plain: Callable[..., Any],
+    args: Sequence[Any], kwargs: dict[str, Any], context: tuple[Any, ...], error: Exception,
+) -> FusecError:
+    """The exception to raise for ``error``."""
+    operands = [x.value for x in (*args, *kwargs.values()) if type(x) is TracedArray]
+    theirs = _numpys_error(plain, args, kwargs)
+    if theirs is not None:
+        return trace.error(theirs, operands)
+    missing = _missing_argument(handler, context, args, kwargs)
+    if missing:
+        return unsupported(f"the argument {missing} of {name}", loc=trace.loc,
+                           cure=f"leave {missing} out and write out what it does")
+    if isinstance(error, _USER):
+        return trace.error(error, operands)
+    made = InternalError(f"{name} failed while it was traced: {type(error).__name__}: {error}",
+                         loc=trace.loc)
+    made.__cause__ = error
+    return made
+
+
+def _missing_argument(
+    handler: Callable[..., Any], context: tuple[Any, ...], args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> str:
+    """The keyword that a handler does not take; empty when it takes them all."""
+    try:
+        parameters = inspect.signature(handler).parameters
+    except (TypeError, ValueError):  # handlers without a signature take what they are given
+        return ""
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return ""
+    unknown = [k for k in kwargs if k not in parameters]
+    most = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
+    if unknown:
+        return f"{unknown[0]}="
+    takes_any = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
+    if len(context) + len(args) > most and not takes_any:
+        return f"number {most - len(context) + 1}"
+    return ""
+
+
+def _numpys_error(
+    plain: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Exception | None:
+    """What NumPy raises for such arguments; None when it does not, or they are too large to try."""
+    budget = [_MOST_ELEMENTS]
+    try:
+        stand_ins = [_stand_in(a, budget) for a in args]
+        named = {k: _stand_in(v, budget) for k, v in kwargs.items()}
+    except MemoryError:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            plain(*stand_ins, **named)
+    except FusecError:
+        return None
+    except Exception as error:
+        return error
+    return None
+
+
+def _stand_in(x: Any, budget: list[int]) -> Any:
+    """A plain value of the same type; ``MemoryError`` when all together would be large."""
+    if type(x) is TracedArray:
+        budget[0] -= x.size
+        if budget[0] < 0:
+            raise MemoryError
+        type_ = x.type
+        array = np.ones(type_.shape, type_.dtype)
+        return array if type_.kind == "array" else array.item() if type_.is_weak else array[()]
+    if isinstance(x, np.ndarray):  # a copy: the call may write to it
+        budget[0] -= x.size
+        if budget[0] < 0:
+            raise MemoryError
+        return x.copy()
+    if type(x) in (tuple, list):
+        return type(x)(_stand_in(i, budget) for i in x)
+    return x

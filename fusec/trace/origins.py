@@ -1,0 +1,91 @@
+"""Where a traced value comes from, in the user's words."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Mapping
+
+from fusec.ir import Loc, Value
+
+_VIEWS = ("Slice", "Transpose", "Squeeze", "ExpandDims", "Reshape", "BroadcastTo")
+_PYTHON = {"b": "bool", "i": "int", "u": "int", "f": "float"}
+_LONGEST = 48
+_MOST_NODES = 2_000
+
+
+def describe(value: Value, at: Loc | None, outside: Mapping[int, str]) -> str:
+    """``f64[3,4], argument x`` or ``f64[3], from `y * 2` (prog.py:7)``.
+
+    ``at``: the line of the error, so that what the failing operation itself inserted (a cast, the
+    reading of a view) is looked through.  ``outside``: names of inputs that are not arguments, by
+    input position.
+    """
+    while value.node.op == "Cast" and value.node.loc == at and at is not None:
+        value = value.node.inputs[0]
+    base = value
+    while base.node.op in _VIEWS and base.node.loc == at and at is not None:
+        base = base.node.inputs[0]
+    view = "" if base is value or base.node.op == "Const" else "a view of "
+    if base is not value and base.node.op == "Const":
+        base = value
+    text = origin(base, outside)
+    return f"{type_name(value)}, {view}{text.removeprefix('from ') if view else text}"
+
+
+def type_name(value: Value) -> str:
+    """``f64[3,4]``, ``f64`` (a NumPy scalar), ``float`` (a Python number)."""
+    return _PYTHON[value.dtype.kind] if value.type.is_weak else str(value.type)
+
+
+def origin(value: Value, outside: Mapping[int, str]) -> str:
+    """``argument x``, ``the int 3``, ``from `y * 2` (prog.py:7)``."""
+    node = value.node
+    if node.op == "Input":
+        return outside.get(node.attrs["index"]) or f"argument {node.attrs['path']}"
+    if node.op == "Const":
+        number = node.attrs["value"]
+        return f"the number {number}"
+    if node.loc is None:
+        return f"from {node.op}"
+    text = _source(node.loc)
+    place = f"{os.path.basename(node.loc.file)}:{node.loc.line}"
+    return f"from `{text}` ({place})" if text else f"made at {place}"
+
+
+def _source(loc: Loc) -> str:
+    """The expression's text when it stands on one line and is not long."""
+    if loc.col < 0 or loc.end_col <= loc.col:
+        return ""
+    line = linecache.getline(loc.file, loc.line).encode()
+    text = line[loc.col: loc.end_col].decode(errors="replace").strip()
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST - 3]}..."
+
+
+def scalar_arguments(value: Value) -> list[str]:
+    """Names of the arguments behind a value when all of them are numbers, not arrays; else []."""
+    names: dict[str, None] = {}
+    todo, seen = [value.node], set[int]()
+    while todo:
+        node = todo.pop()
+        if node.id in seen:
+            continue
+        seen.add(node.id)
+        if len(seen) > _MOST_NODES or (node.op == "Input" and node.types[0].kind == "array"):
+            return []
+        if node.op == "Input":
+            names[node.attrs["path"].partition("[")[0].partition(".")[0]] = None
+        todo += [v.node for v in node.inputs]
+    return sorted(names)
+
+
+def way_out(value: Value, otherwise: str) -> str:
+    """The cure for a value that Python needs: static arguments where they would help."""
+    names = scalar_arguments(value)
+    if not names:
+        return otherwise
+    listed = ", ".join(map(repr, names))
+    return (f"make {' and '.join(names)} static, fusec.jit(static=({listed},)): one trace for each "
+            f"value")
+
+

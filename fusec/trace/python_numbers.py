@@ -1,0 +1,123 @@
+"""Python numbers in a trace: what Python's operators give, and when Python must have the number.
+
+A run-time Python int is an int64 in compiled code.  The values it can take are followed as
+intervals: where Python's result might not fit into int64, or Python would raise (division by zero,
+a negative shift), the int itself is needed, so the argument it comes from becomes static.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Value
+from fusec.ir.types import RUN_TIME_INT
+
+from .array import TracedArray
+from .context import Trace
+
+Interval = tuple[int, int]
+BOOL, INT64 = np.dtype(np.bool_), np.dtype(np.int64)
+_WIDEST = (-(1 << 63), (1 << 63) - 1)
+_ON_BITS = {np.bitwise_and, np.bitwise_or, np.bitwise_xor}
+_COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
+_MONOTONE: dict[np.ufunc, Callable[..., int]] = {
+    np.add: lambda a, b: a + b, np.subtract: lambda a, b: a - b, np.multiply: lambda a, b: a * b,
+    np.negative: lambda a: -a, np.positive: lambda a: a, np.invert: lambda a: ~a,
+}
+_DIVISIONS = {np.divide, np.floor_divide, np.remainder}
+_SHIFTS = {np.left_shift, np.right_shift}
+
+
+def interval(trace: Trace, value: Value) -> Interval | None:
+    """The values a Python int can take; None where nothing is known."""
+    if not value.type.is_weak or value.dtype.kind not in "bi":
+        return None
+    if value.dtype == BOOL:
+        return (0, 1)
+    if value.node.op == "Const":
+        return (value.node.attrs["value"],) * 2
+    return RUN_TIME_INT if value.node.op == "Input" else trace.intervals.get(value)
+
+
+def operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> list[Value]:
+    """Python numbers as Python's operator takes them: booleans are ints, but not for ``& | ^``."""
+    if ufunc in _COMPARISONS or ufunc in _ON_BITS:
+        return list(values)
+    return [
+        trace.emit("Cast", v, dtype=INT64, kind="weak") if v.dtype == BOOL else v for v in values
+    ]
+
+
+def result_interval(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> Interval | None:
+    """What an operator on Python numbers can give.
+
+    Raises `ConcreteValueError` where int64 arithmetic might differ from Python's.
+    """
+    if ufunc in _COMPARISONS:
+        return None
+    ranges = [interval(trace, v) for v in values]
+    if ufunc in _DIVISIONS and ranges[1] is not None and ranges[1][0] <= 0 <= ranges[1][1]:
+        _need(trace, values, "division by zero raises in Python")
+    known = [r for r in ranges if r is not None]
+    if len(known) < len(ranges):
+        return None
+    result = _result(ufunc, known)
+    if result is None or result[0] < _WIDEST[0] or result[1] > _WIDEST[1]:
+        _need(trace, values, "the result may not fit into 64 bits")
+    return result
+
+
+def _result(ufunc: np.ufunc, ranges: list[Interval]) -> Interval | None:
+    if ufunc in _MONOTONE:
+        return _hull(_MONOTONE[ufunc], ranges)
+    if ufunc is np.absolute:
+        return (0, max(map(abs, ranges[0])))
+    if ufunc in _ON_BITS:
+        bits = max(abs(n).bit_length() for r in ranges for n in r)
+        return (-(1 << bits), (1 << bits) - 1)
+    if ufunc in _DIVISIONS:
+        largest = max(abs(n) for r in ranges for n in r)
+        return (-largest, largest)
+    low, high = ranges[1]
+    if ufunc in _SHIFTS:
+        return _hull(int.__lshift__ if ufunc is np.left_shift else int.__rshift__, ranges) if (
+            low >= 0 and high < 64) else None
+    if ufunc is np.power and low == high and 0 <= low <= 64:
+        largest = max(abs(n) for n in ranges[0]) ** low
+        return (-largest, largest)
+    return None
+
+
+def _hull(function: Callable[..., int], ranges: list[Interval]) -> Interval:
+    corners = [function(*point) for point in itertools.product(*ranges)]
+    return (min(corners), max(corners))
+
+
+def check_fits(trace: Trace, value: Value, dtype: np.dtype) -> None:
+    """Python ints out of a dtype's range raise in NumPy: then the int itself is needed."""
+    if not value.type.is_weak or value.dtype != INT64 or dtype.kind not in "iu" or dtype == INT64:
+        return
+    found, info = interval(trace, value), np.iinfo(dtype)
+    if found is None or found[0] < info.min or found[1] > info.max:
+        _need(trace, [value], f"NumPy raises OverflowError where it does not fit {dtype}")
+
+
+def _need(trace: Trace, values: Sequence[Value], why: str) -> None:
+    """Raises for the first operand that is a run-time int; constants are no reason to."""
+    for value in values:
+        if value.node.op != "Const" and interval(trace, value) != (0, 1):
+            TracedArray(trace, None, (), value).concrete(
+                "an int", f"{why}: compute in NumPy's int64, e.g. np.int64(n)")
+
+
+def misses_dtype(value: Value, dtype: np.dtype) -> Any:
+    """-1 or 1 for a constant Python int below or above an integer dtype's range, else 0."""
+    number = value.node.attrs.get("value") if value.node.op == "Const" else None
+    if type(number) is not int or not value.type.is_weak or dtype.kind not in "iu":
+        return 0
+    info = np.iinfo(dtype)
+    return -1 if number < info.min else int(number > info.max)

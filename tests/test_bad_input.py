@@ -1,0 +1,654 @@
+"""Programs that are wrong, or that fusec does not take: what their authors get to see."""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+import re
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec import ConcreteValueError, FusecError, TraceError, UnsupportedError, config
+
+X, V = np.ones((3, 4)), np.ones(7)
+WEIGHTS, SWAPPED, MATRIX = np.ones(7), np.ones(4, ">f8"), np.asmatrix(np.ones((1, 4)))
+KEPT: list[Any] = []
+
+
+def failure(fn: Callable[..., Any], *args: Any, **options: Any) -> Exception:
+    """What a call of the jitted function raises; every frame shown must be the user's."""
+    with pytest.raises(Exception) as caught:
+        fusec.jit(fn, **options)(*args)
+    files = [f.filename for f in traceback.extract_tb(caught.value.__traceback__)]
+    assert all(f == __file__ or "/fusec/" not in f for f in files), files
+    return caught.value
+
+
+def text(error: Exception) -> str:
+    """The message with this file's name and line numbers taken out."""
+    name = re.escape(Path(__file__).name)
+    shown = str(error).replace(__file__, "prog.py")
+    return re.sub(rf"({name}|prog\.py):\d+", "prog.py", shown)
+
+
+# --- shapes and dtypes: NumPy's exception, both operands, the line, the cure ---------------------
+
+
+def test_shapes_that_do_not_broadcast() -> None:
+    def f(x, v):
+        y = x + 1
+        return y * 2 + v
+
+    error = failure(f, X, V)
+    assert isinstance(error, ValueError) and isinstance(error, FusecError)
+    assert text(error) == """\
+operands could not be broadcast together with shapes (3,4) (7,)
+  left:  f64[3,4], from `y * 2` (prog.py)
+  right: f64[7], argument v
+  cure: make the shapes equal from the right, or insert axes of length 1 with np.newaxis
+  at prog.py in f
+    return y * 2 + v
+           ^^^^^^^^^"""
+
+
+NUMPYS_ERRORS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
+    "broadcast": (lambda x: x + np.ones(7), X),
+    "reshape": (lambda x: x.reshape(5, 5), X),
+    "reshape text": (lambda x: x.reshape("a"), X),
+    "index": (lambda x: x[5], X),
+    "indices": (lambda x: x[0, 0, 0], X),
+    "index type": (lambda x: x[1.5], X),
+    "ellipses": (lambda x: x[..., ...], X),
+    "axis": (lambda x: x.sum(axis=3), X),
+    "axes twice": (lambda x: x.sum(axis=(0, 0)), X),
+    "axes": (lambda x: x.transpose(0, 0, 0), X),
+    "argument": (lambda x: np.sum(x, axiss=1), X),
+    "method argument": (lambda x: x.sum(axiss=1), X),
+    "ufunc argument": (lambda x: np.exp(x, foo=3), X),
+    "dtype name": (lambda x: x.sum(dtype="zz"), X),
+    "bits of floats": (lambda x: x & 1, X),
+    "assignment": (lambda x: x.__setitem__(0, np.ones(3)), X),
+    "concatenate": (lambda x: np.concatenate([x, x[:, :2]]), X),
+    "concatenate ranks": (lambda x: np.concatenate([x, x[0]]), X),
+    "stack": (lambda x: np.stack([x, x[0]]), X),
+    "empty maximum": (lambda x: x[:0].max(), X),
+    "empty argmax": (lambda x: x[:0].argmax(), X),
+    "squeeze": (lambda x: x.squeeze(0), X),
+    "broadcast_to": (lambda x: np.broadcast_to(x, (4, 3)), X),
+    "out dtype": (lambda x: np.exp(x, out=np.empty((3, 4), int)), X),
+    "in place": (lambda x: x.__iadd__(1.5), X.astype(int)),
+    "power": (lambda x: x ** -1, X.astype(int)),
+    "uint8": (lambda x: x + 300, X.astype(np.uint8)),
+    "delete": (lambda x: x.__delitem__(0), X),
+    "attribute": (lambda x: x.foo, X),
+    "scalar length": (lambda x: len(x.sum()), X),
+    "scalar loop": (lambda x: list(x.sum()), X),
+    "unpack": (lambda x: (lambda a, b: a)(*x), X),
+    "call": (lambda x: x(3), X),
+    "truth": (lambda x: x and 3, X),
+    "float of an array": (lambda x: float(x), X),
+    "math of an array": (lambda x: math.sqrt(x), X),
+    "round of an array": (lambda x: round(x), X),
+    "plus text": (lambda x: x + "a", X),
+    "plus None": (lambda x: x + None, X),
+    "hash": (lambda x: {x: 1}, X),
+    "read-only": (lambda x: np.broadcast_to(x, (2, 3, 4)).__setitem__(0, 1), X),
+}
+SAME_TEXT = set(NUMPYS_ERRORS) - {
+    "unpack", "plus text", "plus None", "truth", "in place", "power", "math of an array",
+}
+
+
+@pytest.mark.parametrize("name", NUMPYS_ERRORS)
+def test_the_exception_is_numpys(name: str) -> None:
+    fn, x = NUMPYS_ERRORS[name]
+    before = x.copy()
+    with pytest.raises(Exception) as plain:
+        fn(x)
+    error = failure(fn, x)
+    public = next(c for c in type(plain.value).__mro__ if not c.__module__.startswith("numpy._"))
+    assert isinstance(error, public)
+    np.testing.assert_array_equal(x, before)
+    if name in SAME_TEXT:
+        first = str(error).partition("\n")[0]
+        assert first == str(plain.value).partition("\n")[0].rstrip()
+
+
+def test_matrices_that_do_not_align() -> None:
+    error = failure(lambda x, y: x @ y, X, X + 1)
+    assert isinstance(error, ValueError)
+    assert "left:  f64[3,4], argument x\n  right: f64[3,4], argument y" in str(error)
+    assert "cure: transpose one operand" in str(error)
+
+
+def test_both_sides_of_an_assignment() -> None:
+    def f(x):
+        x[0] = np.ones(3)
+
+    assert text(failure(f, X)) == """\
+could not broadcast input array from shape (3,) into shape (4,)
+  value: f64[3], from `np.ones(3)` (prog.py)
+  array: f64[3,4], argument x
+  cure: assign a number, or an array whose shape equals the target's from the right
+  at prog.py in f
+    x[0] = np.ones(3)
+    ^^^^^^^^^^^^^^^^^"""
+
+
+def test_both_sides_of_an_in_place_operation() -> None:
+    def f(n):
+        n += 1.5
+
+    shown = text(failure(f, np.arange(3)))
+    assert "  result: f64[3], from `n += 1.5` (prog.py)\n  target: i64[3], argument n\n" in shown
+    assert "cure: write x = x + y, which makes a new array" in shown
+
+
+def test_operands_from_outside_are_named() -> None:
+    def inner():
+        held = V
+        return lambda x: x + held
+
+    class Model:
+        weights = np.ones(5)
+
+        @fusec.jit
+        def apply(self, x):
+            return x + self.weights
+
+    assert "right: f64[7], global WEIGHTS" in str(failure(lambda x: x + WEIGHTS, X))
+    assert "right: f64[7], closure variable held" in str(failure(inner(), X))
+    with pytest.raises(ValueError, match=r"right: f64\[5\], attribute Model\.weights"):
+        Model().apply(X)
+
+
+def test_lines_in_helpers_lambdas_and_nested_functions() -> None:
+    def helper(a, b):
+        return a - b
+
+    def outer(x, v):
+        def nested(a):
+            return helper(a, v)
+
+        return list(map(lambda a: nested(a), [x]))
+
+    shown = text(failure(outer, X, V))
+    assert shown.endswith("helper\n    return a - b\n           ^^^^^")
+    lines = traceback.format_exception(failure(outer, X, V))
+    assert sum("return a - b" in line for line in lines) >= 1
+
+
+# --- values that only the compiled code knows ---------------------------------------------------
+
+NEEDS_A_VALUE: dict[str, tuple[Callable[..., Any], str, str]] = {
+    "if": (lambda x: 1 if x.sum() > 0 else 2, "a truth value", "np.where(condition, a, b)"),
+    "and": (lambda x: x.sum() and 3, "a truth value", "np.where"),
+    "not": (lambda x: not x.sum(), "a truth value", "np.where"),
+    "chain": (lambda x: 0 < x.sum() < 1, "a truth value", "np.where"),
+    "any": (lambda x: any(x[0] > 0), "a truth value", "np.where"),
+    "sorted": (lambda x: sorted([x.sum(), x.max()]), "a truth value", "np.where"),
+    "in": (lambda x: 3.0 in x, "a truth value", "(x == item).any()"),
+    "range": (lambda x: list(range(int(x.sum()))), "an index or a length", "static argument"),
+    "list index": (lambda x: [1, 2][x.argmax()], "an index or a length", "static argument"),
+    "array index": (lambda x: x[x.argmax()], "an index or a length", "static argument"),
+    "slice": (lambda x: x[: x.argmax()], "an index or a length", "static argument"),
+    "size": (lambda x: np.zeros(int(x.sum())), "an int", "static argument"),
+    "f-string": (lambda x: f"{x.sum():.3f}", "text", "after the call"),
+    "f-string !r": (lambda x: f"{x!r}", "text", "after the call"),
+    "str": (lambda x: str(x.sum()), "text", "after the call"),
+    "repr": (lambda x: repr(x.sum()), "text", "after the call"),
+    "percent": (lambda x: "%s" % x.sum(), "text", "after the call"),
+    "format": (lambda x: "{}".format(x.sum()), "text", "after the call"),
+    "key": (lambda x: {x.sum(): 1}, "a hash", "before the call"),
+    "look-up": (lambda x: {1: 1}[x.sum()], "a hash", "before the call"),
+    "set": (lambda x: {x[0, 0]}, "a hash", "before the call"),
+    "item": (lambda x: x.sum().item(), "a Python number", "drop .item()"),
+    "tolist": (lambda x: x.tolist(), "a list of numbers", ".tolist() on the result"),
+    "complex": (lambda x: complex(x.sum()), "a complex number", "real and imaginary"),
+    "fromiter": (lambda x: np.fromiter((a for a in x[0]), float), "a float", "stay in the graph"),
+}
+
+
+@pytest.mark.parametrize("name", NEEDS_A_VALUE)
+def test_a_value_that_python_needs(name: str) -> None:
+    fn, wanted, cure = NEEDS_A_VALUE[name]
+    error = failure(fn, X)
+    assert isinstance(error, ConcreteValueError) and isinstance(error, TypeError)
+    first, *_ = str(error).splitlines()
+    assert first.startswith(f"{wanted} ") and first.endswith(
+        "is needed while <lambda> is traced, but this value is only known when the compiled code "
+        "runs")
+    assert cure in str(error) and "^^^" in str(error)
+
+
+def test_the_way_out_names_the_argument() -> None:
+    def f(a):
+        total = 0.0
+        for i in range(int(a)):
+            total += i
+        return total
+
+    assert text(failure(f, 3.0)) == """\
+an index or a length is needed while f is traced, but this value is only known when the compiled \
+code runs
+  value: int, from `int(a)` (prog.py)
+  cure: make a static, fusec.jit(static=('a',)): one trace for each value
+  at prog.py in f
+    for i in range(int(a)):
+             ^^^^^^^^^^^^^"""
+    assert fusec.jit(f, static="a")(4.0) == 6.0
+
+
+def test_while_names_its_line() -> None:
+    def f(x):
+        while x.sum() > 0:
+            x = x - 1
+        return x
+
+    shown = text(failure(f, X))
+    assert "value: bool, from `x.sum() > 0`" in shown
+    assert shown.endswith("    while x.sum() > 0:\n          ^^^^^^^^^^^")
+
+
+def test_print_of_a_traced_value() -> None:
+    with pytest.raises(UnsupportedError, match="print the result after the call"):
+        fusec.jit(lambda x: print(x.sum()))(X)
+
+
+def test_values_that_no_argument_decides_are_known() -> None:
+    def f(x):
+        if np.zeros(3).sum() == 0:
+            x = x + [10, 20, 30][np.ones(3).argmax()]
+        return x + np.cumsum(np.ones(4)) + np.linalg.inv(2 * np.eye(4))[0] + np.ones(4).cumsum()
+
+    np.testing.assert_array_equal(fusec.jit(f)(X), f(X))
+
+
+# --- what fusec does not have -------------------------------------------------------------------
+
+UNSUPPORTED: dict[str, tuple[Callable[..., Any], str, str]] = {
+    "function": (lambda x: np.linalg.eigvals(x), "np.linalg.eigvals", "before or after"),
+    "near function": (lambda x: np.cumsum(x), "np.cumsum", "did you mean np.sum?"),
+    "method": (lambda x: x.cumsum(), "ndarray.cumsum", "did you mean ndarray.sum?"),
+    "scalar method": (lambda x: x.sum().is_integer(), "np.float64.is_integer", "before or after"),
+    "accumulate": (lambda x: np.add.accumulate(x), "np.add.accumulate", "slices"),
+    "outer": (lambda x: np.add.outer(x, x), "np.add.outer", "np.add(x[:, None], y[None, :])"),
+    "at": (lambda x: np.add.at(x, 0, 1), "np.add.at", "x[i] = ..."),
+    "argument": (lambda x: np.sum(x, where=x > 0), "the argument where= of np.sum", "np.where"),
+    "missing argument": (lambda x: np.sum(x, initial=3), "the argument initial= of np.sum", ""),
+    "math": (lambda x: math.gamma(x.sum()), "math.gamma", "before or after"),
+    "fancy index": (lambda x: x[[0, 1]], "indexing with an array", "np.where"),
+    "mask": (lambda x: x[x > 0], "reading with a boolean mask", "np.where"),
+    "where": (lambda x: np.where(x > 0), "np.where with one argument", "both choices"),
+    "float16": (lambda x: x.astype(np.float16), "an array of dtype float16", "float32"),
+    "float16 sum": (lambda x: x.sum(dtype=np.float16), "a reduction of dtype float16", "float32"),
+    "swapped": (lambda x: x + np.ones(4, ">f8"), "an array of dtype >f8", "native byte order"),
+    "complex": (lambda x: x * 1j, "np.multiply in dtype complex128", "float64"),
+    "complex exp": (lambda x: np.exp(x, dtype=complex), "np.exp of dtype complex128", "float64"),
+    "attribute": (lambda x: x.flags.writeable, "ndarray.flags", "before the call"),
+    "file": (lambda x: np.save("never-written", x), "np.save", "before or after"),
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_what_is_not_supported_is_named(name: str) -> None:
+    fn, what, hint = UNSUPPORTED[name]
+    error = failure(fn, X)
+    assert isinstance(error, UnsupportedError) and isinstance(error, NotImplementedError)
+    assert str(error).startswith(f"{what} is not supported inside a fusec.jit function\n")
+    assert hint in str(error) and "^^^" in str(error)
+
+
+def test_assignment_to_the_shape() -> None:
+    def f(x):
+        x.shape = (4, 3)
+
+    assert "cure: write x = x.reshape(...)" in str(failure(f, X))
+
+
+@pytest.mark.parametrize("draw", [
+    lambda: np.random.rand(3, 4), lambda: np.random.default_rng(0).normal(),
+    lambda: random.random(), lambda: random.Random(3).uniform(0, 1),
+    lambda: np.random.RandomState(0).rand(),
+])
+def test_random_numbers_are_not_frozen(draw: Callable[[], Any]) -> None:
+    error = failure(lambda x: x + draw(), X)
+    assert str(error).startswith("drawing random numbers is not supported")
+    assert "pass them as an argument" in str(error)
+
+
+# --- arrays that cannot be held -----------------------------------------------------------------
+
+ARRAYS: dict[str, tuple[Any, str, str]] = {
+    "object": (np.array([1, None]), "has dtype object", "x.astype(float)"),
+    "structured": (np.zeros(3, "i4,f4"), "has dtype [('f0'", "x['name']"),
+    "datetime": (np.zeros(3, "M8[s]"), "has dtype datetime64[s]", "x.astype('i8')"),
+    "timedelta scalar": (np.timedelta64(3, "s"), "has dtype timedelta64[s]", "x.astype('i8')"),
+    "float16": (np.zeros(3, np.float16), "has dtype float16", "x.astype(np.float32)"),
+    "float16 scalar": (np.float16(3), "has dtype float16", "x.astype(np.float32)"),
+    "longdouble": (np.zeros(3, np.longdouble), "has dtype", "x.astype(np.float64)"),
+    "complex": (np.zeros(3, complex), "has dtype complex128", "x.real and x.imag"),
+    "complex number": (1j, "is the complex number 1j", "x.real and x.imag"),
+    "text": (np.array(["a"]), "has dtype <U1", "use numbers"),
+    "swapped": (np.zeros(3, ">f8"), "has dtype '>f8', whose byte order", "x.astype('<f8')"),
+    "swapped ints": (np.zeros(3, ">i2"), "has dtype '>i2', whose byte order", "x.astype('<i2')"),
+    "matrix": (np.asmatrix(X), "is a numpy.matrix", "np.asarray(x)"),
+    "masked": (np.ma.masked_array(X, X > 2), "is a numpy.ma.MaskedArray", "x.filled(value)"),
+    "record": (np.rec.array([(1, 2.0)]), "is a numpy.rec.recarray", "np.asarray(x)"),
+    "set": ({1, 2}, "is a set", "tuples, lists and dicts"),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arguments_are_named_by_path(name: str) -> None:
+    value, what, cure = ARRAYS[name]
+    for fn, args, path in (
+        (lambda x: x, (value,), "x"),
+        (lambda p: p, ({"w": [X, value]},), "p['w'][1]"),
+    ):
+        error = failure(fn, *args)
+        assert isinstance(error, TypeError) and isinstance(error, FusecError)
+        assert str(error).startswith(f"argument {path} {what}") and cure in str(error)
+
+
+def test_memory_mapped_files(tmp_path: Path) -> None:
+    mapped = np.memmap(tmp_path / "data", dtype="f8", mode="w+", shape=(3,))
+    assert "argument x is a numpy.memmap" in str(failure(lambda x: x + 1, mapped))
+
+    @fusec.jit
+    def fill(x):
+        x[:] = 2.0
+
+    fill(np.asarray(mapped))
+    assert mapped[0] == 2.0
+
+
+def test_captured_arrays_are_named() -> None:
+    assert str(failure(lambda x: x + SWAPPED, X)).startswith("global SWAPPED has dtype '>f8'")
+    assert str(failure(lambda x: x * MATRIX, X)).startswith("global MATRIX is a numpy.matrix")
+    made = failure(lambda x: x + np.array([None] * 4), X)
+    assert str(made).startswith("an array made in the function has dtype object")
+    made = failure(lambda x: x + np.asmatrix(np.asarray([1.0, 2, 3, 4])), X)
+    assert str(made).startswith("an array made in the function is a numpy.matrix")
+
+
+# --- memory -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("write", [
+    lambda x: x.__setitem__(0, 5), lambda x: np.exp(x, out=x), lambda x: x.fill(3),
+    lambda x: np.copyto(x, 1.0), lambda x: x.__iadd__(1),
+])
+def test_read_only_arguments(write: Callable[..., Any]) -> None:
+    x = X.copy()
+    x.flags.writeable = False
+    error = failure(write, x)
+    assert isinstance(error, ValueError) and "read-only" in str(error)
+    assert "argument x" in str(error) and "x.copy()" in str(error)
+    np.testing.assert_array_equal(x, X)
+
+
+def test_an_exception_leaves_arguments_untouched() -> None:
+    def f(x):
+        x[0] = 7
+        x *= 2
+        return x + np.ones(9)
+
+    x = X.copy()
+    failure(f, x)
+    np.testing.assert_array_equal(x, X)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (3, 0), (2, 0, 3)])
+def test_empty_arrays(shape: tuple[int, ...]) -> None:
+    def f(x):
+        y = np.exp(x) * 2 + 1
+        y[...] = y - 1
+        return y, y.sum(), y.sum(axis=0), y.prod(axis=-1), y.reshape(-1), y.T
+
+    x = np.zeros(shape)
+    for got, want in zip(fusec.jit(f)(x), f(x), strict=True):
+        assert type(got) is type(want) and got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+# --- the user's own exceptions ------------------------------------------------------------------
+
+
+def test_own_exceptions_pass_through() -> None:
+    mine = ValueError("mine")
+
+    def f(x):
+        raise mine
+
+    def chained(x):
+        try:
+            return x + np.ones(9)
+        except ValueError as error:
+            raise RuntimeError("mine") from error
+
+    assert failure(f, X) is mine
+    error = failure(chained, X)
+    assert type(error) is RuntimeError and isinstance(error.__cause__, ValueError)
+    assert isinstance(failure(lambda x: undefined_name + x, X), NameError)  # noqa: F821
+    assert isinstance(failure(lambda x: {}["k"] + x, X), KeyError)
+    assert isinstance(failure(lambda x: x + 1 / 0, X), ZeroDivisionError)
+
+
+def test_handled_exceptions_are_no_matter() -> None:
+    def f(x):
+        try:
+            return x + np.ones(9)
+        except ValueError:
+            return x - 1, hasattr(x, "foo"), getattr(x, "bar", 3)
+
+    result, *rest = fusec.jit(f)(X)
+    assert rest == [False, 3] and result[0, 0] == 0
+
+
+def test_endless_recursion() -> None:
+    def f(x):
+        return f(x)
+
+    assert isinstance(failure(f, X), RecursionError)
+
+
+def test_verbose_errors_keep_all_frames() -> None:
+    with config.override(verbose_errors=True), pytest.raises(ValueError) as caught:
+        fusec.jit(lambda x: x + np.ones(9))(X)
+    assert any("/fusec/" in f.filename for f in traceback.extract_tb(caught.value.__traceback__))
+
+
+def test_stages_are_as_short() -> None:
+    function = fusec.jit(lambda x: x + np.ones(9))
+    for stage in (function.trace, function.lower, function.concrete):
+        with pytest.raises(ValueError) as caught:
+            stage(X)
+        assert [f.filename for f in traceback.extract_tb(caught.value.__traceback__)] == [
+            __file__, __file__]
+
+
+def test_defects_say_so_and_keep_their_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise KeyError("surprise")
+
+    monkeypatch.setattr("fusec.stages.run_pipeline", broken)
+    with pytest.raises(fusec.InternalError, match="could not be compiled: KeyError") as caught:
+        fusec.jit(lambda x: x + 1)(X)
+    assert "report it" in str(caught.value) and isinstance(caught.value.__cause__, KeyError)
+    assert any("/fusec/" in f.filename for f in traceback.extract_tb(caught.value.__traceback__))
+
+
+# --- calls and decoration -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("args", "kwargs"), [
+    ((), {}), ((1, 2, 3), {}), ((1,), {"z": 3}), ((1,), {"a": 1}),
+])
+def test_wrong_arguments_are_pythons_own_error(args: tuple, kwargs: dict[str, Any]) -> None:
+    ran = []
+
+    def f(a, b=2):
+        ran.append(1)
+        return a
+
+    with pytest.raises(TypeError) as plain:
+        f(*args, **kwargs)
+    with pytest.raises(TypeError) as caught:
+        fusec.jit(f)(*args, **kwargs)
+    assert str(caught.value) == str(plain.value) and type(caught.value) is TypeError
+    assert not ran
+
+
+def generator(x):
+    y = x
+    yield y
+
+
+async def coroutine(x):
+    return x
+
+
+@pytest.mark.parametrize(("fn", "construct", "line"), [
+    (generator, "'yield'", "    yield y\n    ^^^^^^^"),
+    (coroutine, "'async def'", "async def coroutine(x):"),
+])
+def test_generators_and_coroutines_are_refused_at_once(fn: Any, construct: str, line: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        fusec.jit(fn)
+    assert str(caught.value).startswith(f"{construct} cannot be traced")
+    assert str(caught.value).endswith(line)
+    assert len(traceback.extract_tb(caught.value.__traceback__)) == 1
+
+
+@pytest.mark.parametrize(("thing", "words"), [
+    (3, "needs a function, got int"), (np.sin, "the ufunc 'sin'"), (sum, "'sum'"),
+    (dict, "the class dict"), (functools.partial(np.add, 1), "the ufunc 'add'"), (staticmethod(len), "put @staticmethod above @fusec.jit"),
+])
+def test_things_that_cannot_be_compiled(thing: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(words)):
+        fusec.jit(thing)
+
+
+def test_callables_without_a_name() -> None:
+    class Adder:
+        def __call__(self, x):
+            return x + 1
+
+    for fn in (functools.partial(lambda a, b: a + b, 1), Adder()):
+        assert fusec.jit(fn)(X)[0, 0] == 2.0
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"fp": "wild"}, "'contract', 'strict', 'fast'"), ({"device": "/GPU:0"}, "device='/GPU:0'"),
+    ({"fallback": "eager"}, "only fallback='error'"), ({"compile": "later"}, "compile='later'"),
+    ({"autograph": False}, "autograph=False"), ({"static": "alhpa"}, "did you mean alpha?"),
+    ({"static": 5}, "it has x, alpha"), ({"nonsense": 1}, "nonsense"),
+])
+def test_options(options: dict[str, Any], words: str) -> None:
+    with pytest.raises((ValueError, TypeError, NotImplementedError), match=re.escape(words)):
+        fusec.jit(lambda x, alpha: x, **options)
+
+
+def test_input_signatures() -> None:
+    spec = fusec.TensorSpec([None])
+    shown = str(failure(lambda a: a, X, input_signature=[spec]))
+    assert "expected: TensorSpec([?], float64)\n  given:    f64[3,4]" in shown
+    assert "has 1 entries, the call has 2 arguments" in str(
+        failure(lambda a, b: a, X, X, input_signature=[spec]))
+
+
+# --- tracers that survive -----------------------------------------------------------------------
+
+
+def test_a_tracer_used_later_names_where_it_was_made() -> None:
+    KEPT.clear()
+
+    @fusec.jit
+    def keep(x):
+        y = x * 2
+        KEPT.extend([y, x])
+        return x
+
+    keep(X)
+    for use in (lambda t: t + 1, lambda t: t > 0, lambda t: t.shape, np.sin, np.sum, bool, len):
+        with pytest.raises(TraceError) as caught:
+            use(KEPT[0])
+        shown = text(caught.value)
+        assert shown.startswith("a traced value is used after its trace ended; it was made in keep")
+        assert "from `x * 2` (prog.py)" in shown and shown.endswith("y = x * 2\n        ^^^^^")
+    with pytest.raises(TraceError, match="argument x"):
+        KEPT[1] + 1
+    with pytest.raises(TraceError, match="it was made in keep"):
+        fusec.jit(lambda x: x + KEPT[0])(X)
+    assert repr(KEPT[0]).startswith("<traced f64[3,4] of a finished trace")
+
+
+def test_a_traced_value_cannot_be_kept_in_an_attribute() -> None:
+    class Store:
+        value = None
+
+    store = Store()
+
+    def f(x):
+        store.value = x * 2
+        return x
+
+    assert "keeping a traced value in the attribute 'value'" in str(failure(f, X))
+    assert store.value is None
+
+
+# --- as the terminal shows it -------------------------------------------------------------------
+
+PROGRAM = """\
+import numpy as np
+import fusec
+
+def scale(x, w):
+    return x * w
+
+@fusec.jit
+def f(x):
+    return scale(x, np.ones(7))
+
+f(np.ones((3, 4)))
+"""
+
+
+def test_the_whole_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "prog.py"
+    path.write_text(PROGRAM)
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True)
+    lines = [line.rstrip() for line in done.stderr.replace(str(path), "prog.py").splitlines()
+             if not set(line.strip()) <= set("^~")]
+    assert lines == """\
+Traceback (most recent call last):
+  File "prog.py", line 11, in <module>
+    f(np.ones((3, 4)))
+  File "prog.py", line 9, in f
+    return scale(x, np.ones(7))
+  File "prog.py", line 5, in scale
+    return x * w
+fusec.errors.FusecValueError: operands could not be broadcast together with shapes (3,4) (7,)
+  left:  f64[3,4], argument x
+  right: f64[7], from `np.ones(7)` (prog.py:9)
+  cure: make the shapes equal from the right, or insert axes of length 1 with np.newaxis
+  at prog.py:5 in scale
+    return x * w""".splitlines()
+
+
+def test_without_source_the_line_is_still_known() -> None:
+    scope: dict[str, Any] = {"np": np}
+    exec(compile("def f(x):\n    y = x + 1\n    return y + np.ones(9)\n", "<typed in>", "exec"),
+         scope)
+    shown = str(failure(scope["f"], X))
+    assert "at <typed in>:3 in f" in shown and "f64[3,4], made at <typed in>:2" in shown
