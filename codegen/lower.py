@@ -7,8 +7,9 @@ met at a place where both its branches are live splits the domain into boxes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,23 +59,29 @@ class _KernelLowering:
         )
 
     def run(self) -> Kernel:
-        nests: list[Nest] = []
-        boxes: list[Box] = [tuple((0, size) for size in self.domain)]
+        nests = [
+            *self._nests(self.domain, lambda box: _NestLowering(self, box).run()),
+            *self._override_nests(),
+        ]
+        locs = {n.loc: None for n in self.body.nodes if n.loc is not None and n.op != "Input"}
+        return Kernel(self.node.name, self.buffers, tuple(self.params), tuple(nests), tuple(locs))
+
+    def _nests(self, shape: tuple[int, ...], lower_box: Callable[[Box], Nest]) -> Iterator[Nest]:
+        """The nest of each box into which piecewise ops cut the domain."""
+        boxes: list[Box] = [tuple((0, size) for size in shape)]
         while boxes:
             box = boxes.pop()
             try:
-                nests.append(_NestLowering(self, box).run())
+                yield lower_box(box)
             except _Split as split:
                 boxes.extend(reversed(_cut(box, split)))
-        nests.extend(self._override_nests())
-        locs = {n.loc: None for n in self.body.nodes if n.loc is not None and n.op != "Input"}
-        return Kernel(self.node.name, self.buffers, tuple(self.params), tuple(nests), tuple(locs))
 
     def _override_nests(self) -> Iterator[Nest]:
         """Strided slice updates: a second nest writes the region over the copied target."""
         for root, buffer in self.outputs.items():
             if is_piecewise(root.node) and not has_unit_region(root.node):
-                yield _NestLowering(self, None).run_override(root, buffer)
+                yield from self._nests(root.node.inputs[1].shape, partial(
+                    _override, self, root, buffer))
 
     def param(self, dtype: np.dtype, value: Any) -> Expr:
         """A run-time constant, one number per distinct bit pattern."""
@@ -95,6 +102,10 @@ def _cut(box: Box, split: _Split) -> list[Box]:
     return [before, after]
 
 
+def _override(kernel: _KernelLowering, root: Value, buffer: int, box: Box) -> Nest:
+    return _NestLowering(kernel, box).run_override(root, buffer)
+
+
 @dataclass
 class _StageDraft:
     inner: bool
@@ -108,9 +119,9 @@ class _StageDraft:
 class _NestLowering:
     """One box of the domain: stages, accesses, scratch."""
 
-    def __init__(self, kernel: _KernelLowering, box: Box | None) -> None:
+    def __init__(self, kernel: _KernelLowering, box: Box) -> None:
         self.kernel = kernel
-        self.box = box or ()
+        self.box = box
         axes = kernel.axes
         outer = [d for d in range(len(self.box)) if d not in axes]
         self.order = [*outer, *(d for d in range(len(self.box)) if d in axes)]
@@ -136,8 +147,8 @@ class _NestLowering:
         return Nest(extents, self.outer, tuple(self.accesses), stages, tuple(self.scratch))
 
     def run_override(self, root: Value, buffer: int) -> Nest:
+        """Stores the new values of a box of a strided region."""
         value = root.node.inputs[1]
-        self.box = tuple((0, size) for size in value.shape)
         self.order = list(range(len(self.box)))
         self.outer, self.loop_of = len(self.box), {d: d for d in self.order}
         draft = self._draft(inner=False, level=0)
@@ -148,7 +159,7 @@ class _NestLowering:
             enumerate(zip(attrs["steps"], attrs["starts"], strict=True))
         )
         draft.stores.append(Store(self._access(buffer, index), result))
-        extents = tuple(high for _, high in self.box)
+        extents = tuple(high - low for low, high in self.box)
         stage = Stage(False, tuple(draft.stores))
         return Nest(extents, self.outer, tuple(self.accesses), (stage,))
 

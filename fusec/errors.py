@@ -293,6 +293,17 @@ def hide_frames(error: BaseException) -> BaseException:
     return error
 
 
+def innermost_line(error: BaseException) -> Loc | None:
+    """The last line of user code in an exception's traceback."""
+    found, traceback = None, error.__traceback__
+    while traceback is not None:
+        if not _is_ours(traceback):
+            code = traceback.tb_frame.f_code
+            found = Loc(code.co_filename, traceback.tb_lineno, -1, code.co_name)
+        traceback = traceback.tb_next
+    return found
+
+
 def users_own(error: Exception) -> Exception:
     """Mark an exception that the user's own code raised: `short_errors` shows it as such."""
     error.__dict__["_fusec_users_own"] = True

@@ -179,7 +179,7 @@ def test_lines_in_helpers_lambdas_and_nested_functions() -> None:
         def nested(a):
             return helper(a, v)
 
-        return list(map(lambda a: nested(a), [x]))
+        return list(map(lambda a: nested(a), [x]))  # noqa: C417
 
     shown = text(failure(outer, X, V))
     assert shown.endswith("helper\n    return a - b\n           ^^^^^")
@@ -206,8 +206,8 @@ NEEDS_A_VALUE: dict[str, tuple[Callable[..., Any], str, str]] = {
     "f-string !r": (lambda x: f"{x!r}", "text", "after the call"),
     "str": (lambda x: str(x.sum()), "text", "after the call"),
     "repr": (lambda x: repr(x.sum()), "text", "after the call"),
-    "percent": (lambda x: "%s" % x.sum(), "text", "after the call"),
-    "format": (lambda x: "{}".format(x.sum()), "text", "after the call"),
+    "percent": (lambda x: "%s" % x.sum(), "text", "after the call"),  # noqa: UP031
+    "format": (lambda x: "{}".format(x.sum()), "text", "after the call"),  # noqa: UP032
     "key": (lambda x: {x.sum(): 1}, "a hash", "before the call"),
     "look-up": (lambda x: {1: 1}[x.sum()], "a hash", "before the call"),
     "set": (lambda x: {x[0, 0]}, "a hash", "before the call"),
@@ -532,7 +532,8 @@ def test_generators_and_coroutines_are_refused_at_once(fn: Any, construct: str, 
 
 @pytest.mark.parametrize(("thing", "words"), [
     (3, "needs a function, got int"), (np.sin, "the ufunc 'sin'"), (sum, "'sum'"),
-    (dict, "the class dict"), (functools.partial(np.add, 1), "the ufunc 'add'"), (staticmethod(len), "put @staticmethod above @fusec.jit"),
+    (dict, "the class dict"), (functools.partial(np.add, 1), "the ufunc 'add'"),
+    (staticmethod(len), "put @staticmethod above @fusec.jit"),
 ])
 def test_things_that_cannot_be_compiled(thing: Any, words: str) -> None:
     with pytest.raises(TypeError, match=re.escape(words)):
@@ -652,3 +653,25 @@ def test_without_source_the_line_is_still_known() -> None:
          scope)
     shown = str(failure(scope["f"], X))
     assert "at <typed in>:3 in f" in shown and "f64[3,4], made at <typed in>:2" in shown
+
+
+@pytest.mark.parametrize(("body", "words"), [
+    ("return np.full(3, x.sum())", "an ndarray is needed"),
+    ("return float(x.sum())", "a float is needed"),
+    ("return x + None", "at <typed in>:2 in f"),
+])
+def test_without_source_conversions_name_the_cause(body: str, words: str) -> None:
+    scope: dict[str, Any] = {"np": np}
+    exec(compile(f"def f(x):\n    {body}\n", "<typed in>", "exec"), scope)
+    shown = str(failure(scope["f"], X))
+    assert words in shown
+    assert "source is not at hand" in shown or "unsupported operand" in shown
+
+
+@pytest.mark.parametrize("draw", ["np.random.rand(4)", "random.random()"])
+def test_without_source_random_numbers_are_not_frozen(draw: str) -> None:
+    scope: dict[str, Any] = {"np": np, "random": random}
+    exec(compile(f"def f(x):\n    return x + {draw}\n", "<typed in>", "exec"), scope)
+    shown = str(failure(scope["f"], X))
+    assert shown.startswith("drawing random numbers is not supported")
+    assert "at <typed in>:1 in f" in shown

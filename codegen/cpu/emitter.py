@@ -137,6 +137,16 @@ class Emitter:
         self.label(done)
 
     @contextmanager
+    def branch(self, condition: str) -> Iterator[None]:
+        """``if condition:``"""
+        taken, after = self.fresh("then"), self.fresh("after")
+        self.line(f"br i1 {condition}, label %{taken}, label %{after}")
+        self.label(taken)
+        yield
+        self.line(f"br label %{after}")
+        self.label(after)
+
+    @contextmanager
     def while_loop(self) -> Iterator[tuple[str, str]]:
         """Repeats until the body branches to the second label; yields (head, done) labels."""
         head, done = self.fresh("head"), self.fresh("done")

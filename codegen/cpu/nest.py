@@ -8,15 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from fusec.codegen.loop_ir import LEAVES, Expr, Stage, walk
+from fusec.codegen.scalar_rules import scalar_cost
 from fusec.codegen.specialise import LoopForm
 
 from .abi import BlockLayout
-from .emitter import I64, Emitter, Operand, memory_type
-from .reductions import BLOCK_VECTORS, UNROLL, Accumulator, accumulate, is_indexed, push_block
+from .emitter import BOOL, I64, Emitter, Operand, memory_type
+from .reductions import (
+    BLOCK_VECTORS,
+    UNROLL,
+    Accumulator,
+    accumulate,
+    identity_of,
+    is_indexed,
+    push_block,
+)
 from .scalar_ops import emit_operation
 
+# Stages of at least this much scalar work finish with a padded vector instead of a scalar loop.
+PADDED_COST = 12.0
 
 @dataclass
 class Point:
@@ -28,6 +40,8 @@ class Point:
     counters: dict[int, str]
     invariant: dict[int, Operand]  # loads that do not move along the vectorised loop
     linear: str = "0"  # position within the inner loops, for scratch and argmin
+    addresses: dict[int, str] = field(default_factory=dict)  # of operands moved to padding
+    valid: Operand | None = None  # lanes that hold elements, where not all do
     memo: dict[int, Operand] = field(default_factory=dict)
 
 
@@ -105,7 +119,9 @@ class NestEmitter:
         em.declare("declare ptr @malloc(i64)")
         em.declare("declare void @free(ptr)")
         for dtype in form.nest.scratch:
-            size = em.mul(count, dtype.itemsize * lanes)
+            # One more vector: the last one of a row is written whole.
+            padded = em.add(count, self.lanes)
+            size = em.mul(padded, dtype.itemsize * lanes)
             self.scratch.append(em.value(f"call ptr @malloc(i64 {size})", "scratch"))
 
     # -- pointers and counters
@@ -186,6 +202,8 @@ class NestEmitter:
 
     def _at(self, number: int, point: Point) -> str:
         """The address of the first lane."""
+        if number in point.addresses:
+            return point.addresses[number]
         em, operand = self.em, self.form.operands[number]
         pointer = point.pointers[number]
         if self.form.stride_class(operand) == "unit":
@@ -217,7 +235,11 @@ class NestEmitter:
             index = point.linear
             if along and is_indexed(acc.reduction):
                 index = em.value(f"add i64 {point.linear}, {point.position}")
-            accumulate(em, acc, em.splat(value, point.lanes), copy, index, along)
+            wide = em.splat(value, point.lanes)
+            if point.valid is not None:
+                neutral = em.const(wide.dtype, identity_of(acc.kind, wide.dtype), point.lanes)
+                wide = emit_operation(em, "select", wide.dtype, [point.valid, wide, neutral])
+            accumulate(em, acc, wide, copy, index, along)
 
     def _store(self, number: int, value: Operand, point: Point) -> None:
         em, operand = self.em, self.form.operands[number]
@@ -239,26 +261,98 @@ class NestEmitter:
         self, stage: Stage, low: str, high: str, pointers: list[str], counters: dict[int, str],
         linear: str, accs: Sequence[Accumulator],
     ) -> None:
-        """The vectorised loop over ``low`` to ``high``: blocks, vectors, then single elements."""
+        """The vectorised loop over ``low`` to ``high``: blocks, vectors, then what is left."""
         em = self.em
         invariant = self._invariants(stage, pointers)
 
-        def run(lanes: int, position: str, copy: int = 0) -> None:
+        def run(lanes: int, position: str, copy: int = 0, **where: Any) -> None:
             here = dict(counters)
             here[self.form.axis] = position
-            point = Point(lanes, position, pointers, here, invariant, linear)
+            point = Point(lanes, position, pointers, here, invariant, linear, **where)
             self._run(stage, point, accs, copy)
 
         rest = low
         if self._can_vectorise(stage):
             if accs:
                 rest = self._unrolled(low, high, accs, run)
+            if self._pads(stage):
+                self._padded_loop(stage, rest, high, pointers, run)
+                return
             whole = self._whole(low, high, self.lanes)
             with em.loop(rest, whole, self.lanes) as i:
                 run(self.lanes, i)
             rest = whole
         with em.loop(rest, high) as i:
             run(1, i)
+
+    # -- the last, partial vector
+
+    def _moving(self, stage: Stage) -> tuple[list[int], list[int]]:
+        """Operands that the stage loads, and stores, at places that move along the loop."""
+        loads = {e.attr for e in walk(stage.roots) if e.op == "load"}
+        stores = {s.access for s in stage.stores}
+        moving = [k for k, o in enumerate(self.form.operands)
+                  if self.form.stride_class(o) != "zero"]
+        return [k for k in moving if k in loads], [k for k in moving if k in stores]
+
+    def _pads(self, stage: Stage) -> bool:
+        """Whether what is left after whole vectors runs as one padded vector.
+
+        The stage's code then exists once, where a loop over single elements would repeat it; for a
+        few instructions the repetition is cheaper than moving operands to padding and back.
+        """
+        loads, stores = self._moving(stage)
+        is_unit = all(
+            self.form.stride_class(self.form.operands[k]) == "unit" for k in (*loads, *stores)
+        )
+        work = sum(scalar_cost(e.op) for e in walk(stage.roots))
+        return is_unit and work >= PADDED_COST
+
+    def _padded_loop(
+        self, stage: Stage, low: str, high: str, pointers: list[str], run: Callable[..., None]
+    ) -> None:
+        """Vectors to the end; operands of the last go through stack memory if it is partial."""
+        em, lanes = self.em, self.lanes
+        loads, stores = self._moving(stage)
+        pads = {k: self._padding(k) for k in dict.fromkeys((*loads, *stores))}
+        with em.loop(low, high, lanes) as i:
+            left = em.value(f"sub i64 {high}, {i}")
+            partial = em.value(f"icmp slt i64 {left}, {lanes}")
+            real = {k: self._unit_address(k, pointers[k], i) for k in pads}
+            with em.branch(partial):
+                for k in loads:
+                    self._copy(pads[k], real[k], left, k)
+            chosen = {
+                k: em.value(f"select i1 {partial}, ptr {pads[k]}, ptr {real[k]}") for k in pads
+            }
+            valid = None
+            if stage.reductions:
+                ends = em.splat(Operand(left, I64, 1), lanes)
+                valid = emit_operation(em, "lt", BOOL, [em.iota("0", lanes), ends])
+            run(lanes, i, addresses=chosen, valid=valid)
+            if stores:
+                with em.branch(partial):
+                    for k in stores:
+                        self._copy(real[k], pads[k], left, k)
+
+    def _padding(self, number: int) -> str:
+        """Zeroed stack memory for one vector of an operand."""
+        em, dtype = self.em, self.form.operands[number].dtype
+        kind = f"[{self.lanes} x {memory_type(dtype)}]"
+        slot = em.alloca(kind, "pad")
+        em.line(f"store {kind} zeroinitializer, ptr {slot}")
+        return slot
+
+    def _unit_address(self, number: int, pointer: str, position: str) -> str:
+        kind = memory_type(self.form.operands[number].dtype)
+        return self.em.value(f"getelementptr {kind}, ptr {pointer}, i64 {position}", "p")
+
+    def _copy(self, target: str, source: str, count: str, number: int) -> None:
+        em = self.em
+        em.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        size = em.mul(count, self.form.operands[number].dtype.itemsize)
+        em.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, "
+                f"i1 false)")
 
     def _whole(self, low: str, high: str, step: int) -> str:
         """The end of the last whole step of this many elements; steps are powers of two."""

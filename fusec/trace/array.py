@@ -142,7 +142,7 @@ class TracedArray:
             f"{wanted} is needed while {self.trace.name} is traced, but this value is only known "
             f"when the compiled code runs", loc=self.trace.loc,
             values=[("value", describe(self.value, None, self.trace.outside))],
-            cure=way_out(self.value, otherwise),
+            cure=way_out(self.value, otherwise), notes=self.trace.no_source,
         )
 
     def __bool__(self) -> bool:
@@ -167,7 +167,7 @@ class TracedArray:
     def __index__(self) -> int:
         if self.dtype.kind not in "iu" or self.ndim:
             raise self.trace.error(TypeError(
-                f"'{self._kind}' object cannot be interpreted as an integer"), [self.value])
+                f"'{self.kind_name}' object cannot be interpreted as an integer"), [self.value])
         return int(self.concrete("an index or a length", "compute it before the call and pass it "
                                  "as a static argument"))
 
@@ -194,21 +194,21 @@ class TracedArray:
     def __len__(self) -> int:
         if self.ndim == 0:
             text = "len() of unsized object" if self.is_array else (
-                f"object of type '{self._kind}' has no len()")
+                f"object of type '{self.kind_name}' has no len()")
             raise self.trace.error(TypeError(text), [self.value])
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         if self.ndim == 0:
             text = "iteration over a 0-d array" if self.is_array else (
-                f"'{self._kind}' object is not iterable")
+                f"'{self.kind_name}' object is not iterable")
             raise self.trace.error(TypeError(text), [self.value])
         return (self[i] for i in range(self.shape[0]))
 
     @property
-    def _kind(self) -> str:
+    def kind_name(self) -> str:
         """Its type's name as Python's messages say it."""
-        kind = self.__class__
+        kind: Any = self.__class__
         return kind.__name__ if kind.__module__ == "builtins" else f"numpy.{kind.__name__}"
 
     def __contains__(self, item: Any) -> bool:
@@ -284,11 +284,11 @@ class TracedArray:
             found = known(self.value)
             if found is not None and name not in _WRITING:
                 return getattr(found, name)
-            owner = "ndarray" if self.is_array else self._kind.replace("numpy.", "np.")
+            owner = "ndarray" if self.is_array else self.kind_name.replace("numpy.", "np.")
             raise unsupported(f"{owner}.{name}", [f"{owner}.{m}" for m in METHODS],
                               loc=self.trace.loc, cure="use it before or after the compiled "
                                                        "function")
-        raise user_error(AttributeError, f"'{self._kind}' object has no attribute {name!r}",
+        raise user_error(AttributeError, f"'{self.kind_name}' object has no attribute {name!r}",
                          self.trace.loc, candidates=nearest(name, dir(np.ndarray)))
 
 

@@ -38,6 +38,7 @@ class Trace:
         self.captured: list[np.ndarray] = []  # arrays read from outside, after the arguments
         self._captured_storage: dict[int, Storage] = {}
         self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
+        self.no_source: tuple[str, ...] = ()  # a note for errors of a function not converted
         self.outside: dict[int, str] = {}  # what inputs that are no arguments are, by position
         self.hooks: Hooks | None = None
         self.active = True
@@ -54,6 +55,12 @@ class Trace:
         if self.hooks is not None and self.hooks.where[0]:
             return self.hooks.loc
         return _user_frame()
+
+    @property
+    def entry_loc(self) -> Loc | None:
+        """Where the traced function itself stands."""
+        codes = [fn.__code__ for fn in self.entry]
+        return Loc(codes[0].co_filename, codes[0].co_firstlineno, -1, self.name) if codes else None
 
     # -- nodes
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import os
 from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
@@ -20,6 +19,7 @@ from .convert.hooks import Where
 from .creation import _holds_traced, astype
 from .failures import guarded, on_known
 from .functions import CREATION
+from .randomness import is_random
 from .ufuncs import as_traced, call_ufunc, cast
 
 F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
@@ -199,23 +199,6 @@ def _cell_guard(name: str, cell: Any) -> NameGuard | None:
     if not isinstance(value, _DATA) or type(value) is TracedArray:
         return None
     return NameGuard(f"closure variable {name}", lambda: cell.cell_contents, value)
-
-
-_RANDOM_MODULES = ("numpy.random", "random", "secrets")
-
-
-def is_random(fn: Any) -> bool:
-    """Whether a callable draws random numbers: NumPy's, Python's, the operating system's.
-
-    By module name: looking at ``np.random`` would import it.
-    """
-    owner = getattr(fn, "__self__", None)
-    home = type(owner) if owner is not None and not isinstance(owner, ModuleType) else fn
-    module = getattr(home, "__module__", None)
-    if not isinstance(module, str) or isinstance(fn, type):
-        return fn is os.urandom
-    return any(module == m or module.startswith(m + ".") for m in _RANDOM_MODULES) and (
-        getattr(fn, "__name__", "") not in ("default_rng", "seed"))
 
 
 # ---------------------------------------------------------------------------------- handlers

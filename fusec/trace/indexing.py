@@ -173,7 +173,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
     trace = array.trace
     if not array.is_array:
         raise trace.error(
-            TypeError(f"'{array.__class__.__name__}' object does not support item assignment"))
+            TypeError(f"'{array.kind_name}' object does not support item assignment"))
     source = as_traced(trace, value).value
     if _is_mask(key):
         _masked_assignment(array, key, source)

@@ -36,7 +36,7 @@ def _guarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def plain(x: Any, *args: Any, **kwargs: Any) -> Any:
             return getattr(x, name)(*args, **kwargs)
 
-        owner = "ndarray" if self.is_array else f"np.{self.__class__.__name__}"
+        owner = "ndarray" if self.is_array else self.kind_name.replace("numpy.", "np.")
         return guarded(self.trace, f"{owner}.{name}", method, plain, (self, *args), kwargs)
 
     call.__name__ = name

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 import optree
 
-from fusec.errors import ConcreteValueError, FusecError, user_error, users_own
+from fusec.errors import (
+    ConcreteValueError,
+    FusecError,
+    innermost_line,
+    unsupported,
+    user_error,
+    users_own,
+)
 from fusec.ir import Graph, TensorType, Value
 
 from .array import TracedArray
 from .context import Trace, tracing
 from .convert import SourceUnavailable, convert
 from .hooks import GraphHooks, name_guards
+from .randomness import random_state
 from .signature import FlatCall
 from .storage import Storage, ViewStep
 
+NO_SOURCE = "the function's source is not at hand, so only NumPy's own protocols are traced"
 _WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64)}
 
 
@@ -65,6 +74,8 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     hooks = GraphHooks(trace)
     args, kwargs, positions = _traced_arguments(trace, call)
     runnable, notes = _converted(fn, hooks)
+    if notes:
+        trace.no_source = tuple(notes)
     function = getattr(fn, "__func__", fn)
     trace.entry = (function,) if isinstance(function, FunctionType) else ()
     with tracing(trace):
@@ -88,8 +99,9 @@ def _run(
     trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> Any:
     """The function's result; exceptions of its own leave marked as the user's."""
+    state = random_state()
     try:
-        return runnable(*args, **kwargs)
+        result = runnable(*args, **kwargs)
     except FusecError:
         raise
     except Exception as error:
@@ -100,19 +112,27 @@ def _run(
             raise _in_numpys_words(trace, error) from None
         users_own(error)
         raise
+    unseen = trace.no_source or list(trace.hooks.unconverted.values())  # type: ignore[union-attr]
+    if unseen and random_state() != state:
+        raise unsupported("drawing random numbers", loc=trace.entry_loc, notes=unseen[:1],
+                          cure="draw them before the call and pass them as an argument")
+    return result
 
 
 def _in_numpys_words(trace: Trace, error: Exception) -> Exception:
     """Python's complaint about an operand's type, with the type the user knows."""
     text = str(error).replace("'TracedArray'", "'numpy.ndarray'")
-    return trace.error(type(error)(text))
+    found = trace.error(type(error)(text))
+    if trace.no_source:
+        found.diagnostic = replace(found.diagnostic, loc=innermost_line(error))
+    return found
 
 
 def _converted(fn: Callable[..., Any], hooks: GraphHooks) -> tuple[Callable[..., Any], list[str]]:
     try:
         return convert(fn, hooks), []
     except SourceUnavailable as error:
-        return fn, [f"not converted, only NumPy's protocols apply: {error.diagnostic.title}"]
+        return fn, [f"{NO_SOURCE} ({error.diagnostic.title})"]
 
 
 def _traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, Any], list[int]]:

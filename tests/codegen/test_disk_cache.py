@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fusec import config
+from fusec import config, machine
 from fusec.codegen.cpu import disk_cache, llvm
 
 IR = """
@@ -142,6 +142,21 @@ def test_a_process_that_stores_much_trims(folder: Path) -> None:
         for number in range(40):
             disk_cache.store(disk_cache.key_of([str(number)]), bytes(2000))
         assert disk_cache.info().size <= 20_000 + 2 * 2100
+
+
+@pytest.mark.parametrize(("platform", "environ", "path"), [
+    ("linux", {"HOME": "/home/a"}, "/home/a/.cache/fusec"),
+    ("linux", {"HOME": "/home/a", "XDG_CACHE_HOME": "/fast"}, "/fast/fusec"),
+    ("linux", {"HOME": "/home/a", "XDG_CACHE_HOME": "relative"}, "/home/a/.cache/fusec"),
+    ("linux", {"HOME": "relative"}, "off"),
+    ("darwin", {"HOME": "/Users/a"}, "/Users/a/Library/Caches/fusec"),
+    ("win32", {}, "off"),
+])
+def test_the_platforms_own_folder(
+    monkeypatch: pytest.MonkeyPatch, platform: str, environ: dict[str, str], path: str,
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    assert machine.default_cache_dir(environ) == path
 
 
 def test_clear_and_info(folder: Path) -> None:

@@ -154,9 +154,7 @@ def test_two_layouts_together(layout: str) -> None:
 
 
 @pytest.mark.parametrize("source", DTYPES)
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 def test_casts(source: str) -> None:
-    """Out-of-range floats are cast as on x86-64 everywhere, so those are compared there only."""
     x = specials(source) if source[0] != "f" else ordinary(source, 40)
     for target in DTYPES:
         check(lambda x, t=target: (x.astype(t), np.asarray(x, dtype=t)), x, engines=False)
@@ -165,4 +163,5 @@ def test_casts(source: str) -> None:
 @pytest.mark.parametrize("target", DTYPES)
 @pytest.mark.parametrize("source", ["f4", "f8"])
 def test_casts_of_what_does_not_fit(source: str, target: str) -> None:
-    check(lambda x: x.astype(target), specials(source))
+    """Strided, because NumPy's vector loop to uint32 differs from its own scalar loop."""
+    check(lambda x: x.astype(target), np.repeat(specials(source), 2)[::2])

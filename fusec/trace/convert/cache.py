@@ -54,8 +54,12 @@ def _remember(
     code: CodeType, result: CodeType | Diagnostic
 ) -> tuple[weakref.ref[CodeType], CodeType | Diagnostic]:
     key = id(code)
+
     # The dict as a default: at the end of the process this module may be cleared before the code.
-    entry = weakref.ref(code, lambda _, codes=_codes: codes.pop(key, None)), result
+    def forget(_: object, codes: dict[int, Any] = _codes) -> None:
+        codes.pop(key, None)
+
+    entry = weakref.ref(code, forget), result
     _codes[key] = entry
     return entry
 
