@@ -276,8 +276,9 @@ def _call_spec(build: Build) -> CallSpec:
         for o in traced.outputs
     )
     treespec = traced.treespec
+    zeros: Any = (0,) * treespec.num_leaves
     flat_tuple = not treespec.is_leaf() and treespec == optree.tree_structure(
-        tuple([0] * treespec.num_leaves), none_is_leaf=True)
+        zeros, none_is_leaf=True)
     return CallSpec(
         build.name, tuple(leaves), call.paths, tuple(v.type for v in traced.graph.inputs),
         tuple(traced.input_strides), tuple(v.type for v in traced.graph.outputs),

@@ -1,7 +1,8 @@
 """Gives every result memory of its own.
 
 does    puts a ``Copy`` node where a result or an update of an argument is itself an argument, the
-        result of a library call or reshape that something else reads, or a value returned twice
+        result of a library call or reshape that something else reads, a value returned twice, or
+        a constant array
 needs   nothing
 leaves  outputs and updates that are distinct computed values, so that each can have its own buffer;
         updates of an argument with its own value are gone
@@ -23,7 +24,9 @@ def separate_results(graph: Graph) -> Graph:
         shared = value.node.op == "Input" or value in taken
         if is_update:
             shared = shared or kind in ("extern", "reduce") or value.node.op in ("Reshape", "Const")
-        if shared and value.node.op != "Const" or (is_update and shared):
+        if value.node.op == "Const":
+            shared = is_update or value.type.kind == "array"
+        if shared:
             builder.loc = value.node.loc
             value = builder.emit("Copy", value)
         taken.add(value)

@@ -79,7 +79,10 @@ class Executable:
     def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
         self.schedule, self.spec = schedule, spec
         self._idle: list[_Instance] = []
-        self.uses_native = launch.launcher_status().available and not schedule.externs and all(
+        arrays = [r.index for r in spec.results if r.kind == "graph"]
+        once = len(set(arrays)) == len(arrays)  # the launcher makes an array for each result
+        self.uses_native = launch.launcher_status().available and once and (
+            not schedule.externs) and all(
             r.kind == "const" or (r.kind == "graph" and not r.views) or
             (r.kind == "input" and not r.views) for r in spec.results
         ) and not spec.captured

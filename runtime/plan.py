@@ -161,31 +161,42 @@ class _Scheduler:
     ) -> tuple[Kernel, list[Place], list[KernelStep]]:
         """Write new values of arguments in place where that is safe, else copy at the end."""
         first = len(node.inputs)
-        pairs: dict[int, tuple[int, Value]] = {}
-        for argument, value in self.graph.updates:
-            if value.node is node:
-                source = self.graph.inputs[argument]
-                out = first + value.index
-                if source in node.inputs:
-                    kernel = drop_unchanged(kernel, out, node.inputs.index(source))
-                pairs[out] = (argument, source)
-        reads = {
-            out: node.inputs.index(source) for out, (_, source) in pairs.items()
-            if source in node.inputs
+        sources = {
+            first + value.index: self.graph.inputs[argument]
+            for argument, value in self.graph.updates if value.node is node
         }
-        safe = may_run_in_place(kernel, reads) and all(
-            self.readers.get(source, -1) <= position for _, source in pairs.values()
-        )
+        in_place = {out for out in sources if node.outputs[out - first] not in self.results}
+        final = self._without_unchanged(node, kernel, sources, in_place)
+        reads = {
+            out: node.inputs.index(sources[out]) for out in in_place
+            if sources[out] in node.inputs
+        }
+        if not may_run_in_place(final, reads) or any(
+                self.readers.get(source, -1) > position for source in sources.values()):
+            in_place = set()
+            final = self._without_unchanged(node, kernel, sources, in_place)
         copies = []
-        for out, (_, source) in pairs.items():
+        for out, source in sources.items():
             place = self.places[source]
-            returned = node.outputs[out - first] in self.results
-            if safe and not returned:
+            if out in in_place:
                 targets[out - first] = place
             else:
-                step = copy_kernel(kernel, out)
-                copies.append(KernelStep(step, [targets[out - first], place]))
-        return kernel, targets, copies
+                changed = self._without_unchanged(node, kernel, {out: source}, {out})
+                copies.append(KernelStep(copy_kernel(changed, out), [targets[out - first], place]))
+        return final, targets, copies
+
+    def _without_unchanged(
+        self, node: Node, kernel: Kernel, sources: dict[int, Value], in_place: set[int]
+    ) -> Kernel:
+        """The kernel without stores of what arguments hold already.
+
+        A new value with memory of its own is stored as a whole where anything else reads it.
+        """
+        for out, source in sources.items():
+            is_read = node.outputs[out - len(node.inputs)] in self.readers
+            if source in node.inputs and (out in in_place or not is_read):
+                kernel = drop_unchanged(kernel, out, node.inputs.index(source))
+        return kernel
 
     def _view(self, node: Node) -> None:
         """A view for a library: the same memory seen differently, no kernel."""
@@ -235,13 +246,20 @@ class _Scheduler:
 
 
 def _last_readers(graph: Graph) -> dict[Value, int]:
-    """Position of the last node that reads each value; results are read at the very end."""
+    """Position of the last node that reads each value; results are read at the very end.
+
+    Views share memory with what they show, so reading one reads that too.
+    """
     last: dict[Value, int] = {}
     for position, node in enumerate(graph.nodes):
         for value in node.inputs:
             last[value] = position
     for value in graph.outputs:
         last[value] = len(graph.nodes)
+    for node in reversed(graph.nodes):
+        if node.op == "Reshape" or get(node.op).kind == "view":
+            source = node.inputs[0]
+            last[source] = max(last[source], last.get(node.out(), -1))
     return last
 
 

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import llvmlite
@@ -149,7 +150,14 @@ def _settings() -> tuple[str, ...]:
     """Everything besides the text and the speed that decides what the object code is."""
     version = ".".join(map(str, llvm.llvm_version_info))
     return (triple(), llvm.get_host_cpu_name(), host_features(), llvmlite.__version__, version,
-            "opt=2 reloc=pic codemodel=default no-vectorize no-slp no-unroll", *NEST_PASSES)
+            "opt=2 reloc=pic codemodel=default no-vectorize no-slp no-unroll", *NEST_PASSES,
+            _own_source())
+
+
+def _own_source() -> str:
+    """A hash of this file, so that an edited option or pass makes new entries; "" without one."""
+    file = Path(__file__)
+    return disk_cache.key_of([file.read_text(encoding="utf-8")]) if file.is_file() else ""
 
 
 def _load(obj: bytes) -> Any:

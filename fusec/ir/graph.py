@@ -88,7 +88,7 @@ class Value(NamedTuple):
     """One output of a node; printed ``name`` for output 0 and ``name:i`` for the others."""
 
     node: Node
-    index: int = 0
+    index: int = 0  # type: ignore[assignment]  # hides tuple.index, which no value needs
 
     @property
     def type(self) -> TensorType:

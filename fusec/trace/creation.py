@@ -13,7 +13,7 @@ from fusec.ir import Value
 
 from .array import TracedArray, from_value
 from .context import Trace
-from .layout import contiguous, k_order
+from .layout import contiguous, is_c_contiguous, k_order, like_order
 from .python_numbers import misses_dtype
 from .refusals import target_dtype
 from .shaping import _shape, copy_of, spread_scalar, stack
@@ -72,7 +72,7 @@ def _like(value: Any) -> Any:
         sizes = x.shape if shape is None else _shape(shape)
         axes = None
         if order in "KA" and len(sizes) == x.ndim and x.is_array:
-            axes = k_order(len(sizes), [x.strides])
+            axes = like_order(x.strides)
         strides = contiguous(sizes, target.itemsize, axes)
         return filled(trace, sizes, target.type(value), target, strides)
 
@@ -135,7 +135,16 @@ def asarray(
     copy: Any = None, like: Any = None,
 ) -> Any:
     """``np.asarray``, ``asanyarray``, ``ascontiguousarray``: no copy unless needed."""
-    return array(trace, a, dtype, copy=bool(copy))
+    x = array(trace, a, dtype, copy=bool(copy))
+    if order == "C" and not is_c_contiguous(x.shape, x.strides, x.itemsize):
+        return copy_of(x, "C")
+    return x
+
+
+def ascontiguousarray(trace: Trace, a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """``np.ascontiguousarray``: C order and at least one axis."""
+    x = asarray(trace, a, dtype, "C")
+    return x if x.ndim else x.reshape(1)
 
 
 def astype(
@@ -153,7 +162,7 @@ def astype(
     value = cast(trace, x.value, target)
     if not x.is_array:
         return from_value(trace, value)
-    axes = k_order(x.ndim, [x.strides]) if order in "KA" else None
+    axes = like_order(x.strides) if order in "KA" else None
     return TracedArray(trace, Storage(value, contiguous(x.shape, target.itemsize, axes)))
 
 

@@ -28,8 +28,12 @@ def clip(
     low = min if a_min is None else a_min
     high = max if a_max is None else a_max
     x = as_traced(trace, a)
+    if x.dtype.kind in "iu":  # bounds that no value exceeds are none, as in NumPy
+        info = np.iinfo(x.dtype)
+        low = None if type(low) is int and low <= info.min else low
+        high = None if type(high) is int and high >= info.max else high
     if low is None and high is None:
-        return shaping.copy_of(x)
+        return np.positive(x, out=out) if out is not None else np.positive(x)
     if low is None:
         return np.minimum(x, high, out=out) if out is not None else np.minimum(x, high)
     if high is None:
@@ -153,7 +157,7 @@ CREATION: dict[Callable[..., Any], Handler] = {
     np.full: creation.full, np.arange: creation.arange, np.linspace: creation.linspace,
     np.eye: creation.eye, np.identity: creation.eye, np.array: creation.array,
     np.asarray: creation.asarray, np.asanyarray: creation.asarray,
-    np.ascontiguousarray: creation.asarray,
+    np.ascontiguousarray: creation.ascontiguousarray,
 }
 FUNCTIONS: dict[Callable[..., Any], Handler] = {
     **CREATION,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,13 @@ from .convert.hooks import Where
 from .creation import _holds_traced, astype
 from .failures import guarded, on_known
 from .functions import CREATION
+from .guards import DATA, AttributeGuard, is_guarded
 from .randomness import is_random
 from .ufuncs import as_traced, call_ufunc, cast
 
 F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
 TABLE = CallTable(CALLS)
 ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full)
-_DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
 
 
 class GraphHooks(Hooks):
@@ -61,7 +61,7 @@ class GraphHooks(Hooks):
 
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
         result = super().getattr(where, obj, name)
-        if self.trace.active and isinstance(result, _DATA) and _is_guarded(obj):
+        if self.trace.active and isinstance(result, DATA) and is_guarded(obj):
             self.trace.guards.append(AttributeGuard(obj, name, result))
         return result
 
@@ -106,99 +106,6 @@ def _attribute_error(trace: Trace, x: TracedArray, name: str) -> FusecError:
                            cure=f"write {cure[name]}" if name in cure else "")
     return trace.error(AttributeError(
         f"'numpy.ndarray' object has no attribute {name!r}"), [x.value])
-
-
-class AttributeGuard:
-    """``obj.name`` must still be this value, or the trace does not fit."""
-
-    __slots__ = ("expected", "name", "obj")
-
-    def __init__(self, obj: Any, name: str, expected: Any) -> None:
-        self.obj, self.name, self.expected = obj, name, expected
-
-    def holds(self) -> bool:
-        found = getattr(self.obj, self.name, _MISSING)
-        return found is self.expected or _same(found, self.expected)
-
-    @property
-    def subject(self) -> str:
-        """What is guarded, in words."""
-        owner = self.obj.__name__ if isinstance(self.obj, ModuleType) else type(self.obj).__name__
-        return f"attribute {owner}.{self.name}"
-
-    def __str__(self) -> str:
-        return f"{type(self.obj).__name__}.{self.name} is {_short(self.expected)}"
-
-
-class NameGuard:
-    """A global or closure variable must still hold this value."""
-
-    __slots__ = ("expected", "name", "read")
-
-    def __init__(self, name: str, read: Callable[[], Any], expected: Any) -> None:
-        self.name, self.read, self.expected = name, read, expected
-
-    def holds(self) -> bool:
-        found = self.read()
-        return found is self.expected or _same(found, self.expected)
-
-    def __str__(self) -> str:
-        return f"{self.name} is {_short(self.expected)}"
-
-
-_MISSING = object()
-
-
-def _short(value: Any) -> str:
-    if type(value) is np.ndarray:
-        return f"this array ({value.dtype}{list(value.shape)}, contents read at each call)"
-    return repr(value)[:60]
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Equal immutable data of one type; arrays only by identity."""
-    if type(a) is not type(b) or isinstance(a, np.ndarray) or not isinstance(a, _DATA):
-        return False
-    if isinstance(a, (float, complex, np.generic)):
-        return repr(a) == repr(b)
-    return bool(a == b)
-
-
-def _is_guarded(obj: Any) -> bool:
-    """Attributes of user objects and modules may change; those of libraries and arrays do not."""
-    if isinstance(obj, ModuleType):
-        root = obj.__name__.partition(".")[0]
-        return root not in ("numpy", "math", "scipy", "fusec", "cmath")
-    return type(obj) is not TracedArray and not isinstance(obj, (np.ndarray, np.generic, np.dtype))
-
-
-def name_guards(functions: Any) -> list[NameGuard]:
-    """Guards for the data that these functions can read from globals and closures."""
-    guards: list[NameGuard] = []
-    for fn in functions:
-        scope = fn.__globals__
-        for name in fn.__code__.co_names:
-            if name in scope and isinstance(scope[name], _DATA):
-                guards.append(_global_guard(scope, name))
-        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
-            guard = _cell_guard(name, cell)
-            if guard is not None:
-                guards.append(guard)
-    return guards
-
-
-def _global_guard(scope: dict[str, Any], name: str) -> NameGuard:
-    return NameGuard(f"global {name}", lambda: scope.get(name, _MISSING), scope[name])
-
-
-def _cell_guard(name: str, cell: Any) -> NameGuard | None:
-    try:
-        value = cell.cell_contents
-    except ValueError:
-        return None
-    if not isinstance(value, _DATA) or type(value) is TracedArray:
-        return None
-    return NameGuard(f"closure variable {name}", lambda: cell.cell_contents, value)
 
 
 # ---------------------------------------------------------------------------------- handlers
@@ -424,4 +331,4 @@ def _print(hooks: GraphHooks, *args: Any, **kwargs: Any) -> None:
                       cure="print the result after the call, or move the print out of the function")
 
 
-__all__ = ["AttributeGuard", "GraphHooks", "NameGuard", "UnsupportedError", "name_guards"]
+__all__ = ["GraphHooks", "UnsupportedError"]

@@ -40,10 +40,9 @@ def _compare(a: int, b: int, operands: Sequence[Strides]) -> int:
         sa, sb = abs(strides[a]), abs(strides[b])
         if sa == 0 or sb == 0:
             continue
-        if sa > sb:
+        if sa >= sb:
             return -1
-        if sa < sb:
-            verdict = 1
+        verdict = 1
     return verdict
 
 
@@ -60,6 +59,22 @@ def k_order(rank: int, operands: Sequence[Strides]) -> list[int]:
                 break
         order.insert(place, order.pop(position))
     return order
+
+
+def like_order(strides: Strides) -> list[int]:
+    """Axes outermost first in a new array "like" another (copies, ``zeros_like``): by stride.
+
+    Unlike in `k_order`, broadcast axes (stride 0) come last.
+    """
+    return sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
+
+
+def joined_order(shapes: Sequence[Shape], strides: Sequence[Strides]) -> list[int]:
+    """Axes outermost first in what ``concatenate`` makes of these arrays."""
+    return k_order(len(strides[0]), [
+        tuple(0 if size == 1 else s for size, s in zip(shape, row, strict=True))
+        for shape, row in zip(shapes, strides, strict=True)
+    ])
 
 
 def broadcast_strides(shape: Shape, strides: Strides, target: Shape) -> Strides:

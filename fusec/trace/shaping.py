@@ -12,7 +12,14 @@ from fusec.ops.shapes import normalise_axes, normalise_axis
 
 from .array import TracedArray, from_value
 from .context import Trace
-from .layout import broadcast_strides, contiguous, is_c_contiguous, k_order, reshape_strides
+from .layout import (
+    broadcast_strides,
+    contiguous,
+    is_c_contiguous,
+    joined_order,
+    like_order,
+    reshape_strides,
+)
 from .refusals import target_dtype
 from .storage import Storage
 from .ufuncs import as_traced, cast, spread
@@ -38,7 +45,7 @@ def copy_of(x: TracedArray, order: str = "K") -> TracedArray:
     shape, itemsize = x.shape, x.itemsize
     axes = None
     if order in ("K", "A") and len(shape) > 1:
-        axes = k_order(len(shape), [x.strides])
+        axes = like_order(x.strides)
     elif order == "F":
         axes = list(range(len(shape)))[::-1]
     return TracedArray(x.trace, Storage(x.value, contiguous(shape, itemsize, axes)))
@@ -213,7 +220,8 @@ def concatenate(
         destination = as_traced(trace, out)
         destination.write(cast(trace, result, destination.dtype))
         return destination
-    return from_value(trace, result)
+    order = joined_order([p.shape for p in parts], [p.strides for p in parts])
+    return from_value(trace, result, contiguous(result.shape, target.itemsize, order))
 
 
 def _check_joinable(trace: Trace, parts: list[TracedArray], axis: int) -> None:
@@ -275,7 +283,8 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
     shifts = [shift] * len(axes) if isinstance(shift, (int, np.integer)) else list(shift)
     for amount, each in zip(shifts, axes, strict=True):
         x = _roll_axis(trace, x, int(amount), _guarded(trace, normalise_axis, each, x.ndim))
-    return copy_of(x)
+    strides = contiguous(x.shape, x.itemsize, like_order(as_traced(trace, a).strides))
+    return TracedArray(trace, Storage(x.value, strides))
 
 
 def _roll_axis(trace: Trace, x: TracedArray, shift: int, axis: int) -> TracedArray:

@@ -24,7 +24,8 @@ from fusec.ir import Graph, TensorType, Value
 from .array import TracedArray
 from .context import Trace, tracing
 from .convert import SourceUnavailable, convert
-from .hooks import GraphHooks, name_guards
+from .guards import name_guards
+from .hooks import GraphHooks
 from .randomness import random_state
 from .signature import FlatCall
 from .storage import Storage, ViewStep
