@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from .bench.measure import benchmark
     from .concrete import ConcreteFunction, RunMetadata, RunOptions
     from .explanation import explain
+    from .function import Function, no_retrace
     from .inspect.history import history
-    from .jit import Function, TensorSpec, jit, no_retrace
+    from .jit import jit
+    from .specs import TensorSpec
 
 __version__ = "0.1.0"
 _LAZY = {
-    "jit": "jit", "Function": "jit", "TensorSpec": "jit", "no_retrace": "jit",
+    "jit": "jit", "Function": "function", "TensorSpec": "specs", "no_retrace": "function",
     "ConcreteFunction": "concrete", "RunMetadata": "concrete", "RunOptions": "concrete",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
 }

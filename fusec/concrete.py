@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -168,6 +168,7 @@ class ConcreteFunction:
         self.build = build
         self.name = build.name
         self.executable = Executable(build.schedule, _call_spec(build))
+        build.call = replace(build.call, leaves=())  # the first call's arrays are not ours to keep
         self.result_treespec = build.traced.treespec
         self._leaf_result = build.traced.treespec.is_leaf()
         self.guards = build.traced.guards

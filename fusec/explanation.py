@@ -49,8 +49,10 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
 
     ``f`` may be jitted or plain; it is compiled for these arguments but not run.
     """
-    from .jit import Function, jit
+    from .function import Function
+    from .jit import jit
 
+    f = getattr(f, "function", f)  # of a bound method
     function = f if isinstance(f, Function) else jit(f)
     return explanation_of(function.concrete(*args, **kwargs), function.__name__)
 

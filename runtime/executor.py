@@ -396,7 +396,8 @@ class _Segment:
         arrays = [memory_of[key] for key in self.keys]
         if self.plan is None and launch.launcher_status().available:
             self.plan = self._make_plan(arrays)
-        if self.plan is None or self.plan.call(*arrays) is launch.MISS:
+        # None says it ran; an unaligned operand, say, does not fit the plan.
+        if self.plan is None or self.plan.call(*arrays) is not None:
             self._run_by_ctypes(memory_of)
 
     def _make_plan(self, arrays: list[np.ndarray]) -> launch.Plan | None:

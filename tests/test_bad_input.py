@@ -604,7 +604,7 @@ def test_a_traced_value_cannot_be_kept_in_an_attribute() -> None:
         store.value = x * 2
         return x
 
-    assert "keeping a traced value in the attribute 'value'" in str(failure(f, X))
+    assert "assigning to the attribute 'value'" in str(failure(f, X))
     assert store.value is None
 
 

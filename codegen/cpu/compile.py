@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -38,7 +39,11 @@ class CompileStats:
 
 
 _cache: dict[tuple, NativeNest] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A child must not inherit the lock held by a thread it does not have.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release,
+                        after_in_child=_lock.release)
 
 
 def cached_nests() -> int:

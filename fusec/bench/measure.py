@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec import config
+
 from . import equality, timing
 from .adapter import Backend, FusecBackend
 from .inputs import Inputs, copied, nbytes, varying
@@ -49,7 +51,8 @@ def benchmark(
     compiled = f if backend.is_function(f) else backend.jit(f)
     eager = backend.eager(compiled)
     counts = tuple(sorted(set(threads or (backend.max_threads(),))))
-    first_ms = None if compiled is f else _first_call_ms(compiled, args)
+    with config.override(cache_dir="off"):  # so that compile times are those of compiling
+        first_ms = None if compiled is f else _first_call_ms(compiled, args)
     same = _check(backend, compiled, eager, checks or (tuple(args),), counts)
     mutates, result_bytes = _observe(eager, args)
     cases = _cases(backend, compiled, eager, counts, result_bytes)

@@ -22,6 +22,7 @@ from .storage import Storage
 
 if TYPE_CHECKING:
     from .convert import Hooks
+    from .guards import Guard
 
 _INTERNAL = ("fusec.", "numpy.", "optree.")
 _state = threading.local()
@@ -42,7 +43,7 @@ class Trace:
         self.outside: dict[int, str] = {}  # what inputs that are no arguments are, by position
         self.hooks: Hooks | None = None
         self.active = True
-        self.guards: list[Any] = []
+        self.guards: dict[tuple[int, str], Guard] = {}
         self.intervals: dict[Value, tuple[int, int]] = {}  # of Python ints computed at run time
         self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
         self.local_objects: dict[int, Any] = {}
@@ -128,7 +129,7 @@ class Trace:
         """``global W``, ``closure variable W``, or what else can be said of an array."""
         if id(array) in self.local_arrays:
             return "an array made in the function"
-        for guard in self.guards:
+        for guard in self.guards.values():
             if guard.expected is array:
                 return guard.subject
         for fn in (*self.entry, *getattr(self.hooks, "functions", ())):

@@ -1,9 +1,14 @@
-"""What a trace took for constant, checked at each call: attributes, globals, closure variables."""
+"""What a trace took for constant, checked at each call: attributes, globals, closure variables.
+
+A value is remembered by a *fingerprint*: numbers and text by type and bits, arrays and functions by
+identity (an array's contents are read anew at each call), lists, tuples and dicts by their items.
+"""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,47 +16,55 @@ import numpy as np
 from .array import TracedArray
 
 DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
+CONTAINERS = (tuple, list, dict)
+MAX_ITEMS = 1000  # larger containers are compared by identity alone
+MAX_DEPTH = 4
+_MISSING = object()
 
 
-class AttributeGuard:
-    """``obj.name`` must still be this value, or the trace does not fit."""
-
-    __slots__ = ("expected", "name", "obj")
-
-    def __init__(self, obj: Any, name: str, expected: Any) -> None:
-        self.obj, self.name, self.expected = obj, name, expected
-
-    def holds(self) -> bool:
-        found = getattr(self.obj, self.name, _MISSING)
-        return found is self.expected or _same(found, self.expected)
-
-    @property
-    def subject(self) -> str:
-        """What is guarded, in words."""
-        owner = self.obj.__name__ if isinstance(self.obj, ModuleType) else type(self.obj).__name__
-        return f"attribute {owner}.{self.name}"
-
-    def __str__(self) -> str:
-        return f"{type(self.obj).__name__}.{self.name} is {_short(self.expected)}"
+def fingerprint(value: Any, depth: int = 0) -> Any:
+    """Equal exactly for values a trace may take for one another."""
+    kind = type(value)
+    if kind in CONTAINERS and depth < MAX_DEPTH and len(value) <= MAX_ITEMS:
+        if kind is dict:
+            return (kind, tuple((k, fingerprint(v, depth + 1)) for k, v in value.items()))
+        return (kind, tuple(fingerprint(v, depth + 1) for v in value))
+    if isinstance(value, (float, complex, np.generic)):
+        return (kind, repr(value))
+    if isinstance(value, DATA) and not isinstance(value, np.ndarray):
+        return (kind, value)
+    return (kind, id(value))
 
 
-class NameGuard:
-    """A global or closure variable must still hold this value."""
+def is_data(value: Any) -> bool:
+    """Whether rebinding a name from this value to another must be noticed."""
+    return isinstance(value, (*DATA, FunctionType)) or type(value) in CONTAINERS
 
-    __slots__ = ("expected", "name", "read")
 
-    def __init__(self, name: str, read: Callable[[], Any], expected: Any) -> None:
-        self.name, self.read, self.expected = name, read, expected
+class Guard:
+    """A place that must still hold the value it had at the end of the trace."""
+
+    __slots__ = ("expected", "mark", "place", "read", "subject")
+
+    def __init__(self, subject: str, place: str, read: Callable[[], Any]) -> None:
+        self.subject = subject
+        self.place = place
+        self.read = read
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take the value held now for the expected one."""
+        self.expected = self.read()
+        self.mark = fingerprint(self.expected)
 
     def holds(self) -> bool:
         found = self.read()
-        return found is self.expected or _same(found, self.expected)
+        if found is self.expected and type(found) not in CONTAINERS:
+            return True
+        return bool(fingerprint(found) == self.mark)
 
     def __str__(self) -> str:
-        return f"{self.name} is {_short(self.expected)}"
-
-
-_MISSING = object()
+        return f"{self.place} is {_short(self.expected)}"
 
 
 def _short(value: Any) -> str:
@@ -60,13 +73,18 @@ def _short(value: Any) -> str:
     return repr(value)[:60]
 
 
-def _same(a: Any, b: Any) -> bool:
-    """Equal immutable data of one type; arrays only by identity."""
-    if type(a) is not type(b) or isinstance(a, np.ndarray) or not isinstance(a, DATA):
-        return False
-    if isinstance(a, (float, complex, np.generic)):
-        return repr(a) == repr(b)
-    return bool(a == b)
+def attribute_guard(obj: Any, name: str) -> Guard:
+    """``obj.name``; the object is not kept alive by the guard."""
+    owner = obj.__name__ if isinstance(obj, ModuleType) else type(obj).__name__
+    try:
+        reference: Callable[[], Any] = weakref.ref(obj)
+    except TypeError:
+        def reference() -> Any:
+            return obj
+    return Guard(
+        f"attribute {owner}.{name}", f"{owner}.{name}",
+        lambda: getattr(reference(), name, _MISSING),
+    )
 
 
 def is_guarded(obj: Any) -> bool:
@@ -74,33 +92,41 @@ def is_guarded(obj: Any) -> bool:
     if isinstance(obj, ModuleType):
         root = obj.__name__.partition(".")[0]
         return root not in ("numpy", "math", "scipy", "fusec", "cmath")
+    if isinstance(obj, (type, FunctionType)) and obj.__module__ in ("builtins", "numpy"):
+        return False
     return type(obj) is not TracedArray and not isinstance(obj, (np.ndarray, np.generic, np.dtype))
 
 
-def name_guards(functions: Any) -> list[NameGuard]:
+def name_guards(functions: Any) -> list[Guard]:
     """Guards for the data that these functions can read from globals and closures."""
-    guards: list[NameGuard] = []
+    guards: dict[tuple[int, str], Guard] = {}
     for fn in functions:
-        scope = fn.__globals__
-        for name in fn.__code__.co_names:
-            if name in scope and isinstance(scope[name], DATA):
-                guards.append(_global_guard(scope, name))
-        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
-            guard = _cell_guard(name, cell)
-            if guard is not None:
-                guards.append(guard)
-    return guards
+        function = getattr(fn, "__func__", fn)
+        if not isinstance(function, FunctionType):
+            continue
+        for name in function.__code__.co_names:
+            scope = function.__globals__
+            if name in scope and is_data(scope[name]) and (id(scope), name) not in guards:
+                guards[id(scope), name] = _global_guard(scope, name)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (),
+                              strict=False):
+            if _holds_data(cell) and (id(cell), name) not in guards:
+                guards[id(cell), name] = _cell_guard(name, cell)
+    return list(guards.values())
 
 
-def _global_guard(scope: dict[str, Any], name: str) -> NameGuard:
-    return NameGuard(f"global {name}", lambda: scope.get(name, _MISSING), scope[name])
+def _global_guard(scope: dict[str, Any], name: str) -> Guard:
+    return Guard(f"global {name}", f"global {name}", lambda: scope.get(name, _MISSING))
 
 
-def _cell_guard(name: str, cell: Any) -> NameGuard | None:
+def _cell_guard(name: str, cell: Any) -> Guard:
+    return Guard(f"closure variable {name}", f"closure variable {name}",
+                 lambda: cell.cell_contents)
+
+
+def _holds_data(cell: Any) -> bool:
     try:
         value = cell.cell_contents
     except ValueError:
-        return None
-    if not isinstance(value, DATA) or type(value) is TracedArray:
-        return None
-    return NameGuard(f"closure variable {name}", lambda: cell.cell_contents, value)
+        return False
+    return is_data(value) and type(value) is not TracedArray

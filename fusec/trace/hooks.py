@@ -19,8 +19,9 @@ from .convert.hooks import Where
 from .creation import _holds_traced, astype
 from .failures import guarded, on_known
 from .functions import CREATION
-from .guards import DATA, AttributeGuard, is_guarded
+from .guards import attribute_guard, is_data, is_guarded
 from .randomness import is_random
+from .refusals import is_compiled
 from .ufuncs import as_traced, call_ufunc, cast
 
 F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
@@ -48,53 +49,120 @@ class GraphHooks(Hooks):
                 cure="draw them before the call and pass them as an argument",
                 notes=("while tracing they would be drawn once and become constants",),
             )
+        if self.trace.active and (is_numpys(fn) or self.table.find(fn) is not None):
+            args = tuple(map(self.lifted, args))
+            kwargs = {name: self.lifted(value) for name, value in kwargs.items()}
         result = super().call(where, fn, *args, **kwargs)
-        if issubclass(type(result), np.ndarray):
-            self.trace.local_arrays[id(result)] = result
+        if is_numpys(fn):
+            self._local(result)
         elif isinstance(fn, type):
             self.trace.local_objects[id(result)] = result
         return result
+
+    def lifted(self, x: Any) -> Any:
+        """An array from outside as a traced value, so that every call reads it anew."""
+        if type(x) in (list, tuple):
+            return type(x)(map(self.lifted, x))
+        return as_traced(self.trace, x) if self._is_outside(x) else x
+
+    def _is_outside(self, x: Any) -> bool:
+        return type(x) is np.ndarray and self.trace.active and is_compiled(x.dtype) and (
+            id(x) not in self.trace.local_arrays)
+
+    def _local(self, result: Any) -> Any:
+        """Remembers an array that plain NumPy made of arrays of the trace: a constant."""
+        if issubclass(type(result), np.ndarray):
+            self.trace.local_arrays[id(result)] = result
+        return result
+
+    def unop(self, where: Where, op: str, a: Any) -> Any:
+        return self._local(super().unop(where, op, self.lifted(a)))
+
+    def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        if self._is_outside(a) or self._is_outside(b):
+            self.where = where
+            a, b = self.lifted(a), self.lifted(b)
+        return self._local(super().binop(where, op, a, b))
+
+    def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        self.where = where
+        if self._is_outside(a) or type(a) is np.ndarray and _holds_traced(b):
+            a = as_traced(self.trace, a)
+        return super().iop(where, op, a, self.lifted(b) if self._is_outside(b) else b)
+
+    def compare(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        if op not in ("is", "is not") and (self._is_outside(a) or self._is_outside(b)):
+            self.where = where
+            a, b = self.lifted(a), self.lifted(b)
+        return self._local(super().compare(where, op, a, b))
+
+    def iterate(self, where: Where, value: Any) -> Any:
+        return super().iterate(where, self._elements(where, value))
+
+    def unpack(self, where: Where, value: Any) -> Any:
+        return super().unpack(where, self._elements(where, value))
+
+    def _elements(self, where: Where, value: Any) -> Any:
+        self.where = where
+        return as_traced(self.trace, value) if self._is_outside(value) else value
 
     def converted(self, fn: FunctionType) -> Callable[..., Any]:
         self.functions[fn] = None
         return super().converted(fn)
 
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
+        if self._is_outside(obj):
+            self.where = where
+            obj = as_traced(self.trace, obj)
         result = super().getattr(where, obj, name)
-        if self.trace.active and isinstance(result, DATA) and is_guarded(obj):
-            self.trace.guards.append(AttributeGuard(obj, name, result))
+        if type(obj) is np.ndarray:
+            return self._local(result)
+        if self.trace.active and is_data(result) and type(result) is not TracedArray:
+            known = (id(obj), name)
+            if known not in self.trace.guards and is_guarded(obj):
+                self.trace.guards[known] = attribute_guard(obj, name)
         return result
 
     def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
         self.where = where
         if type(obj) is TracedArray and self.trace.active:
             raise _attribute_error(self.trace, obj, name)
-        if type(value) is TracedArray and id(obj) not in self.trace.local_objects:
+        if self.trace.active and id(obj) not in self.trace.local_objects:
             raise unsupported(
-                f"keeping a traced value in the attribute {name!r}", loc=self.loc,
+                f"assigning to the attribute {name!r}", loc=self.loc,
                 cure="return the value and assign it after the call",
+                notes=("it would happen once, while tracing, and not at each call",),
             )
         super().setattr(where, value, obj, name)
 
     def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
         self.where = where
-        if type(obj) is np.ndarray and (_holds_traced(value) or _holds_traced(key)):
+        if self._is_outside(obj) or type(obj) is np.ndarray and (
+                _holds_traced(value) or _holds_traced(key)):
             as_traced(self.trace, obj)[key] = value
             return
         super().setitem(where, value, obj, key)
 
     def getitem(self, where: Where, obj: Any, key: Any) -> Any:
         self.where = where
-        if type(obj) is np.ndarray and _holds_traced(key):
+        if self._is_outside(obj) or type(obj) is np.ndarray and _holds_traced(key):
             return as_traced(self.trace, obj)[key]
-        return super().getitem(where, obj, key)
-
+        result = super().getitem(where, obj, key)
+        return self._local(result) if type(obj) is np.ndarray else result
 
     def format_value(self, where: Where, value: Any, conversion: int, spec: str) -> str:
         self.where = where
         if conversion >= 0 and type(value) is TracedArray:
             return format(value, spec)  # raises: repr() is for debuggers
         return super().format_value(where, value, conversion, spec)
+
+
+def is_numpys(fn: Any) -> bool:
+    """Whether it is a function of NumPy or SciPy, or a method of an array."""
+    if isinstance(fn, np.ufunc) or type(getattr(fn, "__self__", None)) is np.ndarray:
+        return True
+    home = getattr(fn, "__module__", None)
+    return isinstance(home, str) and home.partition(".")[0] in ("numpy", "scipy")
 
 
 def _attribute_error(trace: Trace, x: TracedArray, name: str) -> FusecError:

@@ -39,6 +39,8 @@ def _finish(
         target = as_traced(trace, out)
         store(trace, target, result, "unsafe", "reduction output")
         return target
+    if not result.shape and result.type.kind == "array":  # of a rank-0 array
+        result = trace.emit("Squeeze", result, axes=(), kind="scalar")
     return from_value(trace, result, _strides(x, result, axes, keepdims))
 
 
@@ -140,7 +142,11 @@ def _position(op: str) -> Any:
         if not axes:
             return as_traced(trace, np.int64(0))
         result = trace.emit(op, x.value, axes=axes)
-        return _finish(trace, x, result, axes, keepdims is True, out)
+        if out is not None:
+            return _finish(trace, x, result, axes, keepdims is True, out)
+        if keepdims is True:
+            result = trace.emit("ExpandDims", result, axes=axes)
+        return from_value(trace, result)  # in C order, unlike other reductions
 
     return reduce
 

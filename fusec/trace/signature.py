@@ -49,6 +49,15 @@ class Signature:
         bound.apply_defaults()
         return bound.args, bound.kwargs
 
+    def positional(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Keyword arguments put in their places, when they are the rest of the parameters."""
+        rest = self.names[len(args):]
+        if len(rest) == len(kwargs) and all(name in kwargs for name in rest):
+            return (*args, *(kwargs[name] for name in rest)), {}
+        return args, kwargs
+
     def path_of(self, position: int) -> str:
         """The name of a positional argument, for messages."""
         if position < len(self.names):

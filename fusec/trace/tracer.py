@@ -88,7 +88,9 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
         ]
         graph = Graph.build(trace.inputs, values, updates, name)  # type: ignore[arg-type]
     functions = [*hooks.functions, *trace.entry]
-    guards = [*trace.guards, *name_guards(functions)]
+    for guard in trace.guards.values():
+        guard.refresh()
+    guards = [*trace.guards.values(), *name_guards(functions)]
     notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
     return Traced(
         graph, outputs, treespec, strides, _input_strides(trace), trace.captured, positions,
@@ -142,6 +144,8 @@ def _traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, An
     for position, (leaf, path, static) in enumerate(
             zip(call.leaves, call.paths, call.is_static, strict=True)):
         if static:
+            if isinstance(leaf, np.ndarray):  # its contents are part of the key: a constant
+                trace.local_arrays[id(leaf)] = leaf
             leaves.append(leaf)
             positions.append(-1)
             continue

@@ -1,0 +1,420 @@
+"""`Function`: the trace cache of one Python function, and the way a call takes through it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from types import FunctionType, MethodType
+from typing import Any
+
+from fusec.runtime.launch import BUSY, FAILED, MISS
+
+from . import config
+from .concrete import ConcreteFunction
+from .errors import (
+    ConcreteValueError,
+    FusecError,
+    InternalError,
+    short_errors,
+    user_error,
+    users_own,
+)
+from .inspect import history, log
+from .specs import TensorSpec, describe
+from .stages import TracedStage, pass_options
+from .trace.context import current
+from .trace.convert import check_supported
+from .trace.signature import FlatCall, Signature, explain_miss, flatten
+from .trace.tracer import trace_function
+
+MAX_TRACES = 256  # per function; the least recently used goes first
+MAX_FAST = 4  # recent plans tried before the arguments are looked at in Python
+MAX_STRONG = 16  # instances that cannot be referenced weakly, whose traces are kept
+_state = threading.local()
+
+
+class Function:
+    """A Python function compiled per signature; made by `jit`.
+
+    Thread-safe: tracing is serialised per function, compiled code runs concurrently.
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], *, static: Sequence[str | int] = (), fp: str = "contract",
+        reduce_retracing: bool = True, input_signature: Any = None,
+        receiver: Callable[[], Any] | None = None,
+    ) -> None:
+        """``receiver``, for methods, gives the instance; it is called, not kept."""
+        check_supported(fn)
+        self._fn = fn
+        self._receiver = receiver
+        self.fp = fp
+        self.reduce_retracing = reduce_retracing
+        self.input_signature = input_signature
+        self._signature = Signature.of(self.python_function, static)
+        self._static = tuple(static)
+        self._traces: OrderedDict[tuple, list[ConcreteFunction]] = OrderedDict()
+        self._fast: list[tuple[Callable[..., Any], ConcreteFunction]] = []
+        self._lock = threading.RLock()
+        self._seen_ints: dict[str, set[int]] = {}
+        self._dynamic_ints: frozenset[str] = frozenset()
+        self._pinned_ints: frozenset[str] = frozenset()
+        self._methods: dict[int, tuple[Any, Function]] = {}
+        self.__name__ = self.__qualname__ = type(fn).__name__  # callables without names of theirs
+        functools.update_wrapper(self, fn)
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        """The function as written; for a method, bound to its instance."""
+        if self._receiver is None:
+            return self._fn
+        instance = self._receiver()
+        if instance is None:
+            raise ReferenceError(f"the instance whose method {self._fn.__qualname__} this is, "
+                                 f"is gone")
+        return self._fn.__get__(instance, type(instance))
+
+    # -- calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs and self._signature.simple:
+            args, kwargs = self._signature.positional(args, kwargs)
+        if not kwargs:
+            for fast, concrete in self._fast:
+                if concrete.guards and not concrete.guards_hold():
+                    continue
+                result = fast(*args)
+                if result is MISS or result is BUSY or result is FAILED:
+                    continue
+                if history.on:
+                    self._record(concrete, 0.0, 0.0)
+                return result
+        with short_errors:
+            return self._call(args, kwargs)
+
+    def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if current() is not None:
+            return self._inline(args, kwargs)
+        call = self._flatten(args, kwargs)
+        concrete, is_new = self._lookup(call)
+        start = time.perf_counter()
+        result = concrete.run_leaves(call.leaves)
+        if is_new or history.on:
+            run_us = 1e6 * (time.perf_counter() - start)
+            self._record(concrete, sum(concrete.times.values()) if is_new else 0.0, run_us)
+        if not is_new:
+            self._promote(call, concrete)
+        return result
+
+    def _inline(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Inside another trace the function is simply traced with it."""
+        trace = current()
+        assert trace is not None
+        if trace.hooks is None:
+            return self.python_function(*args, **kwargs)
+        return trace.hooks.call(trace.hooks.where, self.python_function, *args, **kwargs)
+
+    def _record(self, concrete: ConcreteFunction, build_ms: float, run_us: float) -> None:
+        kernels = concrete.build.schedule.kernels
+        history.record(
+            self.__name__, elements=max((f.points for k in kernels for f in k.forms), default=1),
+            ops=sum(k.kernel.operations for k in kernels), hit=build_ms == 0.0, build_ms=build_ms,
+            run_us=run_us,
+            nbytes=sum(k.kernel.bytes_loaded + k.kernel.bytes_stored for k in kernels),
+        )
+
+    # -- traces
+
+    def _flatten(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
+        try:
+            bound, keywords = self._signature.bind(args, kwargs)
+        except TypeError as error:
+            raise users_own(_call_error(self.python_function, args, kwargs, error)) from None
+        if self.input_signature is not None:
+            self._check_signature(bound)
+        return flatten(self._signature, bound, keywords, self._dynamic_ints)
+
+    def _check_signature(self, args: tuple) -> None:
+        if len(args) != len(self.input_signature):
+            raise user_error(
+                TypeError, f"the input_signature of {self.__name__} has "
+                f"{len(self.input_signature)} entries, the call has {len(args)} arguments", None,
+                "give one TensorSpec for each positional argument")
+        for position, (spec, arg) in enumerate(zip(self.input_signature, args, strict=True)):
+            if isinstance(spec, TensorSpec) and not spec.admits(arg):
+                raise user_error(
+                    TypeError, f"argument {self._signature.path_of(position)} does not fit the "
+                    f"input_signature", None, "convert it, or drop input_signature",
+                    values=[("expected", spec), ("given", describe(arg))])
+
+    def _lookup(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
+        found = self._find(call.key)
+        if found is not None:
+            return found, False
+        with self._lock:
+            call = self._relaxed(call)
+            found = self._find(call.key)
+            if found is not None:
+                return found, False
+            return self._make(call), True
+
+    def _find(self, key: tuple) -> ConcreteFunction | None:
+        for concrete in self._traces.get(key, ()):
+            if concrete.guards_hold():
+                concrete.hits += 1
+                return concrete
+        return None
+
+    def _relaxed(self, call: FlatCall) -> FlatCall:
+        """A Python int seen with a second value becomes a run-time value."""
+        if not self.reduce_retracing:
+            return call
+        changed = set()
+        for leaf, path, part in zip(call.leaves, call.paths, call.key[1:], strict=True):
+            if part[0] is int and len(part) == 2 and path not in self._pinned_ints:
+                seen = self._seen_ints.setdefault(path, set())
+                seen.add(leaf)
+                if len(seen) > 1:
+                    changed.add(path)
+        if not changed:
+            return call
+        self._dynamic_ints |= changed
+        args, kwargs = _unflatten(call)
+        return flatten(self._signature, args, kwargs, self._dynamic_ints)
+
+    def _make(self, call: FlatCall) -> ConcreteFunction:
+        self._forbid_retrace(call)
+        reason = self._miss_reason(call)
+        try:
+            concrete = self._build(call)
+        except ConcreteValueError:
+            static = self._without_dynamic_ints(call)
+            if static is None:
+                raise
+            found = self._find(static.key)
+            if found is not None:
+                return found
+            call = static
+            concrete = self._build(call)
+        concrete.flatten = self._flatten  # type: ignore[attr-defined]
+        concrete.reason = reason  # type: ignore[attr-defined]
+        self._remember(call, concrete)
+        _report(self, concrete, reason)
+        return concrete
+
+    def _build(self, call: FlatCall) -> ConcreteFunction:
+        """Trace and compile; what fails after the trace is a defect and says so."""
+        stage = self._stage(call)
+        try:
+            return stage.optimize().lower().compile()
+        except (FusecError, MemoryError):
+            raise
+        except Exception as error:
+            raise InternalError(f"{self.__name__} was traced but could not be compiled: "
+                                f"{type(error).__name__}: {error}") from error
+
+    def _without_dynamic_ints(self, call: FlatCall) -> FlatCall | None:
+        """The call with every int static again, when the trace turned out to need one."""
+        used = {p for p in call.paths if p in self._dynamic_ints}
+        if not used:
+            return None
+        self._pinned_ints |= used
+        self._dynamic_ints -= used
+        return flatten(self._signature, *_unflatten(call), self._dynamic_ints)
+
+    def _forbid_retrace(self, call: FlatCall) -> None:
+        if getattr(_state, "no_retrace", 0) and self._traces:
+            raise user_error(
+                RuntimeError, f"{self.__name__} would be traced again inside fusec.no_retrace()",
+                None, "call it once with such arguments before", notes=[self._miss_reason(call)])
+
+    def _miss_reason(self, call: FlatCall) -> str:
+        """Why no known trace answers this call: the difference from the nearest one."""
+        if not self._traces:
+            return "first call"
+        if call.key in self._traces:
+            failed = [g for c in self._traces[call.key] for g in c.guards if not g.holds()]
+            return f"no longer true: {failed[0]}" if failed else "first call"
+        def distance(key: tuple) -> int:
+            return sum(a != b for a, b in zip(key, call.key, strict=False)) + abs(
+                len(key) - len(call.key))
+
+        nearest = min(self._traces, key=distance)
+        return explain_miss(call.paths, nearest, call.key)
+
+    def _remember(self, call: FlatCall, concrete: ConcreteFunction) -> None:
+        self._traces.setdefault(call.key, []).insert(0, concrete)
+        self._traces.move_to_end(call.key)
+        while sum(map(len, self._traces.values())) > MAX_TRACES:
+            self._traces.popitem(last=False)
+        self._promote(call, concrete)
+
+    def _promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
+        """Try this trace first from now on, if its calls need no flattening."""
+        fast = concrete.executable.fast
+        if fast is not None and self._can_be_fast(call, concrete):
+            others = [entry for entry in self._fast if entry[1] is not concrete]
+            self._fast = [(fast, concrete), *others][:MAX_FAST]
+
+    def _can_be_fast(self, call: FlatCall, concrete: ConcreteFunction) -> bool:
+        """Positional leaves in, a bare leaf or a flat tuple out, nothing to check first."""
+        flat = len(call.leaves) == len(self._signature.names) and self._signature.simple and (
+            call.paths == self._signature.names)
+        tree = concrete.result_treespec
+        spec = concrete.executable.spec
+        return flat and self.input_signature is None and (
+            tree.is_leaf() or not spec.bare)
+
+    def _stage(self, call: FlatCall) -> TracedStage:
+        traced = trace_function(self.python_function, self.__name__, call)
+        return TracedStage(self.__name__, call, traced, pass_options(self.fp))
+
+    # -- public stages
+
+    def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
+        """The traced stage for these arguments; nothing is cached or run."""
+        with short_errors:
+            return self._stage(self._flatten(args, kwargs))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """The lowered stage for these arguments: ``.kernels``, ``.as_text()``, ``.compile()``."""
+        with short_errors:
+            return self.trace(*args, **kwargs).optimize().lower()
+
+    def concrete(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
+        args = tuple(a.example() if isinstance(a, TensorSpec) else a for a in args)
+        with short_errors:
+            return self._lookup(self._flatten(args, kwargs))[0]
+
+    def compile_times(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """Milliseconds per stage that the trace for these arguments cost."""
+        return self.concrete(*args, **kwargs).times
+
+    @property
+    def traces(self) -> list[ConcreteFunction]:
+        """Every trace held, newest last."""
+        return [c for group in self._traces.values() for c in reversed(group)]
+
+    @property
+    def trace_count(self) -> int:
+        """How many traces are held."""
+        return len(self.traces)
+
+    def clear(self) -> None:
+        """Forget every trace."""
+        with self._lock:
+            self._traces.clear()
+            self._fast = []
+            self._seen_ints.clear()
+            self._dynamic_ints = self._pinned_ints = frozenset()
+
+    # -- methods
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The method of an instance: traces of its own, freed with the instance."""
+        if instance is None or self._receiver is not None:
+            return self
+        known = self._methods.get(id(instance))
+        if known is None or known[0]() is not instance:
+            known = self._add_method(instance)
+        return Method(known[1], instance)
+
+    def _add_method(self, instance: Any) -> tuple[Any, Function]:
+        receiver = self._reference(instance)
+        method = Function(
+            self._fn, static=self._static, fp=self.fp, reduce_retracing=self.reduce_retracing,
+            input_signature=self.input_signature, receiver=receiver,
+        )
+        entry = self._methods[id(instance)] = (receiver, method)
+        return entry
+
+    def _reference(self, instance: Any) -> Callable[[], Any]:
+        """A weak reference that drops the instance's traces with it; strong where it must be."""
+        key, methods = id(instance), self._methods
+        try:
+            return weakref.ref(instance, lambda _: methods.pop(key, None))
+        except TypeError:  # instances with __slots__ and no __weakref__
+            strong = [k for k, (r, _) in methods.items() if not isinstance(r, weakref.ref)]
+            for old in strong[: max(0, len(strong) - MAX_STRONG + 1)]:
+                del methods[old]
+            return lambda: instance
+
+    def __repr__(self) -> str:
+        return f"<fusec.jit {self.__qualname__}, {self.trace_count} traces>"
+
+
+class Method:
+    """A jitted method bound to an instance, which it keeps alive; otherwise its `Function`."""
+
+    __slots__ = ("__self__", "function")
+
+    def __init__(self, function: Function, instance: Any) -> None:
+        self.function = function
+        self.__self__ = instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.function, name)
+
+    def __repr__(self) -> str:
+        return f"<bound {self.function!r}>"
+
+
+def _unflatten(call: FlatCall) -> tuple[tuple, dict[str, Any]]:
+    import optree
+
+    args, kwargs = optree.tree_unflatten(call.treespec, call.leaves)  # type: ignore[misc]
+    return args, kwargs
+
+
+def _call_error(fn: Any, args: tuple, kwargs: dict[str, Any], error: TypeError) -> Exception:
+    """Python's own error for arguments that do not fit: plain functions refuse them unrun."""
+    function = getattr(fn, "__func__", fn)
+    if type(function) is FunctionType and not hasattr(function, "__wrapped__"):
+        try:
+            fn(*args, **kwargs)
+        except TypeError as found:
+            return found
+    name = getattr(fn, "__name__", type(fn).__name__)
+    return TypeError(f"{name}() {error}")
+
+
+def _report(function: Function, concrete: ConcreteFunction, reason: str) -> None:
+    """One line per compile, the pass log and the kernels, as the log ladder asks; and the dump."""
+    if log.enabled(log.COMPILE):
+        times = ", ".join(f"{k} {v:.1f}" for k, v in concrete.times.items())
+        log.write(log.COMPILE, f"compiled {concrete.signature} in {times} ms ({reason}); "
+                               f"{len(concrete.kernels)} kernels, {len(concrete.externs)} library "
+                               f"calls")
+    if log.enabled(log.PASSES):
+        for record in concrete.passes:
+            log.write(log.PASSES, str(record))
+    if log.enabled(log.CODE):
+        log.write(log.CODE, f"{concrete.optimized_graph}\n" + "\n\n".join(
+            k.loops for k in concrete.kernels))
+    if config.dump_dir:
+        from .explanation import dump
+
+        dump(concrete, config.dump_dir)
+
+
+@contextmanager
+def no_retrace() -> Any:
+    """Inside the block a jitted function that would be traced again raises instead.
+
+    Raises ``RuntimeError`` naming how the call differs from the nearest trace; a function's first
+    trace is allowed.
+    """
+    _state.no_retrace = getattr(_state, "no_retrace", 0) + 1
+    try:
+        yield
+    finally:
+        _state.no_retrace -= 1
