@@ -119,7 +119,8 @@ class _NestRun:
             start.append(slice(i.start, i.start + 1))
             if i.loop >= 0:
                 strides[i.loop] += i.step * buffer.strides[axis]
-        view = np.lib.stride_tricks.as_strided(buffer[(*start, ...)], shape, strides)
+        corner: Any = (*start, ...)
+        view = np.lib.stride_tricks.as_strided(buffer[corner], shape, strides)
         return view.copy() if copy else view
 
     # -- reductions

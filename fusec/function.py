@@ -371,7 +371,8 @@ class Method:
 def _unflatten(call: FlatCall) -> tuple[tuple, dict[str, Any]]:
     import optree
 
-    args, kwargs = optree.tree_unflatten(call.treespec, call.leaves)  # type: ignore[misc]
+    tree: Any = optree.tree_unflatten(call.treespec, call.leaves)
+    args, kwargs = tree
     return args, kwargs
 
 

@@ -84,7 +84,7 @@ class TracedArray:
         return self.steps[-1].strides if self.steps else self.storage.strides
 
     @property  # type: ignore[misc]
-    def __class__(self) -> type:
+    def __class__(self) -> Any:
         """So that ``isinstance(x, np.ndarray)`` holds as it does for the real argument."""
         if self.storage is not None:
             return np.ndarray

@@ -153,7 +153,8 @@ def astype(
 ) -> TracedArray:
     """``ndarray.astype``: a fresh array (or NumPy scalar) of another dtype."""
     target = _dtype(trace, dtype)
-    if not np.can_cast(x.dtype, target, casting):
+    rule: Any = casting
+    if not np.can_cast(x.dtype, target, rule):
         raise trace.error(TypeError(
             f"Cannot cast array data from {x.dtype!r} to {target!r} according to the rule "
             f"{casting!r}"), [x.value])
@@ -201,7 +202,8 @@ def linspace(
     if any(type(v) is TracedArray for v in (start, stop)):
         raise unsupported("np.linspace of traced numbers", loc=trace.loc,
                           cure="write start + np.arange(n) * step")
-    result = np.linspace(start, stop, num, endpoint, retstep, dtype, axis)
+    evaluate: Any = np.linspace
+    result = evaluate(start, stop, num, endpoint, retstep, dtype, axis)
     if retstep:
         return array(trace, result[0]), result[1]
     return array(trace, result)

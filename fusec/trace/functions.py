@@ -106,7 +106,7 @@ def average(trace: Trace, a: Any, axis: Any = None, weights: Any = None, **kwarg
     if w.shape != x.shape:
         raise unsupported("np.average with weights of another shape", loc=trace.loc,
                           cure="broadcast the weights first")
-    return (x * w).sum(axis) / w.sum(axis)
+    return np.multiply(x, w).sum(axis) / w.sum(axis)
 
 
 def nan_to_num(

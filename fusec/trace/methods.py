@@ -49,9 +49,9 @@ def _reshape(self: TracedArray, *shape: Any, order: str = "C", copy: Any = None)
 
 
 def _transpose(self: TracedArray, *axes: Any) -> Any:
-    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
-        axes = axes[0]
-    return shaping.transpose(self.trace, self, axes or None)
+    single = len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list)))
+    order = axes[0] if single else axes
+    return shaping.transpose(self.trace, self, order or None)
 
 
 def _copy(self: TracedArray, order: str = "C") -> TracedArray:

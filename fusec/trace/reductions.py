@@ -17,13 +17,15 @@ from .refusals import target_dtype
 from .ufuncs import BOOL, as_traced, cast, store, truth
 
 _NO_VALUE = np._NoValue
-_BY_UFUNC = {
+_BY_UFUNC: dict[Any, str] = {
     np.add: "Sum", np.multiply: "Prod", np.maximum: "Max", np.minimum: "Min",
     np.logical_or: "Any", np.logical_and: "All",
 }
 
 
-def _axes(trace: Trace, x: TracedArray, axis: Any) -> tuple[int, ...]:
+def _axes(trace: Trace, x: TracedArray, axis: Any, strict: bool = False) -> tuple[int, ...]:
+    if not strict and x.ndim == 0 and axis in (0, -1, (0,), (-1,)):  # as NumPy's reductions, but not its mean
+        return ()
     try:
         return normalise_axes(axis, x.ndim)
     except (ValueError, TypeError) as error:
@@ -164,7 +166,7 @@ def mean(
     """``np.mean``: sum over count, integers in float64."""
     x = as_traced(trace, a)
     _refuse(trace, "mean", _NO_VALUE, where)
-    axes = _axes(trace, x, axis)
+    axes = _axes(trace, x, axis, strict=True)
     value = cast(trace, x.value, _float_type(trace, x.value, dtype))
     result = trace.emit("Mean", value, axes=axes) if axes else value
     return _finish(trace, x, result, axes, keepdims is True, out)
@@ -181,7 +183,7 @@ def _spread(op: str) -> Any:
         if mean is not _NO_VALUE:
             raise unsupported(f"np.{op.lower()}(mean=...)", loc=trace.loc)
         ddof = ddof if correction is _NO_VALUE else correction
-        axes = _axes(trace, x, axis)
+        axes = _axes(trace, x, axis, strict=True)
         value = cast(trace, x.value, _float_type(trace, x.value, dtype))
         result = trace.emit(op, value, axes=axes, ddof=ddof)
         return _finish(trace, x, result, axes, keepdims is True, out)

@@ -106,8 +106,9 @@ def _squeeze_and_expand(x: TracedArray, target: tuple[int, ...], dropped: bool) 
 
 def ravel(trace: Trace, a: Any, order: str = "C") -> Any:
     """``np.ravel``: a view of contiguous memory, else a copy."""
-    x = as_traced(trace, a)
-    return reshape(trace, x if x.is_array else spread_scalar(x), (-1,), order)
+    x = spread_scalar(as_traced(trace, a))
+    flat = reshape(trace, x, (-1,) if x.size else (0,), order)
+    return flat if is_contiguous(x) or flat.storage is not x.storage else copy_of(flat, "C")
 
 
 def spread_scalar(x: TracedArray) -> TracedArray:

@@ -91,12 +91,13 @@ def flatten(
     signature: Signature, args: tuple, kwargs: dict[str, Any], dynamic_ints: frozenset[str],
 ) -> FlatCall:
     """Flatten bound arguments (pytrees allowed) and compute the trace key."""
-    tree = (args, kwargs)
-    accessors, leaves, treespec = optree.tree_flatten_with_accessor(
-        tree, none_is_leaf=True)  # type: ignore[arg-type]
+    tree: Any = (args, kwargs)
+    flat: Any = optree.tree_flatten_with_accessor(tree, none_is_leaf=True)
+    accessors, leaves, treespec = flat
     paths = [_path(signature, a.path) for a in accessors]
     static = [p.partition(".")[0].partition("[")[0] in signature.static for p in paths]
-    parts, pointers = [], {}
+    parts: list[tuple] = []
+    pointers: dict[tuple, int] = {}
     for position, (leaf, path) in enumerate(zip(leaves, paths, strict=True)):
         part = _static_part(leaf, path) if static[position] else _key_part(
             leaf, path, path in dynamic_ints)

@@ -151,7 +151,8 @@ def _traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, An
             continue
         positions.append(len(trace.inputs))
         leaves.append(_traced_leaf(trace, call, position, leaf, path, shared))
-    args, kwargs = optree.tree_unflatten(call.treespec, leaves)
+    tree: Any = optree.tree_unflatten(call.treespec, leaves)
+    args, kwargs = tree
     return args, kwargs, positions
 
 

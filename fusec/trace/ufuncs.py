@@ -68,7 +68,7 @@ def cast(trace: Trace, value: Value, dtype: np.dtype, kind: str | None = None) -
     return trace.emit("Cast", value, **attrs)
 
 
-def _constant_as(trace: Trace, value: Value, dtype: np.dtype) -> np.generic:
+def _constant_as(trace: Trace, value: Value, dtype: np.dtype) -> Any:
     number = value.node.attrs["value"]
     try:
         with np.errstate(all="ignore"):

@@ -1,0 +1,86 @@
+"""The README and the tutorial tell the truth: their code runs and writes what they show.
+
+A ``text`` block is what the ``python`` block before it writes.  In it ``…`` stands for any text in
+a line, a line of ``…`` alone for any lines, and measured figures (times, rates, errors, counts of
+threads) may differ.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from docs_runner import fences
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/tutorial.md")
+
+MEASURED = re.compile(
+    r"\d[\d.,]*(?:e[+-]?\d+)?\s?(?:(?:ns|ms|µs|us|s|GB/s|ulp|%|calls?|threads?)\b|%|x as\b)"
+    r"|(?<=trace )\d[\d.]*|(?<=passes )\d[\d.]*|(?<=codegen )\d[\d.]*|(?<=llvm )\d[\d.]*"
+    r"|0x[0-9a-f]+"
+)
+
+
+def shown_and_written(page: str, cwd: Path) -> list[tuple[str, str]]:
+    """Every ``text`` block with what was written in its place."""
+    path = ROOT / page
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "docs_runner.py"), str(path)],
+        cwd=cwd, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    outputs = iter(json.loads(done.stdout))
+    pairs, last = [], None
+    for kind, content in fences(path.read_text("utf-8")):
+        if kind == "python":
+            last = next(outputs)
+        elif kind == "text":
+            assert last is not None, f"{page}: a text block without a python block before it"
+            pairs.append((content, last))
+            last = None
+    return pairs
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines without trailing space, measured figures replaced by ``#``."""
+    return [MEASURED.sub("#", line.rstrip()) for line in text.strip("\n").split("\n")]
+
+
+def pattern_of(shown: str) -> str:
+    """The regular expression that a ``text`` block stands for."""
+    parts = []
+    for line in lines_of(shown):
+        if line.strip() == "…":
+            parts.append(r"(?:.*\n)*?")
+        else:
+            parts.append(".*".join(map(re.escape, line.split("…"))) + r"\n")
+    return "".join(parts)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_show_what_their_code_writes(page: str, tmp_path: Path) -> None:
+    pairs = shown_and_written(page, tmp_path)
+    assert pairs
+    for shown, written in pairs:
+        text = "\n".join(lines_of(written)) + "\n"
+        assert re.fullmatch(pattern_of(shown), text), (
+            f"{page} shows\n{shown}\nbut its code writes\n{written}")
+
+
+@pytest.mark.parametrize("page", [*PAGES, "docs/ir.md", "docs/design-notes.md", "CHANGELOG.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    targets = re.findall(r"\]\(([^)#:]+)\)", path.read_text("utf-8"))
+    missing = [t for t in targets if not (path.parent / t).exists()]
+    assert missing in ([], ["docs/performance.md"], ["performance.md"])
+
+
+def test_measured_figures_may_differ_and_others_may_not() -> None:
+    assert re.fullmatch(pattern_of("7.90x as fast: 1.3 ms\n…\nend …"),
+                        "\n".join(lines_of("1.2x as fast: 9 ms\na\nb\nend of it")) + "\n")
+    assert not re.fullmatch(pattern_of("3 kernels"), "2 kernels\n")
