@@ -9,7 +9,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any
 
 from fusec.runtime.launch import BUSY, FAILED, MISS

@@ -32,7 +32,8 @@ from .rule_functions import HELPERS
 Bindings = dict[str, Any]
 CONSTANT = "c"
 ATTRS: Mapping[str, tuple[str, ...]] = {
-    "BroadcastTo": ("shape",), "Cast": ("dtype",), "ExpandDims": ("axes",), "Reshape": ("shape",),
+    "BroadcastTo": ("shape",), "Cast": ("dtype",), "Diagonal": ("axes", "offset"),
+    "ExpandDims": ("axes",), "Reshape": ("shape",),
     "Slice": ("starts", "steps", "sizes"), "SliceUpdate": ("starts", "steps", "sizes"),
     "Squeeze": ("axes",), "Transpose": ("perm",),
 }

@@ -169,7 +169,8 @@ class _NativeInstance:
         blocks, work = make_blocks(schedule.kernels, self.cells)
         outs = [self._out(schedule, spec, r, blocks) for r in spec.results]
         hidden = [
-            launch_spec.Temp(p.dtype.itemsize * int(np.prod(p.shape)), _stores(blocks.pointers, "temp", i))
+            launch_spec.Temp(p.dtype.itemsize * math.prod(p.shape),
+                             _stores(blocks.pointers, "temp", i))
             for i, p in enumerate(schedule.temps)
         ]
         self.plan = launch.Plan(launch_spec.PlanSpec(

@@ -71,7 +71,8 @@ class _Native:
         llvm.add_symbols(self.addresses)
         self.handler = self._make_handler(code)
         setup = ctypes.CFUNCTYPE(None, pointer, ctypes.py_object, size)
-        setup(code.address("fusec_memory_setup"))(id(np.ndarray), self.handler, config.memory_cap_bytes)
+        setup(code.address("fusec_memory_setup"))(
+            id(np.ndarray), self.handler, config.memory_cap_bytes)
         self.set_cap = ctypes.CFUNCTYPE(None, size)(code.address("fusec_memory_cap"))
         self.trim = ctypes.CFUNCTYPE(None, size)(code.address("fusec_memory_trim"))
         self.read_stats = ctypes.CFUNCTYPE(None, pointer)(code.address("fusec_memory_stats"))

@@ -1,7 +1,7 @@
 """Types of graph values: a NumPy dtype, a shape and a kind.
 
-The *kind* says how NumPy would hand the value back: an ``array`` is an ndarray, a ``scalar`` a NumPy
-scalar such as ``np.float64``, a ``weak`` value a Python number (NEP 50: it adapts to the dtype it
+The *kind* says how NumPy would hand the value back: an ``array`` is an ndarray, a ``scalar`` a
+NumPy scalar such as ``np.float64``, a ``weak`` value a Python number (NEP 50: it adapts to the dtype it
 meets).  Printed ``f64[3,4]``, ``f64`` and ``f64~``.
 """
 
@@ -18,7 +18,7 @@ Kind = Literal["array", "scalar", "weak"]
 
 DTYPE_NAMES: dict[str, np.dtype] = {
     "bool": np.dtype(np.bool_),
-    **{f"{c}{8 * w}": np.dtype(f"{k}{w}") for c, k in (("i", "i"), ("u", "u")) for w in (1, 2, 4, 8)},
+    **{f"{c}{8 * w}": np.dtype(f"{c}{w}") for c in "iu" for w in (1, 2, 4, 8)},
     **{f"f{8 * w}": np.dtype(f"f{w}") for w in (2, 4, 8)},
     **{f"c{8 * w}": np.dtype(f"c{w}") for w in (8, 16)},
 }

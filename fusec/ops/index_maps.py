@@ -64,7 +64,19 @@ def _squeeze(node: Node, index: IndexMap) -> IndexMap:
     return tuple(result)
 
 
+def _diagonal(node: Node, index: IndexMap) -> IndexMap:
+    """The last counter walks both axes."""
+    (first, second), offset = node.attrs["axes"], node.attrs["offset"]
+    along = index[-1]
+    result = list(index[:-1])
+    starts = {first: max(-offset, 0), second: max(offset, 0)}
+    for axis in sorted(starts):
+        result.insert(axis, AxisIndex(along.loop, along.step, along.start + starts[axis]))
+    return tuple(result)
+
+
 _VIEWS = {
+    "Diagonal": _diagonal,
     "Slice": _slice,
     "Transpose": _transpose,
     "BroadcastTo": lambda node, index: _aligned(index, node.inputs[0].shape),

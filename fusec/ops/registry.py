@@ -11,7 +11,9 @@ import numpy as np
 
 from fusec.ir import Node, TensorType, Value
 
-OpKind = Literal["source", "elementwise", "view", "piecewise", "reduce", "composite", "extern", "call"]
+OpKind = Literal[
+    "source", "elementwise", "view", "piecewise", "reduce", "composite", "extern", "call"
+]
 Types = tuple[TensorType, ...]
 InferRule = Callable[[Sequence[TensorType], Mapping[str, Any]], Types]
 

@@ -74,6 +74,13 @@ def infer_concat(types: Any, attrs: Any) -> tuple[TensorType, ...]:
     return _array(types[0], tuple(shape))
 
 
+def infer_diagonal(types: Any, attrs: Any) -> tuple[TensorType, ...]:
+    shape, (first, second), offset = types[0].shape, attrs["axes"], attrs["offset"]
+    size = min(shape[first] - max(-offset, 0), shape[second] - max(offset, 0))
+    kept = tuple(d for i, d in enumerate(shape) if i not in attrs["axes"])
+    return _array(types[0], (*kept, max(size, 0)))
+
+
 def infer_slice_update(types: Any, attrs: Any) -> tuple[TensorType, ...]:
     return (types[0],)
 
@@ -126,6 +133,11 @@ register(Op(
 register(Op(
     name="Squeeze", kind="view", arity=1, infer=infer_squeeze, reference=squeeze_reference,
     doc="attrs axes: axes of length 1 to drop.",
+))
+register(Op(
+    name="Diagonal", kind="view", arity=1, infer=infer_diagonal,
+    reference=lambda x, axes, offset: np.diagonal(x, offset, *axes),
+    doc="attrs axes (the two that become one, placed last), offset.",
 ))
 register(Op(
     name="Concat", kind="piecewise", infer=infer_concat, reference=concat_reference,

@@ -243,7 +243,8 @@ class TracedArray:
         storage = self.storage
         if storage is None:
             raise self.trace.error(TypeError("a scalar does not support item assignment"))
-        if not storage.writeable or any(s.op == "BroadcastTo" for s in self.steps):
+        if not storage.writeable or any(
+                s.op in ("BroadcastTo", "Diagonal") for s in self.steps):
             raise self.trace.error(ValueError("assignment destination is read-only"), [self.value])
         if storage.is_constant:
             raise unsupported(

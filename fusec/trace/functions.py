@@ -14,6 +14,7 @@ from .array import TracedArray, from_value
 from .context import Trace
 from .creation import array_from_sequence
 from .failures import guarded, on_known
+from .more_functions import MORE
 from .reductions import REDUCTIONS, count_nonzero
 from .ufuncs import as_traced, call_ufunc, cast, known_ufuncs
 
@@ -93,7 +94,8 @@ def diff(trace: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
     position = shaping.normalise_axis(axis, x.ndim)
     before = (slice(None),) * position
     for _ in range(n):
-        x = x[(*before, slice(1, None))] - x[(*before, slice(None, -1))]
+        after, first = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
+        x = after != first if x.dtype == np.bool_ else after - first
     return x
 
 
@@ -115,13 +117,14 @@ def nan_to_num(
     """``np.nan_to_num`` by selection."""
     a = as_traced(trace, x)
     if a.dtype.kind != "f":
-        return shaping.copy_of(a)
+        return shaping.copy_of(a) if a.ndim else shaping.spread_scalar(a)[()]
     info = np.finfo(a.dtype)
     low = info.min if neginf is None else neginf
     high = info.max if posinf is None else posinf
     result = np.where(np.isnan(a), a.dtype.type(nan), a)
     result = np.where(a == a.dtype.type(np.inf), a.dtype.type(high), result)
-    return np.where(a == a.dtype.type(-np.inf), a.dtype.type(low), result)
+    result = np.where(a == a.dtype.type(-np.inf), a.dtype.type(low), result)
+    return result if a.ndim else result[()]
 
 
 def _attribute(name: str) -> Handler:
@@ -178,7 +181,7 @@ FUNCTIONS: dict[Callable[..., Any], Handler] = {
     np.roll: shaping.roll, np.flip: shaping.flip, np.clip: clip, np.dot: dot, np.outer: outer,
     np.linalg.norm: norm, np.round: round_, np.around: round_, np.diff: diff,
     np.nan_to_num: nan_to_num, np.shape: _attribute("shape"), np.ndim: _attribute("ndim"),
-    np.size: size, np.atleast_1d: atleast_1d,
+    np.size: size, np.atleast_1d: atleast_1d, **MORE,
 }
 
 

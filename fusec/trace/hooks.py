@@ -86,7 +86,7 @@ class GraphHooks(Hooks):
 
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         self.where = where
-        if self._is_outside(a) or type(a) is np.ndarray and _holds_traced(b):
+        if self._is_outside(a) or (type(a) is np.ndarray and _holds_traced(b)):
             a = as_traced(self.trace, a)
         return super().iop(where, op, a, self.lifted(b) if self._is_outside(b) else b)
 
@@ -137,15 +137,15 @@ class GraphHooks(Hooks):
 
     def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
         self.where = where
-        if self._is_outside(obj) or type(obj) is np.ndarray and (
-                _holds_traced(value) or _holds_traced(key)):
+        if self._is_outside(obj) or (type(obj) is np.ndarray and (
+                _holds_traced(value) or _holds_traced(key))):
             as_traced(self.trace, obj)[key] = value
             return
         super().setitem(where, value, obj, key)
 
     def getitem(self, where: Where, obj: Any, key: Any) -> Any:
         self.where = where
-        if self._is_outside(obj) or type(obj) is np.ndarray and _holds_traced(key):
+        if self._is_outside(obj) or (type(obj) is np.ndarray and _holds_traced(key)):
             return as_traced(self.trace, obj)[key]
         result = super().getitem(where, obj, key)
         return self._local(result) if type(obj) is np.ndarray else result

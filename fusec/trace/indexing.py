@@ -146,6 +146,10 @@ def _apply(array: TracedArray, plan: _Plan) -> TracedArray:
 
 def getitem(array: TracedArray, key: Any) -> TracedArray:
     """``array[key]``: a view, or a scalar when every axis has an integer."""
+    if _is_only_axes(key) and not array.is_array and not array.type.is_weak:
+        from .shaping import spread_scalar
+
+        array = spread_scalar(array)
     if not array.is_array:
         raise array.trace.error(IndexError("invalid index to scalar variable."), [array.value])
     if _is_mask(key):
@@ -161,6 +165,11 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
                                  kind="scalar")
         return from_value(array.trace, value)
     return result
+
+
+def _is_only_axes(key: Any) -> bool:
+    """``None``, ``...`` and tuples of them: what NumPy scalars can be indexed with."""
+    return all(k is None or k is Ellipsis for k in (key if isinstance(key, tuple) else (key,)))
 
 
 def _sliced(array: TracedArray, plan: _Plan) -> Any:

@@ -11,6 +11,7 @@ from . import creation, shaping
 from .array import TracedArray
 from .failures import guarded
 from .functions import clip, dot, round_
+from .more_functions import MORE_METHODS
 from .reductions import REDUCTIONS
 
 
@@ -55,7 +56,7 @@ def _transpose(self: TracedArray, *axes: Any) -> Any:
 
 
 def _copy(self: TracedArray, order: str = "C") -> TracedArray:
-    return shaping.copy_of(self, order)
+    return shaping.copy_of(self, order) if self.is_array else self
 
 
 def _astype(
@@ -66,7 +67,8 @@ def _astype(
 
 
 def _fill(self: TracedArray, value: Any) -> None:
-    self[...] = value
+    if self.is_array:  # of a scalar it changes nothing
+        self[...] = value
 
 
 def _flatten(self: TracedArray, order: str = "C") -> TracedArray:
@@ -87,6 +89,7 @@ def _conjugate(self: TracedArray) -> TracedArray:
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
+    **{name: _method(handler) for name, handler in MORE_METHODS.items()},
     **{name: _method(handler) for name, handler in REDUCTIONS.items() if name != "ptp"},
     "reshape": _reshape, "transpose": _transpose, "copy": _copy, "astype": _astype,
     "fill": _fill, "flatten": _flatten, "ravel": _method(shaping.ravel),

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from fusec.ir import Loc, Value
 
-_VIEWS = ("Slice", "Transpose", "Squeeze", "ExpandDims", "Reshape", "BroadcastTo")
+_VIEWS = ("Slice", "Transpose", "Squeeze", "ExpandDims", "Reshape", "BroadcastTo",
+          "Diagonal")
 _PYTHON = {"b": "bool", "i": "int", "u": "int", "f": "float"}
 _LONGEST = 48
 _MOST_NODES = 2_000

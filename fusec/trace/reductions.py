@@ -24,7 +24,8 @@ _BY_UFUNC: dict[Any, str] = {
 
 
 def _axes(trace: Trace, x: TracedArray, axis: Any, strict: bool = False) -> tuple[int, ...]:
-    if not strict and x.ndim == 0 and axis in (0, -1, (0,), (-1,)):  # as NumPy's reductions, but not its mean
+    # As NumPy's reductions, but not its mean.
+    if not strict and x.ndim == 0 and axis in (0, -1, (0,), (-1,)):
         return ()
     try:
         return normalise_axes(axis, x.ndim)

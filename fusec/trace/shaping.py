@@ -55,10 +55,7 @@ def reshape(trace: Trace, a: Any, /, shape: Any, order: str = "C", *, copy: Any 
     """``np.reshape`` in C order: a view where NumPy's is one, else a copy."""
     x = as_traced(trace, a)
     if order != "C":
-        from fusec.errors import unsupported
-
-        raise unsupported(f"reshape with order={order!r}", loc=trace.loc,
-                          cure="transpose before and after")
+        return _reshape_reversed(trace, x, _shape(shape), order, copy)
     target = _inferred(trace, x, _shape(shape))
     if target == x.shape and x.is_array:
         return TracedArray(trace, x.storage, x.steps)
@@ -69,6 +66,21 @@ def reshape(trace: Trace, a: Any, /, shape: Any, order: str = "C", *, copy: Any 
             return _squeeze_and_expand(x, target, dropped)
         return x.view_through("Reshape", strides, shape=target)
     return from_value(trace, trace.emit("Reshape", x.value, shape=target))
+
+
+def _reshape_reversed(
+    trace: Trace, x: TracedArray, shape: tuple[int, ...], order: str, copy: Any
+) -> Any:
+    """Reshape in Fortran order: the transposed array in C order, transposed back."""
+    backwards = x.shape[::-1], x.strides[::-1], x.itemsize
+    fortran = order == "F" or (
+        order == "A" and is_c_contiguous(*backwards) and not is_contiguous(x))
+    if order not in ("F", "A"):
+        raise trace.error(ValueError("order must be one of 'C', 'F', 'A', or 'K' (got "
+                                     f"'{order}')"))
+    if not fortran:
+        return reshape(trace, x, shape, copy=copy)
+    return transpose(trace, reshape(trace, transpose(trace, x), shape[::-1], copy=copy))
 
 
 def _inferred(trace: Trace, x: TracedArray, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -107,8 +119,20 @@ def _squeeze_and_expand(x: TracedArray, target: tuple[int, ...], dropped: bool) 
 def ravel(trace: Trace, a: Any, order: str = "C") -> Any:
     """``np.ravel``: a view of contiguous memory, else a copy."""
     x = spread_scalar(as_traced(trace, a))
+    if order != "C" and x.ndim > 1:
+        return ravel(trace, transpose(trace, x, _read_order(x, order)))
+    order = "C"
     flat = reshape(trace, x, (-1,) if x.size else (0,), order)
     return flat if is_contiguous(x) or flat.storage is not x.storage else copy_of(flat, "C")
+
+
+def _read_order(x: TracedArray, order: str) -> list[int]:
+    """The axes outermost first, as ``ravel`` in this order goes through them."""
+    if order == "K":
+        return like_order(x.strides)
+    backwards = x.shape[::-1], x.strides[::-1], x.itemsize
+    fortran = order == "F" or is_c_contiguous(*backwards) and not is_contiguous(x)
+    return list(range(x.ndim))[::-1] if fortran else list(range(x.ndim))
 
 
 def spread_scalar(x: TracedArray) -> TracedArray:
@@ -173,6 +197,8 @@ def expand_dims(trace: Trace, a: Any, axis: Any) -> Any:
 def squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
     """``np.squeeze``: a view without axes of length 1."""
     x = as_traced(trace, a)
+    if not x.is_array:
+        return x
     if axis is None:
         axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
     else:

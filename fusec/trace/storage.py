@@ -58,6 +58,8 @@ class ViewStep:
             return lambda array: array.transpose(attrs["perm"])
         if self.op == "BroadcastTo":
             return lambda array: np.broadcast_to(array, attrs["shape"])
+        if self.op == "Diagonal":
+            return lambda array: array.diagonal(attrs["offset"], *attrs["axes"])
         if self.op == "Reshape":
             return lambda array: array.reshape(attrs["shape"])
         if self.op == "ExpandDims":

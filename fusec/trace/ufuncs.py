@@ -112,7 +112,6 @@ def call_ufunc(
 
 _INSTEAD = {
     "accumulate": "write it with slices, or call it before or after the compiled function",
-    "outer": "give the operands axes of length 1: np.{name}(x[:, None], y[None, :])",
     "at": "write x[i] = ... with basic indices, or call it before or after the compiled function",
     "reduceat": "reduce slices one by one",
 }
@@ -122,8 +121,13 @@ def _without_row(
     trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """A ufunc or a method of it that traced values do not answer for."""
+    from . import composed
     from .failures import on_known
 
+    if method == "__call__" and ufunc in composed.FORMULAS:
+        return composed.call(trace, ufunc, inputs, dict(kwargs))
+    if method == "outer":
+        return composed.outer(trace, ufunc, inputs, kwargs)
     home = "np" if getattr(np, ufunc.__name__, None) is ufunc else "scipy.special"
     if method == "__call__":
         return on_known(trace, f"{home}.{ufunc.__name__}", ufunc, inputs, kwargs, known_ufuncs())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import build, check, run_graph, run_on_cpu, run_source
+from kernel_harness import build, check, run_graph, run_on_cpu, run_source
 
 from fusec.codegen.cpu.scalar_ops import supports
 from fusec.codegen.reference import run_kernel

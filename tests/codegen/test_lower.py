@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import build, check, kernels_of
+from kernel_harness import build, check, kernels_of
 
 from fusec.ops import Builder
 from fusec.ops.views import region, slice_update_reference

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import build, check, kernels_of, run_source
+from kernel_harness import build, check, kernels_of, run_source
 
 from fusec.codegen.lower import lower
 from fusec.codegen.python_source import kernel_source, load_source

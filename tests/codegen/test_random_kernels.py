@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import assert_same, make_inputs, run_graph, run_on_cpu, run_source
+from kernel_harness import assert_same, make_inputs, run_graph, run_on_cpu, run_source
 
 from fusec.codegen.reference import run_kernel
 from fusec.ir import Graph, Value

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from harness import build, check, kernels_of, run_graph, run_on_cpu
+from kernel_harness import build, check, kernels_of, run_graph, run_on_cpu
 
 from fusec.codegen.specialise import COLUMN_BLOCK, FLAT_BLOCK, MAP_BLOCK, specialise
 from fusec.ir import Graph

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from harness import build, kernels_of
+from kernel_harness import build, kernels_of
 
 from fusec.codegen.loop_ir import Access, Buffer, Kernel, Nest, Stage, Store, expr
 from fusec.codegen.reference import apply, cast, run_kernel

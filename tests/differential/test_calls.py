@@ -399,7 +399,6 @@ def test_threads_call_one_function() -> None:
     assert function.trace_count == 3
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_computes_the_same() -> None:
     x = ordinary("f8", 500, 400)

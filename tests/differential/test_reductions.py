@@ -19,7 +19,7 @@ ROUNDED = ["sum", "prod", "mean", "var", "std"]
 
 def tolerance_of(name: str, dtype: str) -> Tolerance:
     """Integer sums are exact; float sums keep to a few ulp of the terms' magnitude."""
-    if name in EXACT_ONES or np.dtype(dtype).kind in "biu" and name in ("sum", "prod"):
+    if name in EXACT_ONES or (np.dtype(dtype).kind in "biu" and name in ("sum", "prod")):
         return EXACT
     return Ulp(8, scale=10.0)
 
@@ -92,7 +92,7 @@ def test_integer_extremes_and_overflow(dtype: str) -> None:
 @pytest.mark.parametrize("out", DTYPES)
 @pytest.mark.parametrize("dtype", ["i1", "i4", "f4", "f8"])
 def test_dtype_argument(dtype: str, out: str) -> None:
-    if np.dtype(out).kind in "biu" and dtype[0] == "f" or out == "?":
+    if (np.dtype(out).kind in "biu" and dtype[0] == "f") or out == "?":
         return
     x = np.abs(ordinary(dtype, 3, 7))
     check(lambda x: (x.sum(dtype=out), x.sum(axis=0, dtype=out), np.prod(x, axis=1, dtype=out)), x,

@@ -128,23 +128,26 @@ REDUCTIONS: list[tuple[str, str]] = [
     (FLOAT, TAME + ".sum({x}, keepdims=True) * {a}"), ("biu", "{a}.mean({x})"),
 ]
 VIEWS: list[tuple[str, str]] = [
-    (ANY, "{a}[{s}]"), (ANY, "{a}[{s}]"), (ANY, "{a}.T"), (ANY, "{a}.reshape(-1)"), (ANY, "{a}[None]"),
+    (ANY, "{a}[{s}]"), (ANY, "{a}[{s}]"), (ANY, "{a}.T"), (ANY, "{a}.reshape(-1)"),
+    (ANY, "{a}[None]"),
     (ANY, "{a}[..., None]"), (ANY, "np.roll({a}, {k})"), (ANY, "np.flip({a})"), (ANY, "{a}[{k}]"),
-    (ANY, "np.clip({a}, {n}, 3)"), (ANY, "{a}.ravel()"), (ANY, "np.squeeze({a})"),
-    (ANY, "np.broadcast_to({a}, (2, *{a}.shape))"), (ANY, "{a}[{s}][{s2}]"), (ANY, "np.zeros_like({a})"),
+    (ANY, "np.clip({a}, {n}, 3) + 0"), (ANY, "{a}.ravel()"), (ANY, "np.squeeze({a})"),
+    (ANY, "np.broadcast_to({a}, (2, *{a}.shape))"), (ANY, "{a}[{s}][{s2}]"),
+    (ANY, "np.zeros_like({a})"),
     (ANY, "np.roll({a}, {k}, 0)"), (ANY, "np.swapaxes({a}, 0, -1)"), (ANY, "np.diff({a}, axis=0)"),
 ]
 WRITES: list[tuple[str, str]] = [
     (ANY, "{a}[{s}] = {b}"), (ANY, "{a}[{s}] = {n}"), (ANY, "{a} += {b}"), (ANY, "{a} *= {b}"),
     (ANY, "{a}[{s}] += {n}"), (ANY, "{a}[{s}] = {a}[{s2}]"), (ANY, "{a}[...] = {b}"),
     (ANY, "{a}[1:] = {a}[:-1]"), (ANY, "{a}[::-1] = {a}"), (ANY, "{a}[{a} > {n}] = {n}"),
-    (ANY, "np.add({a}, {b}, out={a})"), (ANY, "{a} -= {n}"), (FLOAT, "{a} /= {b}"), (ANY, "{a}.fill({n})"),
+    (ANY, "np.add({a}, {b}, out={a})"), (ANY, "{a} -= {n}"), (FLOAT, "{a} /= {b}"),
+    (ANY, "{a}.fill({n})"),
     (ANY, "np.copyto({a}, {b})"), (ANY, "{a}.T[{s}] = {b}"), (ANY, "{a}[0] = {a}[-1]"),
     (ANY, "{a}[{s}] *= {a}[{s2}]"),
 ]
 GROUPS = [UNARY, BINARY, BINARY, CASTS, REDUCTIONS, VIEWS, WRITES, WRITES]
-SLICES = ["1:", ":-1", "::-1", "::2", "1:3", "0", "-1", ":0", "..., 1:", "..., ::-1", ":, 0", "None, 0",
-          "1:, ::2", "::-1, :1", "..., 0", "1::2", "2::-1"]
+SLICES = ["1:", ":-1", "::-1", "::2", "1:3", "0", "-1", ":0", "..., 1:", "..., ::-1", ":, 0",
+          "None, 0", "1:, ::2", "::-1, :1", "..., 0", "1::2", "2::-1"]
 NUMBERS = ["1", "0", "-1", "2", "3", "0.5", "-2.5", "100", "True", "np.float32(1.5)", "np.int8(3)",
            "300", "1e300", "float('nan')"]
 
@@ -213,5 +216,6 @@ def filled(draw: st.DrawFn, template: str, candidates: list[str], names: list[st
     parts = {"a": st.sampled_from(candidates[::-1]), "b": operand, "c": operand,
              "t": st.sampled_from(DTYPES), "x": st.sampled_from(["None", "0", "-1", "(0, 1)"]),
              "i": st.sampled_from(["None", "0", "-1"]), "s": st.sampled_from(SLICES),
-             "s2": st.sampled_from(SLICES), "n": st.sampled_from(NUMBERS[:8]), "k": st.sampled_from(["1", "-2", "3", "0"])}
+             "s2": st.sampled_from(SLICES), "n": st.sampled_from(NUMBERS[:8]),
+             "k": st.sampled_from(["1", "-2", "3", "0"])}
     return template.format(**{k: draw(s) for k, s in parts.items() if "{" + k + "}" in template})

@@ -1,0 +1,190 @@
+"""Ops that call NumPy: one row per function whose work is a library's, or whose result is.
+
+A node of such an op holds the whole call as plain data: ``form`` the positional arguments, ``named``
+the keyword arguments, both as `decode` reads them, and ``results`` the types of its results, which
+NumPy itself said when the call was traced.  `LIBRARY` is the table; the front ends are in
+``fusec/trace/library.py``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import TensorType
+
+from .registry import Op, register
+
+Form = Any  # plain data: literals, and tuples that start with a tag
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """One function: ``varying`` names its parameters that may be numbers known only at run time.
+
+    All other parameters of rank 0 decide shapes or the algorithm and must be known while tracing.
+    A function that ``writes`` changes its first argument; the op's result is the changed copy.
+    """
+
+    op: str
+    function: Callable[..., Any]
+    varying: tuple[str, ...] = ()
+    writes: bool = False
+
+
+def decode(form: Form, arrays: Sequence[Any]) -> Any:
+    """The Python value that a form stands for, its operands taken from ``arrays``.
+
+    Every tuple of a form starts with a tag: ``("operand", number)``, ``("tuple", ...)``,
+    ``("list", ...)``, ``("slice", start, stop, step)`` or ``("ellipsis",)``.
+    """
+    if type(form) is not tuple:
+        return form
+    tag, *rest = form
+    if tag == "operand":
+        return arrays[rest[0]]
+    if tag == "ellipsis":
+        return Ellipsis
+    return _MAKERS[tag]([decode(item, arrays) for item in rest])
+
+
+_MAKERS: dict[str, Callable[[list[Any]], Any]] = {
+    "tuple": tuple, "list": list, "slice": lambda parts: slice(*parts),
+}
+
+
+def run_call(
+    call: LibraryCall, arrays: Sequence[Any], form: Form, named: Form
+) -> Any:
+    """What NumPy answers: the call's own result, or the changed copy of its first operand."""
+    operands = list(arrays)
+    if call.writes:
+        operands[0] = np.array(operands[0], order="K")
+    keywords = {pair[1]: decode(pair[2], operands) for pair in named[1:]}
+    result = call.function(*decode(form, operands), **keywords)
+    return operands[0] if call.writes else result
+
+
+def leaves_of(result: Any) -> tuple[Any, ...]:
+    """The results of a call as one flat tuple."""
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def _infer(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> tuple[TensorType, ...]:
+    return tuple(attrs["results"])
+
+
+def _reference(call: LibraryCall) -> Callable[..., Any]:
+    def reference(*arrays: Any, form: Form, named: Form, results: Any) -> Any:
+        leaves = leaves_of(run_call(call, arrays, form, named))
+        return leaves if len(leaves) > 1 else leaves[0]
+
+    return reference
+
+
+# ------------------------------------------------------------------------------- item and ufuncs
+
+
+def _set_item(array: np.ndarray, key: Any, value: Any) -> None:
+    array[key] = value
+
+
+def find_ufunc(name: str) -> np.ufunc:
+    """The ufunc called ``add`` (NumPy's) or ``special.erf`` (SciPy's)."""
+    if name.startswith("special."):
+        import scipy.special
+
+        return getattr(scipy.special, name.removeprefix("special."))
+    return getattr(np, name)
+
+
+def _ufunc_method(name: str, method: str, *args: Any, **kwargs: Any) -> Any:
+    return getattr(find_ufunc(name), method)(*args, **kwargs)
+
+
+def _ufunc_at(array: np.ndarray, name: str, *args: Any) -> None:
+    find_ufunc(name).at(array, *args)
+
+
+# ----------------------------------------------------------------------------------------- table
+
+
+def _op_name(function: Callable[..., Any]) -> str:
+    """``np.linalg.matrix_rank`` is ``LinalgMatrixRank``."""
+    module = (getattr(function, "__module__", None) or "numpy").split(".")[1:]
+    words = [*module, *function.__name__.split("_")]
+    return "".join(w[:1].upper() + w[1:] for w in words if w)
+
+
+def _row(function: Callable[..., Any], *varying: str, writes: bool = False) -> LibraryCall:
+    return LibraryCall(_op_name(function), function, varying, writes)
+
+
+_LINALG = np.linalg
+_TABLE: tuple[LibraryCall, ...] = (
+    # products
+    _row(np.einsum, "operands"),
+    _row(np.dot, "a", "b"), _row(np.tensordot, "a", "b"), _row(np.inner, "a", "b"),
+    _row(np.vdot, "a", "b"), _row(np.kron, "a", "b"), _row(np.cross),
+    _row(_LINALG.cross), _row(_LINALG.outer), _row(_LINALG.tensordot),
+    _row(_LINALG.vecdot), _row(_LINALG.matmul), _row(_LINALG.multi_dot),
+    # linear algebra
+    _row(_LINALG.solve), _row(_LINALG.inv), _row(_LINALG.det), _row(_LINALG.slogdet),
+    _row(_LINALG.cholesky), _row(_LINALG.qr), _row(_LINALG.svd), _row(_LINALG.svdvals),
+    _row(_LINALG.eigh), _row(_LINALG.eigvalsh), _row(_LINALG.lstsq, "rcond"),
+    _row(_LINALG.pinv, "rcond", "rtol"), _row(_LINALG.matrix_power),
+    _row(_LINALG.matrix_rank, "tol", "rtol"), _row(_LINALG.norm, "x"),
+    _row(_LINALG.matrix_norm), _row(_LINALG.vector_norm, "x"), _row(_LINALG.cond),
+    _row(_LINALG.trace), _row(_LINALG.tensorsolve), _row(_LINALG.tensorinv), _row(np.trace),
+    # order
+    _row(np.sort), _row(np.argsort), _row(np.lexsort), _row(np.partition, "kth"),
+    _row(np.argpartition, "kth"), _row(np.searchsorted, "v"),
+    LibraryCall("SortInPlace", np.ndarray.sort, (), True),
+    LibraryCall("PartitionInPlace", np.ndarray.partition, ("kth",), True),
+    # scans
+    _row(np.cumsum, "a"), _row(np.cumprod, "a"), _row(np.nancumsum, "a"),
+    _row(np.nancumprod, "a"), _row(np.cumulative_sum), _row(np.cumulative_prod),
+    _row(np.unwrap, "discont", "period"),
+    # statistics
+    _row(np.median, "a"), _row(np.percentile, "a", "q"), _row(np.quantile, "a", "q"),
+    _row(np.nanmedian, "a"), _row(np.nanpercentile, "a", "q"), _row(np.nanquantile, "a", "q"),
+    _row(np.histogram, "range"), _row(np.histogram2d, "range"), _row(np.digitize, "x"),
+    _row(np.cov), _row(np.corrcoef), _row(np.interp, "x", "xp", "fp", "left", "right", "period"),
+    # signals and polynomials
+    _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit),
+    _row(np.fft.fftshift), _row(np.fft.ifftshift),
+    # indices
+    _row(np.take, "indices"), _row(np.take_along_axis), _row(np.choose, "a", "choices"),
+    _row(np.put_along_axis, "values", writes=True), _row(np.put, "ind", "v", writes=True),
+    _row(np.putmask, "mask", "values", writes=True), _row(np.place, "vals", writes=True),
+    LibraryCall("GetItem", operator.getitem, ("a", "b")),
+    LibraryCall("SetItem", _set_item, ("key", "value"), True),
+    # ufuncs without a row of their own, and methods of any
+    LibraryCall("Ufunc", _ufunc_method, ("args",)),
+    LibraryCall("UfuncAt", _ufunc_at, ("args",), True),
+)
+LIBRARY: dict[str, LibraryCall] = {call.op: call for call in _TABLE}
+for _call in _TABLE:
+    register(Op(
+        name=_call.op, kind="extern", infer=_infer, reference=_reference(_call),
+        numpy=(_call.function,), cost=1000.0,
+    ))
+
+
+def called_name(op: str, form: Form) -> str:
+    """What the user called: ``np.linalg.inv``, ``np.add.accumulate``, ``x[...]``."""
+    call = LIBRARY[op]
+    special = {"GetItem": "x[...]", "SetItem": "x[...] = ...", "SortInPlace": "ndarray.sort",
+               "PartitionInPlace": "ndarray.partition"}
+    if op in special:
+        return special[op]
+    if op == "Ufunc":
+        return f"np.{form[1]}" + ("" if form[2] == "__call__" else f".{form[2]}")
+    if op == "UfuncAt":
+        return f"np.{form[2]}.at"
+    module = (call.function.__module__ or "numpy").replace("numpy", "np")
+    return f"{module}.{call.function.__name__}"

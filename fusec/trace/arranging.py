@@ -1,0 +1,254 @@
+"""Repeating, diagonals, triangles and joining of lists of arrays: front ends over existing ops."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+from fusec.ops.shapes import normalise_axis
+
+from . import creation, shaping
+from .array import TracedArray
+from .context import Trace
+from .known import known
+from .ufuncs import as_traced, cast, truth
+
+
+def static_number(trace: Trace, x: Any, what: str) -> int:
+    """A Python int known while tracing; raises `UnsupportedError` for one that data decides."""
+    if type(x) is TracedArray and known(x.value) is None:
+        raise unsupported(f"{what} that depends on data", loc=trace.loc,
+                          cure="make it a static argument: sizes of results must be known")
+    return operator.index(x)
+
+
+def _axis(trace: Trace, axis: Any, rank: int) -> int:
+    try:
+        return normalise_axis(operator.index(axis), rank)
+    except (ValueError, TypeError) as error:
+        raise trace.error(error) from None
+
+
+def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
+    """``np.repeat``: each element ``repeats`` times along an axis; counts known while tracing."""
+    x = shaping.spread_scalar(as_traced(trace, a))
+    x = shaping.ravel(trace, x) if axis is None else x
+    position = _axis(trace, 0 if axis is None else axis, x.ndim)
+    if isinstance(repeats, (list, tuple, np.ndarray)) and np.size(repeats) != 1:
+        return _repeat_each(trace, x, repeats, position)
+    count = static_number(trace, np.ravel(repeats)[0] if isinstance(repeats, (list, tuple))
+                          else repeats, "np.repeat by a count")
+    if count < 0:
+        raise trace.error(ValueError("repeats may not contain negative values."))
+    shape = list(x.shape)
+    wide = shaping.expand_dims(trace, x, position + 1)
+    spread = shaping.broadcast_to(
+        trace, wide, (*shape[: position + 1], count, *shape[position + 1:]))
+    shape[position] *= count
+    return _fresh_c(shaping.reshape(trace, spread, tuple(shape), copy=True))
+
+
+def _repeat_each(trace: Trace, x: TracedArray, repeats: Any, axis: int) -> Any:
+    """Other counts for each position: slices joined."""
+    counts = [static_number(trace, n, "np.repeat by a count") for n in repeats]
+    if len(counts) != x.shape[axis]:
+        raise trace.error(ValueError(
+            f"operands could not be broadcast together with shape ({x.shape[axis]},) "
+            f"({len(counts)},)"))
+    before = (slice(None),) * axis
+    parts = [x[(*before, slice(i, i + 1))] for i, n in enumerate(counts) for _ in range(n)]
+    if not parts:
+        return creation.ZEROS(trace, (*x.shape[:axis], 0, *x.shape[axis + 1:]), x.dtype)
+    return _fresh_c(shaping.concatenate(trace, parts, axis))
+
+
+def _fresh_c(x: TracedArray) -> TracedArray:
+    return shaping.copy_of(x, "C")
+
+
+def diagonal(
+    trace: Trace, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1
+) -> TracedArray:
+    """``np.diagonal``: a read-only strided view."""
+    x = as_traced(trace, a)
+    if x.ndim < 2:
+        raise trace.error(ValueError("diag requires an array of at least two dimensions"),
+                          [x.value])
+    axes = _axis(trace, axis1, x.ndim), _axis(trace, axis2, x.ndim)
+    if axes[0] == axes[1]:
+        raise trace.error(ValueError("axis1 and axis2 cannot be the same"))
+    strides = tuple(s for d, s in enumerate(x.strides) if d not in axes)
+    step = x.strides[axes[0]] + x.strides[axes[1]]
+    return x.view_through("Diagonal", (*strides, step), axes=axes, offset=operator.index(offset))
+
+
+def trace_(
+    trace: Trace, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None,
+    out: Any = None,
+) -> Any:
+    """``np.trace``: the sum of a diagonal."""
+    return diagonal(trace, a, offset, axis1, axis2).sum(-1, dtype=dtype, out=out)
+
+
+def _grid(trace: Trace, rows: int, columns: int) -> tuple[TracedArray, TracedArray]:
+    """Row and column numbers, to be broadcast against each other."""
+    return (creation.arange(trace, rows)[:, None], creation.arange(trace, columns)[None, :])
+
+
+def diag(trace: Trace, v: Any, k: Any = 0) -> TracedArray:
+    """``np.diag``: the diagonal of a matrix, or a matrix with this diagonal."""
+    x, offset = as_traced(trace, v), operator.index(k)
+    if x.ndim == 2:
+        return diagonal(trace, x, offset)
+    if x.ndim != 1:
+        raise trace.error(ValueError("Input must be 1- or 2-d."), [x.value])
+    size = x.size + abs(offset)
+    pad = creation.ZEROS(trace, (abs(offset),), x.dtype)
+    padded = shaping.concatenate(trace, [x, pad] if offset else [x])
+    rows, columns = _grid(trace, size, size)
+    spread = padded[:, None] if offset >= 0 else padded[None, :]
+    return creation.where(trace, columns - rows == offset, spread, x.dtype.type(0))
+
+
+def diagflat(trace: Trace, v: Any, k: Any = 0) -> TracedArray:
+    """``np.diagflat``."""
+    return diag(trace, shaping.ravel(trace, v), k)
+
+
+def fill_diagonal(trace: Trace, a: Any, val: Any, wrap: bool = False) -> None:
+    """``np.fill_diagonal`` with a number."""
+    x, value = as_traced(trace, a), as_traced(trace, val)
+    if x.ndim < 2:
+        raise trace.error(ValueError("array must be at least 2-d"), [x.value])
+    if x.ndim > 2 and len(set(x.shape)) > 1:
+        raise trace.error(ValueError("All dimensions of input must be of equal length"))
+    if value.size != 1 or wrap:
+        raise unsupported("np.fill_diagonal with an array or with wrap=True", loc=trace.loc,
+                          cure="give a number")
+    numbers = [creation.arange(trace, n)[(slice(None), *[None] * (x.ndim - d - 1))]
+               for d, n in enumerate(x.shape)]
+    mask = numbers[0] == numbers[1]
+    for other in numbers[2:]:
+        mask = mask & (numbers[0] == other)
+    one = value.reshape(()) if value.is_array else value
+    x[...] = creation.where(trace, mask, astype_like(trace, one, x), x)
+
+
+def astype_like(trace: Trace, value: TracedArray, x: TracedArray) -> TracedArray:
+    """A number in the dtype of an array, by assignment's rules."""
+    return TracedArray(trace, None, (), cast(trace, _scalar(trace, value), x.dtype))
+
+
+def _scalar(trace: Trace, x: TracedArray) -> Any:
+    return trace.emit("Squeeze", x.value, axes=(), kind="scalar") if x.is_array else x.value
+
+
+def _triangle(lower: bool) -> Any:
+    def select(trace: Trace, m: Any, k: Any = 0) -> TracedArray:
+        x = shaping.spread_scalar(as_traced(trace, m))
+        if x.ndim == 0:
+            raise trace.error(TypeError("tri() missing 1 required positional argument: 'M'"))
+        rows, columns = _grid(trace, (x.shape * 2)[-2], x.shape[-1])
+        zero = x.dtype.type(0)
+        if lower:
+            return creation.where(trace, rows >= columns - k, x, zero)
+        return creation.where(trace, rows >= columns - (k - 1), zero, x)
+
+    return select
+
+
+tril, triu = _triangle(True), _triangle(False)
+
+
+def broadcast_arrays(trace: Trace, *arrays: Any, subok: bool = False) -> tuple[Any, ...]:
+    """``np.broadcast_arrays``: read-only views (NumPy's warn when written to)."""
+    operands = [shaping.spread_scalar(as_traced(trace, a)) for a in arrays]
+    try:
+        shape = np.broadcast_shapes(*[x.shape for x in operands])
+    except ValueError as error:
+        raise trace.error(error, [x.value for x in operands]) from None
+    return tuple(x if x.shape == shape else shaping.broadcast_to(trace, x, shape)
+                 for x in operands)
+
+
+def putmask(trace: Trace, a: Any, mask: Any, values: Any) -> None:
+    """``np.putmask``: values of the array's size, or repeated to it."""
+    x, v = as_traced(trace, a), shaping.spread_scalar(as_traced(trace, values))
+    test = truth(trace, as_traced(trace, mask).value)
+    if test.size != x.size:
+        raise trace.error(ValueError("putmask: mask and data must be the same size"))
+    if not v.size:
+        return
+    if not np.can_cast(v.dtype, x.dtype, "same_kind") and as_traced(trace, values).is_array:
+        raise trace.error(TypeError(
+            f"Cannot cast array data from {v.dtype!r} to {x.dtype!r} according to the rule "
+            f"'safe'"))
+    flat = trace.emit("Reshape", test, shape=x.shape) if test.shape != x.shape else test
+    filled = _repeated(trace, v, x)
+    x.write(trace.emit("Where", flat, cast(trace, filled.value, x.dtype), x.value, kind="array"))
+
+
+def _repeated(trace: Trace, v: TracedArray, x: TracedArray) -> TracedArray:
+    """``np.resize(v, x.shape)``; a single value stays single."""
+    if v.size == 1:
+        return shaping.reshape(trace, v, (1,) * x.ndim)
+    flat = shaping.ravel(trace, v)
+    parts = [flat] * -(-x.size // v.size)
+    joined = shaping.concatenate(trace, parts) if len(parts) > 1 else flat
+    return shaping.reshape(trace, joined[: x.size], x.shape)
+
+
+def place(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
+    """``np.place`` with a single value."""
+    v = as_traced(trace, vals)
+    if v.size != 1:
+        raise unsupported("np.place of more than one value", loc=trace.loc,
+                          cure="write arr[:] = np.where(mask, values, arr)")
+    putmask(trace, arr, mask, shaping.reshape(trace, v, (1,)))
+
+
+def inner(trace: Trace, a: Any, b: Any, /) -> Any:
+    """``np.inner``: products summed over the last axes."""
+    x, y = as_traced(trace, a), as_traced(trace, b)
+    if x.ndim == 0 or y.ndim == 0:
+        return np.multiply(x, y)
+    if x.shape[-1] != y.shape[-1]:
+        raise trace.error(ValueError(
+            f"shapes {x.shape} and {y.shape} not aligned: {x.shape[-1]} (dim {x.ndim - 1}) != "
+            f"{y.shape[-1]} (dim {y.ndim - 1})"), [x.value, y.value])
+    if x.ndim <= 2 and y.ndim <= 2:
+        return np.matmul(x, y.T)
+    left, right = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
+    return np.matmul(left, right.T).reshape(*x.shape[:-1], *y.shape[:-1])
+
+
+def vdot(trace: Trace, a: Any, b: Any, /) -> Any:
+    """``np.vdot`` of real operands: the inner product of the flattened operands."""
+    x, y = shaping.ravel(trace, a), shaping.ravel(trace, b)
+    if x.size != y.size:
+        raise trace.error(ValueError("vectors have different lengths"), [x.value, y.value])
+    return np.matmul(x, y)
+
+
+def isreal(trace: Trace, x: Any) -> Any:
+    """``np.isreal`` of real operands."""
+    a = as_traced(trace, x)
+    return creation.ONES(trace, a.shape, bool) if a.is_array and a.ndim else np.True_
+
+
+def unstack(trace: Trace, x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
+    """``np.unstack``: the sub-arrays along an axis."""
+    a = as_traced(trace, x)
+    if a.ndim == 0:
+        raise trace.error(ValueError("Input array must be at least 1-d."))
+    return tuple(shaping.moveaxis(trace, a, axis, 0))
+
+
+__all__: Sequence[str] = (
+    "broadcast_arrays", "diag", "diagflat", "diagonal", "fill_diagonal", "inner", "isreal",
+    "place", "putmask", "repeat", "static_number", "trace_", "tril", "triu", "unstack", "vdot",
+)

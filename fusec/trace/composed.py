@@ -1,0 +1,148 @@
+"""Ufuncs that are short expressions in others, and ``ufunc.outer``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from .array import TracedArray, from_value
+from .context import Trace
+from .ufuncs import as_traced, cast, resolve
+
+F64 = np.dtype(np.float64)
+Formula = Callable[..., Any]
+
+
+def _operands(trace: Trace, ufunc: np.ufunc, inputs: Any) -> list[TracedArray]:
+    """The operands in the dtypes that NumPy computes in."""
+    arrays = [as_traced(trace, x) for x in inputs]
+    values = [a.value for a in arrays]
+    dtypes = resolve(trace, ufunc, values)
+    if any(d.kind == "f" and d.itemsize not in (4, 8) or d.kind == "c" for d in dtypes):
+        raise unsupported(f"np.{ufunc.__name__} in dtype {dtypes[0]}", loc=trace.loc,
+                          cure="compute in float32 or float64")
+    return [a if a.dtype == d and not a.type.is_weak else
+            from_value(trace, cast(trace, v, d), a.strides if a.is_array and
+                       a.dtype.itemsize == d.itemsize else None)
+            for a, v, d in zip(arrays, values, dtypes, strict=False)]
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    """log(e**x + e**y) without overflow, as NumPy branches."""
+    kind = x.dtype.type
+    far = np.maximum(x, y) + np.log1p(np.exp(-np.abs(x - y)))
+    return np.where(x == y, x + kind(math.log(2.0)), far)[()]
+
+
+def _logaddexp2(x: Any, y: Any) -> Any:
+    """log2(2**x + 2**y) without overflow."""
+    kind = x.dtype.type
+    far = np.maximum(x, y) + kind(1 / math.log(2.0)) * np.log1p(np.exp2(-np.abs(x - y)))
+    return np.where(x == y, x + kind(1), far)[()]
+
+
+def _modf(x: Any) -> Any:
+    """Fraction and whole part, both with the sign of x."""
+    whole = np.trunc(x)
+    fraction = np.where(np.isinf(x), x.dtype.type(0), x - whole)[()]
+    return np.copysign(fraction, x), whole
+
+
+def _bitwise_count(x: Any) -> Any:
+    """Ones in |x|, summed in fields of 2, 4 and 8 bits (H. S. Warren, *Hacker's Delight*, 5-1)."""
+    bits = 8 * x.dtype.itemsize
+    word = np.dtype(f"u{x.dtype.itemsize}").type
+    n = (np.abs(x) if x.dtype.kind == "i" else x).astype(word)
+    if x.dtype.kind == "b":
+        return n.astype(np.uint8)
+
+    def mask(pattern: int) -> Any:
+        return word(pattern * ((1 << bits) - 1) // 255)
+
+    n = n - ((n >> word(1)) & mask(0x55))
+    n = (n & mask(0x33)) + ((n >> word(2)) & mask(0x33))
+    n = (n + (n >> word(4))) & mask(0x0F)
+    total = n
+    for byte in range(1, x.dtype.itemsize):
+        total = total + (n >> word(8 * byte))
+    return (total & word(0xFF)).astype(np.uint8)
+
+
+def _conjugate(x: Any) -> Any:
+    return np.positive(x)
+
+
+def _vecdot(x: Any, y: Any) -> Any:
+    return np.matmul(x[..., None, :], y[..., :, None])[..., 0, 0]
+
+
+def _matvec(x: Any, y: Any) -> Any:
+    return np.matmul(x, y[..., :, None])[..., 0]
+
+
+def _vecmat(x: Any, y: Any) -> Any:
+    return np.matmul(x[..., None, :], y)[..., 0, :]
+
+
+FORMULAS: dict[np.ufunc, Formula] = {
+    np.logaddexp: _logaddexp, np.logaddexp2: _logaddexp2, np.modf: _modf,
+    np.divmod: lambda x, y: (np.floor_divide(x, y), np.remainder(x, y)),
+    np.float_power: np.power, np.bitwise_count: _bitwise_count, np.conjugate: _conjugate,
+    np.vecdot: _vecdot, np.matvec: _matvec, np.vecmat: _vecmat,
+}
+_CORE = {np.vecdot, np.matvec, np.vecmat}
+
+
+def call(trace: Trace, ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any]) -> Any:
+    """A ufunc of `FORMULAS`, with ``out=`` and ``where=``."""
+    out, where = kwargs.pop("out", None), kwargs.pop("where", True)
+    if kwargs:
+        raise unsupported(f"np.{ufunc.__name__}({next(iter(kwargs))}=...)", loc=trace.loc)
+    if ufunc in _CORE:
+        _check_core(trace, ufunc, inputs)
+        operands = [as_traced(trace, x) for x in inputs]
+    else:
+        operands = _operands(trace, ufunc, inputs)
+    result = FORMULAS[ufunc](*operands)
+    if out is None and where is True:
+        return result
+    outs = out if isinstance(out, tuple) else (out,)
+    results = result if isinstance(result, tuple) else (result,)
+    written = tuple(_delivered(r, o, where) for r, o in zip(results, outs, strict=False))
+    return written if ufunc.nout > 1 else written[0]
+
+
+def _check_core(trace: Trace, ufunc: np.ufunc, inputs: Any) -> None:
+    """NumPy's own message for operands with too few axes."""
+    ranks = {np.vecdot: (1, 1), np.matvec: (2, 1), np.vecmat: (1, 2)}[ufunc]
+    for number, (x, rank) in enumerate(zip(inputs, ranks, strict=True)):
+        if as_traced(trace, x).ndim < rank:
+            raise trace.error(ValueError(
+                f"{ufunc.__name__}: Input operand {number} does not have enough dimensions (has "
+                f"{as_traced(trace, x).ndim}, gufunc core with signature {ufunc.signature} "
+                f"requires {rank})"))
+
+
+def _delivered(result: Any, out: Any, where: Any) -> Any:
+    if out is None:
+        return np.where(where, result, result.dtype.type(0))
+    np.copyto(out, result, where=where)
+    return out
+
+
+def outer(trace: Trace, ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any]) -> Any:
+    """``ufunc.outer``: all pairs, by axes of length 1."""
+    x, y = (as_traced(trace, v) for v in inputs)
+    if y.ndim:
+        from .shaping import expand_dims, spread_scalar
+
+        x = expand_dims(trace, spread_scalar(x), tuple(range(x.ndim, x.ndim + y.ndim)))
+    return ufunc(x, y, **kwargs)
+
+
+__all__ = ["FORMULAS", "call", "outer"]

@@ -1,0 +1,116 @@
+"""The wider table of NumPy functions: handlers of `arranging`, queries, and NumPy's own source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import arranging, shaping
+from .array import TracedArray
+from .context import Trace
+from .ufuncs import as_traced
+
+Handler = Callable[..., Any]
+
+
+def traced_source(function: Any, assume: bool | None = None) -> Handler:
+    """A handler that traces NumPy's own Python source of ``function``; see `numpy_source`."""
+    def handler(trace: Trace, *args: Any, **kwargs: Any) -> Any:
+        from .numpy_source import run_source
+
+        return run_source(trace, function, assume, args, kwargs)
+
+    handler.__name__ = function.__name__
+    handler.__qualname__ = "traced_source"
+    return handler
+
+
+def _dtype_or_value(trace: Trace, x: Any) -> Any:
+    """What stands for an operand when NumPy asks only for its dtype."""
+    if type(x) is not TracedArray:
+        return x
+    return x.dtype.type(0).item() if x.type.is_weak else x.dtype
+
+
+def result_type(trace: Trace, *arrays_and_dtypes: Any) -> np.dtype:
+    """``np.result_type``."""
+    return np.result_type(*[_dtype_or_value(trace, a) for a in arrays_and_dtypes])
+
+
+def can_cast(trace: Trace, from_: Any, to: Any, casting: str = "safe") -> bool:
+    """``np.can_cast``."""
+    return np.can_cast(_dtype_or_value(trace, from_), to, casting)
+
+
+def min_scalar_type(trace: Trace, a: Any, /) -> np.dtype:
+    """``np.min_scalar_type`` of an array: its dtype (of a scalar it depends on the value)."""
+    x = as_traced(trace, a)
+    return x.dtype if x.ndim else np.min_scalar_type(x.concrete("a value", "give a dtype"))
+
+
+def shares_memory(trace: Trace, a: Any, b: Any, /, max_work: Any = None) -> bool:
+    """``np.may_share_memory``: whether both are views of one storage."""
+    x, y = as_traced(trace, a), as_traced(trace, b)
+    return x.storage is not None and x.storage is y.storage
+
+
+def linalg_diagonal(trace: Trace, x: Any, /, *, offset: Any = 0) -> Any:
+    """``np.linalg.diagonal``: of the last two axes."""
+    return arranging.diagonal(trace, x, offset, -2, -1)
+
+
+def linalg_trace(trace: Trace, x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Any:
+    """``np.linalg.trace``: over the last two axes."""
+    return arranging.trace_(trace, x, offset, -2, -1, dtype)
+
+
+def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+    """``np.linalg.norm``: fused for the 2-norm, else as NumPy's source computes it."""
+    from . import functions
+
+    plain = ord is None or ord == 2 and (axis is not None or as_traced(trace, x).ndim == 1)
+    if plain and (ord is None or isinstance(axis, (int, type(None)))):
+        return functions.norm(trace, x, ord, axis, keepdims)
+    return traced_source(np.linalg.norm)(trace, x, ord, axis, keepdims)
+
+
+# Functions whose own source is traced.  Each has a differential test.
+TRACED: tuple[Any, ...] = (
+    np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.pad, np.tile, np.rot90,
+    np.fliplr, np.flipud, np.column_stack, np.dstack, np.block, np.append, np.insert, np.delete,
+    np.atleast_2d, np.atleast_3d, np.meshgrid, np.resize, np.rollaxis, np.matrix_transpose,
+    np.isclose, np.allclose, np.array_equal, np.array_equiv, np.sinc, np.angle, np.unwrap, np.fix,
+    np.select, np.piecewise, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.polyval, np.cross,
+    np.kron, np.tensordot, np.isneginf, np.isposinf, np.real, np.iscomplexobj, np.isrealobj,
+    np.iscomplex, np.real_if_close, np.polyadd, np.polysub, np.polyder, np.polyint,
+    np.apply_along_axis, np.apply_over_axes, np.fft.fftshift, np.fft.ifftshift, np.linalg.outer,
+    np.linalg.cross, np.linalg.vecdot, np.linalg.matmul, np.linalg.matrix_power,
+    np.linalg.multi_dot, np.linalg.tensordot, np.linalg.matrix_norm, np.linalg.vector_norm,
+    np.linalg.matrix_transpose,
+)
+# Functions that test data, and what is taken for the answer: True for those that only warn then
+# (NaN results are set by masks), False where the test picks a special case of the same formula
+# (equal steps in `gradient`) or an error (`average` of weights that sum to zero gives NaN here).
+TRACED_ASSUMING: dict[Any, bool] = {
+    np.nansum: True, np.nanprod: True, np.nanmean: True, np.nanvar: True, np.nanstd: True,
+    np.nanmin: True, np.nanmax: True, np.gradient: False, np.average: False,
+}
+MORE: dict[Any, Handler] = {
+    **{f: traced_source(f) for f in TRACED},
+    **{f: traced_source(f, assume) for f, assume in TRACED_ASSUMING.items()},
+    np.repeat: arranging.repeat, np.diagonal: arranging.diagonal, np.trace: arranging.trace_,
+    np.diag: arranging.diag, np.diagflat: arranging.diagflat, np.tril: arranging.tril,
+    np.triu: arranging.triu, np.fill_diagonal: arranging.fill_diagonal,
+    np.broadcast_arrays: arranging.broadcast_arrays, np.putmask: arranging.putmask,
+    np.place: arranging.place, np.inner: arranging.inner, np.vdot: arranging.vdot,
+    np.isreal: arranging.isreal, np.unstack: arranging.unstack, np.result_type: result_type,
+    np.can_cast: can_cast, np.min_scalar_type: min_scalar_type,
+    np.may_share_memory: shares_memory, np.linalg.diagonal: linalg_diagonal,
+    np.linalg.trace: linalg_trace, np.linalg.norm: norm,
+}
+MORE_METHODS: dict[str, Handler] = {
+    "repeat": arranging.repeat, "diagonal": arranging.diagonal, "trace": arranging.trace_,
+}
+__all__ = ["MORE", "MORE_METHODS", "TRACED", "TRACED_ASSUMING", "shaping", "traced_source"]

@@ -1,0 +1,208 @@
+"""NumPy's own Python functions, traced as the user's are.
+
+Much of NumPy is Python over a few primitives: ``np.pad`` fills slices, ``np.gradient`` subtracts
+them, ``np.cov`` multiplies matrices.  Here the installed NumPy's source of such a function is
+converted and run on traced values, so its result dtypes, kinds, views and errors are NumPy's own.
+What runs is the version installed; nothing of it is copied.
+
+`more_functions.TRACED` names the functions known to work this way; each has a differential test.
+"""
+
+from __future__ import annotations
+
+import builtins
+import warnings
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from .array import TracedArray
+from .context import Trace
+from .convert import CallTable, Hooks, convert
+from .convert.hooks import Where
+from .functions import FUNCTIONS
+from .hooks import TABLE, GraphHooks, _any_traced, weak
+from .layout import is_c_contiguous
+from .shaping import spread_scalar
+from .ufuncs import BOOL, as_traced
+
+LIBRARY_TABLE = CallTable(TABLE)
+
+
+class LibraryHooks(GraphHooks):
+    """Hooks for one call of a NumPy function: its own Python is converted, places stay the user's.
+
+    ``assume``: the truth of a traced value tested in the function, for functions that test data
+    only to warn; None refuses such tests.
+    """
+
+    table = LIBRARY_TABLE
+
+    def __init__(self, trace: Trace, assume: bool | None = None) -> None:
+        Hooks.__init__(self)
+        self.trace, self.assume = trace, assume
+        self.functions: dict[FunctionType, None] = {}
+
+    def converted(self, fn: FunctionType) -> Callable[..., Any]:
+        if _is_numpys(fn):
+            return convert(fn, self)
+        return super().converted(fn)
+
+    def from_user(self, x: Any) -> Any:
+        """An argument: the user's plain arrays are read anew at every call."""
+        if type(x) in (list, tuple):
+            return type(x)(map(self.from_user, x))
+        return as_traced(self.trace, x) if GraphHooks._is_outside(self, x) else x
+
+    def _is_outside(self, x: Any) -> bool:
+        """Plain arrays that the function made itself are constants of the trace."""
+        return False
+
+    def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(fn, np.ufunc):
+            kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
+        return self._local(super().call(where, fn, *args, **kwargs))
+
+    def getattr(self, where: Where, obj: Any, name: str) -> Any:
+        if type(obj) is TracedArray and name == "flags":
+            return _Flags(obj)
+        return self._local(Hooks.getattr(self, where, obj, name))
+
+    def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
+        if type(obj) is TracedArray and name == "shape":
+            seen = obj.reshape(value)
+            obj.storage, obj.steps = seen.storage, seen.steps
+            return
+        Hooks.setattr(self, where, value, obj, name)
+
+    def test(self, where: Where, value: Any) -> bool:
+        if self.assume is not None and type(value) is TracedArray:
+            return self.assume
+        return super().test(where, value)
+
+
+class _Flags:
+    """``ndarray.flags`` of a traced array, as far as NumPy's own code asks."""
+
+    def __init__(self, x: TracedArray) -> None:
+        reverse = x.shape[::-1], x.strides[::-1]
+        self.c_contiguous = is_c_contiguous(x.shape, x.strides, x.itemsize)
+        self.f_contiguous = is_c_contiguous(*reverse, x.itemsize)
+        self.fnc = self.f_contiguous and not self.c_contiguous
+        self.forc = self.f_contiguous or self.c_contiguous
+
+
+def _is_numpys(fn: FunctionType) -> bool:
+    module = str(fn.__globals__.get("__name__") or "")
+    return module.partition(".")[0] == "numpy"
+
+
+def run_source(
+    trace: Trace, function: Any, assume: bool | None, args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """The call, traced through NumPy's source of ``function``.
+
+    Raises ``SourceUnavailable`` if the installation has no source.
+    """
+    hooks = LibraryHooks(trace, assume)
+    lifted = [hooks.from_user(a) for a in args]
+    named = {k: hooks.from_user(v) for k, v in kwargs.items()}
+    with warnings.catch_warnings():
+        if assume is not None:
+            warnings.simplefilter("ignore", RuntimeWarning)
+        return convert(getattr(function, "_implementation", function), hooks)(*lifted, **named)
+
+
+class _Converter:
+    """What NumPy's own ``_array_converter`` is: arguments as arrays, results in their class."""
+
+    def __init__(self, trace: Trace, arrays: Any) -> None:
+        self._arrays = tuple(spread_scalar(as_traced(trace, a)) for a in arrays)
+        self.scalar_input = tuple(not as_traced(trace, a).is_array for a in arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._arrays[index]
+
+    def as_arrays(self, subok: bool = True, pyscalars: str = "convert_if_no_array") -> Any:
+        return self._arrays
+
+    def wrap(self, result: Any, to_scalar: bool | None = None) -> Any:
+        """The result; of rank 0 as a NumPy scalar where all inputs were scalars."""
+        scalar = all(self.scalar_input) if to_scalar is None else to_scalar
+        return result[()] if scalar and result.is_array and not result.ndim else result
+
+    def result_type(self, extra_dtype: Any = None, ensure_inexact: bool = False) -> np.dtype:
+        dtypes = [a.dtype for a in self._arrays]
+        dtypes += [] if extra_dtype is None else [np.dtype(extra_dtype)]
+        return np.result_type(*dtypes, *([1.0] if ensure_inexact else []))
+
+
+def _register(function: Any) -> Callable[..., Any]:
+    """Adds a handler to the table of library code, for calls with a traced argument."""
+    previous = LIBRARY_TABLE.find(function)
+
+    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
+        def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+            if _any_traced(args, kwargs):
+                return handler(hooks, *args, **kwargs)
+            if previous is not None:
+                return previous[0](hooks, *previous[1], *args, **kwargs)
+            return function(*args, **kwargs)
+
+        LIBRARY_TABLE.register(function, call)
+        return handler
+
+    return decorate
+
+
+@_register(np._core._multiarray_umath._array_converter)
+def _array_converter(hooks: GraphHooks, *arrays: Any) -> _Converter:
+    return _Converter(hooks.trace, arrays)
+
+
+@_register(builtins.bool)
+def _bool(hooks: GraphHooks, value: Any) -> Any:
+    x = as_traced(hooks.trace, value)
+    return TracedArray(hooks.trace, None, (), weak(hooks.trace, x.value, BOOL))
+
+
+@_register(np.lib._nanfunctions_impl._copyto)
+def _copyto(hooks: GraphHooks, a: Any, val: Any, mask: Any) -> Any:
+    """``a`` with ``val`` where ``mask``: NumPy's own asks whether the mask of a scalar is true."""
+    if as_traced(hooks.trace, a).is_array:
+        np.copyto(a, val, where=mask, casting="unsafe")
+        return a
+    return np.where(mask, a.dtype.type(val), a)[()]
+
+
+class _Broadcast:
+    """What ``np.broadcast`` says of its operands."""
+
+    def __init__(self, *arrays: Any) -> None:
+        self.shape = np.broadcast_shapes(*[np.shape(a) for a in arrays])
+        self.ndim = self.nd = len(self.shape)
+
+
+@_register(np.broadcast)
+def _broadcast(hooks: GraphHooks, *arrays: Any) -> _Broadcast:
+    return _Broadcast(*arrays)
+
+
+def _undispatched(function: Any, handler: Callable[..., Any]) -> None:
+    """NumPy's code calls the C function below the dispatcher: the same handler answers."""
+    @_register(function)
+    def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+        return handler(hooks.trace, *args, **kwargs)
+
+
+for _function, _handler in FUNCTIONS.items():
+    _below = getattr(_function, "_implementation", None)
+    if _below is not None:
+        _undispatched(_below, _handler)
+
+__all__ = ["LibraryHooks", "run_source"]

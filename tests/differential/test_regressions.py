@@ -1,0 +1,172 @@
+"""Programs that once went wrong, as the fuzzer or a person found them, smallest form first."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from arrays import ordinary
+from harness import check
+
+import fusec
+
+X = ordinary("f8", 6, 8)
+TABLE = np.arange(6.0)
+
+
+def strided_update_of_a_split_value(x: Any) -> Any:
+    """The override nest of a strided update met a piecewise value and was not split."""
+    y = x + 1
+    y[0] = 0
+    x = x[::-1]
+    x[0] = 3
+    return x, y
+
+
+def whole_value_read_while_written_in_part(x: Any) -> Any:
+    """Stores of unchanged elements were dropped though a sum read all of the temporary."""
+    x[0] = x[-1]
+    return x.max(), x.argmin()
+
+
+def one_result_returned_twice(x: Any) -> Any:
+    """The native launcher made two arrays and filled one."""
+    y = np.empty(x.shape)
+    r = np.add(x, 1, out=y)
+    return r, y
+
+
+def constant_arrays(x: Any) -> Any:
+    """A constant of rank 0 came back as a scalar."""
+    return np.ones(()), np.zeros((), "i4"), np.full((), 2.5)
+
+
+def scalar_indexed_by_new_axes(x: Any) -> Any:
+    s = x[0, 0]
+    return s[..., None], s[None], s[...], s[()], s[None, ..., None]
+
+
+def reductions_of_rank_0(x: Any) -> Any:
+    y = x[0, 0, ...]
+    return y.sum(), y.max(0), y.any(axis=-1), np.sum(y, keepdims=True), x[0, 0].min(0)
+
+
+def scalar_methods(x: Any) -> Any:
+    s = x[1, 1]
+    s.fill(5)
+    return s, s.copy(), np.copy(s), np.squeeze(s), np.nan_to_num(s), np.nan_to_num(np.where(s, s, 0))
+
+
+def memory_order_of_joined(x: Any) -> Any:
+    return np.concatenate([x.T, x.T]), np.stack([x.T, x.T]), np.roll(x.T, 1, 0), np.vstack([x.T] * 2)
+
+
+def memory_order_of_copies(x: Any) -> Any:
+    b = np.broadcast_to(x[0], (4, 8))
+    return b.astype("f4"), np.zeros_like(b), np.copy(b), np.ascontiguousarray(x.T), b + 1
+
+
+def order_of_index_reductions(x: Any) -> Any:
+    y = x.reshape(2, 3, 8).transpose(2, 0, 1)
+    return y.argmax(0), y.argmin(1), y.argmax(axis=2, keepdims=True), y.min(0), y.max(1)
+
+
+def ravel_copies_what_is_not_contiguous(x: Any) -> Any:
+    return x[0, ::-1].ravel(), x[:, 0].ravel(), x[0].ravel(), x[0, ::-1].reshape(-1)
+
+
+def differences_of_booleans(x: Any) -> Any:
+    return np.diff(x > 0), np.diff(x > 0, axis=0)
+
+
+def captured_arrays_are_read_anew(x: Any) -> Any:
+    """What NumPy alone computed of arrays from outside was frozen into the trace."""
+    total = sum(t for t in TABLE[:2])
+    return (x[:, 0] * (TABLE * 2) + np.exp(TABLE) * 0 + TABLE.max() + TABLE[1], total,
+            -TABLE, TABLE > 2, TABLE.T, [t + 0 for t in TABLE[:3]])
+
+
+PROGRAMS = [
+    strided_update_of_a_split_value, whole_value_read_while_written_in_part,
+    one_result_returned_twice, constant_arrays, scalar_indexed_by_new_axes, reductions_of_rank_0,
+    scalar_methods, memory_order_of_joined, memory_order_of_copies, order_of_index_reductions,
+    ravel_copies_what_is_not_contiguous, differences_of_booleans,
+]
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_programs(f: Callable[..., Any]) -> None:
+    check(f, X.copy(), fp="strict")
+    check(f, np.asfortranarray(X), fp="strict")
+    check(f, np.repeat(X, 2, 0)[::-2], fp="strict")
+
+
+def test_captured_arrays_change_between_calls() -> None:
+    function = fusec.jit(captured_arrays_are_read_anew, fp="strict")
+    kept = TABLE.copy()
+    try:
+        for value in (0.0, 5.0, -2.0):
+            TABLE[1] = value
+            check(captured_arrays_are_read_anew, X, jitted=function, engines=False)
+    finally:
+        TABLE[:] = kept
+    assert function.trace_count == 1
+
+
+def test_captured_arrays_are_written_at_each_call() -> None:
+    counts = np.zeros(3)
+
+    def f(x: Any) -> Any:
+        nonlocal counts
+        counts[1] += 1
+        return x + counts
+
+    function = fusec.jit(f)
+    for call in range(1, 4):
+        np.testing.assert_array_equal(function(np.ones(3)), [1, 1 + call, 1])
+    np.testing.assert_array_equal(counts, [0, 3, 0])
+
+
+def test_uint64_is_compared_with_smaller_signed_integers() -> None:
+    """-1 was equal to 2**64 - 1."""
+    big, small = np.array([2**64 - 1, 0, 2**63], "u8"), np.array([-1, 0, -128], "i1")
+    check(lambda x, y: (x == y, x < y, y < x, x >= y, y != x), big, small)
+
+
+@pytest.mark.parametrize("n", [300, -1, 2**63, -(2**70)])
+def test_comparisons_with_ints_no_element_can_hold(n: int) -> None:
+    x = np.array([0, 1, 255], "u1")
+    check(lambda x: (x < n, x <= n, n < x, x == n, x != n, x >= n), x)
+
+
+def test_where_wraps_python_ints() -> None:
+    check(lambda x: (np.where(x > 0, x, 300), np.where(x > 0, -1, x)), np.array([0, 5], "u1"))
+
+
+def test_clip_with_bounds_no_element_exceeds() -> None:
+    check(lambda x: (np.clip(x, -3, 100), x.clip(0, 255), x.clip(-5, 1000)), np.array([0, 200], "u1"))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_run_time_exponents_take_numpys_shortcuts(dtype: str) -> None:
+    """-inf ** 0.5 is NaN in an array and inf in a scalar."""
+    function = fusec.jit(lambda x, a: x**a)
+    x = np.array([-np.inf, -0.0, 4.0, -1.0, np.inf], dtype)
+    for a in (0.5, 2.0, -1.0, 0.5):
+        check(function.python_function, x, a, jitted=function)
+
+
+def test_int_powers_of_run_time_ints() -> None:
+    function = fusec.jit(lambda x, n: x**n)
+    for n in (2, 3, 0, 5, -1):
+        check(function.python_function, np.arange(4), n, jitted=function)
+
+
+@pytest.mark.parametrize("first", ["fusec.Function", "fusec.no_retrace", "fusec.TensorSpec"])
+def test_the_module_jit_does_not_hide_the_function(first: str) -> None:
+    code = f"import fusec; {first}; import fusec.jit; assert fusec.jit(lambda x: x + 1)(1.0) == 2.0"
+    subprocess.run([sys.executable, "-c", code], check=True)
