@@ -13,6 +13,7 @@ import optree
 from fusec.codegen.cpu.compile import CompileStats
 from fusec.codegen.loop_ir import LEAVES, walk
 from fusec.ir import Graph, Loc, dtype_name
+from fusec.ops.library import LIBRARY, called_name
 from fusec.passes.pipeline import PassRecord
 from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
 from fusec.runtime.plan import ExternStep, KernelStep, Schedule
@@ -127,7 +128,10 @@ class CompiledExtern:
 
     @property
     def name(self) -> str:
-        return "np.matmul" if self.step.node.op == "MatMul" else f"np.{self.step.node.op.lower()}"
+        node = self.step.node
+        if node.op in LIBRARY:
+            return called_name(node.op, node.attrs["form"])
+        return "np.matmul" if node.op == "MatMul" else f"np.{node.op.lower()}"
 
     @property
     def loc(self) -> Loc | None:
@@ -137,6 +141,8 @@ class CompiledExtern:
     def reason(self) -> str:
         if self.step.node.op == "Reshape":
             return "the memory order changes, so the array is copied"
+        if self.step.node.op in LIBRARY:
+            return "NumPy's own library code computes it"
         return "matrix products go to BLAS"
 
     def __repr__(self) -> str:

@@ -310,6 +310,15 @@ def users_own(error: Exception) -> Exception:
     return error
 
 
+def located(error: Exception, loc: Loc | None) -> Exception:
+    """An exception of a library that compiled code called, with the user's line as a note."""
+    if isinstance(error, FusecError):
+        return error
+    if loc is not None:
+        error.add_note("\n".join(["raised by a library call of compiled code", *_place(loc)]))
+    return users_own(error)
+
+
 class _ShortErrors:
     """``with short_errors:`` around a public entry: users see only their own frames.
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.cpu.compile import NEST_SIGNATURE
-from fusec.errors import UnsupportedError
+from fusec.errors import UnsupportedError, located
 from fusec.ir.types import RUN_TIME_INT
 
 from . import launch, launch_spec, memory, threads
@@ -329,12 +329,15 @@ class _Instance:
         self, step: ExternStep, memory_of: dict[tuple[str, int], np.ndarray]
     ) -> None:
         sources = [self._array(p, memory_of) for p in step.sources]
-        if step.target.kind == "cell":
-            out = np.empty((), step.target.dtype)
-            step.run(*sources, out=out)
-            write_cell(self.cells, step.target.number, out.dtype, out)
-        else:
-            step.run(*sources, out=self._array(step.target, memory_of))
+        outs = [np.empty((), p.dtype) if p.kind == "cell" else self._array(p, memory_of)
+                for p in step.targets]
+        try:
+            step.run(sources, outs)
+        except Exception as error:
+            raise located(error, step.node.loc) from None
+        for place, out in zip(step.targets, outs, strict=True):
+            if place.kind == "cell":
+                write_cell(self.cells, place.number, out.dtype, out)
 
     def _output(
         self, index: int, place: Any, memory_of: dict[tuple[str, int], np.ndarray]

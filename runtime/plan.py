@@ -22,8 +22,10 @@ from fusec.codegen.loop_ir import Kernel, walk
 from fusec.codegen.lower import lower
 from fusec.codegen.scalar_rules import scalar_cost
 from fusec.codegen.specialise import LoopForm, specialise
-from fusec.ir import Graph, Node, Value
+from fusec.errors import InternalError, UnsupportedError
+from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops import get
+from fusec.ops.library import LIBRARY
 
 Strides = tuple[int, ...]
 
@@ -56,12 +58,12 @@ class KernelStep:
 
 @dataclass
 class ExternStep:
-    """A library call: ``run(*arrays)`` and where its result goes."""
+    """A library call: ``run(arrays, outs)`` writes its results into arrays, one per target."""
 
     node: Node
-    run: Callable[..., Any]
+    run: Callable[[Sequence[Any], Sequence[np.ndarray]], None]
     sources: list[Place | Any]
-    target: Place
+    targets: list[Place]
 
 
 @dataclass
@@ -102,6 +104,7 @@ class _Scheduler:
         self.places: dict[Value, Place] = {}
         self.views: dict[Value, Any] = {}  # of constants
         self.readers = _last_readers(graph)
+        self.last_fallible = _last_fallible(graph)  # a call that raises leaves its arguments alone
         for number, (value, strides) in enumerate(zip(graph.inputs, input_strides, strict=True)):
             if value.type.kind == "array":
                 self.places[value] = Place("arg", number, strides, value.shape, value.dtype)
@@ -171,7 +174,7 @@ class _Scheduler:
             out: node.inputs.index(sources[out]) for out in in_place
             if sources[out] in node.inputs
         }
-        if not may_run_in_place(final, reads) or any(
+        if position < self.last_fallible or not may_run_in_place(final, reads) or any(
                 self.readers.get(source, -1) > position for source in sources.values()):
             in_place = set()
             final = self._without_unchanged(node, kernel, sources, in_place)
@@ -238,11 +241,10 @@ class _Scheduler:
         return self.views[value] if value in self.views else self.places[value]
 
     def _extern(self, node: Node) -> None:
-        value = node.out()
         sources = [self._source(v) for v in node.inputs]
-        target = self._new_place(value)
-        self.places[value] = target
-        self.steps.append(ExternStep(node, _extern_call(node), sources, target))
+        targets = [self._new_place(v) for v in node.outputs]
+        self.places.update(zip(node.outputs, targets, strict=True))
+        self.steps.append(ExternStep(node, _extern_call(node), sources, targets))
 
 
 def _last_readers(graph: Graph) -> dict[Value, int]:
@@ -263,16 +265,47 @@ def _last_readers(graph: Graph) -> dict[Value, int]:
     return last
 
 
-def _extern_call(node: Node) -> Callable[..., Any]:
-    """``run(*arrays, out=array)``."""
-    if node.op == "MatMul":
-        return np.matmul
-    reference, attrs = get(node.op).reference, dict(node.attrs)
+def _last_fallible(graph: Graph) -> int:
+    """Position of the last library call that may raise while it runs, -1: there is none."""
+    fallible = (i for i, node in enumerate(graph.nodes) if node.op in LIBRARY)
+    return max(fallible, default=-1)
 
-    def run(*arrays: Any, out: np.ndarray) -> None:
-        np.copyto(out, reference(*arrays, **attrs))
+
+def _extern_call(node: Node) -> Callable[[Sequence[Any], Sequence[np.ndarray]], None]:
+    """``run(arrays, outs)``."""
+    if node.op == "MatMul":
+        return lambda arrays, outs: np.matmul(*arrays, out=outs[0])
+    reference, attrs = get(node.op).reference, dict(node.attrs)
+    types = [v.type for v in node.inputs]
+
+    def run(arrays: Sequence[Any], outs: Sequence[np.ndarray]) -> None:
+        operands = [_in_kind(a, t) for a, t in zip(arrays, types, strict=True)]
+        results = reference(*operands, **attrs)
+        results = results if isinstance(results, tuple) else (results,)
+        for out, result in zip(outs, results, strict=True):
+            _check_result(node, np.asarray(result), out)
+            np.copyto(out, result)
 
     return run
+
+
+def _in_kind(operand: Any, type_: TensorType) -> Any:
+    """An operand from a cell in the kind that NumPy would have: array, scalar, Python number."""
+    if type_.is_weak:
+        return operand.item() if isinstance(operand, np.generic) else operand
+    return np.asarray(operand) if type_.kind == "array" else operand
+
+
+def _check_result(node: Node, result: np.ndarray, out: np.ndarray) -> None:
+    if result.shape != out.shape:
+        raise UnsupportedError(
+            f"the size of a result of {node.op} depends on the data: it is {result.shape} here, "
+            f"{out.shape} was compiled", loc=node.loc,
+            cure="call it before or after the compiled function",
+        )
+    if result.dtype != out.dtype:
+        raise InternalError(f"{node.op} gave {result.dtype}, {out.dtype} was planned",
+                            loc=node.loc)
 
 
 def make_schedule(

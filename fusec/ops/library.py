@@ -1,8 +1,8 @@
 """Ops that call NumPy: one row per function whose work is a library's, or whose result is.
 
-A node of such an op holds the whole call as plain data: ``form`` the positional arguments, ``named``
-the keyword arguments, both as `decode` reads them, and ``results`` the types of its results, which
-NumPy itself said when the call was traced.  `LIBRARY` is the table; the front ends are in
+A node of such an op holds the whole call as plain data: ``form`` the positional arguments,
+``named`` the keyword arguments, both as `decode` reads them, and ``results`` the types of its
+results, which NumPy itself said when the call was traced.  `LIBRARY` is the table; the front ends are in
 ``fusec/trace/library.py``.
 """
 

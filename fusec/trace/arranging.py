@@ -179,7 +179,7 @@ def putmask(trace: Trace, a: Any, mask: Any, values: Any) -> None:
     """``np.putmask``: values of the array's size, or repeated to it."""
     x, v = as_traced(trace, a), shaping.spread_scalar(as_traced(trace, values))
     test = truth(trace, as_traced(trace, mask).value)
-    if test.size != x.size:
+    if test.type.size != x.size:
         raise trace.error(ValueError("putmask: mask and data must be the same size"))
     if not v.size:
         return

@@ -23,7 +23,7 @@ def _operands(trace: Trace, ufunc: np.ufunc, inputs: Any) -> list[TracedArray]:
     arrays = [as_traced(trace, x) for x in inputs]
     values = [a.value for a in arrays]
     dtypes = resolve(trace, ufunc, values)
-    if any(d.kind == "f" and d.itemsize not in (4, 8) or d.kind == "c" for d in dtypes):
+    if any((d.kind == "f" and d.itemsize not in (4, 8)) or d.kind == "c" for d in dtypes):
         raise unsupported(f"np.{ufunc.__name__} in dtype {dtypes[0]}", loc=trace.loc,
                           cure="compute in float32 or float64")
     return [a if a.dtype == d and not a.type.is_weak else

@@ -14,7 +14,8 @@ from .array import TracedArray, from_value
 from .context import Trace
 from .creation import array_from_sequence
 from .failures import guarded, on_known
-from .more_functions import MORE
+from .library import LIBRARY_FUNCTIONS, call_library
+from .more_functions import MORE, linspace
 from .reductions import REDUCTIONS, count_nonzero
 from .ufuncs import as_traced, call_ufunc, cast, known_ufuncs
 
@@ -50,8 +51,7 @@ def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
     if x.ndim == 0 or y.ndim == 0:
         return np.multiply(x, y)
     if x.ndim > 2 or y.ndim > 2:
-        raise unsupported("np.dot of arrays with more than two axes", ["np.matmul"],
-                          loc=trace.loc, cure="use np.matmul, or reshape to two axes")
+        return call_library(trace, "Dot", (x, y), {} if out is None else {"out": out})
     extra = {"out": (out,)} if out is not None else {}
     return call_ufunc(trace, np.matmul, "__call__", (x, y), extra)
 
@@ -65,8 +65,7 @@ def outer(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
 def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """``np.linalg.norm``: 2-norm of vectors and Frobenius norm."""
     if ord not in (None, 2) or (ord == 2 and axis is None and as_traced(trace, x).ndim != 1):
-        raise unsupported(f"np.linalg.norm(ord={ord!r})", loc=trace.loc,
-                          cure="write the norm with sums and square roots")
+        return call_library(trace, "LinalgNorm", (x, ord, axis, keepdims), {})
     squares = REDUCTIONS["sum"](trace, np.square(as_traced(trace, x)), axis, None, None, keepdims)
     return np.sqrt(squares)
 
@@ -157,12 +156,13 @@ def atleast_1d(trace: Trace, *arrays: Any) -> Any:
 # Functions that make arrays: reached through the call hook, whatever their arguments are.
 CREATION: dict[Callable[..., Any], Handler] = {
     np.zeros: creation.ZEROS, np.ones: creation.ONES, np.empty: creation.ZEROS,
-    np.full: creation.full, np.arange: creation.arange, np.linspace: creation.linspace,
+    np.full: creation.full, np.arange: creation.arange, np.linspace: linspace,
     np.eye: creation.eye, np.identity: creation.eye, np.array: creation.array,
     np.asarray: creation.asarray, np.asanyarray: creation.asarray,
     np.ascontiguousarray: creation.ascontiguousarray,
 }
 FUNCTIONS: dict[Callable[..., Any], Handler] = {
+    **LIBRARY_FUNCTIONS,
     **CREATION,
     np.zeros_like: creation.ZEROS_LIKE, np.ones_like: creation.ONES_LIKE,
     np.empty_like: creation.ZEROS_LIKE, np.full_like: creation.full_like,

@@ -11,6 +11,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 
+from . import library
 from .array import TracedArray, from_value
 from .ufuncs import as_traced, cast, spread, truth
 
@@ -158,6 +159,8 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
             cure="reduce with np.where(mask, x, 0).sum(), or select outside the function",
             notes=("results whose size depends on data come with a later release",),
         )
+    if library.has_index_array(key) and not library.has_mask(key):
+        return library.get_item(array, key)
     plan = _parse(array, key)
     result = _apply(array, plan)
     if plan.is_scalar:
@@ -184,8 +187,11 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
         raise trace.error(
             TypeError(f"'{array.kind_name}' object does not support item assignment"))
     source = as_traced(trace, value).value
-    if _is_mask(key):
+    if _is_mask(key) and (not key.ndim or (key.shape == array.shape and not source.shape)):
         _masked_assignment(array, key, source)
+        return
+    if library.has_index_array(key):
+        library.set_item(array, key, value)
         return
     target = view(array, key)
     target.write(spread(trace, _fitted(array, source, target.shape), target.shape))

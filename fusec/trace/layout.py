@@ -14,6 +14,8 @@ Shape = tuple[int, ...]
 
 def contiguous(shape: Shape, itemsize: int, order: Sequence[int] | None = None) -> Strides:
     """Strides of a fresh array whose axes lie in ``order`` (outermost first; default C)."""
+    if 0 in shape:
+        return (0,) * len(shape)
     strides = [0] * len(shape)
     step = itemsize
     for axis in reversed(range(len(shape)) if order is None else order):
@@ -70,9 +72,12 @@ def like_order(strides: Strides) -> list[int]:
 
 
 def joined_order(shapes: Sequence[Shape], strides: Sequence[Strides]) -> list[int]:
-    """Axes outermost first in what ``concatenate`` makes of these arrays."""
+    """Axes outermost first in what ``concatenate`` makes of these arrays.
+
+    Unlike in `k_order`, a stride of 0 counts; only axes of length 1 say nothing.
+    """
     return k_order(len(strides[0]), [
-        tuple(0 if size == 1 else s for size, s in zip(shape, row, strict=True))
+        tuple(0 if size == 1 else abs(s) + 1 for size, s in zip(shape, row, strict=True))
         for shape, row in zip(shapes, strides, strict=True)
     ])
 

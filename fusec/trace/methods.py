@@ -7,10 +7,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from . import creation, shaping
 from .array import TracedArray
 from .failures import guarded
 from .functions import clip, dot, round_
+from .library import LIBRARY_METHODS
 from .more_functions import MORE_METHODS
 from .reductions import REDUCTIONS
 
@@ -50,7 +53,7 @@ def _reshape(self: TracedArray, *shape: Any, order: str = "C", copy: Any = None)
 
 
 def _transpose(self: TracedArray, *axes: Any) -> Any:
-    single = len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list)))
+    single = len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list, np.ndarray)))
     order = axes[0] if single else axes
     return shaping.transpose(self.trace, self, order or None)
 
@@ -89,6 +92,7 @@ def _conjugate(self: TracedArray) -> TracedArray:
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
+    **LIBRARY_METHODS,
     **{name: _method(handler) for name, handler in MORE_METHODS.items()},
     **{name: _method(handler) for name, handler in REDUCTIONS.items() if name != "ptp"},
     "reshape": _reshape, "transpose": _transpose, "copy": _copy, "astype": _astype,

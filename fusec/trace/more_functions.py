@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import arranging, shaping
+from . import arranging, creation, shaping
 from .array import TracedArray
 from .context import Trace
 from .ufuncs import as_traced
@@ -70,10 +70,26 @@ def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: Any 
     """``np.linalg.norm``: fused for the 2-norm, else as NumPy's source computes it."""
     from . import functions
 
-    plain = ord is None or ord == 2 and (axis is not None or as_traced(trace, x).ndim == 1)
+    plain = ord is None or (ord == 2 and (axis is not None or as_traced(trace, x).ndim == 1))
     if plain and (ord is None or isinstance(axis, (int, type(None)))):
         return functions.norm(trace, x, ord, axis, keepdims)
     return traced_source(np.linalg.norm)(trace, x, ord, axis, keepdims)
+
+
+def linspace(trace: Trace, start: Any, stop: Any, *args: Any, **kwargs: Any) -> Any:
+    """``np.linspace``; between traced ends as NumPy's source computes it."""
+    if type(start) is TracedArray or type(stop) is TracedArray:
+        return traced_source(np.linspace, False)(trace, start, stop, *args, **kwargs)
+    return creation.linspace(trace, start, stop, *args, **kwargs)
+
+
+def i0(trace: Trace, x: Any) -> Any:
+    """``np.i0``: NumPy's two Chebyshev series, chosen by size."""
+    size = np.abs(as_traced(trace, x))
+    size = size if size.dtype.kind == "f" else size.astype(np.float64)
+    small, large = (traced_source(getattr(np.lib._function_base_impl, name))(trace, size)
+                    for name in ("_i0_1", "_i0_2"))
+    return np.where(size <= 8.0, small, large)
 
 
 # Functions whose own source is traced.  Each has a differential test.
@@ -88,7 +104,7 @@ TRACED: tuple[Any, ...] = (
     np.apply_along_axis, np.apply_over_axes, np.fft.fftshift, np.fft.ifftshift, np.linalg.outer,
     np.linalg.cross, np.linalg.vecdot, np.linalg.matmul, np.linalg.matrix_power,
     np.linalg.multi_dot, np.linalg.tensordot, np.linalg.matrix_norm, np.linalg.vector_norm,
-    np.linalg.matrix_transpose,
+    np.linalg.matrix_transpose, np.logspace, np.geomspace,
 )
 # Functions that test data, and what is taken for the answer: True for those that only warn then
 # (NaN results are set by masks), False where the test picks a special case of the same formula
@@ -108,7 +124,7 @@ MORE: dict[Any, Handler] = {
     np.isreal: arranging.isreal, np.unstack: arranging.unstack, np.result_type: result_type,
     np.can_cast: can_cast, np.min_scalar_type: min_scalar_type,
     np.may_share_memory: shares_memory, np.linalg.diagonal: linalg_diagonal,
-    np.linalg.trace: linalg_trace, np.linalg.norm: norm,
+    np.linalg.trace: linalg_trace, np.linalg.norm: norm, np.i0: i0,
 }
 MORE_METHODS: dict[str, Handler] = {
     "repeat": arranging.repeat, "diagonal": arranging.diagonal, "trace": arranging.trace_,

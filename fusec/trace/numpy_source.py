@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from . import fixed
 from .array import TracedArray
 from .context import Trace
 from .convert import CallTable, Hooks, convert
@@ -25,7 +26,7 @@ from .convert.hooks import Where
 from .functions import FUNCTIONS
 from .hooks import TABLE, GraphHooks, _any_traced, weak
 from .layout import is_c_contiguous
-from .shaping import spread_scalar
+from .shaping import copy_of, spread_scalar
 from .ufuncs import BOOL, as_traced
 
 LIBRARY_TABLE = CallTable(TABLE)
@@ -63,6 +64,8 @@ class LibraryHooks(GraphHooks):
     def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         if isinstance(fn, np.ufunc):
             kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
+            if isinstance(kwargs.get("dtype"), type(np.dtype)):  # a class of dtypes
+                kwargs["dtype"] = kwargs["dtype"]()
         return self._local(super().call(where, fn, *args, **kwargs))
 
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
@@ -76,6 +79,22 @@ class LibraryHooks(GraphHooks):
             obj.storage, obj.steps = seen.storage, seen.steps
             return
         Hooks.setattr(self, where, value, obj, name)
+
+    def getitem(self, where: Where, obj: Any, key: Any) -> Any:
+        if type(obj) is TracedArray and fixed.is_fixed(key):
+            return fixed.take(obj, key)
+        return super().getitem(where, obj, key)
+
+    def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
+        if type(obj) is TracedArray and fixed.is_fixed(key):
+            fixed.put(obj, key, value)
+            return
+        super().setitem(where, value, obj, key)
+
+    def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        if type(a) is np.ndarray and type(b) is TracedArray:  # a constant that becomes traced
+            a = copy_of(as_traced(self.trace, a))
+        return super().iop(where, op, a, b)
 
     def test(self, where: Where, value: Any) -> bool:
         if self.assume is not None and type(value) is TracedArray:
@@ -91,6 +110,7 @@ class _Flags:
         self.c_contiguous = is_c_contiguous(x.shape, x.strides, x.itemsize)
         self.f_contiguous = is_c_contiguous(*reverse, x.itemsize)
         self.fnc = self.f_contiguous and not self.c_contiguous
+        self.contiguous = self.c_contiguous
         self.forc = self.f_contiguous or self.c_contiguous
 
 
@@ -178,6 +198,24 @@ def _copyto(hooks: GraphHooks, a: Any, val: Any, mask: Any) -> Any:
         np.copyto(a, val, where=mask, casting="unsafe")
         return a
     return np.where(mask, a.dtype.type(val), a)[()]
+
+
+@_register(np.vecdot)
+def _vecdot(hooks: GraphHooks, x: Any, y: Any, /, axis: Any = -1, **kwargs: Any) -> Any:
+    """The ufunc along another axis."""
+    return np.vecdot(np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), **kwargs)
+
+
+def _plain_masks(hooks: GraphHooks, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """``ones(n, dtype=bool)``: which elements NumPy's code keeps, known while tracing."""
+    if dtype is not None and np.dtype(dtype) == BOOL:
+        return np.ones(shape, dtype, **kwargs)
+    handler = TABLE.find(np.ones)
+    assert handler is not None
+    return handler[0](hooks, *handler[1], shape, dtype, **kwargs)
+
+
+LIBRARY_TABLE.register(np.ones, _plain_masks)
 
 
 class _Broadcast:

@@ -70,17 +70,47 @@ def _accumulator(trace: Trace, x: Value, dtype: Any) -> np.dtype:
     return x.dtype
 
 
-def _refuse(trace: Trace, name: str, initial: Any, where: Any) -> None:
-    if initial is not _NO_VALUE or not (where is True or where is _NO_VALUE):
-        raise unsupported(
-            f"the argument {'where' if initial is _NO_VALUE else 'initial'}= of np.{name}",
-            loc=trace.loc, cure="select before the reduction: np.where(mask, x, neutral)",
-        )
+def _all(where: Any) -> bool:
+    return where is True or where is _NO_VALUE or where is None
 
 
-def _plain_value(x: TracedArray) -> Value:
-    """A weak number reduced is a NumPy scalar."""
-    return x.value
+def _selected(trace: Trace, value: Value, where: Any, neutral: Any) -> Value:
+    """The value with ``neutral`` where the mask leaves an element out."""
+    if _all(where):
+        return value
+    mask = truth(trace, as_traced(trace, where).value)
+    other = cast(trace, trace.builder.const(value.dtype.type(neutral)), value.dtype)
+    try:
+        np.broadcast_to(np.empty(mask.shape, bool), value.shape)
+    except ValueError as error:
+        raise trace.error(error, [mask, value], ("where", "array")) from None
+    return trace.emit("Where", mask, value, other, kind="array" if value.shape else None)
+
+
+def _with_initial(trace: Trace, op: str, result: Value, initial: Any) -> Value:
+    """The result joined with ``initial=``."""
+    if initial is _NO_VALUE or initial is None:
+        return result
+    start = cast(trace, as_traced(trace, initial).value, result.dtype)
+    return trace.emit({"Sum": "Add", "Prod": "Mul", "Max": "Maximum", "Min": "Minimum"}[op],
+                      start, result)
+
+
+def _lowest(op: str, dtype: np.dtype) -> Any:
+    """The neutral element of Max or Min."""
+    if dtype == BOOL:
+        return op == "Min"
+    if dtype.kind == "f":
+        return -np.inf if op == "Max" else np.inf
+    return np.iinfo(dtype).min if op == "Max" else np.iinfo(dtype).max
+
+
+def _by_source(trace: Trace, name: str, *args: Any, **kwargs: Any) -> Any:
+    """``mean``, ``var`` or ``std`` with arguments that only NumPy's own source knows."""
+    from .more_functions import traced_source
+
+    function = getattr(np._core._methods, f"_{name}")
+    return traced_source(function, True)(trace, *args, **kwargs)
 
 
 def _accumulate(op: str) -> Any:
@@ -89,10 +119,11 @@ def _accumulate(op: str) -> Any:
         keepdims: Any = False, initial: Any = _NO_VALUE, where: Any = True,
     ) -> Any:
         x = as_traced(trace, a)
-        _refuse(trace, op.lower(), initial, where)
         axes = _axes(trace, x, axis)
         value = cast(trace, x.value, _accumulator(trace, x.value, dtype))
+        value = _selected(trace, value, where, 0 if op == "Sum" else 1)
         result = trace.emit(op, value, axes=axes) if axes else value
+        result = _with_initial(trace, op, result, initial)
         return _finish(trace, x, result, axes, keepdims is True, out)
 
     return reduce
@@ -104,13 +135,24 @@ def _extremum(op: str, name: str) -> Any:
         initial: Any = _NO_VALUE, where: Any = True,
     ) -> Any:
         x = as_traced(trace, a)
-        _refuse(trace, name, initial, where)
         axes = _axes(trace, x, axis)
-        if any(x.shape[d] == 0 for d in axes):
+        is_bounded = initial is not _NO_VALUE and initial is not None
+        if not _all(where) and not is_bounded:
+            raise trace.error(ValueError(
+                f"reduction operation '{name}imum' does not have an identity, so to use a where "
+                f"mask one has to specify 'initial'"), [x.value])
+        if any(x.shape[d] == 0 for d in axes) and not is_bounded:
             raise trace.error(ValueError(
                 f"zero-size array to reduction operation {name}imum which has no identity"
             ), [x.value])
-        result = trace.emit(op, x.value, axes=axes) if axes else x.value
+        value = _selected(trace, x.value, where, _lowest(op, x.dtype))
+        if any(x.shape[d] == 0 for d in axes):
+            start = cast(trace, as_traced(trace, initial).value, x.dtype)
+            kept = tuple(n for d, n in enumerate(x.shape) if d not in axes)
+            result = trace.emit("BroadcastTo", start, shape=kept) if kept else start
+            return _finish(trace, x, result, axes, keepdims is True, out)
+        result = trace.emit(op, value, axes=axes) if axes else value
+        result = _with_initial(trace, op, result, initial)
         return _finish(trace, x, result, axes, keepdims is True, out)
 
     return reduce
@@ -122,9 +164,8 @@ def _logical(op: str) -> Any:
         where: Any = True,
     ) -> Any:
         x = as_traced(trace, a)
-        _refuse(trace, op.lower(), _NO_VALUE, where)
         axes = _axes(trace, x, axis)
-        value = truth(trace, x.value)
+        value = _selected(trace, truth(trace, x.value), where, op == "All")
         result = trace.emit(op, value, axes=axes) if axes else value
         return _finish(trace, x, result, axes, keepdims is True, out)
 
@@ -166,7 +207,8 @@ def mean(
 ) -> Any:
     """``np.mean``: sum over count, integers in float64."""
     x = as_traced(trace, a)
-    _refuse(trace, "mean", _NO_VALUE, where)
+    if not _all(where):
+        return _by_source(trace, "mean", x, axis, dtype, out, keepdims is True, where=where)
     axes = _axes(trace, x, axis, strict=True)
     value = cast(trace, x.value, _float_type(trace, x.value, dtype))
     result = trace.emit("Mean", value, axes=axes) if axes else value
@@ -180,10 +222,11 @@ def _spread(op: str) -> Any:
         correction: Any = _NO_VALUE,
     ) -> Any:
         x = as_traced(trace, a)
-        _refuse(trace, op.lower(), _NO_VALUE, where)
-        if mean is not _NO_VALUE:
-            raise unsupported(f"np.{op.lower()}(mean=...)", loc=trace.loc)
         ddof = ddof if correction is _NO_VALUE else correction
+        given = None if mean is _NO_VALUE else mean
+        if not _all(where) or given is not None:
+            return _by_source(trace, op.lower(), x, axis, dtype, out, ddof, keepdims is True,
+                              where=True if _all(where) else where, mean=given)
         axes = _axes(trace, x, axis, strict=True)
         value = cast(trace, x.value, _float_type(trace, x.value, dtype))
         result = trace.emit(op, value, axes=axes, ddof=ddof)
@@ -221,12 +264,51 @@ REDUCTIONS: dict[str, Any] = {
 }
 
 
+def _ignoring_nan(name: str, extreme: float) -> Any:
+    """``np.fmin.reduce`` and ``np.fmax.reduce``: NaN only where all are."""
+    def reduce(x: TracedArray, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
+        options = {"axis": axis, "keepdims": keepdims is True}
+        method = getattr(x, name)
+        if x.dtype.kind != "f" or not _all(where):
+            if x.dtype.kind != "f":
+                return method(axis, out, keepdims is True, where=where)
+            raise unsupported(f"np.f{name}.reduce(where=...)", loc=x.trace.loc)
+        hole = np.isnan(x)
+        best = getattr(np.where(hole, x.dtype.type(extreme), x), name)(**options)
+        result = np.where(hole.all(**options), x.dtype.type(np.nan), best)[()]
+        if _outs(out) is None:
+            return result
+        np.copyto(_outs(out), result)
+        return _outs(out)
+
+    return reduce
+
+
+def _outs(out: Any) -> Any:
+    return out[0] if isinstance(out, tuple) else out
+
+
+def _parity(x: TracedArray, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
+    """``np.logical_xor.reduce``: whether an odd number is true."""
+    count = (x != 0).sum(axis, keepdims=keepdims is True, where=where)
+    return np.not_equal(count & 1, 0, out=_outs(out)) if _outs(out) is not None else (
+        count & 1) != 0
+
+
+_WITHOUT_ROW: dict[Any, Any] = {
+    np.fmin: _ignoring_nan("min", np.inf), np.fmax: _ignoring_nan("max", -np.inf),
+    np.logical_xor: _parity,
+}
+
+
 def reduce_by_ufunc(
     trace: Trace, ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
     keepdims: Any = False, initial: Any = _NO_VALUE, where: Any = True,
 ) -> Any:
     """``np.add.reduce`` and its kin; the default axis is 0."""
     op = _BY_UFUNC.get(ufunc)
+    if op is None and ufunc in _WITHOUT_ROW and dtype is None and initial is _NO_VALUE:
+        return _WITHOUT_ROW[ufunc](as_traced(trace, a), axis, out, keepdims, where)
     if op is None:
         raise unsupported(
             f"np.{ufunc.__name__}.reduce", [f"np.{u.__name__}.reduce" for u in _BY_UFUNC],

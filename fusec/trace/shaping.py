@@ -131,7 +131,7 @@ def _read_order(x: TracedArray, order: str) -> list[int]:
     if order == "K":
         return like_order(x.strides)
     backwards = x.shape[::-1], x.strides[::-1], x.itemsize
-    fortran = order == "F" or is_c_contiguous(*backwards) and not is_contiguous(x)
+    fortran = order == "F" or (is_c_contiguous(*backwards) and not is_contiguous(x))
     return list(range(x.ndim))[::-1] if fortran else list(range(x.ndim))
 
 

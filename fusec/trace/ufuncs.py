@@ -123,11 +123,14 @@ def _without_row(
     """A ufunc or a method of it that traced values do not answer for."""
     from . import composed
     from .failures import on_known
+    from .library import call_ufunc_method
 
     if method == "__call__" and ufunc in composed.FORMULAS:
         return composed.call(trace, ufunc, inputs, dict(kwargs))
     if method == "outer":
         return composed.outer(trace, ufunc, inputs, kwargs)
+    if getattr(np, ufunc.__name__, None) is ufunc:
+        return call_ufunc_method(trace, ufunc, method, inputs, kwargs)
     home = "np" if getattr(np, ufunc.__name__, None) is ufunc else "scipy.special"
     if method == "__call__":
         return on_known(trace, f"{home}.{ufunc.__name__}", ufunc, inputs, kwargs, known_ufuncs())

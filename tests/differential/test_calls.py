@@ -1,4 +1,4 @@
-"""What surrounds a call: pytrees, argument kinds, methods, closures, caching, threads, processes."""
+"""What surrounds a call: pytrees, argument kinds, methods, closures, caching, threads, forks."""
 
 from __future__ import annotations
 
@@ -136,7 +136,8 @@ def test_int_arguments_that_python_needs_stay_static() -> None:
 
 
 OUT_OF_RANGE = [
-    ("u1", 300), ("u1", -1), ("i1", 128), ("i4", 2**31), ("u8", -1), ("i8", 2**63), ("i2", -(2**40)),
+    ("u1", 300), ("u1", -1), ("i1", 128), ("i4", 2**31), ("u8", -1), ("i8", 2**63),
+    ("i2", -(2**40)),
 ]
 
 
@@ -250,7 +251,7 @@ def test_closures_are_read_anew() -> None:
         return x * a + table if flag else x
 
     function = fusec.jit(f, fp="strict")
-    for a, flag in ((1.0, True), (2.0, True), (2, True), (2, False), (1.0, True)):
+    for a, flag in ((1.0, True), (2.0, True), (2, True), (2, False), (1.0, True)):  # noqa: B007
         np.testing.assert_array_equal(function(v()), f(v()))
     table += 1
     np.testing.assert_array_equal(function(v()), f(v()))

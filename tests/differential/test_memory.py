@@ -52,7 +52,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "no copies": lambda x: (np.asarray(x), x.astype(x.dtype, copy=False), np.atleast_1d(x)),
     "astype copies": lambda x: (x.astype(x.dtype), x.T.astype("f4"), np.ascontiguousarray(x)),
     "flatten": lambda x: (x.flatten(), x.T.flatten(), x[:, 0].flatten()),
-    "row iteration": lambda x: [row for row in x],
+    "row iteration": lambda x: [row[1:] for row in x],
     "unpacking": lambda x: (lambda a, *rest, b: (a, b, rest))(*x[:-1], b=x[-1]),
 }
 
@@ -249,7 +249,7 @@ def loop_rows(x: Any) -> Any:
 
 
 def row_references(x: Any) -> Any:
-    rows = [row for row in x]
+    rows = [x[k] for k in range(len(x))]
     rows[0] += 1
     rows[2][::2] = rows[1][::2]
     return rows[0]
@@ -402,7 +402,8 @@ CREATIONS: dict[str, Callable[[Any], Any]] = {
     "eye": lambda x: (np.eye(3), np.eye(2, 4, 1), np.identity(8) @ x.T, np.eye(3, dtype=bool)),
     "array": lambda x: (np.array([1, 2, 3]) + x[:, :3], np.array([x[0, 0], 2.0, x[1, 1]]),
                         np.array([[1, 2], [3, 4]]), np.array([x[0], x[1]])),
-    "array dtype": lambda x: (np.array(x, "f4"), np.array(x, ndmin=3), np.array([x[0, 0], 1], "f4")),
+    "array dtype": lambda x: (np.array(x, "f4"), np.array(x, ndmin=3),
+                              np.array([x[0, 0], 1], "f4")),
     "empty then filled": lambda x: (y := np.empty(x.shape), y.fill(2), y * x)[2],
 }
 

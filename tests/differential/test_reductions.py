@@ -35,7 +35,8 @@ def test_every_dtype(name: str, dtype: str) -> None:
     if not defined(name, dtype):
         return
     axes = [None, 1] if name in ("argmax", "argmin") else [None, 0, (1, 2)]
-    check(lambda x: tuple(function(x, axis=a) for a in axes), x, tolerance=tolerance_of(name, dtype))
+    tolerance = tolerance_of(name, dtype)
+    check(lambda x: tuple(function(x, axis=a) for a in axes), x, tolerance=tolerance)
 
 
 @pytest.mark.parametrize("axis", AXES, ids=str)
@@ -107,7 +108,8 @@ def test_out_argument() -> None:
         return r, z
 
     check(f, ordinary("f8", 4, 5), np.zeros(5), tolerance=NEAR)
-    check(lambda x, y: np.add.reduce(x, axis=1, out=y), np.arange(20).reshape(4, 5), np.zeros(4, "i8"))
+    x = np.arange(20).reshape(4, 5)
+    check(lambda x, y: np.add.reduce(x, axis=1, out=y), x, np.zeros(4, "i8"))
 
 
 @pytest.mark.parametrize("ddof", [0, 1, 3, 7])
@@ -191,7 +193,8 @@ def test_products_in_programs() -> None:
         h = np.maximum(x @ w + b, 0)
         return h @ h.T, (h - h.mean(0)).T @ x
 
-    check(f, ordinary("f8", 6, 4), ordinary("f8", 4, 5), ordinary("f8", 5), tolerance=Ulp(32, scale=100.0))
+    check(f, ordinary("f8", 6, 4), ordinary("f8", 4, 5), ordinary("f8", 5),
+          tolerance=Ulp(32, scale=100.0))
 
     def written_after(x: Any, y: Any) -> Any:
         product = x.T @ y

@@ -58,11 +58,13 @@ def reductions_of_rank_0(x: Any) -> Any:
 def scalar_methods(x: Any) -> Any:
     s = x[1, 1]
     s.fill(5)
-    return s, s.copy(), np.copy(s), np.squeeze(s), np.nan_to_num(s), np.nan_to_num(np.where(s, s, 0))
+    array = np.where(s, s, 0)
+    return s, s.copy(), np.copy(s), np.squeeze(s), np.nan_to_num(s), np.nan_to_num(array)
 
 
 def memory_order_of_joined(x: Any) -> Any:
-    return np.concatenate([x.T, x.T]), np.stack([x.T, x.T]), np.roll(x.T, 1, 0), np.vstack([x.T] * 2)
+    y = x.T
+    return np.concatenate([y, y]), np.stack([y, y]), np.roll(y, 1, 0), np.vstack([y] * 2)
 
 
 def memory_order_of_copies(x: Any) -> Any:
@@ -148,7 +150,8 @@ def test_where_wraps_python_ints() -> None:
 
 
 def test_clip_with_bounds_no_element_exceeds() -> None:
-    check(lambda x: (np.clip(x, -3, 100), x.clip(0, 255), x.clip(-5, 1000)), np.array([0, 200], "u1"))
+    x = np.array([0, 200], "u1")
+    check(lambda x: (np.clip(x, -3, 100), x.clip(0, 255), x.clip(-5, 1000)), x)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -170,3 +173,10 @@ def test_int_powers_of_run_time_ints() -> None:
 def test_the_module_jit_does_not_hide_the_function(first: str) -> None:
     code = f"import fusec; {first}; import fusec.jit; assert fusec.jit(lambda x: x + 1)(1.0) == 2.0"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_joining_with_nothing_keeps_c_order() -> None:
+    """A zero-size part has strides of 0, which decide the order of the axes."""
+    columns, nothing = ordinary("f8", 2, 3).T, np.zeros((0, 2))
+    check(lambda x, y: (np.concatenate([x, y]), np.concatenate([x, np.zeros((0, 2))])),
+          columns, nothing)

@@ -21,19 +21,24 @@ SHAPES: list[tuple[int, ...]] = [(3,), (2, 3), (3, 1), (1, 3), (5,), (), (0,), (
                                  (1,), (17,), (3, 3)]
 VALUES = [0.0, 1.0, -1.0, 2.5, np.nan, np.inf, -np.inf, -0.0, 0.5, -3.0, 7.0, 1e300, 5e-324, 100.0,
           -2.5, 1e-3]
-INTS = [0, 1, -1, 2, 3, 7, -8, 100, 127, -128, 255, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 63, 64]
+INTS = [0, 1, -1, 2, 3, 7, -8, 100, 127, -128, 255, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 63,
+        64]
 LAYOUTS = ["", "", "", ".T", "[::-1]", "[..., ::-1]", "[::2]", "[1:]", ".T[::-1]"]
 FLOAT, INT, ANY = "f", "iu", "biuf"
 
 
 @dataclass
 class Argument:
-    """Code that makes an argument: elements, shape, and how they lie in memory."""
+    """Code that makes an argument: elements, shape, and how they lie in memory.
+
+    ``same``: it is the first argument again.
+    """
 
     dtype: str
     shape: tuple[int, ...]
     layout: str
     seed: int
+    same: bool = False
 
     @property
     def code(self) -> str:
@@ -76,9 +81,11 @@ class Program:
     def runnable(self) -> str:
         """A script that shows the difference."""
         made = "".join(f"        {a.code},\n" for a in self.arguments)
+        shared = "".join(f"x[{i}] = x[0]; y[{i}] = y[0]\n" for i in self._again())
         return "\n".join([
             "import fusec, numpy as np", "from numpy import inf, nan", "", self.source,
-            f"def arguments():\n    return (\n{made}    )\n", "x, y = arguments(), arguments()",
+            f"def arguments():\n    return [\n{made}    ]\n",
+            f"x, y = arguments(), arguments()\n{shared}",
             "print(program(*x), x)", "print(fusec.jit(program, fp='strict')(*y), y)",
         ])
 
@@ -90,8 +97,15 @@ class Program:
         exec(compile(self.source, name, "exec"), scope)
         return scope["program"]
 
+    def _again(self) -> list[int]:
+        return [i for i, a in enumerate(self.arguments) if a.same and i > 0]
+
     def make(self) -> list[np.ndarray]:
-        return [a.make() for a in self.arguments]
+        """The arguments, fresh."""
+        arrays = [a.make() for a in self.arguments]
+        for i in self._again():
+            arrays[i] = arrays[0]
+        return arrays
 
 
 # --------------------------------------------------------------------------------------- grammar
@@ -111,7 +125,8 @@ BINARY: list[tuple[str, str]] = [
     (ANY, "np.minimum({a}, {b}) + 0"), (ANY, "{a} < {b}"), (ANY, "{a} >= {b}"),
     (ANY, "{a} == {b}"), ("biu", "{a} & {b}"), ("biu", "{a} ^ {b}"), ("iu", "{a} << {b}"),
     ("iu", "{a} >> {b}"), (ANY, "np.where({a} > 0, {a}, {b})"), (ANY, "np.where({a}, {b}, {c})"),
-    (ANY, "np.where({a} != {b}, {b}, {c})"), ("iuf", "{a} * {b} + {c}"), (FLOAT, "{a} * {a} - {b} * {b}"),
+    (ANY, "np.where({a} != {b}, {b}, {c})"), ("iuf", "{a} * {b} + {c}"),
+    (FLOAT, "{a} * {a} - {b} * {b}"),
     (ANY, "np.concatenate([{a}, {b}])"), (ANY, "np.stack([{a}, {b}])"),
     (ANY, "np.logical_and({a}, {b})"), ("iu", "{a} @ {b}"), (ANY, "np.add({a}, {b}, dtype='f8')"),
     (ANY, "np.multiply({a}, {b}, out=np.zeros({a}.shape))"),
@@ -121,7 +136,8 @@ CASTS: list[tuple[str, str]] = [
     (FLOAT, "{a}.astype(bool)"),
 ]
 REDUCTIONS: list[tuple[str, str]] = [
-    (ANY, "{a}.max({x}) + 0"), (ANY, "{a}.min({x}) + 0"), (ANY, "{a}.any({x})"), (ANY, "{a}.all({x})"),
+    (ANY, "{a}.max({x}) + 0"), (ANY, "{a}.min({x}) + 0"), (ANY, "{a}.any({x})"),
+    (ANY, "{a}.all({x})"),
     ("biu", "{a}.sum({x})"), ("biu", "{a}.prod({x})"), (ANY, "np.count_nonzero({a}, {x})"),
     (ANY, "{a}.argmax({i})"), (ANY, "{a}.argmin({i})"), ("iuf", TAME + ".sum({x})"),
     (FLOAT, TAME + ".mean({x})"), (FLOAT, "{a} - {a}.max({x}, keepdims=True)"),
@@ -158,7 +174,7 @@ class Growing:
     def __init__(self, arguments: list[Argument], numpy: Any) -> None:
         self.program = Program(arguments)
         self.scope: dict[str, Any] = {"np": numpy}
-        self.scope.update((f"x{i}", a.make()) for i, a in enumerate(arguments))
+        self.scope.update((f"x{i}", a) for i, a in enumerate(self.program.make()))
         self.names = [f"x{i}" for i in range(len(arguments))]
 
     def try_line(self, line: str, new: bool) -> None:
@@ -194,7 +210,7 @@ def programs(draw: st.DrawFn, numpy: Any = np, longest: int = 9) -> Program:
     """A program of one to three arguments; fewer and simpler statements shrink first."""
     arguments = draw(st.lists(st.builds(
         Argument, st.sampled_from(DTYPES), st.sampled_from(SHAPES), st.sampled_from(LAYOUTS),
-        st.integers(0, 99)), min_size=1, max_size=3))
+        st.integers(0, 99), st.sampled_from([False] * 5 + [True])), min_size=1, max_size=3))
     growing = Growing(arguments, numpy)
     for _ in range(draw(st.integers(1, longest))):
         group = draw(st.sampled_from(GROUPS))

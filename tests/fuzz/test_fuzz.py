@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "differential"))
@@ -128,7 +128,7 @@ def test_generator_makes_varied_programs() -> None:
     """The generator reaches writes, views and reductions, and prints code that runs."""
     seen: list[str] = []
 
-    @settings(many, max_examples=60)
+    @settings(many, max_examples=300, derandomize=True, phases=[Phase.generate])
     @given(programs(OWN))
     def collect(program: Program) -> None:
         seen.append(program.runnable)

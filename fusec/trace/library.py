@@ -1,0 +1,364 @@
+"""Front ends of library calls: NumPy's own signatures, asked of NumPy itself.
+
+A call is written down as plain data with its traced arguments as operands.  NumPy then runs it once
+on stand-ins of the same types and layouts: it raises its own errors for bad arguments, and its
+answer has the dtypes, kinds, shapes and strides of the results.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import UnsupportedError, unsupported
+from fusec.ir import TensorType, Value
+from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
+
+from .array import TracedArray, from_value
+from .context import Trace
+from .failures import on_known
+from .layout import Strides, contiguous, like_order
+from .refusals import is_compiled
+from .ufuncs import as_traced, store
+
+_WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
+_OVERWRITES = "overwrite_input"
+
+
+# ----------------------------------------------------------------------------- writing calls down
+
+
+@dataclass
+class _Encoder:
+    """Turns arguments into forms; ``operands`` collects the traced ones."""
+
+    trace: Trace
+    name: str
+    operands: list[TracedArray] = field(default_factory=list)
+
+    def encode(self, x: Any, varies: bool) -> Any:
+        """The form of an argument; ``varies``: it may be a number known only at run time."""
+        if type(x) is TracedArray and not x.is_array and not varies:
+            return self._literal(self._decided(x))
+        if type(x) in (TracedArray, np.ndarray):
+            self.operands.append(as_traced(self.trace, x))
+            return ("operand", len(self.operands) - 1)
+        if type(x) in (tuple, list):
+            return (type(x).__name__, *[self.encode(item, varies) for item in x])
+        if type(x) is slice:
+            return ("slice", *[self.encode(p, False) for p in (x.start, x.stop, x.step)])
+        return ("ellipsis",) if x is Ellipsis else self._literal(x)
+
+    def _decided(self, x: TracedArray) -> Any:
+        return x.concrete("a number that decides what is computed",
+                          "pass it as a static argument, or as a plain number in the function")
+
+    def _literal(self, x: Any) -> Any:
+        if x is None or isinstance(x, (bool, int, float, str, np.bool_, np.number)):
+            return x
+        if isinstance(x, (np.dtype, type)):
+            return np.dtype(x)
+        raise unsupported(f"an argument of type {type(x).__name__} of {self.name}",
+                          loc=self.trace.loc)
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    """The names of positional parameters; a variadic one's name stands at the end."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except ValueError:  # ndarray's methods have no signature; their first argument is the array
+        return ["a", "kth", "kind", "order"]
+    return [p.name for p in found if p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_KEYWORD]
+
+
+# --------------------------------------------------------------------------------- asking NumPy
+
+
+def _stand_in(x: TracedArray, is_linear: bool) -> Any:
+    """A plain value of the type and layout of ``x`` with contents that calls accept.
+
+    Matrices of linear algebra are identities, integers otherwise 0 (they may be indices).
+    """
+    type_ = x.type
+    if type_.kind != "array":
+        number = np.zeros((), type_.dtype)
+        return number.item() if type_.is_weak else number[()]
+    axes = like_order(x.strides)
+    memory = np.zeros([type_.shape[d] for d in axes], type_.dtype)
+    array = memory.transpose(np.argsort(axes)) if axes else memory
+    if is_linear and type_.rank >= 2:
+        array[...] = np.eye(*type_.shape[-2:])
+    elif is_linear or type_.dtype.kind == "f":
+        array[...] = 1
+    return array
+
+
+def _ask(
+    trace: Trace, call: LibraryCall, operands: Sequence[TracedArray], form: Any, named: Any,
+) -> tuple[Any, list[Any]]:
+    """NumPy's answer on stand-ins, and those; raises what NumPy raises, at the user's line."""
+    is_linear = call.op.startswith("Linalg")
+    stand_ins = [_stand_in(x, is_linear) for x in operands]
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return run_call(call, stand_ins, form, named), stand_ins
+    except Exception as error:
+        raise trace.error(error, [x.value for x in operands],
+                          [f"operand {i}" for i in range(len(operands))]) from None
+
+
+def _type_of(trace: Trace, name: str, leaf: Any) -> TensorType:
+    if type(leaf) in _WEAK:
+        return TensorType(_WEAK[type(leaf)], (), "weak")
+    found = np.asarray(leaf)
+    if not is_compiled(found.dtype):
+        note = ("complex numbers are not compiled yet",) if found.dtype.kind == "c" else ()
+        raise unsupported(f"{name} with a result of dtype {found.dtype}", loc=trace.loc, notes=note,
+                          cure="call it before or after the compiled function")
+    return TensorType(found.dtype, found.shape, "array" if type(leaf) is np.ndarray else "scalar")
+
+
+def _layout(leaf: Any) -> Strides:
+    return contiguous(leaf.shape, leaf.dtype.itemsize, like_order(leaf.strides))
+
+
+def _result(trace: Trace, leaf: Any, value: Value) -> TracedArray:
+    return from_value(trace, value, _layout(leaf) if type(leaf) is np.ndarray else None)
+
+
+def _same_structure(answer: Any, leaves: list[TracedArray]) -> Any:
+    if hasattr(answer, "_fields"):
+        return type(answer)(*leaves)
+    return type(answer)(leaves) if isinstance(answer, (tuple, list)) else leaves[0]
+
+
+# ------------------------------------------------------------------------------------- the calls
+
+
+def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The results of a library call on traced arguments, as NumPy would give them."""
+    call = LIBRARY[op]
+    name = called_name(op, ("tuple", *args))
+    names = _parameters(call.function)
+    args, kwargs, out = _without_out(trace, names, list(args), dict(kwargs))
+    encoder = _Encoder(trace, name)
+    form = ("tuple", *[encoder.encode(a, _at(names, i) in call.varying)
+                       for i, a in enumerate(args)])
+    named = ("tuple", *[("tuple", k, encoder.encode(v, k in call.varying))
+                        for k, v in kwargs.items() if v is not np._NoValue])
+    if kwargs.get(_OVERWRITES):
+        raise unsupported(f"{_OVERWRITES}=True of {name}", loc=trace.loc, cure="leave it out")
+    if call.writes:
+        return _write(trace, call, encoder.operands, form, named)
+    answer, stand_ins = _ask(trace, call, encoder.operands, form, named)
+    return _finish(trace, op, name, encoder.operands, form, named, answer, stand_ins, out)
+
+
+def _at(names: list[str], position: int) -> str:
+    return names[min(position, len(names) - 1)]
+
+
+def _without_out(
+    trace: Trace, names: list[str], args: list[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any], Any]:
+    """The call without ``out``, which also decides the dtype where one may be given."""
+    out = kwargs.pop("out", None)
+    place = names.index("out") if "out" in names else len(args)
+    if place < len(args):
+        out = args.pop(place)
+        kwargs.update(zip(names[place + 1:], args[place:], strict=False))
+        del args[place:]
+    out = out[0] if isinstance(out, tuple) else out
+    if out is None:
+        return args, kwargs, None
+    target = as_traced(trace, out)
+    if "dtype" in names and names.index("dtype") >= len(args):
+        kwargs["dtype"] = target.dtype if kwargs.get("dtype") is None else kwargs["dtype"]
+    return args, kwargs, target
+
+
+def _finish(
+    trace: Trace, op: str, name: str, operands: list[TracedArray], form: Any, named: Any,
+    answer: Any, stand_ins: list[Any], out: TracedArray | None,
+) -> Any:
+    for operand, stand_in in zip(operands, stand_ins, strict=True):
+        if answer is stand_in:
+            return operand
+    leaves = leaves_of(answer)
+    types = tuple(_type_of(trace, name, leaf) for leaf in leaves)
+    _refuse_views(trace, name, leaves, stand_ins)
+    first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
+    results = [_result(trace, leaf, v) for leaf, v in zip(leaves, first.node.outputs, strict=True)]
+    if out is None:
+        return _same_structure(answer, results)
+    if out.shape != results[0].shape:
+        raise trace.error(ValueError(f"output array has shape {out.shape}, the result "
+                                     f"{results[0].shape}"), [out.value])
+    store(trace, out, results[0].value, "same_kind", "the result")
+    return out
+
+
+def _refuse_views(trace: Trace, name: str, leaves: Sequence[Any], stand_ins: list[Any]) -> None:
+    arrays = [a for a in stand_ins if type(a) is np.ndarray]
+    if any(np.may_share_memory(leaf, a) for leaf in leaves if type(leaf) is np.ndarray
+           for a in arrays):
+        raise unsupported(f"{name} where its result is a view of an argument", loc=trace.loc,
+                          cure="use np.transpose, slices or np.diagonal, or copy the argument")
+
+
+def _write(
+    trace: Trace, call: LibraryCall, operands: list[TracedArray], form: Any, named: Any,
+    asked: bool = False,
+) -> None:
+    """A call that changes its first operand."""
+    target = operands[0] if operands else None
+    if target is None or form[1] != ("operand", 0) or not target.is_array:
+        raise trace.error(TypeError("the array to write to is not an array"))
+    if not asked:
+        _ask(trace, call, operands, form, named)
+    results = (TensorType(target.dtype, target.shape),)
+    target.write(trace.emit(call.op, *(x.value for x in operands), form=form, named=named,
+                            results=results))
+
+
+def _handler(op: str) -> Callable[..., Any]:
+    def handler(trace: Trace, /, *args: Any, **kwargs: Any) -> Any:
+        return call_library(trace, op, args, kwargs)
+
+    handler.__name__ = LIBRARY[op].function.__name__
+    return handler
+
+
+# --------------------------------------------------------------------------------------- indexing
+
+
+def _entries(key: Any) -> tuple[Any, ...]:
+    return key if type(key) is tuple else (key,)
+
+
+def _is_array(entry: Any) -> bool:
+    return type(entry) in (TracedArray, np.ndarray) and entry.ndim > 0
+
+
+def has_index_array(key: Any) -> bool:
+    """Whether the key holds an array or a list: NumPy's advanced indexing."""
+    return any(_is_array(e) or isinstance(e, list) for e in _entries(key))
+
+
+def has_mask(key: Any) -> bool:
+    """Whether the key holds a boolean array whose contents only the run knows."""
+    return any(_is_array(e) and e.dtype == np.bool_ for e in _entries(key))
+
+
+def get_item(array: TracedArray, key: Any) -> Any:
+    """``array[key]`` with arrays of integers: a copy."""
+    return call_library(array.trace, "GetItem", (array, key), {})
+
+
+def set_item(array: TracedArray, key: Any, value: Any) -> None:
+    """``array[key] = value`` with arrays of integers, or masks of any shape."""
+    trace, call = array.trace, LIBRARY["SetItem"]
+    encoder = _Encoder(trace, "x[...] = ...")
+    form = ("tuple", *[encoder.encode(x, True) for x in (array, key, value)])
+    masked = has_mask(key)
+    if masked:  # how many elements it selects, and so which values fit, is known at run time
+        scalar = ("tuple", *form[1:3], 0)
+        _ask(trace, call, encoder.operands, scalar, ("tuple",))
+    _write(trace, call, encoder.operands, form, ("tuple",), asked=masked)
+
+
+# ----------------------------------------------------------------------------------------- ufuncs
+
+
+def call_ufunc_method(
+    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A ufunc of NumPy's without a row, or ``accumulate``, ``reduceat`` and ``at`` of any."""
+    if method == "at":
+        return call_library(trace, "UfuncAt", (inputs[0], ufunc.__name__, *inputs[1:]), kwargs)
+    if "out" in kwargs and method == "accumulate" and kwargs.get("dtype") is None:
+        kwargs = {**kwargs, "dtype": as_traced(trace, kwargs["out"][0]).dtype}
+    if ("out" in kwargs and ufunc.nout > 1) or kwargs.get("where", True) is not True:
+        raise unsupported(f"np.{ufunc.__name__} with where= or several outputs in out=",
+                          loc=trace.loc, cure="assign the results: x[...] = np.where(...)")
+    return call_library(trace, "Ufunc", (ufunc.__name__, method, *inputs), kwargs)
+
+
+# --------------------------------------------------------------------------------------- refusals
+
+_SIZE = "mark elements with a boolean array of the same shape, or call it outside the function"
+_UNKNOWN_SIZE: dict[Callable[..., Any], str] = {
+    np.bincount: "its length is the largest value + 1: use np.histogram(x, n, (0, n)), or "
+                 "np.add.at on np.zeros(n)",
+    np.nonzero: _SIZE, np.flatnonzero: _SIZE, np.argwhere: _SIZE, np.extract: _SIZE,
+    np.compress: _SIZE, np.unique: _SIZE, np.unique_all: _SIZE, np.unique_counts: _SIZE,
+    np.unique_inverse: _SIZE, np.unique_values: _SIZE, np.union1d: _SIZE, np.intersect1d: _SIZE,
+    np.setdiff1d: _SIZE, np.setxor1d: _SIZE, np.trim_zeros: _SIZE,
+    np.histogram_bin_edges: "give the number of bins and use np.histogram",
+}
+_COMPLEX: tuple[Callable[..., Any], ...] = (
+    np.fft.fft, np.fft.ifft, np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn, np.fft.rfft,
+    np.fft.irfft, np.fft.rfft2, np.fft.irfft2, np.fft.rfftn, np.fft.irfftn, np.fft.hfft,
+    np.fft.ihfft, np.linalg.eig, np.linalg.eigvals, np.roots,
+)
+
+
+def _refused(function: Callable[..., Any], why: str, cure: str) -> Callable[..., Any]:
+    """A handler that answers calls that no argument decides, and refuses all others."""
+    module = (function.__module__ or "numpy").replace("numpy", "np")
+    name = f"{module}.{function.__name__}"
+
+    def handler(trace: Trace, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return on_known(trace, name, function, args, kwargs, ())
+        except UnsupportedError:
+            raise unsupported(name, loc=trace.loc, cure=cure, notes=(why,)) from None
+
+    handler.__name__ = function.__name__
+    return handler
+
+
+_INTERNAL_ROWS = ("SortInPlace", "PartitionInPlace", "GetItem", "SetItem", "Ufunc", "UfuncAt")
+LIBRARY_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    **{call.function: _handler(op) for op, call in LIBRARY.items() if op not in _INTERNAL_ROWS},
+    **{f: _refused(f, "the size of its result depends on the data", cure)
+       for f, cure in _UNKNOWN_SIZE.items()},
+    **{f: _refused(f, "complex numbers are not compiled yet", "call it before or after the "
+                   "compiled function") for f in _COMPLEX},
+}
+
+
+# ---------------------------------------------------------------------------------------- methods
+
+
+def _method(op: str) -> Callable[..., Any]:
+    def method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
+        return call_library(self.trace, op, (self, *args), kwargs)
+
+    return method
+
+
+def _refused_method(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
+        return LIBRARY_FUNCTIONS[function](self.trace, self, *args, **kwargs)
+
+    return method
+
+
+LIBRARY_METHODS: dict[str, Callable[..., Any]] = {
+    "sort": _method("SortInPlace"), "partition": _method("PartitionInPlace"),
+    "argsort": _method("Argsort"), "argpartition": _method("Argpartition"),
+    "searchsorted": _method("Searchsorted"), "cumsum": _method("Cumsum"),
+    "cumprod": _method("Cumprod"), "take": _method("Take"), "put": _method("Put"),
+    "choose": _method("Choose"), "trace": _method("Trace"),
+    "nonzero": _refused_method(np.nonzero),
+}
+
+__all__ = ["LIBRARY_FUNCTIONS", "LIBRARY_METHODS", "call_library", "call_ufunc_method", "get_item",
+           "has_index_array", "has_mask", "set_item"]
