@@ -64,7 +64,7 @@ def may_run_in_place(kernel: Kernel, pairs: dict[int, int]) -> bool:
     """Whether each ``out`` buffer may be the memory of its ``source`` buffer.
 
     True when every read of a source, in every nest, is at the index at which that nest writes it,
-    or when the nest does not write it and no other nest's writes can reach it.
+    and no earlier nest has written there.
     """
     return all(_reads_match(kernel, out, source) for out, source in pairs.items())
 
@@ -82,7 +82,27 @@ def _reads_match(kernel: Kernel, out: int, source: int) -> bool:
             return False
         if writes and reads != writes:
             return False
+        earlier = writers[: writers.index(nest)] if nest in writers else []
+        if any(_overlap(nest, reads, other, _written(other, out)) for other in earlier):
+            return False
     return True
+
+
+def _overlap(nest: Nest, indices: set, other: Nest, others: set) -> bool:
+    """Whether two sets of accesses may touch one element: their bounding boxes meet."""
+    boxes = [_bounds(nest, i) for i in indices]
+    return any(
+        all(low <= top and bottom <= high for (low, high), (bottom, top) in
+            zip(box, _bounds(other, index), strict=True))
+        for box in boxes for index in others
+    )
+
+
+def _bounds(nest: Nest, index: tuple) -> list[tuple[int, int]]:
+    """First and last element touched on each axis."""
+    ends = [(i.start, i.start + (i.step * (nest.extents[i.loop] - 1) if i.loop >= 0 else 0))
+            for i in index]
+    return [(min(pair), max(pair)) for pair in ends]
 
 
 def _written(nest: Nest, out: int) -> set:

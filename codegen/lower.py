@@ -63,8 +63,12 @@ class _KernelLowering:
             *self._nests(self.domain, lambda box: _NestLowering(self, box).run()),
             *self._override_nests(),
         ]
-        locs = {n.loc: None for n in self.body.nodes if n.loc is not None and n.op != "Input"}
-        return Kernel(self.node.name, self.buffers, tuple(self.params), tuple(nests), tuple(locs))
+        locs = {
+            (n.loc.file, n.loc.line): n.loc for n in self.body.nodes
+            if n.loc is not None and n.op != "Input"
+        }
+        return Kernel(self.node.name, self.buffers, tuple(self.params), tuple(nests),
+                      tuple(locs.values()))
 
     def _nests(self, shape: tuple[int, ...], lower_box: Callable[[Box], Nest]) -> Iterator[Nest]:
         """The nest of each box into which piecewise ops cut the domain."""

@@ -7,6 +7,7 @@ machine code.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -93,6 +94,8 @@ class LoopForm:
         return "unit" if stride == operand.dtype.itemsize else "strided"
 
 
+# A vectorised loop shorter than this leaves most lanes of its only vector idle.
+SHORT_AXIS = 8
 # Columns of an outer-axis reduction that one task carries in registers.
 COLUMN_BLOCK = 64
 
@@ -128,7 +131,7 @@ class _Specialiser:
     def run(self) -> LoopForm:
         nest, rank = self.nest, len(self.nest.extents)
         if not nest.has_reductions:
-            return self._form("map", self._sorted(range(rank)), [])
+            return self._form("map", self._long_last(self._sorted(range(rank))), [])
         outer = self._sorted(range(nest.outer))
         inner = list(range(nest.outer, rank))
         inner = self._useful(inner) if self.ordered else self._sorted(inner)
@@ -152,6 +155,15 @@ class _Specialiser:
 
         return sorted(self._useful(loops), key=weight, reverse=True)
 
+    def _long_last(self, loops: list[int]) -> list[int]:
+        """A loop too short for vectors (the 3 of an RGB image) goes outside a long one."""
+        groups = self._collapse(loops)
+        lengths = [math.prod(self.nest.extents[d] for d in g) for g in groups]
+        if len(groups) < 2 or lengths[-1] >= SHORT_AXIS or max(lengths) < 2 * SHORT_AXIS:
+            return loops
+        longest = groups[max(range(len(groups)), key=lambda i: lengths[i])][-1]
+        return [*(d for d in loops if d != longest), longest]
+
     def _misfits(self, loop: int) -> int:
         """Operands that a vector along this loop could not load in one piece."""
         return sum(o.strides[loop] not in (0, o.dtype.itemsize) for o in self.operands)
@@ -160,6 +172,10 @@ class _Specialiser:
         """The outer loop to vectorise when the innermost loop is strided and it is not."""
         if not inner or not outer:
             return None
+        short = math.prod(self.nest.extents[d] for d in inner) < SHORT_AXIS
+        widest = max(outer, key=lambda d: self.nest.extents[d])
+        if short and self.nest.extents[widest] >= 2 * SHORT_AXIS:
+            return widest
         best = min(outer, key=self._misfits)
         if self._misfits(best) < self._misfits(inner[-1]):
             varies = any(o.strides[best] for o in self.operands)

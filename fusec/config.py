@@ -86,7 +86,7 @@ _ROWS = (
             "threads of a kernel; starts as OMP_NUM_THREADS, else the cores that affinity and "
             "control groups leave to this process", 1, 1024),
     Setting("parallel_threshold", int, lambda: 1 << 15, "FUSEC_PARALLEL_THRESHOLD",
-            "elements of an iteration domain below which a kernel runs on the calling thread", 0),
+            "estimated nanoseconds of work below which a kernel runs on the calling thread", 0),
     Setting("memory_cap_bytes", int, machine.default_memory_cap, "FUSEC_MEMORY_CAP",
             "bytes of freed results kept for reuse (the variable takes K, M and G); 0 keeps "
             "nothing; starts as an eighth of the memory, at most 1 GiB", 0),

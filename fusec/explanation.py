@@ -26,7 +26,7 @@ def explanation_of(concrete: ConcreteFunction, function: str = "") -> Explanatio
         plan="\n".join(_plan_lines(concrete)),
         threads=f"{config.num_threads} threads for kernels above "
                 f"{config.parallel_threshold} ns of estimated work",
-        assumed=[Assumed(str(g), "") for g in code.guards],
+        assumed=[Assumed(g.place, g.value) for g in code.guards],
     )
 
 

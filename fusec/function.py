@@ -88,11 +88,12 @@ class Function:
             for fast, concrete in self._fast:
                 if concrete.guards and not concrete.guards_hold():
                     continue
+                start = time.perf_counter() if history.on else 0.0
                 result = fast(*args)
                 if result is MISS or result is BUSY or result is FAILED:
                     continue
                 if history.on:
-                    self._record(concrete, 0.0, 0.0)
+                    self._record(concrete, 0.0, 1e6 * (time.perf_counter() - start))
                 return result
         with short_errors:
             return self._call(args, kwargs)
@@ -199,6 +200,8 @@ class Function:
             found = self._find(static.key)
             if found is not None:
                 return found
+            names = ", ".join(sorted(self._pinned_ints))
+            reason = f"Python needs {names} while tracing, so each value has its own trace"
             call = static
             concrete = self._build(call)
         concrete.flatten = self._flatten  # type: ignore[attr-defined]

@@ -169,6 +169,8 @@ def _shape_refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str
             return f"iteration domains differ: {reach.domain} and {unit.domain}"
         if unit.axes is not None and unit.axes != axes:
             return f"reduced axes differ: {axes} and {unit.axes}"
+        if _mixes_sums(unit, root):
+            return "float32 and float64 sums keep their own order of addition"
         if unit.axes is None and any(v.shape != unit.domain for v in unit.roots):
             return "the group's loops do not match the reduction"
         return "piecewise operands split the domain" if unit.piecewise else None
@@ -179,6 +181,12 @@ def _shape_refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str
     if unit.axes is None or reach.domain != unit.row_shape or unit not in deps:
         return f"iteration domains differ: {reach.domain} and {unit.domain}"
     return "piecewise operands split the domain" if reach.piecewise else None
+
+
+def _mixes_sums(unit: Unit, root: Value) -> bool:
+    """Whether the group would add up floats of two sizes: each has its own number of lanes."""
+    sums = [v for v in (*unit.roots, root) if v.node.op in ("Sum", "Prod")]
+    return len({v.dtype for v in sums if v.dtype.kind == "f"}) > 1
 
 
 def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:

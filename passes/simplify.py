@@ -47,7 +47,7 @@ def _step(node: Node, rewriter: Rewriter) -> Value | None:
 
 def _drop_broadcasts(node: Node, rewriter: Rewriter) -> Value | None:
     """``Add(x, BroadcastTo(y)) -> Add(x, y)`` where the shape stays what it was."""
-    if registry.get(node.op).kind != "elementwise":
+    if registry.get(node.op).kind != "elementwise" or not node.types[0].shape:
         return None
     operands = list(node.inputs)
     for position, value in enumerate(node.inputs):

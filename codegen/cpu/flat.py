@@ -12,12 +12,10 @@ from fusec.codegen.specialise import FLAT_BLOCK
 from .emitter import I64, Emitter, Operand
 from .nest import NestEmitter
 from .reductions import (
-    UNROLL,
     Accumulator,
     combine_pairs,
     finish,
     is_indexed,
-    make_accumulator,
 )
 
 
@@ -41,10 +39,7 @@ class FlatNest(NestEmitter):
         loops = list(range(form.axis))
         chunks, rows_per_task, rows = self._split(loops)
         with em.loop("%begin", "%end") as task:
-            accs = [
-                make_accumulator(em, r, self.lanes, UNROLL, cascade=True)
-                for r in stage.reductions
-            ]
+            accs = self._accumulators(stage)
             chunk = em.value(f"urem i64 {task}, {chunks}")
             group = em.value(f"udiv i64 {task}, {chunks}")
             low = em.mul(chunk, FLAT_BLOCK)

@@ -10,7 +10,7 @@ from fusec.codegen.specialise import COLUMN_BLOCK, MAP_BLOCK, LoopForm
 from .emitter import Emitter
 from .flat import FlatNest
 from .nest import NestEmitter, Point
-from .reductions import UNROLL, Accumulator, finish, finish_lanes, make_accumulator
+from .reductions import Accumulator, finish, finish_lanes, make_accumulator
 
 # A column pass this cheap keeps four vectors of columns in flight at once.
 CHEAP_OPERATIONS = 6
@@ -56,10 +56,7 @@ class RowNest(NestEmitter):
                     self._outer_stage(stage, pointers, counters)
 
     def _row_stage(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
-        accs = [
-            make_accumulator(self.em, r, self.lanes, UNROLL, cascade=True)
-            for r in stage.reductions
-        ]
+        accs = self._accumulators(stage)
         self._inner_loops(
             list(range(self.form.outer, self.form.axis)), stage, pointers, counters, "0", accs
         )
@@ -108,6 +105,11 @@ class ColumnNest(NestEmitter):
                 with em.loop(low, whole, width) as column:
                     self._columns(width, column, pointers, counters)
                 low = whole
+
+    def _whole(self, low: str, high: str, step: int) -> str:
+        """The end of the last whole step of this many columns; steps are powers of two."""
+        count = self.em.value(f"sub i64 {high}, {low}")
+        return self.em.add(low, self.em.value(f"and i64 {count}, {-step}"))
 
     def _column_widths(self) -> list[int]:
         form = self.form

@@ -11,24 +11,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fusec.codegen.loop_ir import LEAVES, Expr, Stage, walk
-from fusec.codegen.scalar_rules import scalar_cost
 from fusec.codegen.specialise import LoopForm
 
 from .abi import BlockLayout
-from .emitter import BOOL, I64, Emitter, Operand, memory_type
+from .axis_loop import AxisLoop
+from .emitter import I64, Emitter, Operand, memory_type
 from .reductions import (
-    BLOCK_VECTORS,
     UNROLL,
     Accumulator,
     accumulate,
     identity_of,
+    is_cascaded,
     is_indexed,
-    push_block,
+    make_accumulator,
+    sum_lanes,
 )
 from .scalar_ops import emit_operation
 
-# Stages of at least this much scalar work finish with a padded vector instead of a scalar loop.
-PADDED_COST = 12.0
+STEP_VECTORS = 4  # the most vectors that one step of a loop takes
 
 @dataclass
 class Point:
@@ -40,7 +40,8 @@ class Point:
     counters: dict[int, str]
     invariant: dict[int, Operand]  # loads that do not move along the vectorised loop
     linear: str = "0"  # position within the inner loops, for scratch and argmin
-    addresses: dict[int, str] = field(default_factory=dict)  # of operands moved to padding
+    addresses: dict[int, str] = field(default_factory=dict)  # of operands that may be padding
+    strides: dict[int, str] = field(default_factory=dict)  # bytes between lanes of those
     valid: Operand | None = None  # lanes that hold elements, where not all do
     memo: dict[int, Operand] = field(default_factory=dict)
 
@@ -119,8 +120,8 @@ class NestEmitter:
         em.declare("declare ptr @malloc(i64)")
         em.declare("declare void @free(ptr)")
         for dtype in form.nest.scratch:
-            # One more vector: the last one of a row is written whole.
-            padded = em.add(count, self.lanes)
+            # One more step: the last one of a row is written whole.
+            padded = em.add(count, STEP_VECTORS * self.lanes)
             size = em.mul(padded, dtype.itemsize * lanes)
             self.scratch.append(em.value(f"call ptr @malloc(i64 {size})", "scratch"))
 
@@ -195,10 +196,11 @@ class NestEmitter:
         pointer = self._at(number, point)
         if kind == "unit" or point.lanes == 1:
             return self.em.load(pointer, operand.dtype, point.lanes)
-        return self.em.gather(pointer, self._axis_stride(number), operand.dtype, point.lanes)
+        stride = self._axis_stride(number, point)
+        return self.em.gather(pointer, stride, operand.dtype, point.lanes)
 
-    def _axis_stride(self, number: int) -> str:
-        return self.stride[number][self.form.axis]
+    def _axis_stride(self, number: int, point: Point) -> str:
+        return point.strides.get(number) or self.stride[number][self.form.axis]
 
     def _at(self, number: int, point: Point) -> str:
         """The address of the first lane."""
@@ -209,7 +211,7 @@ class NestEmitter:
         if self.form.stride_class(operand) == "unit":
             kind = memory_type(operand.dtype)
             return em.value(f"getelementptr {kind}, ptr {pointer}, i64 {point.position}", "p")
-        return em.offset(pointer, em.mul(self._axis_stride(number), point.position))
+        return em.offset(pointer, em.mul(self._axis_stride(number, point), point.position))
 
     def _scratch_pointer(self, number: int, point: Point) -> str:
         em, size = self.em, self.form.nest.scratch[number].itemsize
@@ -250,19 +252,34 @@ class NestEmitter:
             em.store(self._at(number, point), em.splat(value, point.lanes))
         else:
             wide = em.splat(value, point.lanes)
-            em.scatter(self._at(number, point), self._axis_stride(number), wide)
+            em.scatter(self._at(number, point), self._axis_stride(number, point), wide)
 
     def _can_vectorise(self, stage: Stage) -> bool:
         return all(
             self.form.stride_class(self.form.operands[s.access]) != "zero" for s in stage.stores
         )
 
+    def _accumulators(self, stage: Stage) -> list[Accumulator]:
+        """Accumulators for vectors along the reduced axis."""
+        lanes = self.lanes if self._can_vectorise(stage) else 1
+        copies = self._copies(stage) if lanes > 1 else 1
+        return [
+            make_accumulator(
+                self.em, r, lanes, sum_lanes(r.dtype) // lanes if is_cascaded(r) and lanes > 1
+                else copies, cascade=True)
+            for r in stage.reductions
+        ]
+
+    def _copies(self, stage: Stage) -> int:
+        """Vectors per step: as many as the stage's sums have accumulators."""
+        sums = [sum_lanes(r.dtype) // self.lanes for r in stage.reductions if is_cascaded(r)]
+        return max(sums, default=UNROLL) if stage.reductions else 1
+
     def _axis_loop(
         self, stage: Stage, low: str, high: str, pointers: list[str], counters: dict[int, str],
         linear: str, accs: Sequence[Accumulator],
     ) -> None:
-        """The vectorised loop over ``low`` to ``high``: blocks, vectors, then what is left."""
-        em = self.em
+        """The vectorised loop over ``low`` to ``high``."""
         invariant = self._invariants(stage, pointers)
 
         def run(lanes: int, position: str, copy: int = 0, **where: Any) -> None:
@@ -271,114 +288,7 @@ class NestEmitter:
             point = Point(lanes, position, pointers, here, invariant, linear, **where)
             self._run(stage, point, accs, copy)
 
-        rest = low
-        if self._can_vectorise(stage):
-            if accs:
-                rest = self._unrolled(low, high, accs, run)
-            if self._pads(stage):
-                self._padded_loop(stage, rest, high, pointers, run)
-                return
-            whole = self._whole(low, high, self.lanes)
-            with em.loop(rest, whole, self.lanes) as i:
-                run(self.lanes, i)
-            rest = whole
-        with em.loop(rest, high) as i:
-            run(1, i)
-
-    # -- the last, partial vector
-
-    def _moving(self, stage: Stage) -> tuple[list[int], list[int]]:
-        """Operands that the stage loads, and stores, at places that move along the loop."""
-        loads = {e.attr for e in walk(stage.roots) if e.op == "load"}
-        stores = {s.access for s in stage.stores}
-        moving = [k for k, o in enumerate(self.form.operands)
-                  if self.form.stride_class(o) != "zero"]
-        return [k for k in moving if k in loads], [k for k in moving if k in stores]
-
-    def _pads(self, stage: Stage) -> bool:
-        """Whether what is left after whole vectors runs as one padded vector.
-
-        The stage's code then exists once, where a loop over single elements would repeat it; for a
-        few instructions the repetition is cheaper than moving operands to padding and back.
-        """
-        loads, stores = self._moving(stage)
-        is_unit = all(
-            self.form.stride_class(self.form.operands[k]) == "unit" for k in (*loads, *stores)
-        )
-        work = sum(scalar_cost(e.op) for e in walk(stage.roots))
-        return is_unit and work >= PADDED_COST
-
-    def _padded_loop(
-        self, stage: Stage, low: str, high: str, pointers: list[str], run: Callable[..., None]
-    ) -> None:
-        """Vectors to the end; operands of the last go through stack memory if it is partial."""
-        em, lanes = self.em, self.lanes
-        loads, stores = self._moving(stage)
-        pads = {k: self._padding(k) for k in dict.fromkeys((*loads, *stores))}
-        with em.loop(low, high, lanes) as i:
-            left = em.value(f"sub i64 {high}, {i}")
-            partial = em.value(f"icmp slt i64 {left}, {lanes}")
-            real = {k: self._unit_address(k, pointers[k], i) for k in pads}
-            with em.branch(partial):
-                for k in loads:
-                    self._copy(pads[k], real[k], left, k)
-            chosen = {
-                k: em.value(f"select i1 {partial}, ptr {pads[k]}, ptr {real[k]}") for k in pads
-            }
-            valid = None
-            if stage.reductions:
-                ends = em.splat(Operand(left, I64, 1), lanes)
-                valid = emit_operation(em, "lt", BOOL, [em.iota("0", lanes), ends])
-            run(lanes, i, addresses=chosen, valid=valid)
-            if stores:
-                with em.branch(partial):
-                    for k in stores:
-                        self._copy(real[k], pads[k], left, k)
-
-    def _padding(self, number: int) -> str:
-        """Zeroed stack memory for one vector of an operand."""
-        em, dtype = self.em, self.form.operands[number].dtype
-        kind = f"[{self.lanes} x {memory_type(dtype)}]"
-        slot = em.alloca(kind, "pad")
-        em.line(f"store {kind} zeroinitializer, ptr {slot}")
-        return slot
-
-    def _unit_address(self, number: int, pointer: str, position: str) -> str:
-        kind = memory_type(self.form.operands[number].dtype)
-        return self.em.value(f"getelementptr {kind}, ptr {pointer}, i64 {position}", "p")
-
-    def _copy(self, target: str, source: str, count: str, number: int) -> None:
-        em = self.em
-        em.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-        size = em.mul(count, self.form.operands[number].dtype.itemsize)
-        em.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, "
-                f"i1 false)")
-
-    def _whole(self, low: str, high: str, step: int) -> str:
-        """The end of the last whole step of this many elements; steps are powers of two."""
-        count = self.em.value(f"sub i64 {high}, {low}")
-        return self.em.add(low, self.em.value(f"and i64 {count}, {-step}"))
-
-    def _unrolled(self, low: str, high: str, accs: Sequence[Accumulator], run: object) -> str:
-        """Several vectors per step into separate accumulators, in cascaded blocks."""
-        em, step = self.em, self.lanes * UNROLL
-        end = self._whole(low, high, step)
-        cascaded = [a for a in accs if a.stack]
-
-        def steps(first: str, last: str) -> None:
-            with em.loop(first, last, step) as i:
-                for copy in range(UNROLL):
-                    run(self.lanes, em.add(i, copy * self.lanes), copy)  # type: ignore[operator]
-
-        if not cascaded:
-            steps(low, end)
-            return end
-        block = BLOCK_VECTORS * self.lanes
-        with em.loop(low, end, block) as start:
-            steps(start, em.minimum(em.add(start, block), end))
-            for acc in cascaded:
-                push_block(em, acc)
-        return end
+        AxisLoop(self, stage, pointers, accs, run).emit(low, high)
 
     def _outer_stage(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
         """One scalar evaluation per outer point."""

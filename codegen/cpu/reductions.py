@@ -1,9 +1,11 @@
 """Accumulators of reductions: lanes in registers, a pairwise cascade for floating-point sums.
 
-Definition of a floating-point sum over n consecutive elements (the same in every kernel and for
-every thread count): blocks of `BLOCK_VECTORS` vectors are added lane by lane, block totals are
-added as a binary counter adds carries (pairwise summation: Higham, Accuracy and Stability of
-Numerical Algorithms, 2nd ed., section 4.2), then lanes pairwise, then the scalar remainder.
+Definition of a floating-point sum over n consecutive elements, the same in every kernel and for
+every thread count: element i goes to lane ``i % sum_lanes``; lanes are added over blocks of
+`sum_block` elements (absent elements of the last one count as 0), a block's lanes are folded in
+halves to `STACK_LANES`, block totals are added as a binary counter adds carries (pairwise summation:
+Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2), then the remaining
+lanes are folded in halves.
 """
 
 from __future__ import annotations
@@ -18,14 +20,24 @@ from fusec.codegen.loop_ir import Reduction
 from .emitter import BOOL, I64, Emitter, Operand, scalar_type, vector_type
 from .scalar_ops import emit_operation
 
-UNROLL = 2
-BLOCK_VECTORS = 32  # vectors per block: 16 additions deep in each of the UNROLL chains
+UNROLL = 2  # vectors in flight for reductions whose order does not matter
+STACK_LANES = 8
 CASCADE_DEPTH = 48
 NO_INDEX = 2**63 - 1
 
 
 def is_cascaded(r: Reduction) -> bool:
     return r.kind in ("add", "mul") and r.dtype.kind == "f"
+
+
+def sum_lanes(dtype: np.dtype) -> int:
+    """Lanes of a floating-point sum: two vectors of two AVX2 registers."""
+    return 128 // dtype.itemsize
+
+
+def sum_block(dtype: np.dtype) -> int:
+    """Elements per block: 16 additions deep in each lane."""
+    return 16 * sum_lanes(dtype)
 
 
 def is_indexed(r: Reduction) -> bool:
@@ -51,12 +63,12 @@ def identity_of(kind: str, dtype: np.dtype) -> Any:
 
 @dataclass
 class Accumulator:
-    """Allocas of one reduction: UNROLL vectors, one scalar, and a cascade stack if needed."""
+    """Allocas of one reduction: its vectors, their positions, and a cascade stack if needed."""
 
     reduction: Reduction
     lanes: int
-    slots: dict[int, list[str]] = field(default_factory=dict)  # lanes -> slots
-    indices: dict[int, list[str]] = field(default_factory=dict)
+    slots: list[str] = field(default_factory=list)
+    indices: list[str] = field(default_factory=list)
     stack: str = ""
     count: str = ""
 
@@ -71,35 +83,30 @@ class Accumulator:
 
 
 def make_accumulator(
-    em: Emitter, reduction: Reduction, lanes: int, unroll: int, cascade: bool
+    em: Emitter, reduction: Reduction, lanes: int, copies: int, cascade: bool
 ) -> Accumulator:
-    """Allocate and initialise."""
+    """Allocate and initialise ``copies`` vectors."""
     acc = Accumulator(reduction, lanes)
-    widths = [(lanes, unroll)] if lanes == 1 else [(lanes, unroll), (1, 1)]
-    for width, copies in widths:
-        element = scalar_type(acc.dtype)
-        acc.slots[width] = [em.alloca(vector_type(element, width), "acc") for _ in range(copies)]
-        if is_indexed(reduction):
-            acc.indices[width] = [
-                em.alloca(vector_type("i64", width), "at") for _ in range(copies)
-            ]
+    kind = vector_type(scalar_type(acc.dtype), lanes)
+    acc.slots = [em.alloca(kind, "acc") for _ in range(copies)]
+    if is_indexed(reduction):
+        acc.indices = [em.alloca(vector_type("i64", lanes), "at") for _ in range(copies)]
     if cascade and is_cascaded(reduction) and lanes > 1:
-        kind = vector_type(scalar_type(acc.dtype), lanes)
-        acc.stack = em.alloca(f"[{CASCADE_DEPTH} x {kind}]", "stack")
+        stacked = vector_type(scalar_type(acc.dtype), STACK_LANES)
+        acc.stack = em.alloca(f"[{CASCADE_DEPTH} x {stacked}]", "stack")
         acc.count = em.alloca("i64", "count", 8)
+        em.line(f"store i64 0, ptr {acc.count}")
     reset(em, acc)
     return acc
 
 
 def reset(em: Emitter, acc: Accumulator) -> None:
-    for width, slots in acc.slots.items():
-        start = em.const(acc.dtype, identity_of(acc.kind, acc.dtype), width)
-        for slot in slots:
-            em.line(f"store {start}, ptr {slot}")
-        for slot in acc.indices.get(width, ()):
-            em.line(f"store {em.const(I64, NO_INDEX, width)}, ptr {slot}")
-    if acc.count:
-        em.line(f"store i64 0, ptr {acc.count}")
+    """Start the vectors anew; what lies on the cascade stays."""
+    start = em.const(acc.dtype, identity_of(acc.kind, acc.dtype), acc.lanes)
+    for slot in acc.slots:
+        em.line(f"store {start}, ptr {slot}")
+    for slot in acc.indices:
+        em.line(f"store {em.const(I64, NO_INDEX, acc.lanes)}, ptr {slot}")
 
 
 def _read(em: Emitter, slot: str, dtype: np.dtype, lanes: int) -> Operand:
@@ -116,13 +123,13 @@ def accumulate(
     reduced axis, and all at this position otherwise.
     """
     lanes = value.lanes
-    slot = acc.slots[lanes][copy]
+    slot = acc.slots[copy % len(acc.slots)]
     old = _read(em, slot, acc.dtype, lanes)
     if not is_indexed(acc.reduction):
         combined = emit_operation(em, acc.kind, acc.dtype, [old, value])
         em.line(f"store {combined}, ptr {slot}")
         return
-    at = acc.indices[lanes][copy]
+    at = acc.indices[copy % len(acc.slots)]
     positions = em.iota(index, lanes) if along else em.splat(Operand(index, I64, 1), lanes)
     best, where = _better(em, acc.kind, (old, _read(em, at, I64, lanes)), (value, positions))
     em.line(f"store {best}, ptr {slot}")
@@ -152,26 +159,27 @@ def _better(em: Emitter, kind: str, old: Indexed, new: Indexed) -> Indexed:
 
 def push_block(em: Emitter, acc: Accumulator) -> None:
     """Move the block's total onto the cascade and start a new block."""
-    total = _fold_copies(em, acc)
-    kind = vector_type(scalar_type(acc.dtype), acc.lanes)
-    symbol = _cascade_function(em, acc, kind)
+    total = _folded(em, acc, STACK_LANES)
+    symbol = _cascade_function(em, acc, total.type)
     em.line(f"call void @{symbol}(ptr {acc.stack}, ptr {acc.count}, {total})")
-    start = em.const(acc.dtype, identity_of(acc.kind, acc.dtype), acc.lanes)
-    for slot in acc.slots[acc.lanes]:
-        em.line(f"store {start}, ptr {slot}")
+    reset(em, acc)
 
 
-def _fold_copies(em: Emitter, acc: Accumulator) -> Operand:
-    parts = [_read(em, s, acc.dtype, acc.lanes) for s in acc.slots[acc.lanes]]
-    total = parts[0]
-    for part in parts[1:]:
-        total = emit_operation(em, acc.kind, acc.dtype, [total, part])
-    return total
+def _folded(em: Emitter, acc: Accumulator, lanes: int) -> Operand:
+    """All vectors as one of ``lanes`` lanes, always adding the upper half to the lower."""
+    parts = [_read(em, s, acc.dtype, acc.lanes) for s in acc.slots]
+    while len(parts) > 1:
+        half = len(parts) // 2
+        parts = [
+            emit_operation(em, acc.kind, acc.dtype, [parts[k], parts[k + half]])
+            for k in range(half)
+        ]
+    return _across(em, acc.kind, parts[0], lanes)
 
 
 def _cascade_function(em: Emitter, acc: Accumulator, kind: str) -> str:
     """``push``: add equal-sized totals like carries of a binary counter."""
-    symbol = f"fusec.push.{acc.kind}.{scalar_type(acc.dtype)}.{acc.lanes}"
+    symbol = f"fusec.push.{acc.kind}.{scalar_type(acc.dtype)}"
     instruction = {"add": "fadd", "mul": "fmul"}[acc.kind]
     em.functions.setdefault(symbol, f"""define internal void @{symbol}(
     ptr %stack, ptr %count, {kind} %total) nounwind {{
@@ -207,39 +215,37 @@ done:
 def finish_lanes(em: Emitter, acc: Accumulator) -> Operand:
     """Every lane's own total: for vectors that lie across the reduced axis."""
     if is_indexed(acc.reduction):
-        return _read(em, acc.indices[acc.lanes][0], I64, acc.lanes)
-    return _read(em, acc.slots[acc.lanes][0], acc.dtype, acc.lanes)
+        return _read(em, acc.indices[0], I64, acc.lanes)
+    return _read(em, acc.slots[0], acc.dtype, acc.lanes)
 
 
 def finish(em: Emitter, acc: Accumulator) -> tuple[Operand, Operand | None]:
     """The accumulator's total as a scalar (with its position for argmin and argmax)."""
     if is_indexed(acc.reduction):
         return _finish_indexed(em, acc)
-    scalar = _read(em, acc.slots[1][0], acc.dtype, 1)
-    if acc.lanes == 1:
-        return scalar, None
-    total = _fold_copies(em, acc)
     if acc.stack:
-        total = _fold_cascade(em, acc, total)
-    return emit_operation(em, acc.kind, acc.dtype, [_across(em, acc.kind, total), scalar]), None
+        return _across(em, acc.kind, _fold_cascade(em, acc), 1), None
+    return _folded(em, acc, 1), None
 
 
-def _fold_cascade(em: Emitter, acc: Accumulator, total: Operand) -> Operand:
+def _fold_cascade(em: Emitter, acc: Accumulator) -> Operand:
     """Add what lies on the stack, smallest totals first."""
-    slot = acc.slots[acc.lanes][0]
-    em.line(f"store {total}, ptr {slot}")
+    kind = vector_type(scalar_type(acc.dtype), STACK_LANES)
+    slot = em.alloca(kind, "total")
+    start = em.const(acc.dtype, identity_of(acc.kind, acc.dtype), STACK_LANES)
+    em.line(f"store {start}, ptr {slot}")
     count = em.value(f"load i64, ptr {acc.count}")
     em.declare("declare i64 @llvm.ctpop.i64(i64)")
     depth = em.value(f"call i64 @llvm.ctpop.i64(i64 {count})")
     last = em.value(f"sub i64 {depth}, 1")
     with em.loop(0, depth) as step:
         place = em.value(f"sub i64 {last}, {step}")
-        pointer = em.value(f"getelementptr {total.type}, ptr {acc.stack}, i64 {place}")
-        below = Operand(em.value(f"load {total.type}, ptr {pointer}"), acc.dtype, acc.lanes)
-        old = _read(em, slot, acc.dtype, acc.lanes)
+        pointer = em.value(f"getelementptr {kind}, ptr {acc.stack}, i64 {place}")
+        below = _read(em, pointer, acc.dtype, STACK_LANES)
+        old = _read(em, slot, acc.dtype, STACK_LANES)
         combined = emit_operation(em, acc.kind, acc.dtype, [below, old])
         em.line(f"store {combined}, ptr {slot}")
-    return _read(em, slot, acc.dtype, acc.lanes)
+    return _read(em, slot, acc.dtype, STACK_LANES)
 
 
 def _halves(em: Emitter, vector: Operand) -> tuple[Operand, Operand]:
@@ -271,28 +277,26 @@ class _OneLane(Operand):
         return f"{self.type} {self.text}"
 
 
-def _across(em: Emitter, kind: str, vector: Operand) -> Operand:
-    """Combine lanes pairwise, upper half with lower half."""
-    while vector.lanes > 1:
+def _across(em: Emitter, kind: str, vector: Operand, lanes: int) -> Operand:
+    """Combine the upper half of the lanes with the lower one until ``lanes`` are left."""
+    while vector.lanes > lanes:
         low, high = _halves(em, vector)
         vector = emit_operation(em, kind, vector.dtype, [low, high])
     return vector
 
 
 def _finish_indexed(em: Emitter, acc: Accumulator) -> Indexed:
-    def pair(lanes: int, copy: int) -> Indexed:
-        value = _read(em, acc.slots[lanes][copy], acc.dtype, lanes)
-        return value, _read(em, acc.indices[lanes][copy], I64, lanes)
+    def pair(copy: int) -> Indexed:
+        value = _read(em, acc.slots[copy], acc.dtype, acc.lanes)
+        return value, _read(em, acc.indices[copy], I64, acc.lanes)
 
-    if acc.lanes == 1:
-        return pair(1, 0)
-    best = pair(acc.lanes, 0)
-    for copy in range(1, len(acc.slots[acc.lanes])):
-        best = _better(em, acc.kind, best, pair(acc.lanes, copy))
+    best = pair(0)
+    for copy in range(1, len(acc.slots)):
+        best = _better(em, acc.kind, best, pair(copy))
     while best[0].lanes > 1:
         (low, high), (low_at, high_at) = _halves(em, best[0]), _halves(em, best[1])
         best = _better(em, acc.kind, (low, low_at), (high, high_at))
-    return _better(em, acc.kind, best, pair(1, 0))
+    return best
 
 
 def combine_pairs(em: Emitter, reduction: Reduction, a: Indexed, b: Indexed) -> Indexed:

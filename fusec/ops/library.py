@@ -2,8 +2,8 @@
 
 A node of such an op holds the whole call as plain data: ``form`` the positional arguments,
 ``named`` the keyword arguments, both as `decode` reads them, and ``results`` the types of its
-results, which NumPy itself said when the call was traced.  `LIBRARY` is the table; the front ends are in
-``fusec/trace/library.py``.
+results, which NumPy itself said when the call was traced.  `LIBRARY` is the table; the front ends
+are in ``fusec/trace/library.py``.
 """
 
 from __future__ import annotations
@@ -161,6 +161,11 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.take, "indices"), _row(np.take_along_axis), _row(np.choose, "a", "choices"),
     _row(np.put_along_axis, "values", writes=True), _row(np.put, "ind", "v", writes=True),
     _row(np.putmask, "mask", "values", writes=True), _row(np.place, "vals", writes=True),
+    _row(np.unravel_index, "indices"), _row(np.ravel_multi_index, "multi_index"),
+    _row(np.isin, "element", "test_elements"), _row(np.nanargmin), _row(np.nanargmax),
+    # the rest
+    _row(np.vander), _row(np.geomspace, "start", "stop"), _row(np.histogramdd, "range"),
+    _row(np.packbits), _row(np.unpackbits),
     LibraryCall("GetItem", operator.getitem, ("a", "b")),
     LibraryCall("SetItem", _set_item, ("key", "value"), True),
     # ufuncs without a row of their own, and methods of any

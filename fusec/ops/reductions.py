@@ -6,6 +6,7 @@ restore axes for ``keepdims``.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ def _by_index(function: Any) -> Any:
         x = np.asarray(x)
         kept = [d for d in range(x.ndim) if d not in axes]
         moved = np.transpose(x, [*kept, *axes])
-        flat = moved.reshape(*[x.shape[d] for d in kept], -1)
+        count = math.prod(x.shape[d] for d in axes)
+        flat = moved.reshape(*[x.shape[d] for d in kept], count)
         return function(flat, axis=-1)
 
     return reference

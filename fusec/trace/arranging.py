@@ -15,6 +15,7 @@ from . import creation, shaping
 from .array import TracedArray
 from .context import Trace
 from .known import known
+from .library import call_library
 from .ufuncs import as_traced, cast, truth
 
 
@@ -203,11 +204,11 @@ def _repeated(trace: Trace, v: TracedArray, x: TracedArray) -> TracedArray:
 
 
 def place(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
-    """``np.place`` with a single value."""
+    """``np.place``: a single value by selection, several by NumPy."""
     v = as_traced(trace, vals)
     if v.size != 1:
-        raise unsupported("np.place of more than one value", loc=trace.loc,
-                          cure="write arr[:] = np.where(mask, values, arr)")
+        call_library(trace, "Place", (arr, mask, vals), {})
+        return
     putmask(trace, arr, mask, shaping.reshape(trace, v, (1,)))
 
 

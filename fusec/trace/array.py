@@ -234,7 +234,9 @@ class TracedArray:
 
     def view_through(self, op: str, strides: Strides, **attrs: Any) -> TracedArray:
         """This array through one more view step."""
-        storage = self.storage if self.storage is not None else Storage(self.value)
+        storage = self.storage
+        if storage is None:  # a scalar: NumPy makes a new array of rank 0
+            storage = Storage(self.trace.emit("BroadcastTo", self.value, shape=()))
         step = ViewStep(op, tuple(attrs.items()), strides)
         return TracedArray(self.trace, storage, (*self.steps, step))
 

@@ -14,10 +14,11 @@ from .array import TracedArray, from_value
 from .context import Trace
 from .creation import array_from_sequence
 from .failures import guarded, on_known
+from .layout import is_c_contiguous
 from .library import LIBRARY_FUNCTIONS, call_library
 from .more_functions import MORE, linspace
 from .reductions import REDUCTIONS, count_nonzero
-from .ufuncs import as_traced, call_ufunc, cast, known_ufuncs
+from .ufuncs import as_traced, call_ufunc, cast, known_ufuncs, store
 
 Handler = Callable[..., Any]
 
@@ -63,24 +64,39 @@ def outer(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
 
 
 def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """``np.linalg.norm``: 2-norm of vectors and Frobenius norm."""
-    if ord not in (None, 2) or (ord == 2 and axis is None and as_traced(trace, x).ndim != 1):
+    """``np.linalg.norm``: 2-norm of vectors and Frobenius norm; others are NumPy's."""
+    a = as_traced(trace, x)
+    many = len(axis) if isinstance(axis, (tuple, list)) else a.ndim if axis is None else 1
+    if (axis is not None and many > 2) or ord not in (None, 2) or (ord == 2 and many != 1):
         return call_library(trace, "LinalgNorm", (x, ord, axis, keepdims), {})
-    squares = REDUCTIONS["sum"](trace, np.square(as_traced(trace, x)), axis, None, None, keepdims)
+    if a.dtype.kind != "f":
+        a = astype(trace, a, np.float64)
+    squares = REDUCTIONS["sum"](trace, np.square(a), axis, None, None, keepdims)
     return np.sqrt(squares)
 
 
 def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
     """``np.round``: scale, round half to even, scale back, as NumPy does."""
     x = as_traced(trace, a)
+    if x.dtype.kind != "f" and decimals < 0:
+        _unsupported_round(trace)
+    is_plain = decimals == 0 and x.dtype.kind == "f"
+    result = np.rint(x) if is_plain else _rounded(x, decimals)
+    if out is None:
+        return result
+    target = as_traced(trace, out)
+    store(trace, target, result.value, "unsafe", "rounded")
+    return target
+
+
+def _rounded(x: TracedArray, decimals: int) -> TracedArray:
+    """To some digits; the result is in C order unless the operand is in Fortran's."""
     if x.dtype.kind != "f":
-        return shaping.copy_of(x) if decimals >= 0 else _unsupported_round(trace)
-    if decimals == 0:
-        return np.rint(x, out=out) if out is not None else np.rint(x)
+        return shaping.copy_of(x) if x.is_array else x
     factor = x.dtype.type(10.0 ** abs(decimals))
-    if decimals > 0:
-        return np.rint(x * factor) / factor
-    return np.rint(x / factor) * factor
+    result = np.rint(x * factor) / factor if decimals > 0 else np.rint(x / factor) * factor
+    is_fortran = x.ndim > 1 and is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize)
+    return shaping.copy_of(result, "F" if is_fortran else "C") if result.is_array else result
 
 
 def _unsupported_round(trace: Trace) -> Any:

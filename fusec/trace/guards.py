@@ -63,8 +63,13 @@ class Guard:
             return True
         return bool(fingerprint(found) == self.mark)
 
+    @property
+    def value(self) -> str:
+        """The expected value, shortened."""
+        return _short(self.expected)
+
     def __str__(self) -> str:
-        return f"{self.place} is {_short(self.expected)}"
+        return f"{self.place} is {self.value}"
 
 
 def _short(value: Any) -> str:
@@ -102,7 +107,7 @@ def name_guards(functions: Any) -> list[Guard]:
     guards: dict[tuple[int, str], Guard] = {}
     for fn in functions:
         function = getattr(fn, "__func__", fn)
-        if not isinstance(function, FunctionType):
+        if not isinstance(function, FunctionType) or _is_ours(function):
             continue
         for name in function.__code__.co_names:
             scope = function.__globals__
@@ -113,6 +118,11 @@ def name_guards(functions: Any) -> list[Guard]:
             if _holds_data(cell) and (id(cell), name) not in guards:
                 guards[id(cell), name] = _cell_guard(name, cell)
     return list(guards.values())
+
+
+def _is_ours(function: FunctionType) -> bool:
+    module = function.__module__ or ""
+    return module.startswith("fusec.") and not module.startswith("fusec.bench.programs")
 
 
 def _global_guard(scope: dict[str, Any], name: str) -> Guard:

@@ -159,7 +159,8 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
             cure="reduce with np.where(mask, x, 0).sum(), or select outside the function",
             notes=("results whose size depends on data come with a later release",),
         )
-    if library.has_index_array(key) and not library.has_mask(key):
+    if library.is_run_time_element(array, key) or (
+            library.has_index_array(key) and not library.has_mask(key)):
         return library.get_item(array, key)
     plan = _parse(array, key)
     result = _apply(array, plan)
@@ -190,7 +191,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
     if _is_mask(key) and (not key.ndim or (key.shape == array.shape and not source.shape)):
         _masked_assignment(array, key, source)
         return
-    if library.has_index_array(key):
+    if library.has_index_array(key) or library.has_run_time_int(key):
         library.set_item(array, key, value)
         return
     target = view(array, key)

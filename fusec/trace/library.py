@@ -8,6 +8,7 @@ answer has the dtypes, kinds, shapes and strides of the results.
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,12 +23,14 @@ from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_
 from .array import TracedArray, from_value
 from .context import Trace
 from .failures import on_known
+from .known import known
 from .layout import Strides, contiguous, like_order
 from .refusals import is_compiled
 from .ufuncs import as_traced, store
 
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 _OVERWRITES = "overwrite_input"
+_TENSORS = ("LinalgTensorinv", "LinalgTensorsolve")  # square matrices once reshaped
 
 
 # ----------------------------------------------------------------------------- writing calls down
@@ -79,7 +82,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 # --------------------------------------------------------------------------------- asking NumPy
 
 
-def _stand_in(x: TracedArray, is_linear: bool) -> Any:
+def _stand_in(x: TracedArray, op: str) -> Any:
     """A plain value of the type and layout of ``x`` with contents that calls accept.
 
     Matrices of linear algebra are identities, integers otherwise 0 (they may be indices).
@@ -91,7 +94,11 @@ def _stand_in(x: TracedArray, is_linear: bool) -> Any:
     axes = like_order(x.strides)
     memory = np.zeros([type_.shape[d] for d in axes], type_.dtype)
     array = memory.transpose(np.argsort(axes)) if axes else memory
-    if is_linear and type_.rank >= 2:
+    is_linear = op.startswith("Linalg")
+    side = math.isqrt(type_.size)
+    if op in _TENSORS and side * side == type_.size:
+        array[...] = np.eye(side).reshape(type_.shape)
+    elif is_linear and type_.rank >= 2:
         array[...] = np.eye(*type_.shape[-2:])
     elif is_linear or type_.dtype.kind == "f":
         array[...] = 1
@@ -102,8 +109,7 @@ def _ask(
     trace: Trace, call: LibraryCall, operands: Sequence[TracedArray], form: Any, named: Any,
 ) -> tuple[Any, list[Any]]:
     """NumPy's answer on stand-ins, and those; raises what NumPy raises, at the user's line."""
-    is_linear = call.op.startswith("Linalg")
-    stand_ins = [_stand_in(x, is_linear) for x in operands]
+    stand_ins = [_stand_in(x, call.op) for x in operands]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -187,14 +193,15 @@ def _finish(
     trace: Trace, op: str, name: str, operands: list[TracedArray], form: Any, named: Any,
     answer: Any, stand_ins: list[Any], out: TracedArray | None,
 ) -> Any:
-    for operand, stand_in in zip(operands, stand_ins, strict=True):
-        if answer is stand_in:
-            return operand
+    itself = {id(s): x for s, x in zip(stand_ins, operands, strict=True) if x.is_array}
+    if id(answer) in itself:
+        return itself[id(answer)]
     leaves = leaves_of(answer)
     types = tuple(_type_of(trace, name, leaf) for leaf in leaves)
-    _refuse_views(trace, name, leaves, stand_ins)
+    _refuse_views(trace, name, [x for x in leaves if id(x) not in itself], stand_ins)
     first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
-    results = [_result(trace, leaf, v) for leaf, v in zip(leaves, first.node.outputs, strict=True)]
+    results = [itself[id(leaf)] if id(leaf) in itself else _result(trace, leaf, v)
+               for leaf, v in zip(leaves, first.node.outputs, strict=True)]
     if out is None:
         return _same_structure(answer, results)
     if out.shape != results[0].shape:
@@ -256,13 +263,33 @@ def has_mask(key: Any) -> bool:
     return any(_is_array(e) and e.dtype == np.bool_ for e in _entries(key))
 
 
+def _is_run_time_int(entry: Any) -> bool:
+    return (type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu"
+            and known(entry.value) is None)
+
+
+def has_run_time_int(key: Any) -> bool:
+    """Whether the key holds an integer that only the run knows."""
+    return any(_is_run_time_int(e) for e in _entries(key))
+
+
+def is_run_time_element(array: TracedArray, key: Any) -> bool:
+    """Whether the key selects one element by integers that only the run knows.
+
+    With fewer integers NumPy gives a view, whose place in memory must be known while tracing.
+    """
+    entries = _entries(key)
+    return len(entries) == array.ndim and has_run_time_int(key) and all(
+        _is_run_time_int(e) or hasattr(e, "__index__") for e in entries)
+
+
 def get_item(array: TracedArray, key: Any) -> Any:
-    """``array[key]`` with arrays of integers: a copy."""
+    """``array[key]`` with arrays of integers (a copy), or with integers known at run time."""
     return call_library(array.trace, "GetItem", (array, key), {})
 
 
 def set_item(array: TracedArray, key: Any, value: Any) -> None:
-    """``array[key] = value`` with arrays of integers, or masks of any shape."""
+    """``array[key] = value`` with run-time integers, arrays of integers, or masks of any shape."""
     trace, call = array.trace, LIBRARY["SetItem"]
     encoder = _Encoder(trace, "x[...] = ...")
     form = ("tuple", *[encoder.encode(x, True) for x in (array, key, value)])
@@ -361,4 +388,4 @@ LIBRARY_METHODS: dict[str, Callable[..., Any]] = {
 }
 
 __all__ = ["LIBRARY_FUNCTIONS", "LIBRARY_METHODS", "call_library", "call_ufunc_method", "get_item",
-           "has_index_array", "has_mask", "set_item"]
+           "has_index_array", "has_mask", "has_run_time_int", "is_run_time_element", "set_item"]

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from fusec.errors import unsupported
+
 from . import arranging, creation, shaping
 from .array import TracedArray
 from .context import Trace
+from .layout import is_c_contiguous
 from .ufuncs import as_traced
 
 Handler = Callable[..., Any]
@@ -51,9 +54,14 @@ def min_scalar_type(trace: Trace, a: Any, /) -> np.dtype:
 
 
 def shares_memory(trace: Trace, a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """``np.may_share_memory``: whether both are views of one storage."""
+    """``np.shares_memory``: of two storages False, of two whole views of one storage True."""
     x, y = as_traced(trace, a), as_traced(trace, b)
-    return x.storage is not None and x.storage is y.storage
+    if x.storage is None or x.storage is not y.storage:
+        return False
+    if any(step.op == "Slice" for step in (*x.steps, *y.steps)):
+        raise unsupported("np.shares_memory of slices of one array", loc=trace.loc,
+                          cure="ask before the call")
+    return bool(x.size and y.size)
 
 
 def linalg_diagonal(trace: Trace, x: Any, /, *, offset: Any = 0) -> Any:
@@ -66,14 +74,18 @@ def linalg_trace(trace: Trace, x: Any, /, *, offset: Any = 0, dtype: Any = None)
     return arranging.trace_(trace, x, offset, -2, -1, dtype)
 
 
-def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
-    """``np.linalg.norm``: fused for the 2-norm, else as NumPy's source computes it."""
-    from . import functions
+def asfortranarray(trace: Trace, a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """``np.asfortranarray``: the array itself if it is in Fortran order, else a copy."""
+    x = creation.asarray(trace, a, dtype)
+    if is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize):
+        return x
+    return shaping.copy_of(x, "F")
 
-    plain = ord is None or (ord == 2 and (axis is not None or as_traced(trace, x).ndim == 1))
-    if plain and (ord is None or isinstance(axis, (int, type(None)))):
-        return functions.norm(trace, x, ord, axis, keepdims)
-    return traced_source(np.linalg.norm)(trace, x, ord, axis, keepdims)
+
+def imag(trace: Trace, val: Any) -> Any:
+    """``np.imag`` of real operands: zeros (which NumPy makes read-only)."""
+    x = as_traced(trace, val)
+    return creation.ZEROS_LIKE(trace, x) if x.is_array else x.dtype.type(0)
 
 
 def linspace(trace: Trace, start: Any, stop: Any, *args: Any, **kwargs: Any) -> Any:
@@ -104,7 +116,8 @@ TRACED: tuple[Any, ...] = (
     np.apply_along_axis, np.apply_over_axes, np.fft.fftshift, np.fft.ifftshift, np.linalg.outer,
     np.linalg.cross, np.linalg.vecdot, np.linalg.matmul, np.linalg.matrix_power,
     np.linalg.multi_dot, np.linalg.tensordot, np.linalg.matrix_norm, np.linalg.vector_norm,
-    np.linalg.matrix_transpose, np.logspace, np.geomspace,
+    np.linalg.matrix_transpose, np.logspace, np.ix_,
+    np.tril_indices_from, np.triu_indices_from, np.diag_indices_from,
 )
 # Functions that test data, and what is taken for the answer: True for those that only warn then
 # (NaN results are set by masks), False where the test picks a special case of the same formula
@@ -124,7 +137,8 @@ MORE: dict[Any, Handler] = {
     np.isreal: arranging.isreal, np.unstack: arranging.unstack, np.result_type: result_type,
     np.can_cast: can_cast, np.min_scalar_type: min_scalar_type,
     np.may_share_memory: shares_memory, np.linalg.diagonal: linalg_diagonal,
-    np.linalg.trace: linalg_trace, np.linalg.norm: norm, np.i0: i0,
+    np.linalg.trace: linalg_trace, np.i0: i0, np.imag: imag,
+    np.asfortranarray: asfortranarray, np.shares_memory: shares_memory, np.row_stack: shaping.vstack,
 }
 MORE_METHODS: dict[str, Handler] = {
     "repeat": arranging.repeat, "diagonal": arranging.diagonal, "trace": arranging.trace_,

@@ -117,6 +117,9 @@ _INSTEAD = {
 }
 
 
+_AXES = {"axis", "axes", "keepdims"}  # of generalised ufuncs: NumPy's own code moves axes
+
+
 def _without_row(
     trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
@@ -125,7 +128,7 @@ def _without_row(
     from .failures import on_known
     from .library import call_ufunc_method
 
-    if method == "__call__" and ufunc in composed.FORMULAS:
+    if method == "__call__" and ufunc in composed.FORMULAS and not _AXES & set(kwargs):
         return composed.call(trace, ufunc, inputs, dict(kwargs))
     if method == "outer":
         return composed.outer(trace, ufunc, inputs, kwargs)

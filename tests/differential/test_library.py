@@ -118,7 +118,7 @@ LINALG: dict[str, Callable[..., Any]] = {
     "norm 1": lambda a, b: np.linalg.norm(b, 1, axis=(-2, -1)),
     "norm nuc": lambda a, b: np.linalg.norm(b, "nuc", axis=(-2, -1)),
     "norm inf": lambda a, b: np.linalg.norm(b, np.inf, axis=-1),
-    "norm 3": lambda a, b: np.linalg.norm(b, 3, axis=0, keepdims=True),
+    "norm -inf": lambda a, b: np.linalg.norm(b, -np.inf, axis=0, keepdims=True),
     "norm bad": lambda a, b: np.linalg.norm(b, "what"),
     "matrix_norm": lambda a, b: np.linalg.matrix_norm(b, ord=2),
     "vector_norm": lambda a, b: np.linalg.vector_norm(b, axis=-1, ord=1),
@@ -148,6 +148,17 @@ def test_linear_algebra_of_integers() -> None:
         strict(lambda x, f=f: f(x), a)
     strict(lambda x: np.linalg.matrix_power(x, 5), a)
     strict(lambda x: np.linalg.solve(x, x[0]), a)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "f4"])
+def test_norms_of_pairs_of_axes_and_small_integers(dtype: str) -> None:
+    x = np.array([[[90, 80], [70, -60]]], dtype)
+    for order in (None, 2, "fro"):
+        check(lambda x, o=order: np.linalg.norm(x, o, axis=(1, 2)), x)
+    check(lambda x: np.linalg.norm(x), x)
+    check(lambda x: np.linalg.norm(x, axis=(0, 1, 2)), x)
+    check(lambda x: np.linalg.norm(x[0], 2), x)
+    check(lambda x: np.linalg.norm(x, axis=1), x)
 
 
 def test_least_squares() -> None:
@@ -199,7 +210,8 @@ ORDER: dict[str, Callable[..., Any]] = {
     "in place": lambda x, v: x.sort(), "in place axis": lambda x, v: x.sort(axis=0),
     "in place view": lambda x, v: x[1].sort(), "in place part": lambda x, v: v.partition(2),
     "in place twice": lambda x, v: (x.sort(), x.sort(0), x + 1)[2],
-    "in place column": lambda x, v: x[:, 2].sort(), "in place reversed": lambda x, v: v[::-1].sort(),
+    "in place column": lambda x, v: x[:, 2].sort(),
+    "in place reversed": lambda x, v: v[::-1].sort(),
     "median of rows": lambda x, v: x[np.arange(4)[:, None], np.argsort(x, 1, "stable")],
     "digitize": lambda x, v: np.digitize(x, np.sort(v)),
     "digitize right": lambda x, v: np.digitize(x, [0, 1, 2], right=True),
@@ -285,7 +297,7 @@ STATISTICS: dict[str, Callable[..., Any]] = {
     "histogram edges": lambda x: np.histogram(x, np.array([0, 1, 4]))[0],
     "histogram density": lambda x: np.histogram(x, bins=3, range=(-2, 3), density=True),
     "histogram range": lambda x: np.histogram(x, 4, (x.min(), x.max() + 1)),
-    "histogram2d": lambda x: np.histogram2d(x[0], x[1], bins=3, range=[[-2, 3], [-2, 3]])[0],
+    "histogram2d": lambda x: np.histogram2d(x[0], x[1], bins=3, range=[[-2, 3], [-2, 3]])[0] + 1,
     "cov": lambda x: np.cov(x), "corrcoef": lambda x: np.corrcoef(x[0], x[1] + [1, 0, 2, 0]),
     "interp": lambda x: np.interp(x, [0.0, 1.0, 2.0], [3.0, 5.0, 4.0]),
     "interp traced": lambda x: np.interp(0.5, np.sort(x[0]), x[1]),
@@ -361,6 +373,22 @@ def test_indices(name: str, dtype: str) -> None:
     strict(INDICES[name], np.asfortranarray(arr(dtype, 3, 4)), np.array([1, 1, 0], np.int32))
 
 
+ELEMENTS: dict[str, Callable[..., Any]] = {
+    "read": lambda x, i: x[i, 1], "read both": lambda x, i: x[i, i] + 1,
+    "write": lambda x, i: put(x, (i, 2), 7), "write row": lambda x, i: put(x, i, x[0] * 2),
+    "write slice": lambda x, i: put(x, (slice(0, 2), i), 3), "largest": lambda x, i: put(
+        x, (np.argmax(x[:, 0]), i), 0), "of a view": lambda x, i: x.ravel()[i + 3],
+    "outside": lambda x, i: x[i + 9, 0], "write outside": lambda x, i: put(x, i - 9, 0),
+}
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+@pytest.mark.parametrize("i", [np.int64(2), np.uint8(0), np.array(1)])
+def test_elements_at_run_time(name: str, i: Any) -> None:
+    strict(ELEMENTS[name], arr("f8", 3, 4), i)
+    strict(ELEMENTS[name], arr("i4", 3, 4), i)
+
+
 def test_an_index_error_names_the_line() -> None:
     def f(x, i):
         return x[i] + 1
@@ -403,7 +431,7 @@ def test_views_are_refused(f: Callable[..., Any]) -> None:
 
 def test_sizes_must_be_known() -> None:
     with pytest.raises(fusec.ConcreteValueError):
-        fusec.jit(lambda x, n: np.histogram(x, n))(np.arange(4.0), 3)
+        fusec.jit(lambda x, n: np.histogram(x, n))(np.arange(4.0), np.int64(3))
 
 
 # --------------------------------------------------------------------------------------- the rows

@@ -180,3 +180,36 @@ def test_joining_with_nothing_keeps_c_order() -> None:
     columns, nothing = ordinary("f8", 2, 3).T, np.zeros((0, 2))
     check(lambda x, y: (np.concatenate([x, y]), np.concatenate([x, np.zeros((0, 2))])),
           columns, nothing)
+
+
+def overlapping_updates_in_place(x: Any) -> Any:
+    """A reversed update read what the nest before it had written to the same argument."""
+    x += 3
+    x[::-1] += 3
+    return x
+
+
+def view_of_a_scalar_twice(x: Any) -> Any:
+    s = x.any()
+    y = s.reshape(-1)
+    return y, y, s[None]
+
+
+def rounding_to_digits(x: Any) -> Any:
+    out = np.zeros(x.shape)
+    np.round(x, 1, out=out)
+    return np.round(x[::-1], 1), np.round(x, 2), x.T.round(1), out, np.round(x)
+
+
+def negation_of_an_updated_rank_0_array(x: Any) -> Any:
+    y = np.zeros(())
+    y += x[0, 0]
+    return np.logical_not(y), y
+
+
+@pytest.mark.parametrize("f", [
+    overlapping_updates_in_place, view_of_a_scalar_twice, rounding_to_digits,
+    negation_of_an_updated_rank_0_array,
+], ids=lambda f: f.__name__)
+def test_more_programs(f: Callable[..., Any]) -> None:
+    test_programs(f)

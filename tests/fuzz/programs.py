@@ -110,7 +110,7 @@ class Program:
 
 # --------------------------------------------------------------------------------------- grammar
 
-TAME = "np.rint(np.clip(np.nan_to_num({a}), -8, 8))"
+TAME = "(np.rint(np.clip(np.nan_to_num({a}), -8, 8)) + 0)"
 UNARY: list[tuple[str, str]] = [
     (ANY, "abs({a})"), ("iuf", "-{a}"), (ANY, "np.square({a})"), (FLOAT, "np.sqrt({a})"),
     (FLOAT, "np.floor({a})"), (FLOAT, "np.rint({a})"), (FLOAT, "np.isnan({a})"), ("b", "~{a}"),

@@ -1,0 +1,205 @@
+"""The vectorised loop of a stage: whole vectors, then the last, partial step through padding.
+
+Padding: operands of a partial step are copied to stack memory, the same code runs on whole vectors
+there, and what it stored is copied back.  So a stage's code exists once where it is long, absent
+elements never reach a reduction, and no element is computed by other instructions than its
+neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fusec.codegen.loop_ir import Stage, walk
+from fusec.codegen.scalar_rules import scalar_cost
+
+from .emitter import BOOL, I64, Operand, memory_type
+from .reductions import Accumulator, push_block, sum_block
+from .scalar_ops import emit_operation
+
+if TYPE_CHECKING:
+    from .nest import NestEmitter
+
+Run = Callable[..., None]
+# A stage of less scalar work than this is short: its code is repeated rather than padded at each
+# step (reductions), or its last elements run one by one (elementwise stages).
+LONG_COST = 12.0
+
+
+class AxisLoop:
+    """The loop of one stage; ``run(lanes, position, copy, **where)`` emits one evaluation."""
+
+    def __init__(
+        self, nest: NestEmitter, stage: Stage, pointers: list[str], accs: Sequence[Accumulator],
+        run: Run,
+    ) -> None:
+        self.nest, self.stage, self.pointers, self.accs, self.run = nest, stage, pointers, accs, run
+        self.em, self.lanes = nest.em, nest.lanes
+        self.copies = nest._copies(stage)
+        self.step = self.lanes * self.copies
+        self.is_long = sum(scalar_cost(e.op) for e in walk(stage.roots)) >= LONG_COST
+
+    def emit(self, low: str, high: str) -> None:
+        """Emit the loop over ``low`` to ``high``."""
+        if not self.nest._can_vectorise(self.stage):
+            self._one_by_one(low, high)
+        elif not self.accs:
+            self._elementwise(low, high)
+        elif any(a.stack for a in self.accs):
+            self._blocks(low, high)
+        else:
+            self._steps(low, high)
+
+    def _one_by_one(self, low: str, high: str) -> None:
+        with self.em.loop(low, high) as i:
+            self.run(1, i)
+
+    def _elementwise(self, low: str, high: str) -> None:
+        if self.is_long:
+            self._padded(low, high)
+            return
+        whole = self._whole_steps(low, high)
+        self._one_by_one(whole, high)
+
+    def _blocks(self, low: str, high: str) -> None:
+        """Floating-point sums: a block at a time onto the cascade."""
+        em = self.em
+        cascaded = [a for a in self.accs if a.stack]
+        with em.loop(low, high, sum_block(cascaded[0].dtype)) as start:
+            end = em.minimum(em.add(start, sum_block(cascaded[0].dtype)), high)
+            self._steps(start, end)
+            for acc in cascaded:
+                push_block(em, acc)
+
+    def _steps(self, low: str, high: str) -> None:
+        if not self.is_long:
+            low = self._whole_steps(low, high)
+        self._padded(low, high)
+
+    # -- whole steps
+
+    def _whole_steps(self, low: str, high: str) -> str:
+        """Run the steps that have all their elements; returns where they end."""
+        em = self.em
+        count = em.value(f"sub i64 {high}, {low}")
+        whole = em.add(low, em.value(f"and i64 {count}, {-self.step}"))
+        with em.loop(low, whole, self.step) as i:
+            for copy in range(self.copies):
+                self.run(self.lanes, em.add(i, copy * self.lanes), copy)
+        return whole
+
+    # -- steps of which the last may be partial
+
+    def _padded(self, low: str, high: str) -> None:
+        em = self.em
+        loads, stores = self._moving()
+        pads = {k: self._padding(k) for k in dict.fromkeys((*loads, *stores))}
+        with em.loop(low, high, self.step) as i:
+            left = em.value(f"sub i64 {high}, {i}")
+            partial = em.value(f"icmp slt i64 {left}, {self.step}")
+            real = {k: self._address(k, i) for k in pads}
+            with em.branch(partial):
+                for k in loads:
+                    self._fill(k, pads[k], real[k], left)
+            chosen = {
+                k: em.value(f"select i1 {partial}, ptr {pads[k]}, ptr {real[k]}") for k in pads
+            }
+            strides = {k: self._stride(k, partial) for k in pads}
+            for copy in range(self.copies):
+                self._padded_run(copy, i, left, chosen, strides)
+            if stores:
+                with em.branch(partial):
+                    for k in stores:
+                        self._flush(k, pads[k], real[k], left)
+
+    def _padded_run(
+        self, copy: int, start: str, left: str, chosen: dict[int, str], strides: dict[int, str]
+    ) -> None:
+        em, first = self.em, copy * self.lanes
+        addresses = {
+            k: p if copy == 0 else em.offset(p, em.mul(strides[k], first))
+            for k, p in chosen.items()
+        }
+        valid = self._valid(left, first) if self.stage.reductions else None
+        self.run(self.lanes, em.add(start, first), copy, addresses=addresses, strides=strides,
+                 valid=valid)
+
+    def _valid(self, left: str, first: int) -> Operand:
+        """Which lanes hold elements, when ``left`` are left at the start of the step."""
+        em = self.em
+        ends = em.splat(Operand(left, I64, 1), self.lanes)
+        return emit_operation(em, "lt", BOOL, [em.iota(str(first), self.lanes), ends])
+
+    def _moving(self) -> tuple[list[int], list[int]]:
+        """Operands that the stage loads, and stores, at places that move along the loop."""
+        form = self.nest.form
+        loads = {e.attr for e in walk(self.stage.roots) if e.op == "load"}
+        stores = {s.access for s in self.stage.stores}
+        moving = [k for k, o in enumerate(form.operands) if form.stride_class(o) != "zero"]
+        return [k for k in moving if k in loads], [k for k in moving if k in stores]
+
+    def _padding(self, number: int) -> str:
+        """Zeroed stack memory for one step of an operand."""
+        em, dtype = self.em, self.nest.form.operands[number].dtype
+        kind = f"[{self.step} x {memory_type(dtype)}]"
+        slot = em.alloca(kind, "pad")
+        em.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        em.line(f"call void @llvm.memset.p0.i64(ptr {slot}, i8 0, "
+                f"i64 {self.step * dtype.itemsize}, i1 false)")
+        return slot
+
+    def _is_unit(self, number: int) -> bool:
+        form = self.nest.form
+        return form.stride_class(form.operands[number]) == "unit"
+
+    def _itemsize(self, number: int) -> int:
+        return self.nest.form.operands[number].dtype.itemsize
+
+    def _address(self, number: int, position: str) -> str:
+        em, pointer = self.em, self.pointers[number]
+        if self._is_unit(number):
+            kind = memory_type(self.nest.form.operands[number].dtype)
+            return em.value(f"getelementptr {kind}, ptr {pointer}, i64 {position}", "p")
+        return em.offset(pointer, em.mul(self._real_stride(number), position))
+
+    def _real_stride(self, number: int) -> str:
+        return self.nest.stride[number][self.nest.form.axis]
+
+    def _stride(self, number: int, partial: str) -> str:
+        """Bytes between lanes: those of the operand, or of its padding."""
+        size = self._itemsize(number)
+        if self._is_unit(number):
+            return str(size)
+        return self.em.value(f"select i1 {partial}, i64 {size}, i64 {self._real_stride(number)}")
+
+    # -- moving elements to padding and back
+
+    def _fill(self, number: int, pad: str, real: str, left: str) -> None:
+        if self._is_unit(number):
+            self._copy(pad, real, left, number)
+            return
+        self._copy_strided(number, left, (pad, str(self._itemsize(number))),
+                           (real, self._real_stride(number)))
+
+    def _flush(self, number: int, pad: str, real: str, left: str) -> None:
+        if self._is_unit(number):
+            self._copy(real, pad, left, number)
+            return
+        self._copy_strided(number, left, (real, self._real_stride(number)),
+                           (pad, str(self._itemsize(number))))
+
+    def _copy(self, target: str, source: str, count: str, number: int) -> None:
+        em = self.em
+        em.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        size = em.mul(count, self._itemsize(number))
+        em.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, "
+                f"i1 false)")
+
+    def _copy_strided(
+        self, number: int, count: str, target: tuple[str, str], source: tuple[str, str]
+    ) -> None:
+        em, dtype = self.em, self.nest.form.operands[number].dtype
+        with em.loop(0, count) as k:
+            value: Any = em.load(em.offset(source[0], em.mul(source[1], k)), dtype, 1)
+            em.store(em.offset(target[0], em.mul(target[1], k)), value)
