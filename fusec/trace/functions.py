@@ -16,7 +16,7 @@ from .creation import array_from_sequence
 from .failures import guarded, on_known
 from .layout import is_c_contiguous
 from .library import LIBRARY_FUNCTIONS, call_library
-from .more_functions import MORE, linspace
+from .more_functions import MORE, asfortranarray, linspace
 from .reductions import REDUCTIONS, count_nonzero
 from .ufuncs import as_traced, call_ufunc, cast, known_ufuncs, store
 
@@ -175,7 +175,7 @@ CREATION: dict[Callable[..., Any], Handler] = {
     np.full: creation.full, np.arange: creation.arange, np.linspace: linspace,
     np.eye: creation.eye, np.identity: creation.eye, np.array: creation.array,
     np.asarray: creation.asarray, np.asanyarray: creation.asarray,
-    np.ascontiguousarray: creation.ascontiguousarray,
+    np.ascontiguousarray: creation.ascontiguousarray, np.asfortranarray: asfortranarray,
 }
 FUNCTIONS: dict[Callable[..., Any], Handler] = {
     **LIBRARY_FUNCTIONS,

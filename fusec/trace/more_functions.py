@@ -138,7 +138,7 @@ MORE: dict[Any, Handler] = {
     np.can_cast: can_cast, np.min_scalar_type: min_scalar_type,
     np.may_share_memory: shares_memory, np.linalg.diagonal: linalg_diagonal,
     np.linalg.trace: linalg_trace, np.i0: i0, np.imag: imag,
-    np.asfortranarray: asfortranarray, np.shares_memory: shares_memory, np.row_stack: shaping.vstack,
+    np.shares_memory: shares_memory, np.row_stack: shaping.vstack,
 }
 MORE_METHODS: dict[str, Handler] = {
     "repeat": arranging.repeat, "diagonal": arranging.diagonal, "trace": arranging.trace_,

@@ -1,0 +1,63 @@
+"""The coverage page: current, honest, and not shrinking."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fusec.inspect import coverage
+from fusec.inspect.array_api import ARRAY_API
+from fusec.inspect.coverage_reasons import PLAIN, REFUSED
+from fusec.inspect.coverage_samples import SAMPLES
+
+PAGE = Path(__file__).parents[1] / "docs" / "numpy-coverage.md"
+
+
+def test_the_committed_page_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == coverage.page(), (
+        "run python -m fusec.inspect.coverage --write docs/numpy-coverage.md")
+
+
+def test_coverage_does_not_shrink() -> None:
+    found = coverage.entries()
+    main = [e for e in found if "." not in e.name]
+    standard = [e for part in coverage.array_api_entries().values() for e in part]
+    assert coverage.percentage(main) >= 87
+    assert coverage.percentage(standard) >= 90
+
+
+def test_every_refusal_says_why() -> None:
+    bare = [e.name for e in coverage.entries() if e.status != coverage.FUSED
+            and e.status != coverage.LIBRARY and not e.reason]
+    assert bare == []
+
+
+@pytest.mark.parametrize("table", [PLAIN, REFUSED, SAMPLES])
+def test_tables_name_functions_that_numpy_has(table: dict[str, object]) -> None:
+    assert [name for name in table if coverage.find(name) is None] == []
+
+
+def test_array_api_names_are_numpys() -> None:
+    names = [n for part in ARRAY_API.values() for n in part]
+    assert len(names) == len(set(names)) > 165
+    assert [n for n in names if coverage.find(n) is None] == []
+
+
+@pytest.mark.parametrize(("name", "status"), [
+    ("exp", coverage.FUSED), ("pad", coverage.FUSED), ("float32", coverage.FUSED),
+    ("linalg.solve", coverage.LIBRARY), ("matmul", coverage.LIBRARY), ("gcd", coverage.LIBRARY),
+    ("issubdtype", coverage.PLAIN_CALL), ("unique", coverage.REFUSAL),
+    ("complex128", coverage.REFUSAL),
+])
+def test_classes(name: str, status: str) -> None:
+    assert coverage.classify(name).status == status
+
+
+def test_samples_are_calls_that_numpy_takes() -> None:
+    for name, samples in SAMPLES.items():
+        for call, args in samples:
+            with np.errstate(all="ignore"):
+                call(*[np.copy(a) if isinstance(a, np.ndarray) else a for a in args])
+            assert coverage.find(name) is not None
