@@ -103,6 +103,8 @@ class CompiledKernel:
     @property
     def asm(self) -> dict[str, str]:
         """``ll``: LLVM IR as emitted, ``opt``: after LLVM's optimiser, ``asm``: machine code."""
+        if not self.step.code:
+            raise AttributeError(f"{self.name} is lowered but not compiled: call .compile() first")
         codes = {id(n.code): n.code for n in self.step.code}.values()
         return {
             "ll": "\n".join(c.source for c in codes),
@@ -235,9 +237,9 @@ class ConcreteFunction:
         """Whether Python values read while tracing still are what they were."""
         return all(g.holds() for g in self.guards)
 
-    def run_leaves(self, leaves: Sequence[Any]) -> Any:
-        """Result for argument leaves that match the signature."""
-        results = self.executable.run(leaves)
+    def run_leaves(self, leaves: Sequence[Any], report: RunMetadata | None = None) -> Any:
+        """Result for argument leaves that match the signature; times of steps go to ``report``."""
+        results = self.executable.run(leaves, None if report is None else report.steps)
         if self._leaf_result:
             return results[0]
         return optree.tree_unflatten(self.result_treespec, results)
@@ -262,11 +264,12 @@ class ConcreteFunction:
                 "call the jitted function itself: it traces new signatures",
                 values=[("difference", explain_miss(call.paths, self.build.call.key, call.key))],
             )
+        metadata = RunMetadata()
+        wanted = metadata if options is not None and options.trace else None
         start = time.perf_counter()
-        result = self.run_leaves(call.leaves)
-        total = 1e6 * (time.perf_counter() - start)
-        steps = [("total", total)] if options is not None and options.trace else []
-        return result, RunMetadata(total, steps)
+        result = self.run_leaves(call.leaves, wanted)
+        metadata.total_us = 1e6 * (time.perf_counter() - start)
+        return result, metadata
 
 
 def _call_spec(build: Build) -> CallSpec:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fusec.codegen.cpu.compile import CompileStats
-from fusec.codegen.loop_ir import Kernel
 from fusec.ir import Graph
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
 from fusec.runtime.plan import Schedule, compile_schedule, make_schedule
 
 from . import config
-from .concrete import Build, ConcreteFunction
+from .concrete import Build, CompiledExtern, CompiledKernel, ConcreteFunction
 from .trace.signature import FlatCall
 from .trace.tracer import Traced
 
@@ -80,12 +79,18 @@ class LoweredStage:
     ms: float
 
     @cached_property
-    def kernels(self) -> list[Kernel]:
-        return [s.kernel for s in self.schedule.kernels]
+    def kernels(self) -> list[CompiledKernel]:
+        """The kernels, with ``.loops``, ``.source``, ``.lines`` and bytes; no machine code yet."""
+        return [CompiledKernel(s) for s in self.schedule.kernels]
+
+    @cached_property
+    def externs(self) -> list[CompiledExtern]:
+        """The library calls between them."""
+        return [CompiledExtern(s) for s in self.schedule.externs]
 
     def as_text(self) -> str:
         """Every kernel's loop nests."""
-        return "\n\n".join(map(str, self.kernels))
+        return "\n\n".join(k.loops for k in self.kernels)
 
     __str__ = as_text
 

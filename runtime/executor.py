@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -103,10 +104,17 @@ class Executable:
 
         return call
 
-    def run(self, leaves: Sequence[Any]) -> list[Any]:
-        """Result leaves for argument leaves that match the trace key."""
+    def run(
+        self, leaves: Sequence[Any], times: list[tuple[str, float]] | None = None
+    ) -> list[Any]:
+        """Result leaves for argument leaves that match the trace key.
+
+        With ``times`` kernels run one by one, and (step, microseconds) pairs are added to it.
+        """
         if self.spec.updates:
             self._check_overlap(leaves)
+        if times is not None:
+            return _Instance(self.schedule, self.spec, one_by_one=True).run(leaves, times)
         return self._run_checked(leaves)
 
     def _run_checked(self, leaves: Sequence[Any]) -> list[Any]:
@@ -273,28 +281,38 @@ def _cell_of_input(spec: CallSpec, index: int) -> int:
 class _Instance:
     """Blocks and cells for one call at a time, run step by step from Python."""
 
-    def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
+    def __init__(self, schedule: Schedule, spec: CallSpec, one_by_one: bool = False) -> None:
         self.schedule, self.spec = schedule, spec
         self.cells = np.zeros(max(schedule.cells, 1), np.int64)
-        self.segments = [self._segment(s) for s in _segments(schedule.steps)]
+        groups = [[s] for s in schedule.steps] if one_by_one else _segments(schedule.steps)
+        self.segments = [self._segment(s) for s in groups]
+        self.names = [_step_name(g[0]) for g in groups]
         places = [p for p in schedule.outputs if isinstance(p, Place) and p.kind == "out"]
-        self.fresh = [((p.kind, p.number), _allocator(p)) for p in (*places, *schedule.temps)]
+        fresh = {(p.kind, p.number): _allocator(p) for p in (*places, *schedule.temps)}
+        targets = [(p.kind, p.number) for s in schedule.externs for p in s.targets]
+        self.called = {key: fresh.pop(key) for key in targets if key in fresh}
+        self.fresh = list(fresh.items())
 
     def _segment(self, steps: list[Any]) -> Any:
         if isinstance(steps[0], ExternStep):
             return steps[0]
         return _Segment(steps, self.cells)
 
-    def run(self, leaves: Sequence[Any]) -> list[Any]:
+    def run(
+        self, leaves: Sequence[Any], times: list[tuple[str, float]] | None = None
+    ) -> list[Any]:
         memory_of: dict[tuple[str, int], np.ndarray] = {}
         inputs = self._load(leaves, memory_of)
         for key, new in self.fresh:
             memory_of[key] = new()
-        for segment in self.segments:
+        for name, segment in zip(self.names, self.segments, strict=True):
+            start = time.perf_counter() if times is not None else 0.0
             if isinstance(segment, ExternStep):
                 self._library_call(segment, memory_of)
             else:
                 segment.run(memory_of)
+            if times is not None:
+                times.append((name, 1e6 * (time.perf_counter() - start)))
         graph_outputs = [self._output(i, p, memory_of)
                          for i, p in enumerate(self.schedule.outputs)]
         return [_result(r, graph_outputs, inputs) for r in self.spec.results]
@@ -329,15 +347,25 @@ class _Instance:
         self, step: ExternStep, memory_of: dict[tuple[str, int], np.ndarray]
     ) -> None:
         sources = [self._array(p, memory_of) for p in step.sources]
-        outs = [np.empty((), p.dtype) if p.kind == "cell" else self._array(p, memory_of)
-                for p in step.targets]
+        memory = [functools.partial(self._target, p, memory_of) for p in step.targets]
         try:
-            step.run(sources, outs)
+            results = step.run(sources, memory)
         except Exception as error:
             raise located(error, step.node.loc) from None
-        for place, out in zip(step.targets, outs, strict=True):
+        for place, result in zip(step.targets, results, strict=True):
             if place.kind == "cell":
-                write_cell(self.cells, place.number, out.dtype, out)
+                write_cell(self.cells, place.number, result.dtype, result)
+            else:
+                memory_of[place.kind, place.number] = result
+
+    def _target(
+        self, place: Place, memory_of: dict[tuple[str, int], np.ndarray]
+    ) -> np.ndarray:
+        """Where a library call writes a result."""
+        if place.kind == "cell":
+            return np.empty((), place.dtype)
+        found = memory_of.get((place.kind, place.number))
+        return self.called[place.kind, place.number]() if found is None else found
 
     def _output(
         self, index: int, place: Any, memory_of: dict[tuple[str, int], np.ndarray]
@@ -371,6 +399,10 @@ def _result(result: ResultSpec, graph_outputs: list[Any], inputs: list[Any]) -> 
     for view in result.views:
         value = view(value)
     return value
+
+
+def _step_name(step: KernelStep | ExternStep) -> str:
+    return step.kernel.name if isinstance(step, KernelStep) else step.node.name
 
 
 def _segments(steps: Sequence[KernelStep | ExternStep]) -> list[list[Any]]:

@@ -28,6 +28,7 @@ from fusec.ops import get
 from fusec.ops.library import LIBRARY
 
 Strides = tuple[int, ...]
+LibraryRun = Callable[[Sequence[Any], Sequence[Callable[[], np.ndarray]]], list[np.ndarray]]
 
 
 @dataclass
@@ -58,10 +59,14 @@ class KernelStep:
 
 @dataclass
 class ExternStep:
-    """A library call: ``run(arrays, outs)`` writes its results into arrays, one per target."""
+    """A library call: ``run(arrays, memory)`` gives the arrays that hold its results, in order.
+
+    ``memory`` makes the planned array of each target; a fresh array of the library's own that has
+    the target's layout stands in its place.
+    """
 
     node: Node
-    run: Callable[[Sequence[Any], Sequence[np.ndarray]], None]
+    run: LibraryRun
     sources: list[Place | Any]
     targets: list[Place]
 
@@ -244,7 +249,7 @@ class _Scheduler:
         sources = [self._source(v) for v in node.inputs]
         targets = [self._new_place(v) for v in node.outputs]
         self.places.update(zip(node.outputs, targets, strict=True))
-        self.steps.append(ExternStep(node, _extern_call(node), sources, targets))
+        self.steps.append(ExternStep(node, _extern_call(node, targets), sources, targets))
 
 
 def _last_readers(graph: Graph) -> dict[Value, int]:
@@ -271,22 +276,34 @@ def _last_fallible(graph: Graph) -> int:
     return max(fallible, default=-1)
 
 
-def _extern_call(node: Node) -> Callable[[Sequence[Any], Sequence[np.ndarray]], None]:
-    """``run(arrays, outs)``."""
+def _extern_call(node: Node, targets: Sequence[Place]) -> LibraryRun:
+    """How to run the node's library function; see `ExternStep`."""
     if node.op == "MatMul":
-        return lambda arrays, outs: np.matmul(*arrays, out=outs[0])
+        return lambda arrays, memory: [np.matmul(arrays[0], arrays[1], out=memory[0]())]
     reference, attrs = get(node.op).reference, dict(node.attrs)
     types = [v.type for v in node.inputs]
 
-    def run(arrays: Sequence[Any], outs: Sequence[np.ndarray]) -> None:
+    def run(arrays: Sequence[Any], memory: Sequence[Callable[[], np.ndarray]]) -> list[np.ndarray]:
         operands = [_in_kind(a, t) for a, t in zip(arrays, types, strict=True)]
         results = reference(*operands, **attrs)
         results = results if isinstance(results, tuple) else (results,)
-        for out, result in zip(outs, results, strict=True):
-            _check_result(node, np.asarray(result), out)
-            np.copyto(out, result)
+        for place, result in zip(targets, results, strict=True):
+            _check_result(node, np.asarray(result), place)
+        return [_placed(*each, operands) for each in zip(results, targets, memory, strict=True)]
 
     return run
+
+
+def _placed(
+    result: Any, place: Place, memory: Callable[[], np.ndarray], operands: Sequence[Any]
+) -> np.ndarray:
+    """The library's own fresh array where it lies as planned, else a copy in planned memory."""
+    is_fresh = type(result) is np.ndarray and result.flags.owndata and result.flags.writeable
+    if is_fresh and result.strides == place.strides and all(result is not o for o in operands):
+        return result
+    out = memory()
+    np.copyto(out, result)
+    return out
 
 
 def _in_kind(operand: Any, type_: TensorType) -> Any:
@@ -296,7 +313,7 @@ def _in_kind(operand: Any, type_: TensorType) -> Any:
     return np.asarray(operand) if type_.kind == "array" else operand
 
 
-def _check_result(node: Node, result: np.ndarray, out: np.ndarray) -> None:
+def _check_result(node: Node, result: np.ndarray, out: Place) -> None:
     if result.shape != out.shape:
         raise UnsupportedError(
             f"the size of a result of {node.op} depends on the data: it is {result.shape} here, "

@@ -12,7 +12,7 @@ PLAIN = _by_name({
     "asks about dtypes": """common_type isdtype issubdtype mintypecode promote_types typename
         broadcast_shapes finfo iinfo isscalar iterable isfortran get_include dtype
         __array_namespace_info__""",
-    "reads files": "fromfile fromregex genfromtxt load loadtxt DataSource",
+    "reads files": "fromfile fromregex genfromtxt load loadtxt",
     "makes text of plain numbers": """base_repr binary_repr format_float_positional
         format_float_scientific""",
     "settings": """errstate geterr geterrcall getbufsize printoptions get_printoptions

@@ -37,7 +37,7 @@ def _axis(trace: Trace, axis: Any, rank: int) -> int:
 def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     """``np.repeat``: each element ``repeats`` times along an axis; counts known while tracing."""
     x = shaping.spread_scalar(as_traced(trace, a))
-    x = shaping.ravel(trace, x) if axis is None else x
+    x = shaping.ravel(trace, x) if axis is None or not x.ndim else x
     position = _axis(trace, 0 if axis is None else axis, x.ndim)
     if isinstance(repeats, (list, tuple, np.ndarray)) and np.size(repeats) != 1:
         return _repeat_each(trace, x, repeats, position)

@@ -266,6 +266,12 @@ class TracedArray:
     def real(self) -> TracedArray:
         return self
 
+    def diagonal_sum(self, *args: Any, **kwargs: Any) -> Any:
+        """``ndarray.trace`` (converted code is led here: ``self.trace`` is the trace)."""
+        from .methods import METHODS
+
+        return METHODS["trace"](self, *args, **kwargs)
+
     @property
     def flat(self) -> NoReturn:
         raise unsupported("ndarray.flat", ["ndarray.ravel"], loc=self.trace.loc)

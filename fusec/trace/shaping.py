@@ -270,7 +270,10 @@ def _check_joinable(trace: Trace, parts: list[TracedArray], axis: int) -> None:
                     f"{part.shape[d]}"), [first.value, part.value])
 
 
-def stack(trace: Trace, arrays: Sequence[Any], axis: int = 0, out: Any = None) -> Any:
+def stack(
+    trace: Trace, arrays: Sequence[Any], axis: int = 0, out: Any = None, *, dtype: Any = None,
+    casting: str = "same_kind",
+) -> Any:
     """``np.stack``: join along a new axis."""
     parts = [spread_scalar(as_traced(trace, a)) for a in arrays]
     if not parts:
@@ -278,7 +281,8 @@ def stack(trace: Trace, arrays: Sequence[Any], axis: int = 0, out: Any = None) -
     if len({p.shape for p in parts}) > 1:
         raise trace.error(ValueError("all input arrays must have the same shape"),
                           [p.value for p in parts])
-    return concatenate(trace, [expand_dims(trace, p, axis) for p in parts], axis, out)
+    return concatenate(trace, [expand_dims(trace, p, axis) for p in parts], axis, out,
+                       dtype=dtype, casting=casting)
 
 
 def _at_least(rank: int) -> Any:
@@ -288,16 +292,22 @@ def _at_least(rank: int) -> Any:
     return convert
 
 
-def vstack(trace: Trace, tup: Sequence[Any]) -> Any:
+def vstack(
+    trace: Trace, tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
     """``np.vstack``."""
     parts = [spread_scalar(as_traced(trace, a)) for a in tup]
-    return concatenate(trace, [_at_least(2)(trace, p) for p in parts], 0)
+    return concatenate(trace, [_at_least(2)(trace, p) for p in parts], 0, dtype=dtype,
+                       casting=casting)
 
 
-def hstack(trace: Trace, tup: Sequence[Any]) -> Any:
+def hstack(
+    trace: Trace, tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
     """``np.hstack``."""
     parts = [_at_least(1)(trace, spread_scalar(as_traced(trace, a))) for a in tup]
-    return concatenate(trace, parts, 0 if parts and parts[0].ndim == 1 else 1)
+    return concatenate(trace, parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype,
+                       casting=casting)
 
 
 def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:

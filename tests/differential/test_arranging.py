@@ -1,4 +1,4 @@
-"""Functions beyond the core: arranging, diagonals, statistics, composed ufuncs, masks of reductions.
+"""Functions beyond the core: arranging, diagonals, statistics, composed ufuncs, masks.
 
 One row of `CASES` is a function of traced arrays and its arguments; NumPy is the oracle for values,
 dtypes, kinds, strides, shared memory, mutated arguments and the types of errors.
@@ -103,7 +103,7 @@ CASES: dict[str, list[Case]] = {
     "triu": [case(lambda x: np.triu(x), I), case(lambda x: np.triu(x, 1), N)],
     "tril_indices_from": [case(lambda x: (np.tril_indices_from(x), x + 1), Q)],
     "triu_indices_from": [case(lambda x: (np.triu_indices_from(x), x + 1), Q)],
-    "diag_indices_from": [case(lambda x: (np.diag_indices_from(x), x + 1), Q)],
+    "diag_indices_from": [case(lambda x: x[0] + np.diag_indices_from(x)[1], Q)],
     "meshgrid": [case(lambda x, y: np.meshgrid(x, y), V, V),
                  case(lambda x, y: np.meshgrid(x, y, indexing="ij", sparse=True, copy=False), V,
                       V)],
