@@ -89,7 +89,11 @@ class Function:
                 if concrete.guards and not concrete.guards_hold():
                     continue
                 start = time.perf_counter() if history.on else 0.0
-                result = fast(*args)
+                try:
+                    result = fast(*args)
+                except Exception:  # a library call's; try costs nothing, `with` would
+                    with short_errors:
+                        raise
                 if result is MISS or result is BUSY or result is FAILED:
                     continue
                 if history.on:

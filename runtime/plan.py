@@ -22,13 +22,13 @@ from fusec.codegen.loop_ir import Kernel, walk
 from fusec.codegen.lower import lower
 from fusec.codegen.scalar_rules import scalar_cost
 from fusec.codegen.specialise import LoopForm, specialise
-from fusec.errors import InternalError, UnsupportedError
-from fusec.ir import Graph, Node, TensorType, Value
+from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.library import LIBRARY
 
+from .library_calls import LibraryRun, library_run
+
 Strides = tuple[int, ...]
-LibraryRun = Callable[[Sequence[Any], Sequence[Callable[[], np.ndarray]]], list[np.ndarray]]
 
 
 @dataclass
@@ -249,7 +249,7 @@ class _Scheduler:
         sources = [self._source(v) for v in node.inputs]
         targets = [self._new_place(v) for v in node.outputs]
         self.places.update(zip(node.outputs, targets, strict=True))
-        self.steps.append(ExternStep(node, _extern_call(node, targets), sources, targets))
+        self.steps.append(ExternStep(node, library_run(node, targets), sources, targets))
 
 
 def _last_readers(graph: Graph) -> dict[Value, int]:
@@ -274,55 +274,6 @@ def _last_fallible(graph: Graph) -> int:
     """Position of the last library call that may raise while it runs, -1: there is none."""
     fallible = (i for i, node in enumerate(graph.nodes) if node.op in LIBRARY)
     return max(fallible, default=-1)
-
-
-def _extern_call(node: Node, targets: Sequence[Place]) -> LibraryRun:
-    """How to run the node's library function; see `ExternStep`."""
-    if node.op == "MatMul":
-        return lambda arrays, memory: [np.matmul(arrays[0], arrays[1], out=memory[0]())]
-    reference, attrs = get(node.op).reference, dict(node.attrs)
-    types = [v.type for v in node.inputs]
-
-    def run(arrays: Sequence[Any], memory: Sequence[Callable[[], np.ndarray]]) -> list[np.ndarray]:
-        operands = [_in_kind(a, t) for a, t in zip(arrays, types, strict=True)]
-        results = reference(*operands, **attrs)
-        results = results if isinstance(results, tuple) else (results,)
-        for place, result in zip(targets, results, strict=True):
-            _check_result(node, np.asarray(result), place)
-        return [_placed(*each, operands) for each in zip(results, targets, memory, strict=True)]
-
-    return run
-
-
-def _placed(
-    result: Any, place: Place, memory: Callable[[], np.ndarray], operands: Sequence[Any]
-) -> np.ndarray:
-    """The library's own fresh array where it lies as planned, else a copy in planned memory."""
-    is_fresh = type(result) is np.ndarray and result.flags.owndata and result.flags.writeable
-    if is_fresh and result.strides == place.strides and all(result is not o for o in operands):
-        return result
-    out = memory()
-    np.copyto(out, result)
-    return out
-
-
-def _in_kind(operand: Any, type_: TensorType) -> Any:
-    """An operand from a cell in the kind that NumPy would have: array, scalar, Python number."""
-    if type_.is_weak:
-        return operand.item() if isinstance(operand, np.generic) else operand
-    return np.asarray(operand) if type_.kind == "array" else operand
-
-
-def _check_result(node: Node, result: np.ndarray, out: Place) -> None:
-    if result.shape != out.shape:
-        raise UnsupportedError(
-            f"the size of a result of {node.op} depends on the data: it is {result.shape} here, "
-            f"{out.shape} was compiled", loc=node.loc,
-            cure="call it before or after the compiled function",
-        )
-    if result.dtype != out.dtype:
-        raise InternalError(f"{node.op} gave {result.dtype}, {out.dtype} was planned",
-                            loc=node.loc)
 
 
 def make_schedule(

@@ -183,12 +183,11 @@ def _table(found: list[Entry]) -> list[str]:
     for status in (FUSED, LIBRARY):
         names = ", ".join(f"`{e.name}`" for e in found if e.status == status)
         lines += [f"- **{status}**: {names}"] if names else []
-    for status, joint in ((PLAIN_CALL, ": it "), (REFUSAL, ", because ")):
+    for status, joint in ((PLAIN_CALL, ", "), (REFUSAL, ", because ")):
         reasons: dict[str, list[str]] = {}
         for e in found:
             if e.status == status:
                 reasons.setdefault(e.reason, []).append(f"`{e.name}`")
-        joint = ", because " if status == REFUSAL else ", "
         lines += [f"- **{status}**{joint}{reason}: {', '.join(names)}"
                   for reason, names in sorted(reasons.items())]
     return lines

@@ -9,34 +9,39 @@ def _by_name(groups: dict[str, str]) -> dict[str, str]:
 
 # They see no array of the call: Python runs them once, while the function is traced.
 PLAIN = _by_name({
-    "asks about dtypes": """common_type isdtype issubdtype mintypecode promote_types typename
-        broadcast_shapes finfo iinfo isscalar iterable isfortran get_include dtype
-        __array_namespace_info__""",
+    "asks about dtypes": """
+        common_type isdtype issubdtype mintypecode promote_types typename broadcast_shapes finfo
+        iinfo isscalar iterable isfortran get_include dtype __array_namespace_info__""",
     "reads files": "fromfile fromregex genfromtxt load loadtxt",
-    "makes text of plain numbers": """base_repr binary_repr format_float_positional
-        format_float_scientific""",
-    "settings": """errstate geterr geterrcall getbufsize printoptions get_printoptions
-        set_printoptions setbufsize seterr seterrcall show_config show_runtime info test""",
-    "makes constants of plain numbers": """bartlett blackman hamming hanning kaiser tri indices
-        tril_indices triu_indices mask_indices diag_indices ndindex ndenumerate
-        fft.fftfreq fft.rfftfreq frombuffer fromfunction fromiter fromstring broadcast eye identity""",
-    "classes to test against": """bool_ generic number integer signedinteger unsignedinteger inexact
-        floating complexfloating flexible character ndarray memmap matrix recarray record void
-        str_ bytes_ object_ datetime64 timedelta64 datetime_data busdaycalendar poly1d nditer
-        flatiter ufunc linalg.LinAlgError""",
+    "makes text of plain numbers": """
+        base_repr binary_repr format_float_positional format_float_scientific""",
+    "settings": """
+        errstate geterr geterrcall getbufsize printoptions get_printoptions set_printoptions
+        setbufsize seterr seterrcall show_config show_runtime info test""",
+    "makes constants of plain numbers": """
+        bartlett blackman hamming hanning kaiser tri indices tril_indices triu_indices
+        mask_indices diag_indices ndindex ndenumerate fft.fftfreq fft.rfftfreq frombuffer
+        fromfunction fromiter fromstring broadcast eye identity""",
+    "classes to test against": """
+        bool_ generic number integer signedinteger unsignedinteger inexact floating
+        complexfloating flexible character ndarray memmap matrix recarray record void str_ bytes_
+        object_ datetime64 timedelta64 datetime_data busdaycalendar poly1d nditer flatiter ufunc
+        linalg.LinAlgError""",
 })
 REFUSED = _by_name({
     "it writes files": "save savetxt savez savez_compressed",
-    "it makes text or dates": """array2string array_repr array_str einsum_path busday_count
-        busday_offset datetime_as_string is_busday isnat""",
-    "the size of its result depends on data": """argwhere compress extract flatnonzero intersect1d
-        nonzero bincount polydiv polymul setdiff1d setxor1d trim_zeros union1d unique unique_all
-        unique_counts unique_inverse unique_values histogram_bin_edges""",
+    "it makes text or dates": """
+        array2string array_repr array_str einsum_path busday_count busday_offset
+        datetime_as_string is_busday isnat""",
+    "the size of its result depends on data": """
+        argwhere compress extract flatnonzero intersect1d nonzero bincount polydiv polymul
+        setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse
+        unique_values histogram_bin_edges""",
     "it raises errors that depend on data": "asarray_chkfinite",
-    "its results are complex, and complex numbers are not compiled yet": """complex64 complex128
-        cdouble clongdouble csingle complex256 sort_complex roots poly linalg.eig linalg.eigvals
-        fft.fft fft.fft2 fft.fftn fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.irfft
-        fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn""",
+    "its results are complex, and complex numbers are not compiled yet": """
+        complex64 complex128 cdouble clongdouble csingle complex256 sort_complex roots poly
+        linalg.eig linalg.eigvals fft.fft fft.fft2 fft.fftn fft.hfft fft.ifft fft.ifft2 fft.ifftn
+        fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn""",
     "its dtype is not compiled": "float16 half longdouble float128",
     "it needs the memory of the array": "from_dlpack require nested_iters",
     "it runs Python once per element": "frompyfunc vectorize",

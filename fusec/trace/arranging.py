@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -249,7 +248,7 @@ def unstack(trace: Trace, x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
     return tuple(shaping.moveaxis(trace, a, axis, 0))
 
 
-__all__: Sequence[str] = (
+__all__ = [
     "broadcast_arrays", "diag", "diagflat", "diagonal", "fill_diagonal", "inner", "isreal",
     "place", "putmask", "repeat", "static_number", "trace_", "tril", "triu", "unstack", "vdot",
-)
+]

@@ -93,6 +93,7 @@ FORMULAS: dict[np.ufunc, Formula] = {
     np.logaddexp: _logaddexp, np.logaddexp2: _logaddexp2, np.modf: _modf,
     np.divmod: lambda x, y: (np.floor_divide(x, y), np.remainder(x, y)),
     np.float_power: np.power, np.bitwise_count: _bitwise_count, np.conjugate: _conjugate,
+    np.degrees: np.rad2deg, np.radians: np.deg2rad,  # the same ufuncs under other names
     np.vecdot: _vecdot, np.matvec: _matvec, np.vecmat: _vecmat,
 }
 _CORE = {np.vecdot, np.matvec, np.vecmat}

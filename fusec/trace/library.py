@@ -99,7 +99,7 @@ def _stand_in(x: TracedArray, op: str) -> Any:
     if op in _TENSORS and side * side == type_.size:
         array[...] = np.eye(side).reshape(type_.shape)
     elif is_linear and type_.rank >= 2:
-        array[...] = np.eye(*type_.shape[-2:])
+        array[...] = np.eye(type_.shape[-2], type_.shape[-1])
     elif is_linear or type_.dtype.kind == "f":
         array[...] = 1
     return array

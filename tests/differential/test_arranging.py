@@ -195,6 +195,24 @@ CASES: dict[str, list[Case]] = {
                case(lambda x: np.reshape(x, (2, 6), "A"), A.T),
                case(lambda x: x.reshape((2, 6), order="K"), A)],
 }
+LIBRARY_CALLS: dict[str, Case] = {
+    "isin": case(lambda x: np.isin(x, [1.0, 2.0]) * x, V),
+    "isin of arrays": case(lambda x, y: np.isin(x, y, invert=True), I, I[:2]),
+    "vander": case(lambda x: np.vander(x, 3) + 1, V),
+    "geomspace": case(lambda x: np.geomspace(1.0, x, 5), V + 9),
+    "histogramdd": case(lambda x: np.histogramdd(x, 4)[0] + 1, I * 1.0),
+    "packbits": case(lambda m: np.packbits(m), M),
+    "unpackbits": case(lambda x: np.unpackbits(x), np.arange(5, dtype=np.uint8)),
+    "unravel_index": case(lambda i: [k + 0 for k in np.unravel_index(i, (3, 4))], np.arange(6)),
+    "unravel_index outside": case(lambda i: np.unravel_index(i, (3, 4)), np.arange(13)),
+    "ravel_multi_index": case(lambda i: np.ravel_multi_index((i, i), (6, 6)), np.arange(6)),
+    "nanargmin": case(lambda x: np.nanargmin(x, axis=1), N),
+    "nanargmax": case(lambda x: np.nanargmax(x) + 1, N),
+    "nanargmin of NaN": case(lambda x: np.nanargmin(x, axis=0), N),
+    "gcd": case(lambda x, y: np.gcd(x, y) + np.lcm(x, y), I, I + 4),
+    "nextafter": case(lambda x: (np.nextafter(x, 0.0), np.spacing(x)), A),
+    "frexp": case(lambda x: np.ldexp(*np.frexp(x)), A),
+}
 UFUNCS: dict[str, Case] = {
     "logaddexp": case(lambda x, y: np.logaddexp(x[:, None], y), S, S),
     "logaddexp2": case(lambda x, y: np.logaddexp2(x[:, None], y), S, S),
@@ -207,6 +225,7 @@ UFUNCS: dict[str, Case] = {
     "bitwise_count u8": case(lambda x: np.bitwise_count(x), np.array([2**64 - 1, 5], "u8")),
     "bitwise_count where": case(lambda x, m, out: np.bitwise_count(x, out=out, where=m), I, I > 1,
                                 np.full((4, 3), 9, "u1")),
+    "degrees": case(lambda x: np.degrees(x), A), "radians": case(lambda x: np.radians(x), I),
     "conjugate": case(lambda x: np.conjugate(x), A),
     "vecdot": case(lambda x: np.vecdot(x, x), A), "matvec": case(np.matvec, A, V[:4]),
     "vecmat": case(np.vecmat, V[:3], A), "matvec rank": case(np.matvec, V, V),
@@ -256,6 +275,12 @@ def test_functions(name: str) -> None:
 def test_composed_ufuncs(name: str) -> None:
     function, args = UFUNCS[name]
     compare(function, args, tolerance=NEAR)
+
+
+@pytest.mark.parametrize("name", LIBRARY_CALLS)
+def test_library_calls(name: str) -> None:
+    function, args = LIBRARY_CALLS[name]
+    compare(function, args, tolerance=NEAR, engines=False)
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)

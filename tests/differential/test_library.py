@@ -177,12 +177,16 @@ def test_a_library_error_names_the_line_and_leaves_arguments_alone() -> None:
         x[:] = y[0]
 
     x = np.zeros(2)
-    with pytest.raises(np.linalg.LinAlgError) as raised:
-        fusec.jit(f)(x, np.zeros((2, 2)))
-    assert "Singular matrix" in str(raised.value)
-    assert "y = np.linalg.inv(m)" in "".join(raised.value.__notes__)
-    assert "fusec" not in "".join(traceback.format_tb(raised.value.__traceback__)[1:])
-    np.testing.assert_array_equal(x, 0.0)
+    function = fusec.jit(f)
+    function(np.zeros(2), np.eye(2))
+    for _ in range(3):  # the first, and the quick way in
+        with pytest.raises(np.linalg.LinAlgError) as raised:
+            function(x, np.zeros((2, 2)))
+        assert "Singular matrix" in str(raised.value)
+        assert "y = np.linalg.inv(m)" in "".join(raised.value.__notes__)
+        frames = traceback.format_tb(raised.value.__traceback__)
+        assert not any("executor.py" in frame or "function.py" in frame for frame in frames)
+        np.testing.assert_array_equal(x, 0.0)
     strict(f, x, 2 * np.eye(2))
 
 

@@ -1,0 +1,66 @@
+"""How library functions run in a plan: operands in NumPy's kinds, results in planned places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import InternalError, UnsupportedError
+from fusec.ir import Node, TensorType
+from fusec.ops import get
+
+if TYPE_CHECKING:
+    from .plan import Place
+
+LibraryRun = Callable[[Sequence[Any], Sequence[Callable[[], np.ndarray]]], list[np.ndarray]]
+
+
+def library_run(node: Node, targets: Sequence[Place]) -> LibraryRun:
+    """How to run the node's library function; see `ExternStep`."""
+    if node.op == "MatMul":
+        return lambda arrays, memory: [np.matmul(arrays[0], arrays[1], out=memory[0]())]
+    reference, attrs = get(node.op).reference, dict(node.attrs)
+    types = [v.type for v in node.inputs]
+
+    def run(arrays: Sequence[Any], memory: Sequence[Callable[[], np.ndarray]]) -> list[np.ndarray]:
+        operands = [_in_kind(a, t) for a, t in zip(arrays, types, strict=True)]
+        results = reference(*operands, **attrs)
+        results = results if isinstance(results, tuple) else (results,)
+        for place, result in zip(targets, results, strict=True):
+            _check_result(node, np.asarray(result), place)
+        return [_placed(*each, operands) for each in zip(results, targets, memory, strict=True)]
+
+    return run
+
+
+def _placed(
+    result: Any, place: Place, memory: Callable[[], np.ndarray], operands: Sequence[Any]
+) -> np.ndarray:
+    """The library's own fresh array where it lies as planned, else a copy in planned memory."""
+    is_fresh = type(result) is np.ndarray and result.flags.owndata and result.flags.writeable
+    if is_fresh and result.strides == place.strides and all(result is not o for o in operands):
+        return result
+    out = memory()
+    np.copyto(out, result)
+    return out
+
+
+def _in_kind(operand: Any, type_: TensorType) -> Any:
+    """An operand from a cell in the kind that NumPy would have: array, scalar, Python number."""
+    if type_.is_weak:
+        return operand.item() if isinstance(operand, np.generic) else operand
+    return np.asarray(operand) if type_.kind == "array" else operand
+
+
+def _check_result(node: Node, result: np.ndarray, out: Place) -> None:
+    if result.shape != out.shape:
+        raise UnsupportedError(
+            f"the size of a result of {node.op} depends on the data: it is {result.shape} here, "
+            f"{out.shape} was compiled", loc=node.loc,
+            cure="call it before or after the compiled function",
+        )
+    if result.dtype != out.dtype:
+        raise InternalError(f"{node.op} gave {result.dtype}, {out.dtype} was planned",
+                            loc=node.loc)
