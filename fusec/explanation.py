@@ -33,7 +33,7 @@ def explanation_of(concrete: ConcreteFunction, function: str = "") -> Explanatio
 def _plan_lines(concrete: ConcreteFunction) -> list[str]:
     spec, schedule = concrete.executable.spec, concrete.build.schedule
     times = ", ".join(f"{k} {v:.1f} ms" for k, v in concrete.times.items())
-    how = "one native call" if concrete.executable.fast is not None else (
+    how = "one native call" if concrete.executable.uses_native else (
         "kernels and library calls step by step")
     lines = [f"compiled in: {times}", f"runs as {how}",
              f"temporaries: {len(schedule.temps)}"]

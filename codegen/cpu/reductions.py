@@ -3,9 +3,9 @@
 Definition of a floating-point sum over n consecutive elements, the same in every kernel and for
 every thread count: element i goes to lane ``i % sum_lanes``; lanes are added over blocks of
 `sum_block` elements (absent elements of the last one count as 0), a block's lanes are folded in
-halves to `STACK_LANES`, block totals are added as a binary counter adds carries (pairwise summation:
-Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2), then the remaining
-lanes are folded in halves.
+halves to `STACK_LANES`, block totals are added as a binary counter adds carries (pairwise
+summation: Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2), then the
+remaining lanes are folded in halves.
 """
 
 from __future__ import annotations

@@ -85,7 +85,8 @@ def _cpu() -> Iterable[str]:
 def _threads() -> Iterable[str]:
     yield f"{config.num_threads} for kernels, {machine.usable_cores()} cores usable, " \
           f"{os.cpu_count()} in the machine"
-    yield f"kernels of less than {config.parallel_threshold} ns (estimated) run on the calling thread"
+    yield (f"kernels of less than {config.parallel_threshold} ns (estimated) run on the "
+           f"calling thread")
 
 
 # Native parts that a machine may lack; each function returns what has ``.available`` and

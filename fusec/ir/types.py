@@ -1,8 +1,8 @@
 """Types of graph values: a NumPy dtype, a shape and a kind.
 
 The *kind* says how NumPy would hand the value back: an ``array`` is an ndarray, a ``scalar`` a
-NumPy scalar such as ``np.float64``, a ``weak`` value a Python number (NEP 50: it adapts to the dtype
-it meets).  Printed ``f64[3,4]``, ``f64`` and ``f64~``.
+NumPy scalar such as ``np.float64``, a ``weak`` value a Python number (NEP 50: it adapts to the
+dtype it meets).  Printed ``f64[3,4]``, ``f64`` and ``f64~``.
 """
 
 from __future__ import annotations

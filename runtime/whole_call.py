@@ -1,0 +1,137 @@
+"""A whole call, or the check of its arguments, as one plan of the native launcher."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.ir.types import RUN_TIME_INT
+
+from . import launch, launch_spec
+from .call_spec import CallSpec, LeafSpec, ResultSpec, cell_of_input, cells_of
+from .plan import Blocks, Place, Schedule, make_blocks
+
+# Above this the GIL is released around the kernels; giving it up and taking it back costs 0.1 µs
+# alone but a switch interval of 5 ms when another thread wants it.
+RELEASE_GIL_NS = 50_000.0
+_PYTHON = {"b": bool, "i": int, "u": int, "f": float}
+
+
+def stores_of(pointers: Sequence[Any], kind: str, number: int) -> tuple[launch_spec.Store, ...]:
+    return tuple(
+        launch_spec.Store(p.address, p.offset) for p in pointers
+        if p.place.kind == kind and p.place.number == number
+    )
+
+
+def native_steps(blocks: Blocks) -> tuple[launch_spec.Step, ...]:
+    return tuple(
+        launch_spec.Step(item.function, int(item.block.ctypes.data), item.tasks, item.grain,
+                    item.parallel)
+        for item in blocks.launches
+    )
+
+
+def partial_temps(blocks: Blocks) -> list[launch_spec.Temp]:
+    return [
+        launch_spec.Temp(nbytes, (launch_spec.Store(int(block.ctypes.data) + 8 * slot),))
+        for block, slot, nbytes in blocks.partials
+    ]
+
+
+class WholeCall:
+    """A whole call as one native plan."""
+
+    def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
+        self.cells = np.zeros(max(schedule.cells, 1), np.int64)
+        blocks, work = make_blocks(schedule.kernels, self.cells)
+        outs = [self._out(schedule, spec, r, blocks) for r in spec.results]
+        hidden = [
+            launch_spec.Temp(p.dtype.itemsize * math.prod(p.shape),
+                             stores_of(blocks.pointers, "temp", i))
+            for i, p in enumerate(schedule.temps)
+        ]
+        self.plan = launch.Plan(launch_spec.PlanSpec(
+            args=tuple(
+                _leaf_guard(spec, leaf, stores_of(blocks.pointers, "arg", leaf.input), self.cells)
+                for leaf in spec.leaves
+            ),
+            outs=tuple(outs), steps=native_steps(blocks),
+            temps=tuple(hidden + partial_temps(blocks)), relations=_relations(spec),
+            release_gil=work > RELEASE_GIL_NS, as_tuple=not spec.bare,
+            keep=(self.cells, blocks, schedule), name=spec.name,
+        ))
+
+    def _out(
+        self, schedule: Schedule, spec: CallSpec, result: ResultSpec, blocks: Blocks
+    ) -> Any:
+        if result.kind == "const":
+            return launch_spec.ObjectOut(result.value)
+        if result.kind == "input":
+            index = next(i for i, leaf in enumerate(spec.leaves) if leaf.input == result.index)
+            return launch_spec.ArgOut(index)
+        place = schedule.outputs[result.index]
+        type_ = spec.output_types[result.index]
+        if not isinstance(place, Place):
+            return launch_spec.ObjectOut(place)
+        if place.kind == "cell":
+            kind = _PYTHON[type_.dtype.kind] if type_.kind == "weak" else type_.dtype
+            return launch_spec.ScalarOut(kind, int(self.cells.ctypes.data) + 8 * place.number)
+        return launch_spec.ArrayOut(place.dtype, place.shape, place.strides,
+                               stores_of(blocks.pointers, "out", place.number))
+
+
+def guard_plan(spec: CallSpec) -> launch.Plan:
+    """A plan that runs nothing: it only compares the arguments with the signature."""
+    cells = np.zeros(max(len(cells_of(spec.input_types)), 1), np.int64)
+    return launch.Plan(launch_spec.PlanSpec(
+        args=tuple(_leaf_guard(spec, leaf, (), cells) for leaf in spec.leaves),
+        outs=(launch_spec.ObjectOut(None),), steps=(), relations=_relations(spec), keep=(cells,),
+        name=spec.name,
+    ))
+
+
+def _leaf_guard(
+    spec: CallSpec, leaf: LeafSpec, stores: tuple[launch_spec.Store, ...], cells: np.ndarray
+) -> Any:
+    """What a leaf must be; arrays go to ``stores``, scalars to their cell."""
+    if leaf.input < 0:
+        if type(leaf.value) is int and -(1 << 63) <= leaf.value < 1 << 63:
+            return launch_spec.IntArg((), leaf.value, leaf.value)
+        return launch_spec.ObjectArg(leaf.value)
+    type_ = spec.input_types[leaf.input]
+    if type_.kind == "array":
+        strides = tuple(
+            None if size == 1 else s
+            for size, s in zip(type_.shape, spec.input_strides[leaf.input], strict=True)
+        )
+        return launch_spec.ArrayArg(type_.dtype, type_.shape, strides, stores,
+                                    writeable=leaf.input in spec.updates)
+    cell = (launch_spec.Store(int(cells.ctypes.data) + 8 * cell_of_input(spec, leaf.input)),)
+    if type_.kind == "scalar":
+        return launch_spec.ScalarArg(type_.dtype.type, cell)
+    if type_.dtype.kind == "i":
+        return launch_spec.IntArg(cell, *RUN_TIME_INT)
+    return launch_spec.ScalarArg(float, cell)
+
+
+def _relations(spec: CallSpec) -> tuple[Any, ...]:
+    """Aliased leaves must be the same memory; written ones must not overlap any other."""
+    result: list[Any] = []
+    arrays = [
+        i for i, leaf in enumerate(spec.leaves)
+        if leaf.input >= 0 and spec.input_types[leaf.input].kind == "array"
+    ]
+    for i in arrays:
+        if spec.leaves[i].alias_of >= 0 and spec.updates:
+            result.append(launch_spec.Same(spec.leaves[i].alias_of, i))
+    for i in arrays:
+        if spec.leaves[i].input in spec.updates:
+            result.extend(
+                launch_spec.Disjoint(i, j) for j in arrays
+                if j != i and spec.leaves[j].alias_of != i and spec.leaves[i].alias_of != j
+            )
+    return tuple(result)
