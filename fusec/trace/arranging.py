@@ -111,7 +111,8 @@ def diag(trace: Trace, v: Any, k: Any = 0) -> TracedArray:
     padded = shaping.concatenate(trace, [x, pad] if offset else [x])
     rows, columns = _grid(trace, size, size)
     spread = padded[:, None] if offset >= 0 else padded[None, :]
-    return creation.where(trace, columns - rows == offset, spread, x.dtype.type(0))
+    on_diagonal = np.subtract(columns, rows) == offset
+    return creation.where(trace, on_diagonal, spread, x.dtype.type(0))
 
 
 def diagflat(trace: Trace, v: Any, k: Any = 0) -> TracedArray:

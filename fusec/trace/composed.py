@@ -120,7 +120,10 @@ def call(trace: Trace, ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any]) -> 
 
 def _check_core(trace: Trace, ufunc: np.ufunc, inputs: Any) -> None:
     """NumPy's own message for operands with too few axes."""
-    ranks = {np.vecdot: (1, 1), np.matvec: (2, 1), np.vecmat: (1, 2)}[ufunc]
+    core: dict[Any, tuple[int, int]] = {
+        np.vecdot: (1, 1), np.matvec: (2, 1), np.vecmat: (1, 2),
+    }
+    ranks = core[ufunc]
     for number, (x, rank) in enumerate(zip(inputs, ranks, strict=True)):
         if as_traced(trace, x).ndim < rank:
             raise trace.error(ValueError(

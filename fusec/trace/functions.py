@@ -81,7 +81,7 @@ def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
     if x.dtype.kind != "f" and decimals < 0:
         _unsupported_round(trace)
     is_plain = decimals == 0 and x.dtype.kind == "f"
-    result = np.rint(x) if is_plain else _rounded(x, decimals)
+    result: Any = np.rint(x) if is_plain else _rounded(x, decimals)
     if out is None:
         return result
     target = as_traced(trace, out)

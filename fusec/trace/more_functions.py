@@ -44,7 +44,8 @@ def result_type(trace: Trace, *arrays_and_dtypes: Any) -> np.dtype:
 
 def can_cast(trace: Trace, from_: Any, to: Any, casting: str = "safe") -> bool:
     """``np.can_cast``."""
-    return np.can_cast(_dtype_or_value(trace, from_), to, casting)
+    rule: Any = casting
+    return np.can_cast(_dtype_or_value(trace, from_), to, rule)
 
 
 def min_scalar_type(trace: Trace, a: Any, /) -> np.dtype:

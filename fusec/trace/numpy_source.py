@@ -182,7 +182,10 @@ def _register(function: Any) -> Callable[..., Any]:
     return decorate
 
 
-@_register(np._core._multiarray_umath._array_converter)
+_numpy: Any = np  # its private parts, which the stubs do not know
+
+
+@_register(_numpy._core._multiarray_umath._array_converter)
 def _array_converter(hooks: GraphHooks, *arrays: Any) -> _Converter:
     return _Converter(hooks.trace, arrays)
 
@@ -193,7 +196,7 @@ def _bool(hooks: GraphHooks, value: Any) -> Any:
     return TracedArray(hooks.trace, None, (), weak(hooks.trace, x.value, BOOL))
 
 
-@_register(np.lib._nanfunctions_impl._copyto)
+@_register(_numpy.lib._nanfunctions_impl._copyto)
 def _copyto(hooks: GraphHooks, a: Any, val: Any, mask: Any) -> Any:
     """``a`` with ``val`` where ``mask``: NumPy's own asks whether the mask of a scalar is true."""
     if as_traced(hooks.trace, a).is_array:

@@ -109,7 +109,8 @@ def _by_source(trace: Trace, name: str, *args: Any, **kwargs: Any) -> Any:
     """``mean``, ``var`` or ``std`` with arguments that only NumPy's own source knows."""
     from .more_functions import traced_source
 
-    function = getattr(np._core._methods, f"_{name}")
+    core: Any = np._core
+    function = getattr(core._methods, f"_{name}")
     return traced_source(function, True)(trace, *args, **kwargs)
 
 
@@ -290,7 +291,8 @@ def _outs(out: Any) -> Any:
 
 def _parity(x: TracedArray, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
     """``np.logical_xor.reduce``: whether an odd number is true."""
-    count = (x != 0).sum(axis, keepdims=keepdims is True, where=where)
+    is_true: Any = np.not_equal(x, 0)
+    count = is_true.sum(axis, keepdims=keepdims is True, where=where)
     return np.not_equal(count & 1, 0, out=_outs(out)) if _outs(out) is not None else (
         count & 1) != 0
 

@@ -21,7 +21,7 @@ from tolerance import EXACT, Tolerance
 import fusec
 from fusec.concrete import ConcreteFunction
 from fusec.jit import Function
-from fusec.runtime.executor import _Instance, _result
+from fusec.runtime.step_by_step import StepByStep, _result
 from fusec.runtime.plan import ExternStep, KernelStep, Place, write_cell
 
 Engine = Callable[[Any, Sequence[np.ndarray]], None]
