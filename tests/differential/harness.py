@@ -222,7 +222,7 @@ def run_with(concrete: ConcreteFunction, engine: Engine, args: Sequence[Any]) ->
     return optree.tree_unflatten(concrete.result_treespec, results)
 
 
-class _EngineRun(_Instance):
+class _EngineRun(StepByStep):
     """The executor's plan, memory and results; only the kernels go elsewhere."""
 
     def __init__(self, concrete: ConcreteFunction, engine: Engine) -> None:
