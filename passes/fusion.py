@@ -87,6 +87,8 @@ def fuse(graph: Graph) -> Graph:
         if duplicated is None:
             break
         extra.add(duplicated)
+    if all(unit.opaque is not None for unit in units):
+        return graph
     return _rebuild(graph, units, home, materialised)
 
 

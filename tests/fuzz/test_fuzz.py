@@ -96,7 +96,7 @@ def test_passes_keep_values_and_are_idempotent(program: Program) -> None:
 def _check_passes(graph: Graph, args: list[np.ndarray]) -> None:
     leaves = [np.asarray(a) for a in clone(tuple(args))]
     before = evaluate_all(graph, leaves[: len(graph.inputs)])
-    for step in pipeline(PassOptions("strict", fuse=False)):
+    for step in pipeline(PassOptions("strict")):
         for item in step.passes if isinstance(step, Repeat) else (step,):
             after = item.run(graph)
             verify(after)
