@@ -1,7 +1,7 @@
 """What every mode of loop form shares: the function frame, pointers, expressions, stages.
 
-An expression is emitted by the same code for any number of lanes, so a value's bits do not depend on
-where in a loop it falls; the vectorised loop itself is in `axis_loop`.
+An expression is emitted by the same code for any number of lanes, so a value's bits do not depend
+on where in a loop it falls; the vectorised loop itself is in `axis_loop`.
 """
 
 from __future__ import annotations

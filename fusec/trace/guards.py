@@ -36,6 +36,13 @@ def fingerprint(value: Any, depth: int = 0) -> Any:
     return (kind, id(value))
 
 
+def _is_fixed(value: Any) -> bool:
+    """Whether the same object is the same value: all but containers that can change inside."""
+    if type(value) is tuple:
+        return all(_is_fixed(v) for v in value)
+    return type(value) not in CONTAINERS
+
+
 def is_data(value: Any) -> bool:
     """Whether rebinding a name from this value to another must be noticed."""
     return isinstance(value, (*DATA, FunctionType)) or type(value) in CONTAINERS
@@ -44,7 +51,7 @@ def is_data(value: Any) -> bool:
 class Guard:
     """A place that must still hold the value it had at the end of the trace."""
 
-    __slots__ = ("expected", "mark", "place", "read", "subject")
+    __slots__ = ("expected", "is_fixed", "mark", "place", "read", "subject")
 
     def __init__(self, subject: str, place: str, read: Callable[[], Any]) -> None:
         self.subject = subject
@@ -56,10 +63,11 @@ class Guard:
         """Take the value held now for the expected one."""
         self.expected = self.read()
         self.mark = fingerprint(self.expected)
+        self.is_fixed = _is_fixed(self.expected)
 
     def holds(self) -> bool:
         found = self.read()
-        if found is self.expected and type(found) not in CONTAINERS:
+        if found is self.expected and self.is_fixed:
             return True
         return bool(fingerprint(found) == self.mark)
 

@@ -21,8 +21,8 @@ from tolerance import EXACT, Tolerance
 import fusec
 from fusec.concrete import ConcreteFunction
 from fusec.jit import Function
-from fusec.runtime.step_by_step import StepByStep, _result
 from fusec.runtime.plan import ExternStep, KernelStep, Place, write_cell
+from fusec.runtime.step_by_step import StepByStep, _result
 
 Engine = Callable[[Any, Sequence[np.ndarray]], None]
 

@@ -1,0 +1,86 @@
+"""Python values that a trace read are compared before each call."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec.trace.guards import Guard, fingerprint
+
+WEIGHTS = [1.0, 2.0]
+PAIR = (1.0, (2.0, "a"))
+X = np.arange(3.0)
+
+
+def scaled(x):
+    return x * WEIGHTS[0] + PAIR[0]
+
+
+@pytest.mark.parametrize(("a", "b"), [
+    (1, True), (1, 1.0), (0.0, -0.0), ([1], (1,)), ({"a": 1}, {"a": 2}), (None, 0),
+    (np.zeros(2), np.zeros(2)),
+])
+def test_different_values_have_different_fingerprints(a, b):
+    assert fingerprint(a) != fingerprint(b)
+
+
+@pytest.mark.parametrize("make", [lambda: 0.1 + 0.2, lambda: [1, (2.0, "x")], lambda: float("nan")])
+def test_equal_values_have_equal_fingerprints(make):
+    assert fingerprint(make()) == fingerprint(make())
+
+
+def test_a_changed_list_is_noticed():
+    function = fusec.jit(scaled)
+    np.testing.assert_array_equal(function(X), X + 1)
+    WEIGHTS[0] = 5.0
+    np.testing.assert_array_equal(function(X), X * 5 + 1)
+    assert function.trace_count == 2
+
+
+def test_a_tuple_of_numbers_is_compared_by_identity():
+    assert Guard("global", "PAIR", lambda: PAIR).is_fixed
+    assert not Guard("global", "WEIGHTS", lambda: WEIGHTS).is_fixed
+    assert not Guard("global", "both", lambda: (WEIGHTS, 1)).is_fixed
+
+
+def test_a_redefined_helper_is_noticed():
+    scope = {"np": np, "fusec": fusec}
+    exec("def helper(x):\n    return x + 1\ndef entry(x):\n    return helper(x) * 2", scope)
+    function = fusec.jit(scope["entry"])
+    np.testing.assert_array_equal(function(X), (X + 1) * 2)
+    scope["helper"] = lambda x: x - 1
+    np.testing.assert_array_equal(function(X), (X - 1) * 2)
+
+
+def test_methods_do_not_keep_their_instance():
+    class Model:
+        def __init__(self):
+            self.factor = 2.0
+
+        @fusec.jit
+        def apply(self, x):
+            return x * self.factor
+
+    model = Model()
+    np.testing.assert_array_equal(model.apply(X), X * 2)
+    model.factor = 3.0
+    np.testing.assert_array_equal(model.apply(X), X * 3)
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+
+
+def test_the_first_call_s_arrays_are_not_kept():
+    array = np.arange(1000.0)
+    function = fusec.jit(lambda x: x + 1)
+    function(array)
+    function(array)
+    gone = weakref.ref(array)
+    del array
+    gc.collect()
+    assert gone() is None
