@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -181,6 +181,8 @@ class ConcreteFunction:
         self._leaf_result = build.traced.treespec.is_leaf()
         self.guards = build.traced.guards
         self.hits = 0
+        self.reason = ""  # why it was traced
+        self.flatten: Callable[[tuple, dict[str, Any]], FlatCall] | None = None
 
     # -- what it is
 
@@ -257,7 +259,10 @@ class ConcreteFunction:
         from .errors import user_error
         from .trace.signature import explain_miss
 
-        call = self.flatten(args, kwargs)  # type: ignore[attr-defined]
+        if self.flatten is None:
+            raise TypeError(f"{self!r} was compiled from stages and belongs to no function: call "
+                            f"run_leaves with its argument leaves")
+        call = self.flatten(args, kwargs)
         if call.key != self.build.call.key:
             raise user_error(
                 TypeError, f"the arguments do not fit {self.signature}", None,

@@ -18,7 +18,7 @@ def explanation_of(concrete: ConcreteFunction, function: str = "") -> Explanatio
     return Explanation(
         function=function or concrete.name,
         signature=concrete.signature,
-        retrace=getattr(concrete, "reason", ""),
+        retrace=concrete.reason,
         passes=concrete.passes,
         kernels=concrete.kernels,
         boundaries=[b for k in concrete.kernels for b in k.boundaries],

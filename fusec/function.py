@@ -208,8 +208,8 @@ class Function:
             reason = f"Python needs {names} while tracing, so each value has its own trace"
             call = static
             concrete = self._build(call)
-        concrete.flatten = self._flatten  # type: ignore[attr-defined]
-        concrete.reason = reason  # type: ignore[attr-defined]
+        concrete.flatten = self._flatten
+        concrete.reason = reason
         self._remember(call, concrete)
         _report(self, concrete, reason)
         return concrete
