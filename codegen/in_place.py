@@ -80,12 +80,24 @@ def _reads_match(kernel: Kernel, out: int, source: int) -> bool:
             continue
         if not writes and len(kernel.nests) > 1:
             return False
-        if writes and reads != writes:
+        if writes and (reads != writes or _reads_after_write(nest, out, source)):
             return False
         earlier = writers[: writers.index(nest)] if nest in writers else []
         if any(_overlap(nest, reads, other, _written(other, out)) for other in earlier):
             return False
     return True
+
+
+def _reads_after_write(nest: Nest, out: int, source: int) -> bool:
+    """Whether a stage after the first that writes ``out`` still reads ``source``: a pass over the
+    row would meet what an earlier pass stored there."""
+    written = False
+    for stage in nest.stages:
+        loads = {e.attr for e in walk(stage.roots) if e.op == "load"}
+        if written and any(nest.accesses[k].buffer == source for k in loads):
+            return True
+        written = written or any(nest.accesses[s.access].buffer == out for s in stage.stores)
+    return False
 
 
 def _overlap(nest: Nest, indices: set, other: Nest, others: set) -> bool:

@@ -213,3 +213,16 @@ def negation_of_an_updated_rank_0_array(x: Any) -> Any:
 ], ids=lambda f: f.__name__)
 def test_more_programs(f: Callable[..., Any]) -> None:
     test_programs(f)
+
+
+def test_a_row_read_again_after_an_early_update() -> None:
+    """The update is stored in the first pass over a row; a later pass reads the old value."""
+    def program(x, u):
+        t = np.abs(x) + u
+        u += u
+        return t - t.max(0, keepdims=True)
+
+    x, u = np.array([-1.0, 0.0, 0.001]), np.array([[63, 0, 255], [100, 255, 7]], "u1")
+    check(program, x, u)
+    check(program, x, u.astype("f8"))
+    check(lambda x, u: program(x, u.T), x[:2], np.ascontiguousarray(u.T).astype("f8"))
