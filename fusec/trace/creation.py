@@ -257,10 +257,11 @@ def copyto(
     trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where: Any = True
 ) -> None:
     """``np.copyto``."""
+    from .indexing import fit
     from .ufuncs import store, truth
 
     target = as_traced(trace, dst)
-    value = as_traced(trace, src).value
+    value = fit(target, as_traced(trace, src).value, target.shape)
     if where is not True:
         mask = truth(trace, as_traced(trace, where).value)
         value = trace.emit("Where", mask, cast(trace, value, target.dtype), target.value)

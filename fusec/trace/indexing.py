@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir import Value
 
 from . import library
 from .array import TracedArray, from_value
@@ -200,8 +201,12 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
 
 def _fitted(array: TracedArray, source: Any, shape: Sequence[int]) -> Any:
     """The assigned value in the array's dtype, with leading axes of length 1 dropped."""
-    trace = array.trace
-    value = cast(trace, source, array.dtype)
+    return fit(array, cast(array.trace, source, array.dtype), shape)
+
+
+def fit(array: TracedArray, source: Value, shape: Sequence[int]) -> Value:
+    """``source`` less leading axes of length 1, checked to broadcast to ``shape`` of ``array``."""
+    trace, value = array.trace, source
     while value.type.rank > len(shape) and value.shape[0] == 1:
         value = trace.emit("Squeeze", value, axes=(0,))
     try:

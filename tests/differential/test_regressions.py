@@ -226,3 +226,13 @@ def test_a_row_read_again_after_an_early_update() -> None:
     check(program, x, u)
     check(program, x, u.astype("f8"))
     check(lambda x, u: program(x, u.T), x[:2], np.ascontiguousarray(u.T).astype("f8"))
+
+
+def test_copyto_drops_leading_axes_of_length_1() -> None:
+    def program(x, y):
+        np.copyto(x, y)
+        np.copyto(x[...], y[0], where=x > 0)
+        return x + 1
+
+    check(program, np.array(2.0), np.array([[3.0]]))
+    check(program, np.arange(3.0), np.arange(3.0)[None, None] - 1)
