@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from fusec.errors import Diagnostic
 from fusec.ir.graph import Loc
 
+from .control import convert_tree
 from .errors import SourceUnavailable, UnsupportedConstruct
+from .policy import is_numeric_stack
 from .source import HOOKS_NAME, Source, compile_function, find_source
-from .statements import convert_tree
 
 if TYPE_CHECKING:
     from .hooks import Hooks
@@ -72,7 +73,8 @@ def _convert_or_reason(
         source = find_source(code, module_globals)
     except SourceUnavailable as error:
         return error.diagnostic
-    tree = convert_tree(source)
+    # NumPy's own functions decide on shapes and dtypes, never on data.
+    tree = convert_tree(source, structured=not is_numeric_stack(module_globals))
     made = compile_function(Source(tree, code, source.lines, source.class_name), (HOOKS_NAME,))
     return _requalified(made, made.co_qualname, code.co_qualname)
 

@@ -47,6 +47,25 @@ _CONVERSIONS: dict[int, Operator] = {
 _START: Where = ("", 0, -1, "", -1)
 
 
+class Tested:
+    """An operand of ``and`` or ``or`` whose truth is known: Python tests it once."""
+
+    __slots__ = ("truth", "value")
+
+    def __init__(self, value: Any, truth: bool) -> None:
+        self.value, self.truth = value, truth
+
+
+def tested(value: Any, truth: bool) -> Tested:
+    """``value`` with its truth."""
+    return value if type(value) is Tested else Tested(value, truth)
+
+
+def untested(value: Any) -> Any:
+    """The value itself."""
+    return value.value if type(value) is Tested else value
+
+
 class Hooks:
     """Python's semantics for every hook.
 
@@ -198,7 +217,7 @@ class Hooks:
     def test(self, where: Where, value: Any) -> bool:
         """The truth of ``value`` where only that counts: a branch, a loop, an assertion."""
         self.where = where
-        return bool(value)
+        return value.truth if type(value) is Tested else bool(value)
 
     def operand(self, where: Where, value: Any) -> Any:
         """An operand of ``and``, ``or`` or of a chain of comparisons used as a value.
@@ -211,6 +230,108 @@ class Hooks:
     def not_(self, where: Where, value: Any) -> Any:
         """``not value`` used as a value."""
         return not self.test(where, value)
+
+    # -- control flow -----------------------------------------------------------------------------
+
+    def if_(
+        self, where: Where, test: Any, then: Callable[[], None], orelse: Callable[[], None],
+        needed: tuple[str, ...],
+    ) -> None:
+        """``if test: ... else: ...``; ``needed`` names the variables that may be read after it."""
+        (then if self.test(where, test) else orelse)()
+        self.where = where
+
+    def if_return(
+        self, where: Where, test: Any, then: Callable[[], Any], orelse: Callable[[], Any]
+    ) -> Any:
+        """What one of two blocks returns, both at the end of the function."""
+        return (then if self.test(where, test) else orelse)()
+
+    def if_expression(
+        self, where: Where, test: Any, then: Callable[[], Any], orelse: Callable[[], Any]
+    ) -> Any:
+        """``then if test else orelse``."""
+        return (then if self.test(where, test) else orelse)()
+
+    def while_(
+        self, where: Where, test: Callable[[], Any], body: Callable[[], None],
+        stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
+    ) -> None:
+        """``while test: ...``; ``stop`` says after each iteration whether an exit was taken.
+
+        ``names`` are the variables the body binds, ``needed`` those of them read after the loop.
+        """
+        while self.test(where, test()):
+            body()
+            if stop is not None and self.test(where, stop()):
+                break
+        self.where = where
+
+    def for_(
+        self, where: Where, over: Any, body: Callable[[Any], None],
+        stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
+    ) -> None:
+        """``for target in over: ...``; see `while_`."""
+        for item in self.iterate(where, over):
+            body(item)
+            if stop is not None and self.test(where, stop()):
+                break
+        self.where = where
+
+    def any_flag(self, where: Where, *flags: Any) -> Any:
+        """Whether one of the exits was taken."""
+        return any(flags)
+
+    def and_(
+        self, where: Where, as_operand: bool, value: Any, *thunks: Callable[[], Any]
+    ) -> Any:
+        """``value and ...``: operands are evaluated as far as Python would.
+
+        With ``as_operand`` another test takes the result, which knows its truth where it was found.
+        """
+        for thunk in thunks:
+            if not self.test(where, self.operand(where, value)):
+                return tested(value, False) if as_operand else untested(value)
+            value = thunk()
+        return value
+
+    def or_(
+        self, where: Where, as_operand: bool, value: Any, *thunks: Callable[[], Any]
+    ) -> Any:
+        """``value or ...``; see `and_`."""
+        for thunk in thunks:
+            if self.test(where, self.operand(where, value)):
+                return tested(value, True) if as_operand else untested(value)
+            value = thunk()
+        return value
+
+    def chain(
+        self, where: Where, as_operand: bool, ops: tuple[str, ...], left: Any, right: Any,
+        *thunks: Callable[[], Any],
+    ) -> Any:
+        """``a < b < c``: comparisons joined by ``and``, each operand evaluated once."""
+        result = self.link(where, ops[0], left, right)
+        for op, thunk in zip(ops[1:], thunks, strict=True):
+            if not self.test(where, self.operand(where, result)):
+                return tested(result, False) if as_operand else result
+            left, right = right, thunk()
+            result = self.link(where, op, left, right)
+        return result
+
+    def link(self, where: Where, op: str, left: Any, right: Any) -> Any:
+        """One comparison, ``in`` and ``not in`` among them."""
+        if op == "in":
+            return self.contains(where, left, right)
+        if op == "not in":
+            return self.not_(where, self.contains(where, left, right))
+        return self.compare(where, op, left, right)
+
+    def assert_(
+        self, where: Where, test: Any, message: Callable[[], Any], has_message: bool
+    ) -> None:
+        """``assert test, message``."""
+        if not self.test(where, test):
+            raise AssertionError(message()) if has_message else AssertionError
 
     # -- the rest ---------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sysconfig
 from types import FunctionType
+from typing import Any
 
 # NumPy's own Python functions reach traced arrays through its protocols; the others are compilers
 # and our own code.
@@ -31,6 +32,12 @@ def stays_plain(fn: FunctionType) -> bool:
     if _in_package(module, USER_LIKE):
         return False
     return module.partition(".")[0] in PLAIN_PACKAGES or _is_stdlib(fn.__code__.co_filename)
+
+
+def is_numeric_stack(module_globals: dict[str, Any] | None) -> bool:
+    """Whether a module of these globals belongs to NumPy, SciPy or a compiler."""
+    module = str((module_globals or {}).get("__name__") or "")
+    return _in_package(module, tuple(PLAIN_PACKAGES)) and not _in_package(module, USER_LIKE)
 
 
 def _is_stdlib(file: str) -> bool:

@@ -5,14 +5,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .source import FunctionNode, Source
+from .source import FunctionNode
 from .transformer import DEL, LOAD, OPERATOR_NAMES, STORE, Expressions, constant
 from .transformer import without_definition_time as bare
-
-
-def convert_tree(source: Source) -> FunctionNode:
-    """The function's tree with hooks.  The tree of ``source`` is used up."""
-    return Statements(source).convert(source.node)
 
 
 def is_plain_target(node: ast.expr) -> bool:

@@ -1,0 +1,494 @@
+"""Rewrites branches and loops into hook calls, so that a tracer can put them into the graph.
+
+``if test: A else: B`` becomes two local functions that share the user's variables (``nonlocal``)
+and a call ``__fusec__.if_(where, test, then, orelse, ...)``; loops likewise.  ``return``, ``break``
+and ``continue`` leave no function but their own, so they are rewritten first: what follows a branch
+that always exits moves into the other branch, other exits set flags (``_fusec_...``) that guard the
+statements after them.  What must run as Python runs it (see `flow.stays_python`) keeps its form.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import flow
+from .source import FunctionNode, Source
+from .statements import Statements
+from .transformer import LOAD, OPERATOR_NAMES, STORE, constant, without_definition_time
+
+RETURNED, RESULT = "_fusec_returned", "_fusec_result"
+
+
+def convert_tree(source: Source, structured: bool) -> FunctionNode:
+    """The function's tree with hooks, its control flow too if ``structured``.
+
+    The tree of ``source`` is used up.
+    """
+    return (ControlFlow if structured else Statements)(source).convert(source.node)
+
+
+@dataclass
+class _Loop:
+    """The innermost loop that is rewritten: its flags."""
+
+    broke: str
+    skipped: str
+
+
+@dataclass
+class _Function:
+    """The function being rewritten."""
+
+    unshared: set[str]  # names declared global
+    outer: set[str]  # names declared nonlocal: bound further out
+    liveness: flow.Liveness
+    shared: dict[str, None]
+    returns: bool = False  # whether the flag RETURNED is used
+
+
+class ControlFlow(Statements):
+    """`Statements` with branches and loops as hooks."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.numbers = 0
+        self.current: _Function | None = None
+        self.loop: _Loop | None = None
+        self.guarded: set[str] = set()
+
+    # -- functions --------------------------------------------------------------------------------
+
+    def convert(self, node: FunctionNode) -> FunctionNode:
+        if isinstance(node, ast.Lambda):
+            return super().convert(node)
+        made = without_definition_time(node)
+        made.body = self.function_body(node)
+        return made
+
+    def function_body(self, node: ast.FunctionDef) -> list[ast.stmt]:
+        """The statements of a function; a loop or function around it is another world."""
+        saved = self.current, self.loop, self.guarded
+        self.current, self.loop, self.guarded = _facts(node.body), None, set()
+        body = self.tail(node.body)
+        start = [self._declaration(name, node) for name in self.current.shared]
+        if self.current.returns:
+            start.append(self._set(RETURNED, False, node.body[0]))
+        self.current, self.loop, self.guarded = saved
+        return [*start, *body]
+
+    def _declaration(self, name: str, like: ast.stmt) -> ast.stmt:
+        """Makes the name local to the function: its parts bind it as ``nonlocal``."""
+        made = ast.AnnAssign(self.name(name, STORE, like), constant(None, like), None, 1)
+        return ast.copy_location(made, like)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        node.decorator_list = self.visit_all(node.decorator_list)
+        self.defaults(node.args)
+        saved = self.function, self.walrus, self.in_class_body
+        self.function, self.walrus, self.in_class_body = node.name, True, False
+        node.body = self.function_body(node)
+        self.function, self.walrus, self.in_class_body = saved
+        return node
+
+    # -- blocks -----------------------------------------------------------------------------------
+
+    def tail(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Statements after which the function returns: a ``return`` stays one."""
+        out: list[ast.stmt] = []
+        for k, node in enumerate(body):
+            rest = list(body[k + 1:])
+            if isinstance(node, ast.Return):
+                return [*out, self.visit(node)]
+            if "return" not in flow.exits([node]) or flow.stays_python(node):
+                out += self._visited(node)
+            elif isinstance(node, ast.If):
+                return out + self._tail_branch(node, rest)
+            else:
+                return out + self._tail_loop(node, rest)
+        return out
+
+    def _tail_branch(self, node: ast.If, rest: list[ast.stmt]) -> list[ast.stmt]:
+        then, orelse = flow.always_exits(node.body), flow.always_exits(node.orelse)
+        if not (then or orelse) and rest:
+            return [*self.branch(node, node.body, node.orelse), *self._after_return(node, rest)]
+        bodies = [[*b, *([] if ended else rest)]
+                  for b, ended in ((node.body, then), (node.orelse, orelse))]
+        return self._returning(node, self.condition(node.test), *bodies)
+
+    def _tail_loop(self, node: ast.stmt, rest: list[ast.stmt]) -> list[ast.stmt]:
+        out = self._visited(node)
+        if flow.is_endless(node):
+            return [*out, self._return_result(node)]
+        return out + self._after_return(node, rest)
+
+    def _after_return(self, node: ast.stmt, rest: list[ast.stmt]) -> list[ast.stmt]:
+        """``if returned: return result``, else the rest."""
+        self._use_returned()
+        result = ast.copy_location(ast.Return(self.name(RESULT, LOAD, node)), node)
+        test = self.name(RETURNED, LOAD, node)
+        return self._returning(node, test, [result], rest)
+
+    def _return_result(self, node: ast.stmt) -> ast.stmt:
+        return ast.copy_location(ast.Return(self.name(RESULT, LOAD, node)), node)
+
+    def _returning(
+        self, node: ast.stmt, test: ast.expr, then: list[ast.stmt], orelse: list[ast.stmt]
+    ) -> list[ast.stmt]:
+        """``return`` of what one of two blocks returns."""
+        names = self._names([*then, *orelse])
+        functions, thunks = [], []
+        for stem, body in (("then", then), ("orelse", orelse)):
+            made = self.tail(body)
+            functions.append(self._function(stem, made, names, node))
+            thunks.append(self.name(functions[-1].name, LOAD, node))
+        call = self.hook("if_return", node, test, *thunks)
+        return [*functions, ast.copy_location(ast.Return(call), node)]
+
+    def inner(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Statements of a branch or loop body: exits set flags."""
+        out: list[ast.stmt] = []
+        for k, node in enumerate(body):
+            rest = list(body[k + 1:])
+            if isinstance(node, ast.Return | ast.Break | ast.Continue):
+                return out + self._exit(node)
+            found = flow.exits([node])
+            if not found:
+                out += self._visited(node)
+            elif isinstance(node, ast.If):
+                return out + self._inner_branch(node, rest, found)
+            else:
+                return [*out, *self._visited(node), *self._guarded(node, rest, found)]
+        return out
+
+    def _inner_branch(
+        self, node: ast.If, rest: list[ast.stmt], found: frozenset[str]
+    ) -> list[ast.stmt]:
+        then, orelse = flow.always_exits(node.body), flow.always_exits(node.orelse)
+        if not rest or (then and orelse):
+            return self.branch(node, node.body, node.orelse)
+        if then:
+            return self.branch(node, node.body, [*node.orelse, *rest], rest)
+        if orelse:
+            return self.branch(node, [*node.body, *rest], node.orelse, rest)
+        return [*self.branch(node, node.body, node.orelse), *self._guarded(node, rest, found)]
+
+    def _exit(self, node: ast.Return | ast.Break | ast.Continue) -> list[ast.stmt]:
+        if isinstance(node, ast.Return):
+            value = self.visit(node.value) if node.value else constant(None, node)
+            self._use_returned()
+            return [self._assign(self.name(RESULT, STORE, node), value, node),
+                    self._set(RETURNED, True, node)]
+        assert self.loop is not None
+        is_break = isinstance(node, ast.Break)
+        return [self._set(self.loop.broke if is_break else self.loop.skipped, True, node)]
+
+    def _use_returned(self) -> None:
+        assert self.current is not None
+        self.current.returns = True
+        self.current.shared.update({RETURNED: None, RESULT: None})
+
+    def _set(self, name: str, value: bool, like: ast.stmt) -> ast.stmt:
+        return self._assign(self.name(name, STORE, like), constant(value, like), like)
+
+    def _guarded(
+        self, node: ast.stmt, rest: list[ast.stmt], found: frozenset[str]
+    ) -> list[ast.stmt]:
+        """The rest, run unless one of the exits was taken."""
+        if not rest:
+            return []
+        flags = self._flags(found)
+        self.guarded.update(flags)
+        test: ast.expr = self._any(flags, node)
+        orelse = self._function("orelse", self.inner(rest), self._names(rest), node)
+        then = self._function("then", [ast.copy_location(ast.Pass(), node)], {}, node)
+        call = self.hook(
+            "if_", node, test, self.name(then.name, LOAD, node), self.name(orelse.name, LOAD, node),
+            self._strings(self._needed(rest[-1], rest), node))
+        return [then, orelse, self._expr(call, node)]
+
+    def _flags(self, found: frozenset[str]) -> list[str]:
+        names = {"return": RETURNED}
+        if self.loop is not None:
+            names |= {"break": self.loop.broke, "continue": self.loop.skipped}
+        return [names[kind] for kind in ("return", "break", "continue") if kind in found]
+
+    def _any(self, flags: list[str], like: ast.stmt) -> ast.expr:
+        """Whether any of the flags is set."""
+        if len(flags) == 1:
+            return self.name(flags[0], LOAD, like)
+        return self.hook("any_flag", like, *(self.name(f, LOAD, like) for f in flags))
+
+    def _visited(self, node: ast.stmt) -> list[ast.stmt]:
+        made = self.visit(node)
+        return made if isinstance(made, list) else [made]
+
+    # -- branches ---------------------------------------------------------------------------------
+
+    def _is_python(self, node: ast.stmt) -> bool:
+        return self.current is None or self.in_class_body or flow.stays_python(node)
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt] | ast.stmt:
+        if self._is_python(node) or flow.exits([node]):
+            return super().visit_If(node)  # type: ignore[no-any-return]
+        return self.branch(node, node.body, node.orelse)
+
+    def branch(
+        self, node: ast.If, then: list[ast.stmt], orelse: list[ast.stmt],
+        moved: Sequence[ast.stmt] = (),
+    ) -> list[ast.stmt]:
+        test = self.condition(node.test)
+        needed = self._needed(node, [*then, *orelse], moved)
+        functions = [
+            self._function(stem, self.inner(body), self._names(body), node)
+            for stem, body in (("then", then), ("orelse", orelse))
+        ]
+        thunks = [self.name(f.name, LOAD, node) for f in functions]
+        call = self.hook("if_", node, test, *thunks, self._strings(needed, node))
+        return [*functions, self._expr(call, node)]
+
+    def _function(
+        self, stem: str, body: list[ast.stmt], names: dict[str, None], like: ast.stmt,
+        argument: str = "",
+    ) -> ast.FunctionDef:
+        """A local function that binds ``names`` in the user's function."""
+        self.numbers += 1
+        start: list[ast.stmt] = []
+        if names:
+            start.append(ast.copy_location(ast.Nonlocal(list(names)), like))
+        args = ast.arguments(
+            posonlyargs=[], kwonlyargs=[], kw_defaults=[], defaults=[],
+            args=[ast.copy_location(ast.arg(argument), like)] if argument else [],
+        )
+        made = ast.FunctionDef(
+            name=f"_fusec_{stem}_{self.numbers}", args=args, decorator_list=[],
+            body=[*start, *body] or [ast.copy_location(ast.Pass(), like)],
+        )
+        made.type_params = []  # type: ignore[attr-defined,unused-ignore]
+        return ast.copy_location(made, like)
+
+    def _names(self, body: Sequence[ast.stmt]) -> dict[str, None]:
+        """Names bound by the statements, as variables of the whole function."""
+        assert self.current is not None
+        names = [n for n in flow.bound_names(body) if n not in self.current.unshared]
+        self.current.shared.update((n, None) for n in names if n not in self.current.outer)
+        found = flow.exits(body)
+        flags = self._flags(found) if found else []
+        if "return" in found:
+            self._use_returned()
+            flags.append(RESULT)
+        return dict.fromkeys([*names, *flags])
+
+    def _needed(
+        self, node: ast.stmt, body: Sequence[ast.stmt], moved: Sequence[ast.stmt] = ()
+    ) -> list[str]:
+        """Names bound in the body that may be read after it."""
+        assert self.current is not None
+        after = self.current.liveness.after
+        live = set(after.get(node, ()))
+        for statement in moved:
+            live |= after.get(statement, set())
+        names = self._names(body)
+        unknown = node not in after or bool(flow.exits(body)) or bool(moved)
+        return [n for n in names if n in live or unknown or n.startswith("_fusec_")]
+
+    def _strings(self, names: Sequence[str], like: ast.stmt) -> ast.expr:
+        return constant(tuple(names), like)  # type: ignore[arg-type]
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt] | ast.stmt:
+        if self._is_python(node):
+            return super().visit_While(node)  # type: ignore[no-any-return]
+        test = self._thunk(self.condition(node.test), node.test)
+        return self._loop(node, "while_", test, None)
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt] | ast.stmt:
+        if self._is_python(node):
+            return super().visit_For(node)  # type: ignore[no-any-return]
+        return self._loop(node, "for_", self.visit(node.iter), node.target)
+
+    def _loop(
+        self, node: ast.For | ast.While, hook: str, over: ast.expr, target: ast.expr | None
+    ) -> list[ast.stmt]:
+        saved = self.loop
+        self.numbers += 1
+        self.loop = _Loop(f"_fusec_broke_{self.numbers}", f"_fusec_skipped_{self.numbers}")
+        found = flow.exits(node.body)
+        names = self._names(node.body)
+        if target is not None:
+            bound = flow.bound_names([target])
+            names = self._bound(bound) | names
+        body, argument = self._loop_body(node, target)
+        local = self.loop.skipped in self.guarded
+        names.pop(self.loop.skipped, None)
+        function = self._function("body", body, names, node, argument)
+        out: list[ast.stmt] = []
+        if "break" in found:
+            out.append(self._set(self.loop.broke, False, node))
+        stops = self._flags(found - {"continue"})
+        stop = constant(None, node) if not stops else self._thunk(self._any(stops, node), node)
+        if not local:
+            _drop_flag(function, self.loop.skipped)
+        orelse = self._loop_else(node, stops)
+        needed = self._loop_needed(node, names)
+        self.loop = saved
+        call = self.hook(hook, node, over, self.name(function.name, LOAD, node), stop,
+                         self._strings(needed, node), self._strings(list(names), node))
+        return [*out, function, self._expr(call, node), *orelse]
+
+    def _bound(self, names: dict[str, None]) -> dict[str, None]:
+        assert self.current is not None
+        own = {n: None for n in names if n not in self.current.unshared}
+        self.current.shared.update((n, None) for n in own if n not in self.current.outer)
+        return own
+
+    def _loop_needed(self, node: ast.stmt, names: dict[str, None]) -> list[str]:
+        assert self.current is not None
+        live = self.current.liveness.after.get(node, set(names))
+        return [n for n in names if n in live or n.startswith("_fusec_")]
+
+    def _loop_body(
+        self, node: ast.For | ast.While, target: ast.expr | None
+    ) -> tuple[list[ast.stmt], str]:
+        assert self.loop is not None
+        start = [self._set(self.loop.skipped, False, node)]
+        argument = ""
+        if target is not None:
+            argument = f"_fusec_item_{self.numbers}"
+            start += self.store(target, self.name(argument, LOAD, target), node)
+        return [*start, *self.inner(node.body)], argument
+
+    def _loop_else(self, node: ast.For | ast.While, stops: list[str]) -> list[ast.stmt]:
+        if not node.orelse:
+            return []
+        if not stops:
+            return self.inner(node.orelse) if self.current else self.block(node.orelse)
+        flags = self._any(stops, node)
+        orelse = self._function("orelse", self.inner(node.orelse), self._names(node.orelse), node)
+        then = self._function("then", [ast.copy_location(ast.Pass(), node)], {}, node)
+        call = self.hook(
+            "if_", node, flags, self.name(then.name, LOAD, node),
+            self.name(orelse.name, LOAD, node),
+            self._strings(self._needed(node, node.orelse), node))
+        return [then, orelse, self._expr(call, node)]
+
+    # -- conditions -------------------------------------------------------------------------------
+
+    def _thunk(self, value: ast.expr, like: ast.AST) -> ast.expr:
+        args = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        return ast.copy_location(ast.Lambda(args, value), like)  # type: ignore[arg-type]
+
+    def condition(self, node: ast.expr) -> ast.expr:
+        """``node`` where only its truth counts; the hook that gets it decides."""
+        if isinstance(node, ast.Constant):
+            return node
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self.hook("not_", node, self.condition(node.operand))
+        if isinstance(node, ast.BoolOp):
+            return self._lazily(node, True)
+        if isinstance(node, ast.Compare) and len(node.ops) > 1:
+            return self._chain(node, True)
+        return self.visit(node)  # type: ignore[no-any-return]
+
+    def test(self, node: ast.expr) -> ast.expr:
+        if self._keeps_tests(node):
+            return super().test(node)
+        if isinstance(node, ast.Constant):
+            return node
+        return self.hook("test", node, self.condition(node))
+
+    def _keeps_tests(self, node: ast.AST) -> bool:
+        """Expressions that cannot move into a function of their own: they bind names."""
+        return self.in_class_body or any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
+
+    def _lazily(self, node: ast.BoolOp, as_operand: bool) -> ast.expr:
+        """``and`` and ``or``: what another test takes need not be tested again."""
+        *tested, last = node.values
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        values = [(v, self.condition(v) if as_operand or _is_logic(v) else self.visit(v))
+                  for v in tested]
+        values.append((last, self.condition(last) if as_operand else self.visit(last)))
+        thunks = [self._thunk(value, like) for like, value in values[1:]]
+        return self.hook(name, node, constant(as_operand, node), values[0][1], *thunks)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        if self._keeps_tests(node):
+            return super().visit_BoolOp(node)
+        return self._lazily(node, False)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        if len(node.ops) == 1 or self._keeps_tests(node):
+            return super().visit_Compare(node)
+        return self._chain(node, False)
+
+    def _chain(self, node: ast.Compare, as_operand: bool) -> ast.expr:
+        """``a < b < c``: each operand once, and only as far as Python would go."""
+        special = {ast.In: "in", ast.NotIn: "not in"}
+        ops = tuple(special.get(type(op)) or OPERATOR_NAMES[type(op)] for op in node.ops)
+        first, second, *rest = [node.left, *node.comparators]
+        thunks = [self._thunk(self.visit(value), value) for value in rest]
+        return self.hook("chain", node, constant(as_operand, node),
+                         constant(ops, node),  # type: ignore[arg-type]
+                         self.visit(first), self.visit(second), *thunks)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        if self._keeps_tests(node):
+            return super().visit_IfExp(node)
+        test = self.condition(node.test)
+        thunks = [self._thunk(self.visit(value), value) for value in (node.body, node.orelse)]
+        return self.hook("if_expression", node, test, *thunks)
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> object:
+        """An annotation alone has made its name local already, where that matters."""
+        if self.in_class_body or node.value is not None or self.current is None:
+            return super().visit_AnnAssign(node)
+        if isinstance(node.target, ast.Name) and node.target.id not in self.current.unshared:
+            self.current.shared[node.target.id] = None
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        if self._keeps_tests(node):
+            return super().visit_Assert(node)
+        message = self.visit(node.msg) if node.msg else constant(None, node)
+        call = self.hook("assert_", node, self.condition(node.test),
+                         self._thunk(message, node), constant(node.msg is not None, node))
+        return self._expr(call, node)
+
+
+def _is_logic(node: ast.expr) -> bool:
+    """Whether Python jumps on the parts of an operand instead of testing the whole."""
+    return isinstance(node, ast.BoolOp) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
+
+
+def _facts(body: list[ast.stmt]) -> _Function:
+    unshared, outer = set(), set()
+    for statement in body:
+        for node in flow.inside(statement):
+            if isinstance(node, ast.Global):
+                unshared.update(node.names)
+            if isinstance(node, ast.Nonlocal):
+                outer.update(node.names)
+    return _Function(unshared, outer, flow.Liveness(body), {})
+
+
+def _drop_flag(function: ast.FunctionDef, name: str) -> None:
+    """Remove assignments of a flag that nothing reads."""
+    for node in ast.walk(function):
+        for field in ("body", "orelse"):
+            block = getattr(node, field, None)
+            if isinstance(block, list):
+                kept = [s for s in block if not (
+                    isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)
+                    and s.targets[0].id == name)]
+                if len(kept) < len(block):
+                    setattr(node, field, kept or [ast.copy_location(ast.Pass(), block[0])])
+                for s in kept:
+                    if isinstance(s, ast.Nonlocal) and name in s.names:
+                        s.names.remove(name)
+                setattr(node, field, [s for s in getattr(node, field)
+                                      if not (isinstance(s, ast.Nonlocal) and not s.names)]
+                        or [ast.copy_location(ast.Pass(), block[0])])
