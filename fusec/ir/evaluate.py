@@ -60,9 +60,6 @@ def apply(node: Node, operands: Sequence[Any]) -> list[Any]:
 
     Operands are ndarrays, NumPy scalars or (weak) Python numbers.
     """
-    body = node.attrs.get("body")
-    if isinstance(body, Graph):
-        return evaluate(body, operands)
     with np.errstate(all="ignore"):
         result = _function(node)(*operands)
     results = result if isinstance(result, tuple) else (result,)

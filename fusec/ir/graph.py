@@ -18,6 +18,11 @@ _ids = itertools.count(1)
 _NO_ATTRS: Mapping[str, Any] = MappingProxyType({})
 
 
+def new_id() -> int:
+    """A number larger than the id of every node so far."""
+    return next(_ids)
+
+
 class Loc(NamedTuple):
     """A place in the user's source: file, line (from 1), column (from 0, -1 unknown), function."""
 

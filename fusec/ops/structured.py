@@ -1,4 +1,9 @@
-"""Ops that hold a sub-graph."""
+"""Ops that hold sub-graphs: fusion groups, branches, loops.
+
+``Cond(test, *operands)`` runs ``then`` or ``orelse`` on the operands.  ``Loop(*carried, *others)``
+runs ``body`` while ``test`` holds, both on all operands.  Sub-graphs change carried arrays by their
+updates, as a whole graph changes its arguments.
+"""
 
 from __future__ import annotations
 
@@ -22,4 +27,56 @@ def fused_reference(*arrays: Any, body: Any, **attrs: Any) -> Any:
 register(Op(
     name="Fused", kind="call", infer=infer_fused, reference=fused_reference,
     doc="A fusion group: one kernel. attrs: body (graph), domain, axes (reduced), boundaries.",
+))
+
+
+def infer_cond(types: Any, attrs: Any) -> tuple[TensorType, ...]:
+    then, orelse = ([v.type for v in attrs[side].outputs] for side in ("then", "orelse"))
+    if then != orelse:
+        raise TypeError(f"the sides of a branch give {then} and {orelse}")
+    return (*then, *types[1: 1 + attrs["changed"]])
+
+
+def cond_reference(test: Any, *operands: Any, then: Any, orelse: Any, changed: int) -> Any:
+    from fusec.ir.evaluate import evaluate_all
+
+    outputs, updates = evaluate_all(then if bool(test) else orelse, operands)
+    new = dict(updates)
+    return (*outputs, *(new.get(i, operands[i]) for i in range(changed)))
+
+
+def infer_loop(types: Any, attrs: Any) -> tuple[TensorType, ...]:
+    carried = types[: attrs["carried"]]
+    scalars = [t for t in carried if t.kind != "array"]
+    if scalars != [v.type for v in attrs["body"].outputs]:
+        raise TypeError(f"a loop carries {scalars}, its body gives "
+                        f"{[v.type for v in attrs['body'].outputs]}")
+    return tuple(carried)
+
+
+def loop_reference(*operands: Any, test: Any, body: Any, carried: int, names: Any = ()) -> Any:
+    from fusec.ir.evaluate import evaluate, evaluate_all
+
+    now, others = list(operands[:carried]), operands[carried:]
+    while bool(evaluate(test, [*now, *others])[0]):
+        outputs, updates = evaluate_all(body, [*now, *others])
+        changed, scalars = dict(updates), iter(outputs)
+        now = [
+            changed.get(i, now[i]) if v.type.kind == "array" else next(scalars)
+            for i, v in enumerate(body.inputs[:carried])
+        ]
+    return tuple(now)
+
+
+register(Op(
+    name="Cond", kind="call", infer=infer_cond, reference=cond_reference,
+    doc="A branch on the first operand. attrs: then, orelse: graphs over the other operands; "
+        "changed: how many of these are arrays that the graphs update. Results: the graphs' "
+        "outputs, then the updated arrays.",
+))
+register(Op(
+    name="Loop", kind="call", infer=infer_loop, reference=loop_reference,
+    doc="A loop. attrs: carried: how many operands go from iteration to iteration; test, body: "
+        "graphs over all operands; the body's outputs are the carried scalars, its updates the "
+        "carried arrays that change; names: of what is carried.",
 ))

@@ -232,12 +232,14 @@ class TracedArray:
 
     # -- views
 
-    def view_through(self, op: str, strides: Strides, **attrs: Any) -> TracedArray:
+    def view_through(
+        self, op: str, strides: Strides, *operands: Value, **attrs: Any
+    ) -> TracedArray:
         """This array through one more view step."""
         storage = self.storage
         if storage is None:  # a scalar: NumPy makes a new array of rank 0
             storage = Storage(self.trace.emit("BroadcastTo", self.value, shape=()))
-        step = ViewStep(op, tuple(attrs.items()), strides)
+        step = ViewStep(op, tuple(attrs.items()), strides, operands)
         return TracedArray(self.trace, storage, (*self.steps, step))
 
     def write(self, value: Value) -> None:
@@ -254,6 +256,7 @@ class TracedArray:
                 cure="create it with np.zeros, np.empty or np.full, or copy it: np.array(x) + 0",
             )
         self.trace.builder.loc = self.trace.loc
+        self.trace.journal.append((storage, storage.value, storage.version))
         storage.write(self.trace.builder, self.steps, value)
 
     # -- attributes of ndarray that are functions here

@@ -43,6 +43,8 @@ class Trace:
         self.outside: dict[int, str] = {}  # what inputs that are no arguments are, by position
         self.hooks: Hooks | None = None
         self.active = True
+        # Every write: the storage, its value and version before.  Control flow takes writes back.
+        self.journal: list[tuple[Storage, Value, int]] = []
         self.guards: dict[tuple[int, str], Guard] = {}
         self.intervals: dict[Value, tuple[int, int]] = {}  # of Python ints computed at run time
         self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace

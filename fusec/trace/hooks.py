@@ -14,12 +14,14 @@ from fusec.errors import FusecError, UnsupportedError, unsupported
 
 from .array import TracedArray, from_value
 from .context import Trace
-from .convert import CALLS, CallTable, Hooks
+from .control import ControlHooks, Joined, TracedRange
+from .convert import CALLS, CallTable
 from .convert.hooks import Where
 from .creation import _holds_traced, astype
 from .failures import guarded, on_known
 from .functions import CREATION
 from .guards import attribute_guard, is_data, is_guarded
+from .known import known
 from .randomness import is_random
 from .refusals import is_compiled
 from .ufuncs import as_traced, call_ufunc, cast
@@ -29,7 +31,7 @@ TABLE = CallTable(CALLS)
 ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full)
 
 
-class GraphHooks(Hooks):
+class GraphHooks(ControlHooks):
     """Hooks of one trace."""
 
     table = TABLE
@@ -293,6 +295,31 @@ def _choose(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any
     values = [cast(trace, v.value, dtype, kind) for v in (a, b)]
     result = trace.emit("Where", condition.value, *values, kind="weak" if is_weak else "scalar")
     return from_value(trace, result)
+
+
+@_when_traced(range)
+def _range(hooks: GraphHooks, *args: Any) -> Any:
+    """``range`` with ends that only the run knows: a loop over it is one of the graph."""
+    ends = [known(as_traced(hooks.trace, a).value) for a in args]
+    if None not in ends:
+        return range(*ends)
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+    return TracedRange(hooks.trace, start, stop, step)
+
+
+@_when_traced(enumerate)
+def _enumerate(hooks: GraphHooks, iterable: Any, start: int = 0) -> Any:
+    if type(iterable) is TracedArray and iterable.ndim and type(start) is int:
+        return Joined((range(start, start + len(iterable)), iterable))
+    return enumerate(iterable, start)
+
+
+@_when_traced(zip)
+def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
+    lengths = {len(p) for p in parts if hasattr(p, "__len__")}
+    if not strict or len(lengths) > 1 or not all(hasattr(p, "__len__") for p in parts):
+        return Joined(parts) if not strict else zip(*parts, strict=strict)
+    return Joined(parts)
 
 
 for _function, _handler in CREATION.items():

@@ -12,7 +12,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir import Value
 
-from . import library
+from . import library, picking
 from .array import TracedArray, from_value
 from .ufuncs import as_traced, cast, spread, truth
 
@@ -160,9 +160,10 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
             cure="reduce with np.where(mask, x, 0).sum(), or select outside the function",
             notes=("results whose size depends on data come with a later release",),
         )
-    if library.is_run_time_element(array, key) or (
-            library.has_index_array(key) and not library.has_mask(key)):
+    if library.has_index_array(key) and not library.has_mask(key):
         return library.get_item(array, key)
+    if picking.has_run_time_int(key):
+        return picking.get(array, *_expanded(array, key))
     plan = _parse(array, key)
     result = _apply(array, plan)
     if plan.is_scalar:
@@ -192,10 +193,17 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
     if _is_mask(key) and (not key.ndim or (key.shape == array.shape and not source.shape)):
         _masked_assignment(array, key, source)
         return
-    if library.has_index_array(key) or library.has_run_time_int(key):
+    if library.has_index_array(key) or (
+            library.has_mask(key) and library.has_run_time_int(key)):
         library.set_item(array, key, value)
         return
-    target = view(array, key)
+    if picking.has_run_time_int(key):
+        target = picking.part(array, _expanded(array, key)[0])
+    else:
+        target = view(array, key)
+    if type(value) is TracedArray and value.storage is target.storage and (
+            value.steps == target.steps):
+        return  # ``x[i] += v`` has written already what it now assigns
     target.write(spread(trace, _fitted(array, source, target.shape), target.shape))
 
 

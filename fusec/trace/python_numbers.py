@@ -40,7 +40,9 @@ def interval(trace: Trace, value: Value) -> Interval | None:
         return (0, 1)
     if value.node.op == "Const":
         return (value.node.attrs["value"],) * 2
-    return RUN_TIME_INT if value.node.op == "Input" else trace.intervals.get(value)
+    if value.node.op == "Input" and value.node.attrs["index"] >= 0:
+        return RUN_TIME_INT
+    return trace.intervals.get(value)
 
 
 def operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> list[Value]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
+from fusec.ir.graph import new_id
 from fusec.ops import Builder
 from fusec.ops.views import region
 
@@ -22,14 +23,15 @@ from .layout import Strides, contiguous
 
 @dataclass(frozen=True, slots=True)
 class ViewStep:
-    """One view op with its attrs, and the strides of the result."""
+    """One view op with its attrs, the strides of the result, and run-time indices if it has any."""
 
     op: str
     attrs: tuple[tuple[str, Any], ...]
     strides: Strides
+    operands: tuple[Value, ...] = ()
 
     def apply(self, builder: Builder, value: Value) -> Value:
-        return builder.emit(self.op, value, **dict(self.attrs))
+        return builder.emit(self.op, value, *self.operands, **dict(self.attrs))
 
     def undo(self, builder: Builder, base: Value, value: Value) -> Value:
         """``base`` with the part this step shows replaced by ``value``."""
@@ -46,6 +48,8 @@ class ViewStep:
             return builder.emit("ExpandDims", value, axes=attrs["axes"])
         if self.op == "Reshape":
             return builder.emit("Reshape", value, shape=base.shape)
+        if self.op == "Pick":
+            return builder.emit("PickUpdate", base, value, *self.operands, **attrs)
         raise AssertionError(f"internal error: view step {self.op} cannot be written through")
 
     def on_array(self) -> Callable[[np.ndarray], np.ndarray]:
@@ -75,17 +79,21 @@ class Storage:
     """Memory with a current value.
 
     ``origin`` is the position of the graph input it came with (``None``: made in the trace);
-    ``writeable`` as NumPy's flag; ``version`` counts writes; ``is_constant``: an array that plain
+    ``writeable`` as NumPy's flag; ``version`` counts writes; ``born``: ids of nodes made later are
+    larger; ``is_constant``: an array that plain
     NumPy made during the trace, the same in every call, so writing to it has no meaning.
     """
 
-    __slots__ = ("_views", "is_constant", "origin", "strides", "value", "version", "writeable")
+    __slots__ = (
+        "_views", "born", "is_constant", "origin", "strides", "value", "version", "writeable",
+    )
 
     def __init__(
         self, value: Value, strides: Strides | None = None, *, origin: int | None = None,
         writeable: bool = True,
     ) -> None:
         self.value = value
+        self.born = new_id()
         if strides is None:
             strides = contiguous(value.shape, value.dtype.itemsize)
         self.strides = strides
@@ -111,6 +119,9 @@ class Storage:
             step = steps[depth - 1]
             base = self.read(builder, steps[: depth - 1])
             value = step.undo(builder, base, value)
-        self.value = value
-        self.version += 1
+        self.replace(value, self.version + 1)
+
+    def replace(self, value: Value, version: int) -> None:
+        """Hold another value."""
+        self.value, self.version = value, version
         self._views.clear()

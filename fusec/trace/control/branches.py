@@ -1,0 +1,208 @@
+"""Branches on data: both sides are traced, what they leave behind is merged.
+
+Cheap scalar sides become ``Where``; all others a ``Cond`` node, of which one side runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fusec.errors import FusecError, unsupported, user_error
+from fusec.ir import Node, TensorType, Value
+from fusec.ops import get
+
+from ..array import TracedArray, from_value
+from ..context import Trace
+from ..storage import Storage
+from .cells import UNBOUND, Variables
+from .merge import (
+    Disagreement,
+    converted,
+    flatten,
+    is_number,
+    is_traced,
+    joined,
+    leaf_value,
+    merged,
+    shown,
+    unflatten,
+)
+from .regions import Region, assign, captures, subgraph
+
+SELECT_COST = 60.0  # scalar work of both sides up to which computing both beats a jump
+
+
+@dataclass
+class Side:
+    """What one side of a branch did."""
+
+    region: Region
+    result: Any
+    variables: Mapping[str, Any]
+    written: dict[Storage, Value]
+
+
+@dataclass
+class _Slot:
+    """A leaf that the branch decides."""
+
+    index: int
+    is_array: bool
+
+
+@dataclass
+class _Pairs:
+    """The values of both sides that become outputs of the branch."""
+
+    trace: Trace
+    sides: tuple[list[Value], list[Value]] = field(default_factory=lambda: ([], []))
+
+    def leaf(self, a: Any, b: Any) -> _Slot:
+        for x in (a, b):
+            if not (is_number(x) or is_traced(x)):
+                raise Disagreement
+        values = [leaf_value(self.trace, x) for x in (a, b)]
+        type_ = joined(values[0].type, values[1].type)
+        return self.add(values[0], values[1], type_)
+
+    def add(self, a: Value, b: Value, type_: TensorType) -> _Slot:
+        for side, value in zip(self.sides, (a, b), strict=True):
+            side.append(converted(self.trace, value, type_))
+        return _Slot(len(self.sides[0]) - 1, type_.kind == "array")
+
+
+def branch(
+    trace: Trace, test: Value, variables: Variables, needed: Sequence[str],
+    then: Callable[[], Any], orelse: Callable[[], Any],
+) -> Any:
+    """Trace both sides, bind the merged variables, and give the merged result."""
+    sides = [_trace_side(trace, variables, thunk) for thunk in (then, orelse)]
+    pairs = _Pairs(trace)
+    states = {name: _merged_variable(trace, name, sides, pairs)
+              for name in variables.cells if name in needed}
+    result = _merged_result(trace, sides, pairs)
+    storages = list(dict.fromkeys(s for side in sides for s in side.written))
+    outputs = _emit(trace, test, sides, pairs, storages)
+    for storage, value in zip(storages, outputs[len(pairs.sides[0]):], strict=True):
+        assign(trace, storage, value)
+    variables.write({name: _filled(trace, x, outputs) for name, x in states.items()})
+    return _filled(trace, result, outputs)
+
+
+def _trace_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -> Side:
+    before = variables.read()
+    region = Region(trace)
+    try:
+        result = thunk()
+        return Side(region, result, variables.read(), region.written())
+    except FusecError:
+        raise
+    except Exception as error:
+        raise unsupported(
+            f"raising {type(error).__name__} in a branch that data decides", loc=trace.loc,
+            cure="check before the call, or return a flag and raise after it") from error
+    finally:
+        variables.write(before)
+        region.undo()
+
+
+# -- merging --------------------------------------------------------------------------------------
+
+
+def _merged_variable(trace: Trace, name: str, sides: Sequence[Side], pairs: _Pairs) -> Any:
+    a, b = (side.variables[name] for side in sides)
+    if a is UNBOUND or b is UNBOUND:
+        # Only the side that binds it goes on to read it, or Python itself would raise.
+        return b if a is UNBOUND else a
+    try:
+        return merged(a, b, pairs.leaf)
+    except Disagreement:
+        raise user_error(
+            TypeError, f"the sides of a branch leave different things in {name!r}", trace.loc,
+            "give the variable one shape and kind on both sides",
+            values=[("then", shown(a)), ("else", shown(b))]) from None
+
+
+def _merged_result(trace: Trace, sides: Sequence[Side], pairs: _Pairs) -> Any:
+    a, b = (side.result for side in sides)
+    try:
+        return merged(a, b, pairs.leaf)
+    except Disagreement:
+        raise user_error(
+            TypeError, "the sides of a branch return different things", trace.loc,
+            "return the same structure, shapes and kinds on both sides",
+            values=[("then", shown(a)), ("else", shown(b))]) from None
+
+
+def _filled(trace: Trace, x: Any, outputs: Sequence[Value]) -> Any:
+    """``x`` with its slots replaced by what the branch gives."""
+    leaves, structure = flatten(x)
+    if not any(type(leaf) is _Slot for leaf in leaves):
+        return x
+    return unflatten(structure, [
+        from_branch(trace, outputs[leaf.index]) if type(leaf) is _Slot else leaf
+        for leaf in leaves])
+
+
+def from_branch(trace: Trace, value: Value) -> TracedArray:
+    """A traced value: an array gets memory of its own."""
+    return from_value(trace, value)
+
+
+# -- emitting -------------------------------------------------------------------------------------
+
+
+def _emit(
+    trace: Trace, test: Value, sides: Sequence[Side], pairs: _Pairs, storages: Sequence[Storage]
+) -> list[Value]:
+    """What the branch gives: the merged leaves, then the contents of the storages."""
+    if not pairs.sides[0] and not storages:
+        return []
+    if not storages and _is_cheap(sides, pairs):
+        return [_select(trace, test, a, b) for a, b in zip(*pairs.sides, strict=True)]
+    before = [s.value for s in storages]
+    after = [[side.written.get(s, s.value) for s in storages] for side in sides]
+    outer: dict[Value, None] = {}
+    for side, roots, new in zip(sides, pairs.sides, after, strict=True):
+        outer.update(dict.fromkeys(captures(side.region, [*roots, *new], ())))
+    others = [v for v in outer if v not in before]
+    graphs = [
+        subgraph(name, roots, before, others, list(enumerate(new)))
+        for name, roots, new in zip(("then", "orelse"), pairs.sides, after, strict=True)
+    ]
+    value = trace.emit("Cond", test, *before, *others, then=graphs[0], orelse=graphs[1],
+                       changed=len(before))
+    return list(value.node.outputs)
+
+
+def _select(trace: Trace, test: Value, a: Value, b: Value) -> Value:
+    if a == b:
+        return a
+    return trace.emit("Where", test, a, b, kind=a.type.kind)
+
+
+def _is_cheap(sides: Sequence[Side], pairs: _Pairs) -> bool:
+    cost = 0.0
+    for side, roots in zip(sides, pairs.sides, strict=True):
+        for node in _inner_nodes(side.region, roots):
+            if not _may_always_run(node):
+                return False
+            cost += get(node.op).cost
+    return cost <= SELECT_COST
+
+
+def _may_always_run(node: Node) -> bool:
+    return get(node.op).kind == "elementwise" and all(not t.shape for t in node.types)
+
+
+def _inner_nodes(region: Region, roots: Sequence[Value]) -> list[Node]:
+    nodes: dict[int, Node] = {}
+    stack = [v for v in roots if not region.is_outer(v)]
+    while stack:
+        node = stack.pop().node
+        if node.id not in nodes and node.op != "Const":
+            nodes[node.id] = node
+            stack.extend(v for v in node.inputs if not region.is_outer(v))
+    return list(nodes.values())

@@ -1,0 +1,290 @@
+"""The hooks of branches, loops and logic: Python's own meaning where the test is known.
+
+A test that data decides puts both sides, or the loop, into the graph.  A loop of known length runs
+in Python (its iterations become one piece of straight-line graph) when it is short, or when its
+body is small and handles whole arrays; else it is a loop of the graph if its body can be one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
+from fusec.ir import Graph, Value
+
+from ..array import TracedArray
+from ..context import Trace
+from ..convert import Hooks
+from ..convert.hooks import Tested, Where, tested, untested
+from ..known import known
+from ..ufuncs import as_traced, truth
+from .branches import branch
+from .cells import Variables, bound_by
+from .loops import LoopParts, LoopResult, nothing_done, trace_loop
+from .ranges import Counted, counted, number
+
+UNROLL = 16  # loops of at most this many iterations are unrolled
+UNROLL_NODES = 3000  # and longer ones over whole arrays up to this many nodes
+_ELEMENTS = frozenset({"Pick", "PickUpdate", "Loop", "Cond"})
+
+
+class ControlHooks(Hooks):
+    """Branches and loops of one trace."""
+
+    trace: Trace
+
+    # -- truth ------------------------------------------------------------------------------------
+
+    def decide(self, test: Any) -> bool | None:
+        """What the test is in every call; None where data decides."""
+        if type(test) is Tested:
+            return test.truth
+        if type(test) is not TracedArray or not self.trace.active:
+            return bool(test)
+        if test.size != 1:
+            return bool(test)  # raises NumPy's error
+        found = known(test.value)
+        return None if found is None else bool(found)
+
+    def truth(self, test: Any) -> Value:
+        """A test as a boolean of the graph."""
+        x = as_traced(self.trace, untested(test) if type(test) is not Tested else test.truth)
+        value = x.value
+        if x.ndim:
+            value = self.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)), kind="scalar")
+        return truth(self.trace, value)
+
+    def not_(self, where: Where, value: Any) -> Any:
+        found = self.decide(value)
+        self.where = where
+        if found is not None:
+            return not found
+        return number(self.trace, self.trace.emit("LogicalNot", self.truth(value)))
+
+    def any_flag(self, where: Where, *flags: Any) -> Any:
+        found = [self.decide(flag) for flag in flags]
+        self.where = where
+        if True in found:
+            return True
+        unknown = [self.truth(f) for f, d in zip(flags, found, strict=True) if d is None]
+        if not unknown:
+            return False
+        value = unknown[0]
+        for other in unknown[1:]:
+            value = self.trace.emit("LogicalOr", value, other)
+        return number(self.trace, value)
+
+    def and_(
+        self, where: Where, as_operand: bool, value: Any, *thunks: Callable[[], Any]
+    ) -> Any:
+        for position, thunk in enumerate(thunks):
+            found = self.decide(self.operand(where, value))
+            if found is None:
+                rest = partial(self._rest, self.and_, where, as_operand, thunks[position:])
+                return self._logic(where, as_operand, value, rest, True)
+            if not found:
+                return tested(value, False) if as_operand else untested(value)
+            value = thunk()
+        return value
+
+    def or_(
+        self, where: Where, as_operand: bool, value: Any, *thunks: Callable[[], Any]
+    ) -> Any:
+        for position, thunk in enumerate(thunks):
+            found = self.decide(self.operand(where, value))
+            if found is None:
+                rest = partial(self._rest, self.or_, where, as_operand, thunks[position:])
+                return self._logic(where, as_operand, value, rest, False)
+            if found:
+                return tested(value, True) if as_operand else untested(value)
+            value = thunk()
+        return value
+
+    @staticmethod
+    def _rest(
+        hook: Callable[..., Any], where: Where, as_operand: bool,
+        thunks: tuple[Callable[[], Any], ...],
+    ) -> Any:
+        return hook(where, as_operand, thunks[0](), *thunks[1:])
+
+    def _logic(
+        self, where: Where, as_operand: bool, value: Any, rest: Callable[[], Any], goes_on: bool
+    ) -> Any:
+        """``value and rest`` (``goes_on``: when true) or ``value or rest`` on data."""
+        test, variables = self.truth(value), Variables(())
+        if not as_operand:
+            sides: list[Callable[[], Any]] = [lambda: untested(rest()), lambda: value]
+        else:
+            sides = [lambda: number(self.trace, self.truth(rest())), lambda: not goes_on]
+        if not goes_on:
+            sides.reverse()
+        result = branch(self.trace, test, variables, (), sides[0], sides[1])
+        self.where = where
+        return result
+
+    def chain(
+        self, where: Where, as_operand: bool, ops: tuple[str, ...], left: Any, right: Any,
+        *thunks: Callable[[], Any],
+    ) -> Any:
+        result = self.link(where, ops[0], left, right)
+        if not thunks:
+            return result
+
+        def rest() -> Any:
+            return self.chain(where, as_operand, ops[1:], right, thunks[0](), *thunks[1:])
+
+        return self.and_(where, as_operand, result, rest)
+
+    # -- branches ---------------------------------------------------------------------------------
+
+    def if_(
+        self, where: Where, test: Any, then: Callable[[], None], orelse: Callable[[], None],
+        needed: tuple[str, ...],
+    ) -> None:
+        found = self.decide(test)
+        if found is not None:
+            (then if found else orelse)()
+        else:
+            names = dict.fromkeys([*bound_by(then), *bound_by(orelse)])
+            self.where = where
+            branch(self.trace, self.truth(test), Variables(names, then, orelse), needed, then,
+                   orelse)
+        self.where = where
+
+    def if_return(
+        self, where: Where, test: Any, then: Callable[[], Any], orelse: Callable[[], Any]
+    ) -> Any:
+        found = self.decide(test)
+        if found is not None:
+            return (then if found else orelse)()
+        self.where = where
+        names = dict.fromkeys([*bound_by(then), *bound_by(orelse)])
+        variables = Variables(names, then, orelse)
+        return branch(self.trace, self.truth(test), variables, (), then, orelse)
+
+    if_expression = if_return
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    def while_(
+        self, where: Where, test: Callable[[], Any], body: Callable[[], None],
+        stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
+    ) -> None:
+        parts = LoopParts(Variables(names, body), needed, body,
+                          lambda: self._goes_on(where, test, stop), where)
+        for done in itertools.count():
+            found = self.decide(test())
+            if found is None or (found and done == UNROLL and self._emitted(where, parts)):
+                break
+            if not found:
+                return
+            body()
+            left = False if stop is None else self.decide(stop())
+            if left:
+                return
+            if left is None:
+                found = None
+                break
+        if found is None:
+            self.where = where
+            trace_loop(self.trace, parts).emit()
+        self.where = where
+
+    def _emitted(self, where: Where, parts: LoopParts) -> bool:
+        """Whether the loop could be put into the graph."""
+        found = self._try(where, parts)
+        if found is not None:
+            found.emit()
+        return found is not None
+
+    def _goes_on(
+        self, where: Where, test: Callable[[], Any] | None, stop: Callable[[], Any] | None
+    ) -> Value:
+        """Whether another iteration is due: no exit was taken, and the test holds."""
+        thunks = [] if test is None else [test]
+        going = True if stop is None else self.not_(where, stop())
+        return self.truth(self.and_(where, True, going, *thunks))
+
+    def for_(
+        self, where: Where, over: Any, body: Callable[[Any], None],
+        stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
+    ) -> None:
+        over = self.iterate(where, over)
+        items = counted(over) if self.trace.active else None
+        if items is None:
+            self._from_python(where, iter(over), body, stop, names)
+        elif type(items.count) is int and items.count <= UNROLL:
+            self._unrolled(where, items, body, stop, needed, names)
+        else:
+            parts = self._parts(where, items, body, stop, needed, names)
+            if type(items.count) is not int:
+                trace_loop(self.trace, parts).emit()
+            elif not self._try_counted(where, parts, items.count):
+                self._unrolled(where, items, body, stop, needed, names)
+        self.where = where
+
+    def _parts(
+        self, where: Where, items: Counted, body: Callable[..., Any],
+        stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
+    ) -> LoopParts:
+        return LoopParts(Variables(names, body), needed, body,
+                         lambda: self._goes_on(where, None, stop), where, items.count, items.item)
+
+    def _unrolled(
+        self, where: Where, items: Counted, body: Callable[[Any], None],
+        stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
+    ) -> None:
+        """One iteration after the other; from the first exit that data decides on, a loop."""
+        for k in range(items.count):
+            body(items.item(k))
+            left = False if stop is None else self.decide(stop())
+            if left:
+                break
+            if left is None:
+                parts = self._parts(where, items.after(k + 1), body, stop, needed, names)
+                trace_loop(self.trace, parts).emit()
+                break
+
+    def _from_python(
+        self, where: Where, over: Iterator[Any], body: Callable[[Any], None],
+        stop: Callable[[], Any] | None, names: tuple[str, ...],
+    ) -> None:
+        """Python's own iteration; what follows an exit that data decides is a branch."""
+        for item in over:
+            body(item)
+            left = False if stop is None else self.decide(stop())
+            if left:
+                break
+            if left is None and stop is not None:
+                branch(self.trace, self.truth(stop()), Variables(names, body), names,
+                       lambda: None,
+                       lambda: self._from_python(where, over, body, stop, names))
+                break
+
+    def _try(self, where: Where, parts: LoopParts) -> LoopResult | None:
+        """The loop as a node of the graph; None where Python must run its body."""
+        self.where = where
+        try:
+            with nothing_done(self.trace, parts.variables):
+                return trace_loop(self.trace, parts)
+        except (ConcreteValueError, UnsupportedError, TypeError) as error:
+            if not isinstance(error, FusecError):
+                raise
+            return None
+
+    def _try_counted(self, where: Where, parts: LoopParts, count: int) -> bool:
+        found = self._try(where, parts)
+        if found is None or _pays_to_unroll(found.body, count):
+            return False
+        found.emit()
+        return True
+
+
+def _pays_to_unroll(body: Graph, count: int) -> bool:
+    """Whether the loop handles whole arrays and is small: unrolled, its iterations fuse."""
+    if any(node.op in _ELEMENTS for node in body.nodes):
+        return False
+    return len(body.nodes) * count <= UNROLL_NODES

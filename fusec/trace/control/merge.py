@@ -1,0 +1,111 @@
+"""Joining what two ways through a program leave in a variable: types, values, containers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+
+from fusec.ir import TensorType, Value
+
+from ..array import TracedArray
+from ..context import Trace
+from ..guards import fingerprint
+from ..ufuncs import as_traced, cast
+
+_PYTHON: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
+_NUMBERS = (bool, int, float, complex, np.generic)
+
+
+class Disagreement(Exception):
+    """Two values that no variable can hold one of, decided at run time."""
+
+
+def is_number(x: Any) -> bool:
+    """Whether it is a Python or NumPy number, known or traced."""
+    return isinstance(x, _NUMBERS) and (type(x) is not TracedArray or not x.is_array)
+
+
+def is_traced(x: Any) -> bool:
+    return type(x) is TracedArray
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are one for the rest of the trace."""
+    if a is b:
+        return True
+    if is_traced(a) and is_traced(b):
+        if a.storage is not None or b.storage is not None:
+            return a.storage is b.storage and a.steps == b.steps
+        return bool(a.value == b.value)
+    if is_traced(a) or is_traced(b):
+        return False
+    return type(a) is type(b) and isinstance(a, (*_NUMBERS, str, bytes, type(None))) and bool(
+        fingerprint(a) == fingerprint(b))
+
+
+def joined(a: TensorType, b: TensorType) -> TensorType:
+    """The type that holds both: promotion is NumPy's; raises `Disagreement` for other shapes."""
+    if a == b:
+        return a
+    if a.shape != b.shape:
+        raise Disagreement
+    dtype = a.dtype if a.dtype == b.dtype else _promoted(a, b)
+    if a.is_weak and b.is_weak:
+        return TensorType(dtype, (), "weak")
+    return TensorType(dtype, a.shape, "array" if a.shape else "scalar")
+
+
+def _promoted(a: TensorType, b: TensorType) -> np.dtype:
+    if a.is_weak and b.is_weak:
+        return np.result_type(a.dtype, b.dtype)
+    operands = [_PYTHON[t.dtype.kind] if t.is_weak else t.dtype for t in (a, b)]
+    return np.result_type(*operands)
+
+
+def converted(trace: Trace, value: Value, type_: TensorType) -> Value:
+    """The value as this type, which `joined` found."""
+    if value.type == type_:
+        return value
+    if type_.kind == "weak":
+        return trace.emit("Cast", value, dtype=type_.dtype, kind="weak")
+    if type_.kind == "array":
+        return cast(trace, value, type_.dtype)
+    return trace.emit("Cast", value, dtype=type_.dtype, kind="scalar")
+
+
+def leaf_value(trace: Trace, x: Any) -> Value:
+    """The graph value of a number or an array."""
+    return as_traced(trace, x).value
+
+
+def flatten(x: Any) -> tuple[list[Any], Any]:
+    """The leaves of tuples, lists and dicts, and their structure."""
+    return optree.tree_flatten(x, none_is_leaf=True)
+
+
+def unflatten(structure: Any, leaves: list[Any]) -> Any:
+    return optree.tree_unflatten(structure, leaves)
+
+
+def merged(a: Any, b: Any, leaf: Callable[[Any, Any], Any]) -> Any:
+    """One value for two, leaf by leaf; equal leaves stay what they are."""
+    if same(a, b):
+        return a
+    leaves_a, structure_a = flatten(a)
+    leaves_b, structure_b = flatten(b)
+    if structure_a != structure_b:
+        raise Disagreement
+    if structure_a.is_leaf():
+        return leaf(a, b)
+    pairs = zip(leaves_a, leaves_b, strict=True)
+    return unflatten(structure_a, [x if same(x, y) else leaf(x, y) for x, y in pairs])
+
+
+def shown(x: Any) -> str:
+    """A value in an error message: its type when it is traced."""
+    if is_traced(x):
+        return str(x.type)
+    return repr(x) if isinstance(x, (*_NUMBERS, str, type(None))) else type(x).__name__

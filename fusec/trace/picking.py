@@ -1,0 +1,87 @@
+"""Basic indexing with integers that only the run knows: views at run-time places."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Value
+
+from .array import TracedArray, from_value
+from .known import known
+from .python_numbers import interval
+
+I64 = np.dtype(np.int64)
+
+
+def _entries(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def is_run_time_int(entry: Any) -> bool:
+    """Whether an entry of a key is an integer of the graph that no constant decides."""
+    return type(entry) is TracedArray and not entry.ndim and entry.dtype.kind in "iu" and (
+        known(entry.value) is None)
+
+
+def has_run_time_int(key: Any) -> bool:
+    """Whether the key holds such an integer."""
+    return any(map(is_run_time_int, _entries(key)))
+
+
+def get(array: TracedArray, entries: Sequence[Any], dots: bool) -> Any:
+    """``array[entries]``: a view, or a scalar where every axis has an integer."""
+    if dots or any(e is None or isinstance(e, slice) for e in entries):
+        return part(array, entries)
+    axes, indices = tuple(range(array.ndim)), _indices(array, entries, range(array.ndim))
+    value = array.trace.emit("Pick", array.value, *indices, axes=axes,
+                             safe=_safe(array, axes, indices), kind="scalar")
+    return from_value(array.trace, value)
+
+
+def part(array: TracedArray, entries: Sequence[Any]) -> TracedArray:
+    """The view at the entries (one an axis, and ``None``)."""
+    from .indexing import view
+
+    by_axis = [e for e in entries if e is not None]
+    axes = tuple(i for i, e in enumerate(by_axis) if not isinstance(e, slice))
+    indices = _indices(array, [by_axis[axis] for axis in axes], axes)
+    kept = tuple(s for axis, s in enumerate(array.strides) if axis not in axes)
+    picked = array.view_through("Pick", kept, *indices, axes=axes,
+                                safe=_safe(array, axes, indices))
+    rest = [e for e in entries if e is None or isinstance(e, slice)]
+    if all(e == slice(None) for e in rest):
+        return picked
+    return view(picked, (*rest, Ellipsis))
+
+
+def _indices(array: TracedArray, entries: Sequence[Any], axes: Sequence[int]) -> list[Value]:
+    return [_index(array, e, axis) for e, axis in zip(entries, axes, strict=True)]
+
+
+def _index(array: TracedArray, entry: Any, axis: int) -> Value:
+    trace = array.trace
+    if is_run_time_int(entry):
+        value = entry.value
+        return value if value.dtype == I64 else trace.emit(
+            "Cast", value, dtype=I64, kind="weak" if value.type.is_weak else "scalar")
+    size, index = array.shape[axis], operator.index(entry)
+    if not -size <= index < size:
+        raise trace.error(IndexError(
+            f"index {index} is out of bounds for axis {axis} with size {size}"), [array.value])
+    return trace.builder.const(index % size)
+
+
+def _safe(
+    array: TracedArray, axes: Sequence[int], indices: Sequence[Value]
+) -> tuple[int, ...]:
+    """The axes whose index cannot be negative or too large."""
+    found = []
+    for axis, index in zip(axes, indices, strict=True):
+        bounds = interval(array.trace, index)
+        if bounds is not None and bounds[0] >= 0 and bounds[1] < array.shape[axis]:
+            found.append(axis)
+    return tuple(found)
