@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from fusec.errors import InternalError
 from fusec.ir import Graph, Node
@@ -27,6 +28,7 @@ from .options import PassOptions
 from .powers import expand_powers
 from .prune import prune
 from .simplify import simplify
+from .subgraphs import optimise_subgraphs
 
 # Each round removes nodes or moves towards the rules' normal forms, so this is never reached by
 # ordinary programs (two or three rounds are usual); reaching it costs speed, not correctness.
@@ -60,6 +62,16 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
     """What happens to a traced graph before it is lowered."""
     fusion = [Pass("fusion", fuse)] if options.fuse else []
     return [
+        *simplification(options),
+        Pass("subgraphs", partial(optimise_subgraphs, optimise=partial(_simplified, options))),
+        Pass("separate_results", separate_results),
+        *fusion,
+    ]
+
+
+def simplification(options: PassOptions) -> list[Pass | Repeat]:
+    """The passes that sub-graphs go through too."""
+    return [
         Pass("prune", prune),
         CLEAN_UP,                                   # composites whole: mean(x) twice is one mean
         Pass("decompose", decompose),
@@ -67,9 +79,15 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
         Pass("powers", partial(expand_powers, options=options)),
         Pass("fma", partial(form_fmas, options=options)),
         CLEAN_UP,                                   # the Neg nodes that fma makes
-        Pass("separate_results", separate_results),
-        *fusion,
     ]
+
+
+def _simplified(options: PassOptions, graph: Graph) -> Graph:
+    """A sub-graph, simplified, and those inside it."""
+    log: list[PassRecord] = []
+    for step in simplification(options):
+        graph = _run_step(step, graph, options, log)
+    return optimise_subgraphs(graph, partial(_simplified, options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +128,15 @@ def run_pipeline(
     if options.verify:
         verify(graph)
     for step in pipeline(options):
-        if isinstance(step, Repeat):
-            graph = _run_repeated(step, graph, options, log)
-        else:
-            graph = _run_logged(step, graph, options, log)
+        graph = _run_step(step, graph, options, log)
     return graph
+
+
+def _run_step(
+    step: Pass | Repeat, graph: Graph, options: PassOptions, log: list[PassRecord]
+) -> Graph:
+    run: Any = _run_repeated if isinstance(step, Repeat) else _run_logged
+    return run(step, graph, options, log)  # type: ignore[no-any-return]
 
 
 def _run_repeated(

@@ -26,6 +26,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.library import LIBRARY
 
+from .control_flow import CONTROL_RUNS
 from .library_calls import LibraryRun, library_run
 
 Strides = tuple[int, ...]
@@ -126,7 +127,7 @@ class _Scheduler:
                 self._reshape(node)
             elif get(node.op).kind == "view":
                 self._view(node)
-            elif get(node.op).kind == "extern":
+            elif get(node.op).kind == "extern" or node.op in CONTROL_RUNS:
                 self._extern(node)
         outputs = [
             v.node.attrs["value"] if v.node.op == "Const" else self.places[v]
@@ -270,9 +271,12 @@ def _last_readers(graph: Graph) -> dict[Value, int]:
     return last
 
 
+MAY_RAISE = frozenset({*LIBRARY, *CONTROL_RUNS, "Pick", "PickUpdate"})
+
+
 def _last_fallible(graph: Graph) -> int:
     """Position of the last library call that may raise while it runs, -1: there is none."""
-    fallible = (i for i, node in enumerate(graph.nodes) if node.op in LIBRARY)
+    fallible = (i for i, node in enumerate(graph.nodes) if node.op in MAY_RAISE)
     return max(fallible, default=-1)
 
 
