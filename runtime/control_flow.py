@@ -1,20 +1,27 @@
-"""Branches and loops run from Python: each sub-graph is a plan of its own, run step by step.
+"""Branches and loops in a plan: as one native function, or step by step from Python.
 
-This is the general way: any library call may stand in a loop.  What fits is compiled as a whole
-instead (``fusec.codegen.cpu.loops``).
+What ``fusec.codegen.cpu.loops`` can compile runs natively.  Everything else (a library call in a
+loop, say) runs from Python, each sub-graph as a plan of its own.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fusec import config
 from fusec.codegen.cpu.compile import CompileStats
+from fusec.codegen.cpu.loops import ControlProgram, NotNativeError, compile_control
+from fusec.codegen.cpu.loops.frame import ErrorExit, Word
+from fusec.codegen.cpu.loops.program import RUN, raw_bits
+from fusec.errors import located
 from fusec.ir import Graph, Node, TensorType
 
+from . import memory, threads
 from .call_spec import CallSpec, LeafSpec, ResultSpec
 
 if TYPE_CHECKING:
@@ -113,4 +120,140 @@ def _held(value: Any, type_: TensorType) -> np.ndarray:
     return value if type_.kind == "array" else np.asarray(value, type_.dtype)
 
 
+class ControlRun:
+    """A control node in a plan: native where it can be, else step by step, with the reason."""
+
+    def __init__(self, node: Node, strides: Sequence[tuple[int, ...]]) -> None:
+        self.node, self.strides = node, strides
+        self.reason = ""  # why it is not native
+        self._run: Callable[..., list[np.ndarray]] | None = None
+
+    def compile(self, stats: CompileStats) -> None:
+        """Make the machine code, or find out why there cannot be any."""
+        if self._run is not None:
+            return
+        try:
+            self._run = NativeRun(
+                compile_control(self.node, self.strides, stats), self.strides)
+        except NotNativeError as error:
+            self.reason = str(error)
+            self._run = CONTROL_RUNS[self.node.op](self.node)
+
+    @property
+    def is_native(self) -> bool:
+        return isinstance(self._run, NativeRun)
+
+    def __call__(self, operands: Sequence[Any], memory: Sequence[Memory]) -> list[np.ndarray]:
+        assert self._run is not None
+        return self._run(operands, memory)
+
+
+class NativeRun:
+    """Calls of a compiled control node."""
+
+    def __init__(self, program: ControlProgram, strides: Sequence[tuple[int, ...]]) -> None:
+        self.program, node, self.strides = program, program.node, strides
+        self.function = RUN(program.address)
+        self.types = [v.type for v in node.inputs]
+        self.scalars = [i for i, t in enumerate(self.types) if t.kind != "array"]
+        self.pool = threads.pool_address() if program.nests else 0
+        self._idle: list[_Blocks] = []
+
+    def __call__(self, operands: Sequence[Any], memory: Sequence[Memory]) -> list[np.ndarray]:
+        blocks = self._idle.pop() if self._idle else _Blocks(self.program, self.pool)
+        try:
+            return self._called(blocks, operands, memory)
+        finally:
+            self._idle.append(blocks)
+
+    def _lying(self, position: int, operand: np.ndarray) -> np.ndarray:
+        """The operand in the memory layout that the code was compiled for."""
+        strides = self.strides[position]
+        same = all(n == 1 or a == b for n, a, b in zip(
+            operand.shape, operand.strides, strides, strict=True))
+        return operand if same else np.array(operand, order="C")
+
+    def _called(
+        self, blocks: _Blocks, operands: Sequence[Any], memory: Sequence[Memory]
+    ) -> list[np.ndarray]:
+        program, words = self.program, blocks.words
+        results: list[Any] = [None] * len(program.node.types)
+        for number, source in enumerate(program.copied):
+            if program.node.types[number].kind == "array":
+                results[number] = memory[number]()
+                if source >= 0:
+                    np.copyto(results[number], operands[source])
+        for at, position in blocks.scalars:
+            words[at] = raw_bits(self.types[position].dtype, operands[position])
+        lying = {position: self._lying(position, operands[position])
+                 for _, position in blocks.operands}
+        for at, position in blocks.operands:
+            words[at] = lying[position].__array_interface__["data"][0]
+        for at, number in blocks.targets:
+            words[at] = results[number].__array_interface__["data"][0]
+        kept = [memory_of(nbytes) for _, nbytes in blocks.temps]
+        for (at, _), array in zip(blocks.temps, kept, strict=True):
+            words[at] = array.__array_interface__["data"][0]
+        if any(n.work > config.parallel_threshold for n in program.nests):
+            threads.ensure_workers()
+        status = self.function(blocks.address)
+        if status:
+            raise blocks.error(program.exits[status - 1])
+        for at, number in blocks.results:
+            dtype = program.node.types[number].dtype
+            results[number] = words[at: at + 1].view(np.uint8)[: dtype.itemsize].view(dtype)[0]
+        return [_held(x, t) for x, t in zip(results, program.node.types, strict=True)]
+
+
+def memory_of(nbytes: int) -> np.ndarray:
+    """Fresh memory."""
+    return memory.empty((max(nbytes, 1),), np.dtype(np.uint8), "C")
+
+
+class _Blocks:
+    """The argument blocks of one call at a time."""
+
+    def __init__(self, program: ControlProgram, pool: int) -> None:
+        self.words = np.zeros(max(len(program.words), 1), np.int64)
+        self.address = int(self.words.ctypes.data)
+        self.nests = [n.block.copy() for n in program.nests]
+        self.partials = [np.zeros(max(n.partial_bytes, 1), np.uint8) for n in program.nests]
+        for nest, block, partial in zip(program.nests, self.nests, self.partials, strict=True):
+            if nest.partials >= 0:
+                block[nest.partials] = int(partial.ctypes.data)
+        self.by_kind: dict[str, list[tuple[int, int]]] = {}
+        for at, word in enumerate(program.words):
+            self.by_kind.setdefault(word.kind, []).append((at, word.value))
+            self.words[at] = self._fixed(program, word, pool)
+        self.scalars, self.operands = self._of("scalar"), self._of("operand")
+        self.targets, self.temps = self._of("target"), self._of("temp")
+        self.results = self._of("result")
+        self.index = self._of("index")
+
+    def _of(self, kind: str) -> list[tuple[int, int]]:
+        return self.by_kind.get(kind, [])
+
+    def _fixed(self, program: ControlProgram, word: Word, pool: int) -> int:
+        if word.kind == "number":
+            return word.value
+        if word.kind == "pool":
+            return pool
+        if word.kind not in ("nest", "code", "finish", "tasks", "grain"):
+            return 0
+        nest = program.nests[word.value]
+        parallel = nest.work > config.parallel_threshold and nest.tasks > 1
+        grain = math.ceil(nest.tasks * GRAIN_NS / max(nest.work, 1.0)) if parallel else nest.tasks
+        return {
+            "nest": int(self.nests[word.value].ctypes.data), "code": nest.code.entry,
+            "finish": nest.code.finish, "tasks": nest.tasks, "grain": max(grain, 1),
+        }[word.kind]
+
+    def error(self, found: ErrorExit) -> Exception:
+        index = int(self.words[self.index[0][0]])
+        error = IndexError(f"index {index} is out of bounds for axis {found.axis} with size "
+                           f"{found.size}")
+        return located(error, found.node.loc)
+
+
+GRAIN_NS = 20_000.0
 CONTROL_RUNS: dict[str, type[LoopRun | CondRun]] = {"Loop": LoopRun, "Cond": CondRun}

@@ -11,8 +11,6 @@ from fusec.errors import InternalError, UnsupportedError
 from fusec.ir import Node, TensorType
 from fusec.ops import get
 
-from .control_flow import CONTROL_RUNS
-
 if TYPE_CHECKING:
     from .plan import Place
 
@@ -23,8 +21,6 @@ def library_run(node: Node, targets: Sequence[Place]) -> LibraryRun:
     """How to run the node's library function; see `ExternStep`."""
     if node.op == "MatMul":
         return lambda arrays, memory: [np.matmul(arrays[0], arrays[1], out=memory[0]())]
-    if node.op in CONTROL_RUNS:
-        return CONTROL_RUNS[node.op](node)
     reference, attrs = get(node.op).reference, dict(node.attrs)
     types = [v.type for v in node.inputs]
 

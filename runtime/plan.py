@@ -26,7 +26,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.library import LIBRARY
 
-from .control_flow import CONTROL_RUNS
+from .control_flow import CONTROL_RUNS, ControlRun
 from .library_calls import LibraryRun, library_run
 
 Strides = tuple[int, ...]
@@ -250,7 +250,19 @@ class _Scheduler:
         sources = [self._source(v) for v in node.inputs]
         targets = [self._new_place(v) for v in node.outputs]
         self.places.update(zip(node.outputs, targets, strict=True))
-        self.steps.append(ExternStep(node, library_run(node, targets), sources, targets))
+        run: Any = _control_run(node, sources) if node.op in CONTROL_RUNS else library_run(
+            node, targets)
+        self.steps.append(ExternStep(node, run, sources, targets))
+
+
+def _control_run(node: Node, sources: Sequence[Any]) -> ControlRun:
+    """Operands without strides known here are copied before a native call."""
+    strides = [
+        p.strides if isinstance(p, Place) and not p.views
+        else contiguous_strides(v.shape, v.dtype.itemsize)
+        for p, v in zip(sources, node.inputs, strict=True)
+    ]
+    return ControlRun(node, strides)
 
 
 def _last_readers(graph: Graph) -> dict[Value, int]:
@@ -295,6 +307,9 @@ def compile_schedule(schedule: Schedule, stats: CompileStats) -> None:
         step.forms = [specialise(step.kernel, nest, strides) for nest in step.kernel.nests]
         forms.extend(step.forms)
     codes = compile_forms(forms, stats)
+    for extern in schedule.externs:
+        if isinstance(extern.run, ControlRun):
+            extern.run.compile(stats)
     for step in schedule.kernels:
         step.code, codes = codes[: len(step.forms)], codes[len(step.forms):]
 

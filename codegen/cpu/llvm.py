@@ -130,13 +130,17 @@ NEST_PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg")
 
 
 def _optimise(module: Any, speed: int) -> None:
-    """Inline and simplify; below speed 2 by LLVM's own pipeline of that level."""
-    tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
+    """Inline and simplify; other speeds than 2 take LLVM's own pipeline, 3 its vectoriser too."""
+    tuning = llvm.create_pipeline_tuning_options(speed_level=min(speed, 2))
     tuning.loop_vectorization = False
     tuning.slp_vectorization = False
     tuning.loop_unrolling = False
     builder = llvm.create_pass_builder(target_machine(), tuning)
-    if speed < 2:
+    if speed > 2:
+        tuning.loop_vectorization = True
+        tuning.loop_unrolling = True
+        builder = llvm.create_pass_builder(target_machine(), tuning)
+    if speed != 2:
         builder.getModulePassManager().run(module, builder)
         return
     passes = llvm.create_new_module_pass_manager()
@@ -179,7 +183,8 @@ def add_symbols(symbols: Mapping[str, int]) -> None:
 def compile_ir(text: str, speed: int = 2) -> NativeCode:
     """Compile LLVM IR text (opaque pointers, no target triple needed) to machine code.
 
-    ``speed`` is LLVM's optimisation level; 1 compiles quicker, for code that is no hot loop.
+    ``speed`` 2 is for nests, which arrive vectorised; 1 compiles quicker, for code that is no hot
+    loop; 3 optimises scalar loops.
     Raises ``InternalCompilerError`` with the numbered text when LLVM refuses it: generated code
     that does not verify is a defect of ours, never the user's.
     """

@@ -1,0 +1,189 @@
+"""The frame of a native loop's function: its argument block, its arrays, its error exits.
+
+The function is ``i64 run(ptr block)``; the block is an array of 64-bit words, and every word is
+loaded once, at entry.  Sizes and strides are words too, so the code does not depend on them.  The
+result is 0, or 1 plus the number of the error exit that was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fusec.codegen.cpu.emitter import Emitter, Operand, memory_type
+from fusec.codegen.loop_ir import Param
+from fusec.codegen.specialise import LoopForm
+from fusec.ir import Node
+
+Strides = tuple[int, ...]
+
+
+def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
+    """Strides in C order."""
+    strides, step = [0] * len(shape), itemsize
+    for axis in reversed(range(len(shape))):
+        strides[axis] = step
+        step *= max(shape[axis], 1)
+    return tuple(strides)
+
+
+@dataclass(eq=False)
+class Token:
+    """Memory of an array; ``slot`` holds its address, which loops may exchange with another's."""
+
+    slot: str
+    nbytes: int
+    dtype: np.dtype
+
+
+@dataclass(frozen=True)
+class ArrayRef:
+    """An array as a view of a token's memory: byte offset (an SSA name or literal) and strides."""
+
+    token: Token
+    shape: tuple[int, ...]
+    strides: Strides
+    dtype: np.dtype
+    offset: str = "0"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of the memory, in C order."""
+        size = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        return self.offset == "0" and size == self.token.nbytes and (
+            self.strides == contiguous(self.shape, self.dtype.itemsize))
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word of the block: ``kind`` says what Python puts there.
+
+    ``number``: a constant; ``operand`` and ``target``: the address of an operand, of a result;
+    ``scalar``: the bits of an operand; ``temp``: the address of fresh memory of ``value`` bytes;
+    ``nest``: the address of a nest's block; ``code`` and ``finish``: of its functions; ``pool``: of
+    the function that spreads tasks over threads; ``result``: where a scalar result is stored.
+    """
+
+    kind: str
+    value: int = 0
+
+
+@dataclass
+class NestCall:
+    """A nest that the function calls: its form and constants."""
+
+    form: LoopForm
+    params: tuple[Param, ...]
+
+
+@dataclass(frozen=True)
+class ErrorExit:
+    """An index out of range: the node that picks, the axis, its size."""
+
+    node: Node
+    axis: int
+    size: int
+
+
+@dataclass
+class Frame:
+    """What all parts of the function share."""
+
+    em: Emitter = field(default_factory=Emitter)
+    words: list[Word] = field(default_factory=list)
+    entry: list[str] = field(default_factory=list)
+    nests: list[NestCall] = field(default_factory=list)
+    exits: list[ErrorExit] = field(default_factory=list)
+    _known: dict[Word, str] = field(default_factory=dict)
+
+    def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:
+        """The value of a word; equal words but numbers are one."""
+        key = Word(kind, value)
+        if kind != "number" and key in self._known:
+            return self._known[key]
+        number = len(self.words)
+        self.words.append(key)
+        name = f"%w{number}"
+        self.entry.append(f"  {name}.at = getelementptr i64, ptr %block, i64 {number}")
+        self.entry.append(f"  {name} = load {type_}, ptr {name}.at")
+        if kind != "number":
+            self._known[key] = name
+        return name
+
+    def word_address(self, kind: str, value: int) -> str:
+        """The address of a word that the function writes."""
+        key = Word(kind, value)
+        if key not in self._known:
+            number = len(self.words)
+            self.words.append(key)
+            self._known[key] = f"%w{number}.at"
+            self.entry.append(f"  %w{number}.at = getelementptr i64, ptr %block, i64 {number}")
+        return self._known[key]
+
+    def number(self, value: int) -> str:
+        """A size or stride: 0 and 1 are part of the code, others are words."""
+        return str(value) if value in (0, 1) else self.word("number", value)
+
+    def stride(self, value: int, dtype: np.dtype) -> str:
+        """A byte stride: 0 and that of neighbours are part of the code."""
+        return str(value) if value in (0, dtype.itemsize) else self.word("number", value)
+
+    # -- arrays
+
+    def token(self, address: str, nbytes: int, dtype: np.dtype) -> Token:
+        slot = self.em.alloca("ptr", "array", 8)
+        self.entry.append(f"  store ptr {address}, ptr {slot}")
+        return Token(slot, nbytes, dtype)
+
+    def temporary(self, shape: Sequence[int], dtype: np.dtype) -> ArrayRef:
+        """Fresh memory, there for the whole call."""
+        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        number = sum(w.kind == "temp" for w in self.words)
+        self.words.append(Word("temp", nbytes))
+        at = len(self.words) - 1
+        self.entry.append(f"  %w{at}.at = getelementptr i64, ptr %block, i64 {at}")
+        self.entry.append(f"  %temp{number} = load ptr, ptr %w{at}.at")
+        token = self.token(f"%temp{number}", nbytes, dtype)
+        return ArrayRef(token, tuple(shape), contiguous(shape, dtype.itemsize), dtype)
+
+    def address(self, ref: ArrayRef) -> str:
+        """The address of an array's first element."""
+        base = self.em.value(f"load ptr, ptr {ref.token.slot}", "base")
+        return base if ref.offset == "0" else self.em.offset(base, ref.offset)
+
+    def moved(self, offset: str, index: str, stride: str) -> str:
+        """A byte offset moved by ``index`` strides."""
+        if stride == "0" or index == "0":
+            return offset
+        step = self.em.mul(index, stride)
+        return step if offset == "0" else self.em.add(offset, step)
+
+    # -- scalars
+
+    def variable(self, dtype: np.dtype) -> str:
+        """Memory of one scalar, which LLVM turns into registers."""
+        return self.em.alloca(memory_type(dtype), "var", 8)
+
+    # -- errors
+
+    def fail_unless(self, condition: str, exit_: ErrorExit, index: str) -> None:
+        """Leave the function where the condition does not hold, noting the index."""
+        em, number = self.em, len(self.exits)
+        self.exits.append(exit_)
+        good, bad = em.fresh("good"), em.fresh("bad")
+        em.line(f"br i1 {condition}, label %{good}, label %{bad}")
+        em.label(bad)
+        em.line(f"store i64 {index}, ptr {self.word_address('index', 0)}")
+        em.line(f"ret i64 {number + 1}")
+        em.label(good)
+
+    def text(self, name: str) -> str:
+        """The finished function."""
+        em = self.em
+        head = f"define i64 @{name}(ptr %block) nounwind {{"
+        return "\n".join([head, "entry:", *em.allocas, *self.entry, *em.lines, "  ret i64 0", "}"])
+
+
+Held = Operand | ArrayRef

@@ -1,0 +1,282 @@
+"""Emits one sub-graph after the other into a native loop's function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.cpu.emitter import Operand
+from fusec.ir import Graph, Node, TensorType, Value
+from fusec.ops import get
+from fusec.passes.fusion import fuse
+
+from . import kernels, picks
+from .errors import NotNativeError
+from .frame import ArrayRef, Frame, Held, Token
+from .order import ordered
+from .products import open_products
+from .views import viewed
+
+END = 1 << 60  # the position of what is read after all steps
+
+
+@dataclass
+class GraphEmitter:
+    """One sub-graph: what its values are, and which memory it may change."""
+
+    frame: Frame
+    graph: Graph
+    env: dict[Value, Held]
+    owned: set[Token]
+    nodes: list[Node] = field(default_factory=list)
+    readers: dict[Value, list[int]] = field(default_factory=dict)
+    position: int = 0
+
+    @classmethod
+    def of(
+        cls, frame: Frame, graph: Graph, operands: Sequence[Held], owned: Iterable[Token] = ()
+    ) -> GraphEmitter:
+        """A graph over these operands; ``owned`` memory may be changed."""
+        fused = fuse(open_products(graph))
+        made = cls(frame, fused, dict(zip(fused.inputs, operands, strict=True)), set(owned))
+        made.nodes = ordered(fused)
+        for position, node in enumerate(made.nodes):
+            for value in node.inputs:
+                made.readers.setdefault(value, []).append(position)
+        for value in fused.roots:
+            made.readers.setdefault(value, []).append(END)
+        return made
+
+    def run(self) -> None:
+        """Emit every step."""
+        for position, node in enumerate(self.nodes):
+            self.position = position
+            step = _STEPS.get(node.op)
+            if step is not None:
+                step(self, node)
+            elif get(node.op).kind == "view":
+                self.env[node.out()] = viewed(self.frame, node, self.held(node.inputs[0]))
+            else:
+                raise NotNativeError(f"{_title(node)} is a library call", node.loc)
+
+    # -- values
+
+    def held(self, value: Value) -> Held:
+        """What a value is here; constants are made on the way."""
+        if value.node.op == "Const":
+            return self.frame.em.const(value.dtype, value.node.attrs["value"])
+        return self.env[value]
+
+    def scalar(self, value: Value) -> Operand:
+        """A value of rank 0 in a register."""
+        found = self.held(value)
+        if isinstance(found, Operand):
+            return found
+        return self.frame.em.load(self.frame.address(found), found.dtype, 1)
+
+    def array(self, value: Value) -> ArrayRef:
+        """A value in memory."""
+        found = self.held(value)
+        if isinstance(found, ArrayRef):
+            return found
+        ref = self.frame.temporary((), found.dtype)
+        self.frame.em.store(self.frame.address(ref), found)
+        return ref
+
+    def outputs(self) -> list[Held]:
+        return [self.held(v) for v in self.graph.outputs]
+
+    # -- memory
+
+    def temporary(self, shape: Sequence[int], dtype: np.dtype) -> ArrayRef:
+        ref = self.frame.temporary(shape, dtype)
+        self.owned.add(ref.token)
+        return ref
+
+    def is_read_later(self, token: Token, but: Value | None = None) -> bool:
+        """Whether a later step reads what this memory holds now."""
+        for value, held in self.env.items():
+            if isinstance(held, ArrayRef) and held.token is token:
+                uses = self.readers.get(value, ())
+                own = 1 if value == but else 0
+                here = sum(1 for p in uses if p == self.position)
+                if any(p > self.position for p in uses) or here > own:
+                    return True
+        return False
+
+    def changeable(self, value: Value) -> ArrayRef:
+        """The array's own memory if it may be changed now, else a copy."""
+        ref = self.array(value)
+        if ref.token in self.owned and not self.is_read_later(ref.token, value):
+            return ref
+        copy = self.temporary(ref.shape, ref.dtype)
+        picks.copy(self.frame, copy, ref)
+        return copy
+
+    def whole(self, value: Value) -> ArrayRef:
+        """Like `changeable`, and all of its memory in C order."""
+        ref = self.changeable(value)
+        if ref.is_whole:
+            return ref
+        copy = self.temporary(ref.shape, ref.dtype)
+        picks.copy(self.frame, copy, ref)
+        return copy
+
+
+def _title(node: Node) -> str:
+    from fusec.ops.library import LIBRARY, called_name
+
+    if node.op in LIBRARY:
+        return called_name(node.op, node.attrs["form"])
+    return "np.matmul" if node.op == "MatMul" else node.op
+
+
+# ------------------------------------------------------------------------------------------- loops
+
+
+def _loop(emitter: GraphEmitter, node: Node) -> None:
+    frame, em = emitter.frame, emitter.frame.em
+    carried = node.attrs["carried"]
+    homes: list[Any] = []
+    for value in node.inputs[:carried]:
+        homes.append(_home(emitter, value))
+    others = [emitter.held(v) for v in node.inputs[carried:]]
+    with em.while_loop() as (_, done):
+        now = [_present(frame, home) for home in homes]
+        test = GraphEmitter.of(frame, node.attrs["test"], [*now, *others])
+        test.run()
+        going = test.scalar(test.graph.outputs[0])
+        inside = em.fresh("inside")
+        em.line(f"br i1 {going.text}, label %{inside}, label %{done}")
+        em.label(inside)
+        _iteration(emitter, node.attrs["body"], homes, [*now, *others])
+    for value, home in zip(node.outputs, homes, strict=True):
+        emitter.env[value] = _present(frame, home)
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """Where a carried scalar lives."""
+
+    slot: str
+    dtype: np.dtype
+
+
+def _home(emitter: GraphEmitter, value: Value) -> _Variable | ArrayRef:
+    if value.type.kind == "array":
+        return emitter.whole(value)
+    made = _Variable(emitter.frame.variable(value.dtype), value.dtype)
+    emitter.frame.em.store(made.slot, emitter.scalar(value))
+    return made
+
+
+def _present(frame: Frame, home: _Variable | ArrayRef) -> Held:
+    if isinstance(home, ArrayRef):
+        return home
+    return frame.em.load(home.slot, home.dtype, 1)
+
+
+def _iteration(
+    emitter: GraphEmitter, body: Graph, homes: Sequence[_Variable | ArrayRef],
+    operands: Sequence[Held],
+) -> None:
+    frame, em = emitter.frame, emitter.frame.em
+    tokens = [h.token for h in homes if isinstance(h, ArrayRef)]
+    inner = GraphEmitter.of(frame, body, operands, tokens)
+    inner.run()
+    scalars = [inner.scalar(v) for v in inner.graph.outputs]
+    finals = {i: inner.array(v) for i, v in inner.graph.updates}
+    _settle(inner, homes, finals)
+    variables = [h for h in homes if isinstance(h, _Variable)]
+    for home, value in zip(variables, scalars, strict=True):
+        em.store(home.slot, value)
+
+
+def _settle(
+    inner: GraphEmitter, homes: Sequence[_Variable | ArrayRef], finals: dict[int, ArrayRef]
+) -> None:
+    """Bring every carried array's new contents home, by exchanging addresses where that does."""
+    moves: list[tuple[ArrayRef, ArrayRef]] = []
+    staying = {h.token for i, h in enumerate(homes) if isinstance(h, ArrayRef) and i not in finals}
+    taken: set[Token] = set(staying)
+    for i, final in finals.items():
+        home: Any = homes[i]
+        whole = final.is_whole and final.token in inner.owned and final.token not in taken and (
+            final.token.nbytes == home.token.nbytes)
+        if not whole:  # seen elsewhere too, or in another order: a copy of it can move
+            copy = inner.temporary(final.shape, final.dtype)
+            picks.copy(inner.frame, copy, final)
+            final = copy
+        taken.add(final.token)
+        moves.append((home, final))
+    _exchange(inner.frame, [(h.token, f.token) for h, f in moves])
+
+
+def _exchange(frame: Frame, moves: Sequence[tuple[Token, Token]]) -> None:
+    """Each first token gets the memory of its second; the memory given up goes where it is free."""
+    moves = [(home, final) for home, final in moves if home is not final]
+    homes, finals = [h for h, _ in moves], [f for _, f in moves]
+    em = frame.em
+    address = {t: em.value(f"load ptr, ptr {t.slot}", "base")
+               for t in dict.fromkeys([*homes, *finals])}
+    for home, final in moves:
+        em.line(f"store ptr {address[final]}, ptr {home.slot}")
+    free = [h for h in homes if h not in finals]
+    emptied = [f for f in finals if f not in homes]
+    for token, given in zip(emptied, free, strict=True):
+        em.line(f"store ptr {address[given]}, ptr {token.slot}")
+
+
+# ----------------------------------------------------------------------------------------- branches
+
+
+def _cond(emitter: GraphEmitter, node: Node) -> None:
+    frame, em = emitter.frame, emitter.frame.em
+    test, *values = node.inputs
+    changed = node.attrs["changed"]
+    homes = [emitter.whole(v) for v in values[:changed]]
+    operands: list[Held] = [*homes, *(emitter.held(v) for v in values[changed:])]
+    count = len(node.types) - changed
+    results = [_result(emitter, t) for t in node.types[:count]]
+    then, orelse, after = em.fresh("then"), em.fresh("else"), em.fresh("after")
+    em.line(f"br i1 {emitter.scalar(test).text}, label %{then}, label %{orelse}")
+    for label, graph in ((then, node.attrs["then"]), (orelse, node.attrs["orelse"])):
+        em.label(label)
+        _side(emitter, graph, homes, operands, results)
+        em.line(f"br label %{after}")
+    em.label(after)
+    for value, home in zip(node.outputs, [*results, *homes], strict=True):
+        emitter.env[value] = _present(frame, home)
+
+
+def _result(emitter: GraphEmitter, type_: TensorType) -> _Variable | ArrayRef:
+    if type_.kind == "array":
+        return emitter.temporary(type_.shape, type_.dtype)
+    return _Variable(emitter.frame.variable(type_.dtype), type_.dtype)
+
+
+def _side(
+    emitter: GraphEmitter, graph: Graph, homes: Sequence[ArrayRef], operands: Sequence[Held],
+    results: Sequence[_Variable | ArrayRef],
+) -> None:
+    frame = emitter.frame
+    inner = GraphEmitter.of(frame, graph, operands, [h.token for h in homes])
+    inner.run()
+    for home, value in zip(results, inner.graph.outputs, strict=True):
+        if isinstance(home, ArrayRef):
+            picks.copy(frame, home, inner.array(value))
+        else:
+            frame.em.store(home.slot, inner.scalar(value))
+    finals = {i: inner.array(v) for i, v in inner.graph.updates}
+    _settle(inner, list(homes), finals)
+
+
+_STEPS: dict[str, Callable[[GraphEmitter, Node], None]] = {
+    "Fused": kernels.fused, "Pick": picks.pick, "PickUpdate": picks.pick_update,
+    "Loop": _loop, "Cond": _cond, "Reshape": picks.reshape,
+}
+
+__all__ = ["GraphEmitter"]

@@ -1,0 +1,158 @@
+"""Fused kernels inside a native loop: scalar ones in registers, others as calls of their nests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fusec.codegen.cpu.emitter import Operand
+from fusec.codegen.cpu.scalar_ops import emit_operation
+from fusec.codegen.in_place import drop_unchanged, may_run_in_place
+from fusec.codegen.loop_ir import LEAVES, Access, Kernel, Nest, walk
+from fusec.codegen.lower import lower
+from fusec.codegen.specialise import LoopForm, specialise
+from fusec.ir import Node
+
+from .frame import ArrayRef, Frame, Held, NestCall
+from .order import updated_operands
+
+if TYPE_CHECKING:
+    from .graph_emitter import GraphEmitter
+
+
+def fused(emitter: GraphEmitter, node: Node) -> None:
+    """One kernel."""
+    kernel = lower(node)
+    if all(not nest.extents for nest in kernel.nests):
+        _in_registers(emitter, node, kernel)
+    else:
+        _by_calls(emitter, node, kernel)
+
+
+# ------------------------------------------------------------------------------- in registers
+
+
+def _in_registers(emitter: GraphEmitter, node: Node, kernel: Kernel) -> None:
+    operands: list[Held] = [emitter.held(v) for v in node.inputs]
+    for nest in kernel.nests:
+        results = _evaluate(emitter.frame, kernel, nest, operands)
+        for buffer, result in results.items():
+            emitter.env[node.out(buffer - len(node.inputs))] = result
+
+
+def _evaluate(
+    frame: Frame, kernel: Kernel, nest: Nest, operands: Sequence[Held]
+) -> dict[int, Operand]:
+    """What a nest without loops stores in each buffer."""
+    em = frame.em
+    memo: dict[int, Operand] = {}
+    stored: dict[int, Operand] = {}
+    for stage in nest.stages:
+        for e in walk(stage.roots):
+            if e.op not in LEAVES:
+                memo[id(e)] = emit_operation(em, e.op, e.dtype, [memo[id(a)] for a in e.args])
+            elif e.op == "load":
+                memo[id(e)] = _load(frame, nest.accesses[e.attr], operands)
+            elif e.op == "param":
+                memo[id(e)] = em.const(e.dtype, kernel.params[e.attr].value)
+            elif e.op == "const":
+                memo[id(e)] = em.const(e.dtype, e.attr)
+            else:
+                raise AssertionError(f"internal error: {e.op} in a nest without loops")
+        for store in stage.stores:
+            stored[nest.accesses[store.access].buffer] = memo[id(store.value)]
+    return stored
+
+
+def _load(frame: Frame, access: Access, operands: Sequence[Held]) -> Operand:
+    held = operands[access.buffer]
+    if isinstance(held, Operand):
+        return held
+    start = sum(i.start * s for i, s in zip(access.index, held.strides, strict=True))
+    address = frame.address(held)
+    if start:
+        address = frame.em.offset(address, frame.number(start))
+    return frame.em.load(address, held.dtype, 1)
+
+
+# ----------------------------------------------------------------------------------- by calls
+
+
+def _by_calls(emitter: GraphEmitter, node: Node, kernel: Kernel) -> None:
+    frame = emitter.frame
+    kernel, results = _results(emitter, node, kernel)
+    operands = [emitter.held(v) for v in node.inputs]
+    places = [_place(frame, held) for held in (*operands, *results)]
+    strides = [() if isinstance(held, Operand) else held.strides for held in (*operands, *results)]
+    for nest in kernel.nests:
+        _call(frame, kernel, specialise(kernel, nest, strides), places)
+    for out, (held, place) in enumerate(zip(results, places[len(operands):], strict=True)):
+        value = node.out(out)
+        if isinstance(held, Operand):
+            emitter.env[value] = frame.em.load(place, held.dtype, 1)
+        else:
+            emitter.env[value] = held
+
+
+def _results(
+    emitter: GraphEmitter, node: Node, kernel: Kernel
+) -> tuple[Kernel, list[Held]]:
+    """Where each output goes: the memory it updates where that may be, else memory of its own."""
+    results: list[Held] = []
+    first = len(node.inputs)
+    pairs = updated_operands(node)
+    for out, value in enumerate(node.outputs):
+        if not value.shape:
+            results.append(Operand("", value.dtype, 1))
+            continue
+        found = None
+        if out in pairs:
+            changed = drop_unchanged(kernel, first + out, pairs[out])
+            found = _in_place(emitter, node, changed, out, pairs[out])
+            kernel = changed if found is not None else kernel
+        results.append(found or emitter.temporary(value.shape, value.dtype))
+    return kernel, results
+
+
+def _in_place(
+    emitter: GraphEmitter, node: Node, kernel: Kernel, out: int, source: int
+) -> ArrayRef | None:
+    """The operand's memory if this kernel may write the result there."""
+    ref = emitter.held(node.inputs[source])
+    if not isinstance(ref, ArrayRef) or ref.token not in emitter.owned:
+        return None
+    if emitter.is_read_later(ref.token, node.inputs[source]):
+        return None
+    if not may_run_in_place(kernel, {len(node.inputs) + out: source}):
+        return None
+    return ref
+
+
+def _place(frame: Frame, held: Any) -> str:
+    """The address of an operand; scalars get memory for it."""
+    if isinstance(held, ArrayRef):
+        return frame.address(held)
+    slot = frame.variable(held.dtype)
+    if held.text:
+        frame.em.store(slot, held)
+    return slot
+
+
+def _call(frame: Frame, kernel: Kernel, form: LoopForm, places: Sequence[str]) -> None:
+    em, number = frame.em, len(frame.nests)
+    frame.nests.append(NestCall(form, kernel.params))
+    block = frame.word("nest", number, "ptr")
+    for position, operand in enumerate(form.operands):
+        address = places[operand.buffer]
+        if operand.offset:
+            address = em.offset(address, frame.number(operand.offset))
+        at = em.value(f"getelementptr i64, ptr {block}, i64 {position}")
+        em.line(f"store ptr {address}, ptr {at}")
+    code, pool = frame.word("code", number, "ptr"), frame.word("pool", 0, "ptr")
+    tasks, grain = frame.word("tasks", number), frame.word("grain", number)
+    em.line(f"call void {pool}(ptr {code}, ptr {block}, i64 {tasks}, i64 {grain})")
+    if form.mode == "flat":
+        finish = frame.word("finish", number, "ptr")
+        em.line(f"call void {finish}(ptr {block}, i64 0, i64 1)")
+
+

@@ -1,0 +1,94 @@
+"""The order of a sub-graph's steps: readers of an array before what changes it in place."""
+
+from __future__ import annotations
+
+from fusec.ir import Graph, Node, Value
+from fusec.ops import get
+
+
+def shows_memory(node: Node) -> bool:
+    """Whether the result is the operand's memory seen differently."""
+    return node.op in ("Pick", "Reshape") or get(node.op).kind == "view"
+
+
+def changed_inputs(node: Node) -> list[Value]:
+    """Arrays that the node would like to change in place."""
+    if node.op == "PickUpdate":
+        return [node.inputs[0]]
+    if node.op == "Loop":
+        return [v for v in node.inputs[: node.attrs["carried"]] if v.type.kind == "array"]
+    if node.op == "Cond":
+        return list(node.inputs[1: 1 + node.attrs["changed"]])
+    if node.op == "Fused":
+        return [node.inputs[k] for k in updated_operands(node).values()]
+    return []
+
+
+def updated_operands(node: Node) -> dict[int, int]:
+    """Outputs of a kernel that are an operand with some slices replaced, by that operand."""
+    body: Graph = node.attrs["body"]
+    operands = {v: k for k, v in enumerate(body.inputs)}
+    found: dict[int, int] = {}
+    for out, value in enumerate(body.outputs):
+        while value.node.op == "SliceUpdate":
+            value = value.node.inputs[0]
+        if value in operands and value is not body.outputs[out]:
+            found[out] = operands[value]
+    return found
+
+
+def ordered(graph: Graph) -> list[Node]:
+    """Nodes in an order in which as few arrays as possible are read after they change."""
+    nodes = [n for n in graph.nodes if n.op not in ("Input", "Const")]
+    before: dict[Node, set[Node]] = {n: {v.node for v in n.inputs} for n in nodes}
+    readers = _readers(nodes)
+    for node in nodes:
+        for value in changed_inputs(node):
+            for reader in readers.get(value, ()):
+                if reader is not node and not _reaches(reader, node, before):
+                    before[node].add(reader)
+    return _sorted(nodes, before)
+
+
+def _readers(nodes: list[Node]) -> dict[Value, list[Node]]:
+    """Who reads each value, through views of it too."""
+    readers: dict[Value, list[Node]] = {}
+    for node in reversed(nodes):
+        below = [r for out in node.outputs for r in readers.get(out, ())]
+        for value in node.inputs:
+            readers.setdefault(value, []).extend([node, *below] if shows_memory(node) else [node])
+    return readers
+
+
+def _reaches(start: Node, goal: Node, before: dict[Node, set[Node]]) -> bool:
+    """Whether ``start`` has to run after ``goal``."""
+    stack, seen = [start], {start}
+    while stack:
+        node = stack.pop()
+        if node is goal:
+            return True
+        for other in before.get(node, ()):
+            if other not in seen:
+                seen.add(other)
+                stack.append(other)
+    return False
+
+
+def _sorted(nodes: list[Node], before: dict[Node, set[Node]]) -> list[Node]:
+    order: list[Node] = []
+    done: set[Node] = set()
+    inside = set(nodes)
+    for start in nodes:
+        stack = [(start, False)]
+        while stack:
+            node, expanded = stack.pop()
+            if node in done:
+                continue
+            if expanded:
+                done.add(node)
+                order.append(node)
+                continue
+            stack.append((node, True))
+            waiting = [n for n in before[node] if n in inside and n not in done]
+            stack.extend((n, False) for n in sorted(waiting, key=lambda n: n.id, reverse=True))
+    return order

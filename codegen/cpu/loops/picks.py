@@ -1,0 +1,126 @@
+"""Reading and writing parts of arrays at run-time indices, and copying arrays."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from fusec.codegen.cpu.emitter import I64, Operand
+from fusec.codegen.cpu.scalar_ops import emit_operation
+from fusec.ir import Node, Value
+
+from .frame import ArrayRef, ErrorExit, Frame, contiguous
+
+if TYPE_CHECKING:
+    from .graph_emitter import GraphEmitter
+
+
+def pick(emitter: GraphEmitter, node: Node) -> None:
+    """An element in a register, or a part as a view."""
+    frame = emitter.frame
+    ref = part(emitter, node, emitter.array(node.inputs[0]), node.inputs[1:])
+    if ref.shape:
+        emitter.env[node.out()] = ref
+    else:
+        emitter.env[node.out()] = frame.em.load(frame.address(ref), ref.dtype, 1)
+
+
+def pick_update(emitter: GraphEmitter, node: Node) -> None:
+    """Store into the array's own memory where nothing else reads it any more."""
+    frame = emitter.frame
+    source, value, *indices = node.inputs
+    # The indices are checked before anything changes.
+    target = emitter.changeable(source)
+    ref = part(emitter, node, target, indices)
+    if ref.shape:
+        copy(frame, ref, emitter.array(value))
+    else:
+        frame.em.store(frame.address(ref), emitter.scalar(value))
+    emitter.env[node.out()] = target
+
+
+def part(
+    emitter: GraphEmitter, node: Node, ref: ArrayRef, indices: tuple[Value, ...] | list[Value]
+) -> ArrayRef:
+    """The view at the indices, each of them checked unless it is known to be in range."""
+    frame, axes = emitter.frame, node.attrs["axes"]
+    offset = ref.offset
+    for axis, value in zip(axes, indices, strict=True):
+        index = _index(emitter, node, ref, axis, value)
+        offset = frame.moved(offset, index, frame.stride(ref.strides[axis], ref.dtype))
+    kept = [axis for axis in range(len(ref.shape)) if axis not in axes]
+    return ArrayRef(ref.token, tuple(ref.shape[a] for a in kept),
+                    tuple(ref.strides[a] for a in kept), ref.dtype, offset)
+
+
+def _index(
+    emitter: GraphEmitter, node: Node, ref: ArrayRef, axis: int, value: Value
+) -> str:
+    frame, em = emitter.frame, emitter.frame.em
+    index = emitter.scalar(value)
+    if index.dtype != I64:
+        index = emit_operation(em, "cast", I64, [index])
+    if axis in node.attrs["safe"] or value.node.op == "Const":
+        return index.text
+    size = frame.number(ref.shape[axis])
+    negative = em.value(f"icmp slt i64 {index.text}, 0")
+    wrapped = em.add(index.text, size) if size != "0" else index.text
+    real = em.value(f"select i1 {negative}, i64 {wrapped}, i64 {index.text}")
+    inside = em.value(f"icmp ult i64 {real}, {size}")
+    frame.fail_unless(inside, ErrorExit(node, axis, ref.shape[axis]), index.text)
+    return real
+
+
+def reshape(emitter: GraphEmitter, node: Node) -> None:
+    """The same memory where it lies in C order, else a copy."""
+    value, shape = node.inputs[0], node.types[0].shape
+    if not value.type.shape and not shape:
+        emitter.env[node.out()] = emitter.held(value)
+        return
+    ref = emitter.array(value)
+    if ref.strides != contiguous(ref.shape, ref.dtype.itemsize):
+        copied = emitter.temporary(ref.shape, ref.dtype)
+        copy(emitter.frame, copied, ref)
+        ref = copied
+    emitter.env[node.out()] = ArrayRef(
+        ref.token, shape, contiguous(shape, ref.dtype.itemsize), ref.dtype, ref.offset)
+
+
+def copy(frame: Frame, target: ArrayRef, source: ArrayRef) -> None:
+    """Copy an array of the same shape; the two may be the same memory, or none of it."""
+    em, itemsize = frame.em, target.dtype.itemsize
+    to, come = frame.address(target), frame.address(source)
+    dense = contiguous(target.shape, itemsize)
+    if target.strides == dense and source.strides == dense:
+        nbytes = 1
+        for size in target.shape:
+            nbytes *= size
+        em.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+        count = frame.number(nbytes * itemsize)
+        em.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {come}, i64 {count}, i1 false)")
+        return
+    if target.token is source.token:  # element by element it might overwrite what is still to come
+        held = frame.temporary(source.shape, source.dtype)
+        copy(frame, held, source)
+        copy(frame, target, held)
+        return
+    _copy_elements(frame, target, source, to, come)
+
+
+def _copy_elements(
+    frame: Frame, target: ArrayRef, source: ArrayRef, to: str, come: str
+) -> None:
+    em = frame.em
+    with ExitStack() as stack:
+        for size, there, here in zip(target.shape, target.strides, source.strides, strict=True):
+            counter = stack.enter_context(em.loop(0, frame.number(size)))
+            to = _stepped(frame, to, counter, there, target)
+            come = _stepped(frame, come, counter, here, source)
+        element: Operand = em.load(come, source.dtype, 1)
+        em.store(to, element)
+
+
+def _stepped(frame: Frame, address: str, counter: str, stride: int, ref: ArrayRef) -> str:
+    if stride == 0:
+        return address
+    return frame.em.offset(address, frame.em.mul(counter, frame.stride(stride, ref.dtype)))

@@ -1,0 +1,174 @@
+"""From a control node to a compiled function and what Python must put into its block."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fusec.codegen.cpu.abi import BlockLayout, fill_block, raw_bits
+from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
+from fusec.codegen.cpu.emitter import Emitter
+from fusec.codegen.cpu.llvm import NativeCode, compile_ir
+from fusec.ir import Graph, Node, Value
+from fusec.ops import get
+
+from .errors import NotNativeError
+from .frame import ArrayRef, ErrorExit, Frame, Held, Strides, Word, contiguous
+from .graph_emitter import GraphEmitter
+
+LOOP_SPEED = 3  # LLVM's own pipeline, its vectoriser included: scalar loops are emitted as they are
+RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+
+_codes: dict[str, NativeCode] = {}
+_lock = threading.RLock()
+
+
+@dataclass
+class NestBlock:
+    """A nest's argument block, its code, and the bytes of its partial results."""
+
+    block: np.ndarray
+    code: NativeNest
+    tasks: int
+    work: float
+    partials: int  # slot of their address, -1: none
+    partial_bytes: int
+
+
+@dataclass
+class ControlProgram:
+    """A compiled control node: ``operands`` in the node's order, ``words`` as `Word` says."""
+
+    node: Node
+    address: int
+    code: NativeCode
+    words: list[Word]
+    nests: list[NestBlock]
+    exits: list[ErrorExit]
+    copied: list[int]  # results that start as copies of these operands; -1: made by the function
+
+
+def compile_control(
+    node: Node, strides: Sequence[Strides], stats: CompileStats
+) -> ControlProgram:
+    """The node as one function; ``strides`` are those of its operands in bytes.
+
+    Raises `NotNativeError` where a part can only run step by step.
+    """
+    start = time.perf_counter()
+    frame = Frame()
+    copied = _emit(frame, node, strides)
+    stats.codegen_ms += 1e3 * (time.perf_counter() - start)
+    codes = compile_forms([n.form for n in frame.nests], stats)
+    code = _compiled(frame, stats)
+    nests = [_nest_block(call.form, call.params, native) for call, native in zip(
+        frame.nests, codes, strict=True)]
+    return ControlProgram(node, code.address("run"), code, frame.words, nests, frame.exits, copied)
+
+
+def _compiled(frame: Frame, stats: CompileStats) -> NativeCode:
+    text = _module(frame.em, frame.text("run"))
+    key = hashlib.sha256(text.encode()).hexdigest()
+    with _lock:
+        if key not in _codes:
+            start = time.perf_counter()
+            _codes[key] = compile_ir(text, LOOP_SPEED)
+            stats.llvm_ms += 1e3 * (time.perf_counter() - start)
+        return _codes[key]
+
+
+def _module(em: Emitter, function: str) -> str:
+    return "\n\n".join([*sorted(em.declarations), *em.functions.values(), function]) + "\n"
+
+
+def _nest_block(form: object, params: object, native: NativeNest) -> NestBlock:
+    from fusec.runtime.plan import work_ns
+
+    block = fill_block(form, params)  # type: ignore[arg-type]
+    layout = BlockLayout.of(form)  # type: ignore[arg-type]
+    flat = form.mode == "flat"  # type: ignore[attr-defined]
+    reductions = sum(len(s.reductions) for s in form.nest.stages)  # type: ignore[attr-defined]
+    return NestBlock(
+        block, native, form.tasks, work_ns(form),  # type: ignore[attr-defined,arg-type]
+        layout.partial_results if flat else -1,
+        16 * reductions * form.flat_tasks if flat else 0)  # type: ignore[attr-defined]
+
+
+# ---------------------------------------------------------------------------------------- emitting
+
+
+def _emit(frame: Frame, node: Node, strides: Sequence[Strides]) -> list[int]:
+    """Emit the node as the only step of a graph; results end in their targets."""
+    copied = _copied(node)
+    graph = _wrapped(node)
+    operands: list[Held] = []
+    owned = {}
+    for position, value in enumerate(node.inputs):
+        held = _operand(frame, position, value, strides[position], copied)
+        operands.append(held)
+        if position in copied and isinstance(held, ArrayRef):
+            owned[position] = held.token
+    emitter = GraphEmitter.of(frame, graph, operands, owned.values())
+    emitter.run()
+    for number, value in enumerate(emitter.graph.outputs):
+        _finish(emitter, number, emitter.held(value))
+    return copied
+
+
+def _copied(node: Node) -> list[int]:
+    """For each result the operand that it is a changed copy of, or -1."""
+    if node.op == "Loop":
+        return [i if t.kind == "array" else -1 for i, t in enumerate(node.types)]
+    changed = node.attrs["changed"]
+    return [-1] * (len(node.types) - changed) + [1 + i for i in range(changed)]
+
+
+def _wrapped(node: Node) -> Graph:
+    inputs = []
+    for position, value in enumerate(node.inputs):
+        attrs = {"index": position, "path": f"operand_{position}", "type": value.type}
+        inputs.append(Node("Input", (), (value.type,), attrs, name=f"operand_{position}").out())
+    types = get(node.op).infer([v.type for v in inputs], node.attrs)
+    copy = Node(node.op, inputs, types, node.attrs, name=node.name, loc=node.loc)
+    return Graph.build(inputs, copy.outputs, name=node.name)
+
+
+def _operand(
+    frame: Frame, position: int, value: Value, strides: Strides, copied: Sequence[int]
+) -> Held:
+    type_ = value.type
+    if type_.kind != "array":
+        return frame.em.load(frame.word_address("scalar", position), type_.dtype, 1)
+    if position in copied:
+        address = frame.word("target", copied.index(position), "ptr")
+        strides = contiguous(type_.shape, type_.dtype.itemsize)
+    else:
+        address = frame.word("operand", position, "ptr")
+    token = frame.token(address, type_.nbytes, type_.dtype)
+    return ArrayRef(token, type_.shape, strides, type_.dtype)
+
+
+def _finish(emitter: GraphEmitter, number: int, held: Held) -> None:
+    from .picks import copy
+
+    frame = emitter.frame
+    if not isinstance(held, ArrayRef):
+        frame.em.store(frame.word_address("result", number), held)
+        return
+    address = frame.word("target", number, "ptr")
+    here = frame.em.value(f"load ptr, ptr {held.token.slot}", "base")
+    moved = frame.em.value(f"icmp ne ptr {here}, {address}")
+    with frame.em.branch(moved):
+        token = frame.token(address, held.token.nbytes, held.dtype)
+        shape = held.shape
+        dense = contiguous(shape, held.dtype.itemsize)
+        copy(frame, ArrayRef(token, shape, dense, held.dtype), held)
+
+
+__all__ = ["ControlProgram", "NotNativeError", "compile_control", "raw_bits"]
