@@ -23,7 +23,7 @@ def separate_results(graph: Graph) -> Graph:
         kind = get(value.node.op).kind
         shared = value.node.op == "Input" or value in taken
         if is_update:
-            shared = shared or kind in ("extern", "reduce", "call") or value.node.op in ("Reshape", "Const")
+            shared = shared or kind in ("extern", "reduce") or value.node.op in ("Reshape", "Const")
         if value.node.op == "Const":
             shared = is_update or value.type.kind == "array"
         if shared:

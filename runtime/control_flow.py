@@ -7,7 +7,7 @@ loop, say) runs from Python, each sub-graph as a plan of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -71,14 +71,14 @@ def _spec(graph: Graph, strides: Sequence[tuple[int, ...]]) -> CallSpec:
 class LoopRun:
     """A loop over two plans."""
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __init__(self, node: Node, reused: Collection[int] = ()) -> None:
+        self.node, self.reused = node, reused
         self.test = SubProgram(node.attrs["test"])
         self.body = SubProgram(node.attrs["body"])
         self.carried: int = node.attrs["carried"]
 
     def __call__(self, operands: Sequence[Any], memory: Sequence[Memory]) -> list[np.ndarray]:
-        now = [_own(x, v.type, memory[i] if i < self.carried else None)
+        now = [_own(x, v.type, memory[i] if i < self.carried and i not in self.reused else None)
                for i, (x, v) in enumerate(zip(operands, self.node.inputs, strict=True))]
         scalars = [i for i in range(self.carried) if self.node.types[i].kind != "array"]
         while bool(self.test.run(now)[0]):
@@ -90,15 +90,16 @@ class LoopRun:
 class CondRun:
     """A branch over two plans, of which one is run, and made when it is first needed."""
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __init__(self, node: Node, reused: Collection[int] = ()) -> None:
+        self.node, self.reused = node, reused
         self.sides = SubProgram(node.attrs["orelse"]), SubProgram(node.attrs["then"])
         self.changed: int = node.attrs["changed"]
 
     def __call__(self, operands: Sequence[Any], memory: Sequence[Memory]) -> list[np.ndarray]:
         test, *rest = operands
         first = len(self.node.types) - self.changed
-        now = [_own(x, v.type, memory[first + i] if i < self.changed else None)
+        fresh = {i for i in range(self.changed) if first + i not in self.reused}
+        now = [_own(x, v.type, memory[first + i] if i in fresh else None)
                for i, (x, v) in enumerate(zip(rest, self.node.inputs[1:], strict=True))]
         outputs = self.sides[bool(test)].run(now)
         return [_held(x, t) for x, t in zip(
@@ -123,8 +124,11 @@ def _held(value: Any, type_: TensorType) -> np.ndarray:
 class ControlRun:
     """A control node in a plan: native where it can be, else step by step, with the reason."""
 
-    def __init__(self, node: Node, strides: Sequence[tuple[int, ...]]) -> None:
+    def __init__(
+        self, node: Node, strides: Sequence[tuple[int, ...]], reused: Collection[int]
+    ) -> None:
         self.node, self.strides = node, strides
+        self.reused = reused  # results that are an operand's own memory
         self.reason = ""  # why it is not native
         self._run: Callable[..., list[np.ndarray]] | None = None
 
@@ -134,10 +138,10 @@ class ControlRun:
             return
         try:
             self._run = NativeRun(
-                compile_control(self.node, self.strides, stats), self.strides)
+                compile_control(self.node, self.strides, stats), self.strides, self.reused)
         except NotNativeError as error:
             self.reason = str(error)
-            self._run = CONTROL_RUNS[self.node.op](self.node)
+            self._run = CONTROL_RUNS[self.node.op](self.node, self.reused)
 
     @property
     def is_native(self) -> bool:
@@ -151,8 +155,12 @@ class ControlRun:
 class NativeRun:
     """Calls of a compiled control node."""
 
-    def __init__(self, program: ControlProgram, strides: Sequence[tuple[int, ...]]) -> None:
+    def __init__(
+        self, program: ControlProgram, strides: Sequence[tuple[int, ...]],
+        reused: Collection[int],
+    ) -> None:
         self.program, node, self.strides = program, program.node, strides
+        self.reused = reused
         self.function = RUN(program.address)
         self.types = [v.type for v in node.inputs]
         self.scalars = [i for i, t in enumerate(self.types) if t.kind != "array"]
@@ -179,7 +187,9 @@ class NativeRun:
         program, words = self.program, blocks.words
         results: list[Any] = [None] * len(program.node.types)
         for number, source in enumerate(program.copied):
-            if program.node.types[number].kind == "array":
+            if number in self.reused:
+                results[number] = operands[source]
+            elif program.node.types[number].kind == "array":
                 results[number] = memory[number]()
                 if source >= 0:
                     np.copyto(results[number], operands[source])

@@ -17,6 +17,7 @@ import numpy as np
 from fusec import config
 from fusec.codegen.cpu.abi import BlockLayout, fill_block, raw_bits
 from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
+from fusec.codegen.cpu.loops import changed_operands
 from fusec.codegen.in_place import copy_kernel, drop_unchanged, may_run_in_place
 from fusec.codegen.loop_ir import Kernel, walk
 from fusec.codegen.lower import lower
@@ -127,7 +128,9 @@ class _Scheduler:
                 self._reshape(node)
             elif get(node.op).kind == "view":
                 self._view(node)
-            elif get(node.op).kind == "extern" or node.op in CONTROL_RUNS:
+            elif node.op in CONTROL_RUNS:
+                self._control(node, position)
+            elif get(node.op).kind == "extern":
                 self._extern(node)
         outputs = [
             v.node.attrs["value"] if v.node.op == "Const" else self.places[v]
@@ -250,19 +253,72 @@ class _Scheduler:
         sources = [self._source(v) for v in node.inputs]
         targets = [self._new_place(v) for v in node.outputs]
         self.places.update(zip(node.outputs, targets, strict=True))
-        run: Any = _control_run(node, sources) if node.op in CONTROL_RUNS else library_run(
-            node, targets)
+        self.steps.append(ExternStep(node, library_run(node, targets), sources, targets))
+
+    def _control(self, node: Node, position: int) -> None:
+        """A branch or loop: arrays that it changes change where they lie, if nothing minds."""
+        sources = [self._source(v) for v in node.inputs]
+        updated = {value: argument for argument, value in self.graph.updates}
+        targets: list[Place] = []
+        reused: set[int] = set()
+        for number, (value, operand) in enumerate(zip(
+                node.outputs, changed_operands(node), strict=True)):
+            place = self._new_place(value)
+            if operand >= 0 and self._dies(node, operand, position):
+                source = sources[operand]
+                if self._may_stay(value, node.inputs[operand], source, updated):
+                    place = source
+                    reused.add(number)
+                elif _is_own(source) and source.strides == place.strides:
+                    reused.add(number)
+            targets.append(place)
+            if value in updated and place.kind != "arg":
+                self.late.append(_copy_step(value, place, self.places[
+                    self.graph.inputs[updated[value]]]))
+        self.places.update(zip(node.outputs, targets, strict=True))
+        run = ControlRun(node, _operand_strides(node, sources), reused)
         self.steps.append(ExternStep(node, run, sources, targets))
 
+    def _dies(self, node: Node, operand: int, position: int) -> bool:
+        """Whether the node is the last to read an operand, and reads it once."""
+        value = node.inputs[operand]
+        return self.readers.get(value, -1) <= position and node.inputs.count(value) == 1
 
-def _control_run(node: Node, sources: Sequence[Any]) -> ControlRun:
-    """Operands without strides known here are copied before a native call."""
-    strides = [
+    def _may_stay(
+        self, value: Value, source_value: Value, source: Any, updated: dict[Value, int]
+    ) -> bool:
+        """Whether an argument is updated by changing it directly."""
+        argument = updated.get(value)
+        if argument is None or source_value != self.graph.inputs[argument]:
+            return False
+        dense = contiguous_strides(value.shape, value.dtype.itemsize)
+        return value not in self.results and value not in self.readers and source.strides == dense
+
+
+def _is_own(place: Any) -> bool:
+    """Whether it is fresh memory, seen as a whole."""
+    return isinstance(place, Place) and place.kind == "temp" and not place.views
+
+
+def _operand_strides(node: Node, sources: Sequence[Any]) -> list[Strides]:
+    """Operands whose strides are not known here are copied before a native call."""
+    return [
         p.strides if isinstance(p, Place) and not p.views
         else contiguous_strides(v.shape, v.dtype.itemsize)
         for p, v in zip(sources, node.inputs, strict=True)
     ]
-    return ControlRun(node, strides)
+
+
+def _copy_step(value: Value, source: Place, target: Place) -> KernelStep:
+    """A kernel that copies an array."""
+    attrs = {"index": 0, "path": value.node.name, "type": value.type}
+    operand = Node("Input", (), (value.type,), attrs, name=value.node.name).out()
+    result = Node("Copy", [operand], (value.type,), name="Copy", loc=value.node.loc).out()
+    name = f"{value.node.name}_writeback"
+    body = Graph.build([operand], [result], name=name)
+    fused = {"body": body, "domain": value.shape, "axes": (), "boundaries": ()}
+    kernel = lower(Node("Fused", [value], (value.type,), fused, name=name, loc=value.node.loc))
+    return KernelStep(kernel, [source, target])
 
 
 def _last_readers(graph: Graph) -> dict[Value, int]:

@@ -9,6 +9,6 @@ step instead.
 from __future__ import annotations
 
 from .errors import NotNativeError
-from .program import ControlProgram, compile_control
+from .program import ControlProgram, changed_operands, compile_control
 
-__all__ = ["ControlProgram", "NotNativeError", "compile_control"]
+__all__ = ["ControlProgram", "NotNativeError", "changed_operands", "compile_control"]

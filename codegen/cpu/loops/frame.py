@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from fusec.codegen.cpu.emitter import Emitter, Operand, memory_type
+from fusec.codegen.cpu.emitter import I64, Emitter, Operand, memory_type
 from fusec.codegen.loop_ir import Param
 from fusec.codegen.specialise import LoopForm
 from fusec.ir import Node
 
 Strides = tuple[int, ...]
+MAX_LITERAL = 3
 
 
 def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
@@ -40,19 +42,23 @@ class Token:
 
 @dataclass(frozen=True)
 class ArrayRef:
-    """An array as a view of a token's memory: byte offset (an SSA name or literal) and strides."""
+    """An array as a view of a token's memory: where it begins, and its byte strides.
+
+    It begins ``offset`` bytes and then ``element`` elements (SSA names or literals) into it.
+    """
 
     token: Token
     shape: tuple[int, ...]
     strides: Strides
     dtype: np.dtype
     offset: str = "0"
+    element: str = "0"
 
     @property
     def is_whole(self) -> bool:
         """Whether it is all of the memory, in C order."""
         size = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
-        return self.offset == "0" and size == self.token.nbytes and (
+        return self.offset == "0" and self.element == "0" and size == self.token.nbytes and (
             self.strides == contiguous(self.shape, self.dtype.itemsize))
 
 
@@ -99,17 +105,16 @@ class Frame:
     _known: dict[Word, str] = field(default_factory=dict)
 
     def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:
-        """The value of a word; equal words but numbers are one."""
+        """The value of a word; equal words are one, so LLVM sees which sizes and strides agree."""
         key = Word(kind, value)
-        if kind != "number" and key in self._known:
+        if key in self._known:
             return self._known[key]
         number = len(self.words)
         self.words.append(key)
         name = f"%w{number}"
         self.entry.append(f"  {name}.at = getelementptr i64, ptr %block, i64 {number}")
         self.entry.append(f"  {name} = load {type_}, ptr {name}.at")
-        if kind != "number":
-            self._known[key] = name
+        self._known[key] = name
         return name
 
     def word_address(self, kind: str, value: int) -> str:
@@ -125,6 +130,12 @@ class Frame:
     def number(self, value: int) -> str:
         """A size or stride: 0 and 1 are part of the code, others are words."""
         return str(value) if value in (0, 1) else self.word("number", value)
+
+    def constant(self, dtype: np.dtype, value: Any) -> Operand:
+        """A number of the program; large integers are mostly sizes, so they are words."""
+        if dtype == I64 and abs(int(value)) > MAX_LITERAL:
+            return Operand(self.word("number", int(value)), dtype, 1)
+        return self.em.const(dtype, value)
 
     def stride(self, value: int, dtype: np.dtype) -> str:
         """A byte stride: 0 and that of neighbours are part of the code."""
@@ -151,7 +162,12 @@ class Frame:
     def address(self, ref: ArrayRef) -> str:
         """The address of an array's first element."""
         base = self.em.value(f"load ptr, ptr {ref.token.slot}", "base")
-        return base if ref.offset == "0" else self.em.offset(base, ref.offset)
+        if ref.offset != "0":
+            base = self.em.offset(base, ref.offset)
+        if ref.element == "0":
+            return base
+        kind = memory_type(ref.dtype)
+        return self.em.value(f"getelementptr {kind}, ptr {base}, i64 {ref.element}", "p")
 
     def moved(self, offset: str, index: str, stride: str) -> str:
         """A byte offset moved by ``index`` strides."""

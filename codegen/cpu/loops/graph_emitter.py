@@ -67,7 +67,7 @@ class GraphEmitter:
     def held(self, value: Value) -> Held:
         """What a value is here; constants are made on the way."""
         if value.node.op == "Const":
-            return self.frame.em.const(value.dtype, value.node.attrs["value"])
+            return self.frame.constant(value.dtype, value.node.attrs["value"])
         return self.env[value]
 
     def scalar(self, value: Value) -> Operand:

@@ -54,7 +54,7 @@ def _evaluate(
             elif e.op == "load":
                 memo[id(e)] = _load(frame, nest.accesses[e.attr], operands)
             elif e.op == "param":
-                memo[id(e)] = em.const(e.dtype, kernel.params[e.attr].value)
+                memo[id(e)] = frame.constant(e.dtype, kernel.params[e.attr].value)
             elif e.op == "const":
                 memo[id(e)] = em.const(e.dtype, e.attr)
             else:

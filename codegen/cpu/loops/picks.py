@@ -44,13 +44,16 @@ def part(
 ) -> ArrayRef:
     """The view at the indices, each of them checked unless it is known to be in range."""
     frame, axes = emitter.frame, node.attrs["axes"]
-    offset = ref.offset
+    offset, element = ref.offset, ref.element
     for axis, value in zip(axes, indices, strict=True):
         index = _index(emitter, node, ref, axis, value)
-        offset = frame.moved(offset, index, frame.stride(ref.strides[axis], ref.dtype))
+        if ref.strides[axis] == ref.dtype.itemsize and element == "0":
+            element = index  # addressed as an element, so that LLVM sees neighbours as such
+        else:
+            offset = frame.moved(offset, index, frame.stride(ref.strides[axis], ref.dtype))
     kept = [axis for axis in range(len(ref.shape)) if axis not in axes]
     return ArrayRef(ref.token, tuple(ref.shape[a] for a in kept),
-                    tuple(ref.strides[a] for a in kept), ref.dtype, offset)
+                    tuple(ref.strides[a] for a in kept), ref.dtype, offset, element)
 
 
 def _index(
@@ -83,7 +86,8 @@ def reshape(emitter: GraphEmitter, node: Node) -> None:
         copy(emitter.frame, copied, ref)
         ref = copied
     emitter.env[node.out()] = ArrayRef(
-        ref.token, shape, contiguous(shape, ref.dtype.itemsize), ref.dtype, ref.offset)
+        ref.token, shape, contiguous(shape, ref.dtype.itemsize), ref.dtype, ref.offset,
+        ref.element)
 
 
 def copy(frame: Frame, target: ArrayRef, source: ArrayRef) -> None:

@@ -105,7 +105,7 @@ def _nest_block(form: object, params: object, native: NativeNest) -> NestBlock:
 
 def _emit(frame: Frame, node: Node, strides: Sequence[Strides]) -> list[int]:
     """Emit the node as the only step of a graph; results end in their targets."""
-    copied = _copied(node)
+    copied = changed_operands(node)
     graph = _wrapped(node)
     operands: list[Held] = []
     owned = {}
@@ -121,7 +121,7 @@ def _emit(frame: Frame, node: Node, strides: Sequence[Strides]) -> list[int]:
     return copied
 
 
-def _copied(node: Node) -> list[int]:
+def changed_operands(node: Node) -> list[int]:
     """For each result the operand that it is a changed copy of, or -1."""
     if node.op == "Loop":
         return [i if t.kind == "array" else -1 for i, t in enumerate(node.types)]
@@ -171,4 +171,6 @@ def _finish(emitter: GraphEmitter, number: int, held: Held) -> None:
         copy(frame, ArrayRef(token, shape, dense, held.dtype), held)
 
 
-__all__ = ["ControlProgram", "NotNativeError", "compile_control", "raw_bits"]
+__all__ = [
+    "ControlProgram", "NotNativeError", "changed_operands", "compile_control", "raw_bits",
+]

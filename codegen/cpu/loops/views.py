@@ -26,7 +26,7 @@ def viewed(frame: Frame, node: Node, source: Held) -> Held:
     if start:
         moved = frame.number(start)
         offset = moved if offset == "0" else frame.em.add(offset, moved)
-    return ArrayRef(source.token, shape, strides, source.dtype, offset)
+    return ArrayRef(source.token, shape, strides, source.dtype, offset, source.element)
 
 
 def _slice(ref: ArrayRef, attrs: Any, shape: Any) -> tuple[int, tuple[int, ...]]:

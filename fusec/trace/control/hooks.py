@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import CodeType
 from typing import Any
 
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
@@ -27,6 +28,7 @@ from .loops import LoopParts, LoopResult, nothing_done, trace_loop
 from .ranges import Counted, counted, number
 
 UNROLL = 16  # loops of at most this many iterations are unrolled
+UNROLL_NESTS = 4  # the same for loops around other loops
 UNROLL_NODES = 3000  # and longer ones over whole arrays up to this many nodes
 _ELEMENTS = frozenset({"Pick", "PickUpdate", "Loop", "Cond"})
 
@@ -216,7 +218,8 @@ class ControlHooks(Hooks):
         items = counted(over) if self.trace.active else None
         if items is None:
             self._from_python(where, iter(over), body, stop, names)
-        elif type(items.count) is int and items.count <= UNROLL:
+        elif type(items.count) is int and items.count <= (
+                UNROLL_NESTS if _holds_loop(body) else UNROLL):
             self._unrolled(where, items, body, stop, needed, names)
         else:
             parts = self._parts(where, items, body, stop, needed, names)
@@ -281,6 +284,15 @@ class ControlHooks(Hooks):
             return False
         found.emit()
         return True
+
+
+def _holds_loop(body: Callable[..., Any]) -> bool:
+    """Whether there is another loop in the body."""
+    codes = [c for c in body.__code__.co_consts if isinstance(c, CodeType)]  # type: ignore[attr-defined]
+    return any(c.co_name.startswith("_fusec_body_") or (
+        c.co_name.startswith("_fusec_") and any(
+            isinstance(d, CodeType) and d.co_name.startswith("_fusec_body_")
+            for d in c.co_consts)) for c in codes)
 
 
 def _pays_to_unroll(body: Graph, count: int) -> bool:

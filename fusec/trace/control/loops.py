@@ -34,7 +34,7 @@ from .merge import (
     shown,
     unflatten,
 )
-from .ranges import I64, number
+from .ranges import I64, most_trips, number
 from .regions import Region, assign, captures, placeholder, subgraph
 
 MAX_ATTEMPTS = 12
@@ -149,10 +149,7 @@ class _Attempt:
             return None
         trace = self.trace
         parameter = placeholder(trace, TensorType(I64, (), "weak"), "k")
-        if type(self.parts.count) is int:
-            trace.intervals[parameter] = (0, self.parts.count - 1)
-        else:
-            trace.intervals[parameter] = (0, (1 << 31) - 1)
+        trace.intervals[parameter] = (0, most_trips(trace, self.parts.count) - 1)
         self.carried.append(_Carried(parameter, trace.builder.const(0), is_needed=True))
         return number(trace, parameter)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fusec.ir import Value
 
 from ..array import TracedArray
 from ..context import Trace
+from ..python_numbers import interval
 
 I64 = np.dtype(np.int64)
 
@@ -62,7 +64,7 @@ def counted(over: Any) -> Counted | None:
     if type(over) is range:
         return Counted(len(over), _progression(over.start, over.step))
     if type(over) is TracedRange:
-        return Counted(_trips(over), _progression(over.start, over.step))
+        return Counted(_trips(over), partial(_bounded, over, _progression(over.start, over.step)))
     if type(over) is TracedArray and over.ndim:
         return Counted(over.shape[0], lambda k: over[k])
     if type(over) is Joined:
@@ -77,6 +79,30 @@ def _progression(start: Any, step: int) -> Callable[[Any], Any]:
         return moved if type(start) is int and start == 0 else start + moved
 
     return item
+
+
+def _bounded(over: TracedRange, item: Callable[[Any], Any], k: Any) -> Any:
+    """An item, known to lie between the ends of the range."""
+    value = item(k)
+    ends = [_ends(over.trace, e) for e in (over.start, over.stop)]
+    if type(value) is TracedArray and None not in ends:
+        (start_low, start_high), (stop_low, stop_high) = ends  # type: ignore[misc]
+        up = over.step > 0
+        bounds = (start_low, stop_high - 1) if up else (stop_low + 1, start_high)
+        over.trace.intervals[value.value] = bounds
+    return value
+
+
+def _ends(trace: Trace, end: Any) -> tuple[int, int] | None:
+    if type(end) is not TracedArray:
+        return (int(end), int(end))
+    return interval(trace, end.value)
+
+
+def most_trips(trace: Trace, count: Any) -> int:
+    """The most iterations there can be."""
+    bounds = _ends(trace, count)
+    return (1 << 31) if bounds is None else max(bounds[1], 1)
 
 
 def _joined(over: Joined) -> Counted | None:
