@@ -190,16 +190,11 @@ def test_lines_in_helpers_lambdas_and_nested_functions() -> None:
 # --- values that only the compiled code knows ---------------------------------------------------
 
 NEEDS_A_VALUE: dict[str, tuple[Callable[..., Any], str, str]] = {
-    "if": (lambda x: 1 if x.sum() > 0 else 2, "a truth value", "np.where(condition, a, b)"),
-    "and": (lambda x: x.sum() and 3, "a truth value", "np.where"),
-    "not": (lambda x: not x.sum(), "a truth value", "np.where"),
-    "chain": (lambda x: 0 < x.sum() < 1, "a truth value", "np.where"),
     "any": (lambda x: any(x[0] > 0), "a truth value", "np.where"),
     "sorted": (lambda x: sorted([x.sum(), x.max()]), "a truth value", "np.where"),
     "in": (lambda x: 3.0 in x, "a truth value", "(x == item).any()"),
     "range": (lambda x: list(range(int(x.sum()))), "an index or a length", "static argument"),
     "list index": (lambda x: [1, 2][x.argmax()], "an index or a length", "static argument"),
-    "array index": (lambda x: x[x.argmax()], "an index or a length", "static argument"),
     "slice": (lambda x: x[: x.argmax()], "an index or a length", "static argument"),
     "size": (lambda x: np.zeros(int(x.sum())), "an int", "static argument"),
     "f-string": (lambda x: f"{x.sum():.3f}", "text", "after the call"),
@@ -232,10 +227,8 @@ def test_a_value_that_python_needs(name: str) -> None:
 
 def test_the_way_out_names_the_argument() -> None:
     def f(a):
-        total = 0.0
-        for i in range(int(a)):
-            total += i
-        return total
+        names = ["zero", "one", "two", "three", "four"]
+        return names[int(a)]
 
     assert text(failure(f, 3.0)) == """\
 an index or a length is needed while f is traced, but this value is only known when the compiled \
@@ -243,20 +236,85 @@ code runs
   value: int, from `int(a)` (prog.py)
   cure: make a static, fusec.jit(static=('a',)): one trace for each value
   at prog.py in f
-    for i in range(int(a)):
-             ^^^^^^^^^^^^^"""
-    assert fusec.jit(f, static="a")(4.0) == 6.0
+    return names[int(a)]
+           ^^^^^^^^^^^^^"""
+    assert fusec.jit(f, static="a")(4.0) == "four"
 
 
-def test_while_names_its_line() -> None:
+def test_a_loop_that_changes_a_shape_names_the_variable_and_both_types() -> None:
     def f(x):
         while x.sum() > 0:
-            x = x - 1
+            x = np.concatenate([x, x - 1])
         return x
 
+    assert text(failure(f, X)) == """\
+the loop variable 'x' changes its type
+  before the loop:    f64[3,4]
+  after an iteration: f64[6,4]
+  cure: give it its final shape and kind before the loop
+  at prog.py in f
+    while x.sum() > 0:
+    ^^^^^^^^^^^^^^^^^^"""
+
+
+def test_sides_of_a_branch_that_disagree() -> None:
+    def f(x):
+        if x.sum() > 0:  # noqa: SIM108
+            y = x
+        else:
+            y = x[0]
+        return y
+
     shown = text(failure(f, X))
-    assert "value: bool, from `x.sum() > 0`" in shown
-    assert shown.endswith("    while x.sum() > 0:\n          ^^^^^^^^^^^")
+    lines = [line for line in shown.splitlines() if line.startswith(("  then", "  else"))]
+    assert shown.startswith("the sides of a branch leave different things in 'y'")
+    assert [re.sub(r"\d+(?=:)", "N", line) for line in lines] == [
+        "  then, to line N: f64[3,4]", "  else, to line N: f64[4]"]
+    assert "if x.sum() > 0:" in shown
+
+    def g(x):
+        if x.sum() > 0:
+            return x
+        return "nothing"
+
+    assert "the sides of a branch return different things" in text(failure(g, X))
+
+
+def test_a_list_changed_in_a_branch_or_loop_on_data() -> None:
+    def branch(x):
+        found = []
+        if x.sum() > 0:
+            found.append(x)
+        return found
+
+    def loop(x):
+        table = {}
+        while x.sum() > 0:
+            table["x"] = x
+            x = x - 1
+        return table
+
+    assert "list.append in a branch or loop that data decides" in text(failure(branch, X))
+    assert "item of a container in a branch or loop" in text(failure(loop, X))
+
+
+def test_raising_in_a_branch_on_data() -> None:
+    def f(x):
+        if x.sum() < 0:
+            raise ValueError("negative")
+        return x
+
+    assert "raising ValueError in a branch that data decides" in text(failure(f, X))
+
+
+def test_an_index_out_of_range_in_a_native_loop() -> None:
+    def f(x):
+        for i in range(len(x)):
+            x[i] = x[i + 1]
+        return x
+
+    with pytest.raises(IndexError, match="index 20 is out of bounds for axis 0 with size 20"):
+        fusec.jit(f)(np.arange(20.0))
 
 
 def test_print_of_a_traced_value() -> None:

@@ -15,6 +15,7 @@ from fusec.errors import FusecError, UnsupportedError, unsupported
 from .array import TracedArray, from_value
 from .context import Trace
 from .control import ControlHooks, Joined, TracedRange
+from .control.effects import Effects
 from .convert import CALLS, CallTable
 from .convert.hooks import Where
 from .creation import _holds_traced, astype
@@ -40,6 +41,7 @@ class GraphHooks(ControlHooks):
         super().__init__()
         self.trace = trace
         self.functions: dict[FunctionType, None] = {}
+        self.effects = Effects()
         trace.hooks = self
 
     def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -51,6 +53,7 @@ class GraphHooks(ControlHooks):
                 cure="draw them before the call and pass them as an argument",
                 notes=("while tracing they would be drawn once and become constants",),
             )
+        self.effects.check_call(fn, self.loc)
         if self.trace.active and (is_numpys(fn) or self.table.find(fn) is not None):
             args = tuple(map(self.lifted, args))
             kwargs = {name: self.lifted(value) for name, value in kwargs.items()}
@@ -119,6 +122,7 @@ class GraphHooks(ControlHooks):
         if name == "trace" and type(obj) is TracedArray and obj.is_array:
             return obj.diagonal_sum  # the attribute itself is the trace in progress
         result = super().getattr(where, obj, name)
+        self.effects.note_read(result)
         if type(obj) is np.ndarray:
             return self._local(result)
         if self.trace.active and is_data(result) and type(result) is not TracedArray:
@@ -145,6 +149,7 @@ class GraphHooks(ControlHooks):
                 _holds_traced(value) or _holds_traced(key))):
             as_traced(self.trace, obj)[key] = value
             return
+        self.effects.check_change(obj, "assigning to an item of a container", self.loc)
         super().setitem(where, value, obj, key)
 
     def getitem(self, where: Where, obj: Any, key: Any) -> Any:
@@ -152,6 +157,7 @@ class GraphHooks(ControlHooks):
         if self._is_outside(obj) or (type(obj) is np.ndarray and _holds_traced(key)):
             return as_traced(self.trace, obj)[key]
         result = super().getitem(where, obj, key)
+        self.effects.note_read(result)
         return self._local(result) if type(obj) is np.ndarray else result
 
     def format_value(self, where: Where, value: Any, conversion: int, spec: str) -> str:

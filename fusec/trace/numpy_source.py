@@ -21,6 +21,7 @@ import numpy as np
 from . import fixed
 from .array import TracedArray
 from .context import Trace
+from .control.effects import Effects
 from .convert import CallTable, Hooks, convert
 from .convert.hooks import Where
 from .functions import FUNCTIONS
@@ -43,6 +44,7 @@ class LibraryHooks(GraphHooks):
 
     def __init__(self, trace: Trace, assume: bool | None = None) -> None:
         Hooks.__init__(self)
+        self.effects = Effects()
         self.trace, self.assume = trace, assume
         self.functions: dict[FunctionType, None] = {}
 

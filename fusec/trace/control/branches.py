@@ -42,6 +42,7 @@ class Side:
     result: Any
     variables: Mapping[str, Any]
     written: dict[Storage, Value]
+    line: str  # where it ends
 
 
 @dataclass
@@ -78,7 +79,10 @@ def branch(
     then: Callable[[], Any], orelse: Callable[[], Any],
 ) -> Any:
     """Trace both sides, bind the merged variables, and give the merged result."""
+    assert trace.hooks is not None
+    where = trace.hooks.where
     sides = [_trace_side(trace, variables, thunk) for thunk in (then, orelse)]
+    trace.hooks.where = where  # what follows belongs to the line of the branch
     pairs = _Pairs(trace)
     states = {name: _merged_variable(trace, name, sides, pairs)
               for name in variables.cells if name in needed}
@@ -96,7 +100,7 @@ def _trace_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) ->
     region = Region(trace)
     try:
         result = thunk()
-        return Side(region, result, variables.read(), region.written())
+        return Side(region, result, variables.read(), region.written(), f"line {_line(trace)}")
     except FusecError:
         raise
     except Exception as error:
@@ -106,6 +110,10 @@ def _trace_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) ->
     finally:
         variables.write(before)
         region.undo()
+
+
+def _line(trace: Trace) -> int:
+    return trace.loc.line if trace.loc is not None else 0
 
 
 # -- merging --------------------------------------------------------------------------------------
@@ -122,7 +130,11 @@ def _merged_variable(trace: Trace, name: str, sides: Sequence[Side], pairs: _Pai
         raise user_error(
             TypeError, f"the sides of a branch leave different things in {name!r}", trace.loc,
             "give the variable one shape and kind on both sides",
-            values=[("then", shown(a)), ("else", shown(b))]) from None
+            values=_both(sides, a, b)) from None
+
+
+def _both(sides: Sequence[Side], a: Any, b: Any) -> list[tuple[str, str]]:
+    return [(f"then, to {sides[0].line}", shown(a)), (f"else, to {sides[1].line}", shown(b))]
 
 
 def _merged_result(trace: Trace, sides: Sequence[Side], pairs: _Pairs) -> Any:
@@ -133,7 +145,7 @@ def _merged_result(trace: Trace, sides: Sequence[Side], pairs: _Pairs) -> Any:
         raise user_error(
             TypeError, "the sides of a branch return different things", trace.loc,
             "return the same structure, shapes and kinds on both sides",
-            values=[("then", shown(a)), ("else", shown(b))]) from None
+            values=_both(sides, a, b)) from None
 
 
 def _filled(trace: Trace, x: Any, outputs: Sequence[Value]) -> Any:

@@ -24,6 +24,7 @@ from ..known import known
 from ..ufuncs import as_traced, truth
 from .branches import branch
 from .cells import Variables, bound_by
+from .effects import Effects
 from .loops import LoopParts, LoopResult, nothing_done, trace_loop
 from .ranges import Counted, counted, number
 
@@ -37,6 +38,7 @@ class ControlHooks(Hooks):
     """Branches and loops of one trace."""
 
     trace: Trace
+    effects: Effects
 
     # -- truth ------------------------------------------------------------------------------------
 
@@ -152,8 +154,9 @@ class ControlHooks(Hooks):
         else:
             names = dict.fromkeys([*bound_by(then), *bound_by(orelse)])
             self.where = where
-            branch(self.trace, self.truth(test), Variables(names, then, orelse), needed, then,
-                   orelse)
+            with self.effects.region(then, orelse):
+                branch(self.trace, self.truth(test), Variables(names, then, orelse), needed,
+                       then, orelse)
         self.where = where
 
     def if_return(
@@ -165,7 +168,8 @@ class ControlHooks(Hooks):
         self.where = where
         names = dict.fromkeys([*bound_by(then), *bound_by(orelse)])
         variables = Variables(names, then, orelse)
-        return branch(self.trace, self.truth(test), variables, (), then, orelse)
+        with self.effects.region(then, orelse):
+            return branch(self.trace, self.truth(test), variables, (), then, orelse)
 
     if_expression = if_return
 
@@ -192,8 +196,12 @@ class ControlHooks(Hooks):
                 break
         if found is None:
             self.where = where
-            trace_loop(self.trace, parts).emit()
+            self._traced(parts).emit()
         self.where = where
+
+    def _traced(self, parts: LoopParts) -> LoopResult:
+        with self.effects.region(parts.body):
+            return trace_loop(self.trace, parts)
 
     def _emitted(self, where: Where, parts: LoopParts) -> bool:
         """Whether the loop could be put into the graph."""
@@ -224,7 +232,7 @@ class ControlHooks(Hooks):
         else:
             parts = self._parts(where, items, body, stop, needed, names)
             if type(items.count) is not int:
-                trace_loop(self.trace, parts).emit()
+                self._traced(parts).emit()
             elif not self._try_counted(where, parts, items.count):
                 self._unrolled(where, items, body, stop, needed, names)
         self.where = where
@@ -248,7 +256,7 @@ class ControlHooks(Hooks):
                 break
             if left is None:
                 parts = self._parts(where, items.after(k + 1), body, stop, needed, names)
-                trace_loop(self.trace, parts).emit()
+                self._traced(parts).emit()
                 break
 
     def _from_python(
@@ -272,7 +280,7 @@ class ControlHooks(Hooks):
         self.where = where
         try:
             with nothing_done(self.trace, parts.variables):
-                return trace_loop(self.trace, parts)
+                return self._traced(parts)
         except (ConcreteValueError, UnsupportedError, TypeError) as error:
             if not isinstance(error, FusecError):
                 raise

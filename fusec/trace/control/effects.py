@@ -1,0 +1,75 @@
+"""Changes to Python's own containers inside branches and loops of the graph.
+
+A side of a branch, or a loop body, is traced once (or a few times), not run: a list that it changes
+would change while tracing.  So such changes are refused; loops of known length then run in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fusec.errors import ConcreteValueError
+from fusec.ir import Loc
+
+CONTAINERS = (list, dict, set, bytearray)
+_MUTATORS = frozenset({
+    "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "add",
+    "discard", "popitem", "setdefault", "__setitem__", "__delitem__",
+})
+MAX_DEPTH = 3
+
+
+class Effects:
+    """The containers that exist outside the regions being traced."""
+
+    def __init__(self) -> None:
+        self._outside: list[set[int]] = []
+        self.read: dict[int, Any] = {}  # containers found in attributes and items, kept alive
+
+    @contextmanager
+    def region(self, *functions: Callable[..., Any]) -> Iterator[None]:
+        """A side or body made of these functions is being traced."""
+        found: set[int] = set()
+        for function in functions:
+            for cell in function.__closure__ or ():  # type: ignore[attr-defined]
+                try:
+                    _note(cell.cell_contents, found, 0)
+                except ValueError:
+                    continue
+        self._outside.append(found)
+        try:
+            yield
+        finally:
+            self._outside.pop()
+
+    def note_read(self, found: Any) -> None:
+        """A container that was read from an attribute or another container."""
+        if self._outside and type(found) in CONTAINERS:
+            self.read[id(found)] = found
+
+    def check_call(self, fn: Any, loc: Loc | None) -> None:
+        """Refuse ``outside.append(x)`` and its like."""
+        owner = getattr(fn, "__self__", None)
+        if self._outside and type(owner) in CONTAINERS and fn.__name__ in _MUTATORS:
+            self.check_change(owner, f"{type(owner).__name__}.{fn.__name__}", loc)
+
+    def check_change(self, container: Any, what: str, loc: Loc | None) -> None:
+        """Refuse a change of a container that is older than the innermost region."""
+        if not self._outside or type(container) not in CONTAINERS:
+            return
+        key = id(container)
+        if key in self.read or any(key in outside for outside in self._outside):
+            raise ConcreteValueError(
+                f"{what} in a branch or loop that data decides: while tracing it would happen once",
+                loc=loc, cure="write into an array made before the loop (x[i] = value), or make "
+                "the length of the loop known")
+
+
+def _note(found: Any, ids: set[int], depth: int) -> None:
+    if type(found) not in (*CONTAINERS, tuple) or depth > MAX_DEPTH:
+        return
+    ids.add(id(found))
+    for item in found.values() if type(found) is dict else found if depth < MAX_DEPTH else ():
+        _note(item, ids, depth + 1)

@@ -1,0 +1,106 @@
+"""Branches and loops on data: the same results, kinds, mutations and exceptions as plain NumPy."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec.ir.evaluate import evaluate
+from fusec.runtime.control_flow import ControlRun
+from tests import control_samples
+from tests.control_samples import SAMPLES
+
+IDS = [f"{f.__name__}{i}" for i, (f, _) in enumerate(SAMPLES)]
+
+
+def runs_of(jitted: Any) -> list[ControlRun]:
+    """The branches and loops of the newest trace."""
+    concrete = jitted.traces[-1]
+    return [s.run for s in concrete.build.schedule.externs if isinstance(s.run, ControlRun)]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal in structure, kind, dtype and (up to rounding) value."""
+    if isinstance(a, tuple):
+        return type(b) is tuple and len(a) == len(b) and all(map(same, a, b))
+    if type(a) is not type(b) or np.asarray(a).dtype != np.asarray(b).dtype:
+        return False
+    if np.shape(a) != np.shape(b):
+        return False
+    return bool(np.allclose(a, b, rtol=1e-10, atol=1e-12, equal_nan=True))
+
+
+@pytest.mark.parametrize(("fn", "args"), SAMPLES, ids=IDS)
+def test_programs(fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    mine, numpys = copy.deepcopy(args), copy.deepcopy(args)
+    expected = fn(*numpys)
+    assert same(expected, fusec.jit(fn)(*mine))
+    assert all(map(same, numpys, mine))
+
+
+@pytest.mark.parametrize(("fn", "args"), SAMPLES, ids=IDS)
+def test_graphs_mean_the_same(fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """The graph evaluator, which knows nothing of native loops, gives the same."""
+    stage = fusec.jit(fn).trace(*copy.deepcopy(args))
+    inputs = [a for a, p in zip(args, stage.traced.positions, strict=True) if p >= 0]
+    if len(inputs) != len(stage.graph.inputs) or any(o.steps for o in stage.traced.outputs):
+        return
+    numpys = copy.deepcopy(args)
+    expected = fn(*numpys)
+    results = evaluate(stage.graph, inputs)
+    leaves = expected if isinstance(expected, tuple) else (expected,)
+    graph_leaves = [i for i, o in enumerate(stage.traced.outputs) if o.kind == "graph"]
+    for result, number in zip(results, graph_leaves, strict=True):
+        assert np.allclose(result, leaves[number], rtol=1e-10, atol=1e-12, equal_nan=True)
+
+
+NATIVE = [fn for fn, _ in SAMPLES if fn.__name__ not in control_samples.STEP_BY_STEP]
+
+
+@pytest.mark.parametrize("fn", list(dict.fromkeys(NATIVE)), ids=lambda f: f.__name__)
+def test_loops_are_native(fn: Callable[..., Any]) -> None:
+    jitted = fusec.jit(fn)
+    jitted(*copy.deepcopy(next(a for f, a in SAMPLES if f is fn)))
+    assert [r.reason for r in runs_of(jitted) if not r.is_native] == []
+
+
+def test_library_calls_in_loops_run_step_by_step_and_say_so() -> None:
+    fn, args = next((f, a) for f, a in SAMPLES if f.__name__ == "solve_until")
+    jitted = fusec.jit(fn)
+    jitted(*copy.deepcopy(args))
+    assert [r.reason for r in runs_of(jitted)] == ["np.linalg.solve is a library call"]
+
+
+def test_compile_time_does_not_depend_on_the_trip_count() -> None:
+    fn = control_samples.recurrence
+    jitted = fusec.jit(fn)
+    jitted(np.ones(100))
+    nodes = len(jitted.traces[-1].graph)
+    jitted(np.ones(100_000))
+    assert len(jitted.traces[-1].graph) == nodes
+    assert jitted.traces[-1].times["llvm"] == 0.0  # a new length compiles nothing
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_arguments_are_updated_in_place(strict: bool) -> None:
+    jitted = fusec.jit(control_samples.recurrence, fp="strict" if strict else "contract")
+    for x in (np.ones(50), np.ones((50, 2))[:, 0], np.ones(100)[::-2]):
+        expected = control_samples.recurrence(x.copy())
+        result = jitted(x)
+        assert result is x
+        np.testing.assert_allclose(x, expected, rtol=1e-13)
+
+
+def test_zero_trips() -> None:
+    jitted = fusec.jit(control_samples.total_of)
+    assert jitted(np.zeros(0)) == 0
+    x = np.arange(20.0)
+    below = fusec.jit(control_samples.halve_until)
+    result, count = below(x, 1e9)
+    np.testing.assert_array_equal(result, x)
+    assert count == 0 and type(count) is int
