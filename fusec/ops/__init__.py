@@ -1,10 +1,20 @@
 """The op registry: one declaration per op, a file per family."""
 
-from . import composite, elementwise, externs, library, reductions, sources, structured, views
+from . import (
+    composite,
+    elementwise,
+    externs,
+    gather,
+    library,
+    reductions,
+    sources,
+    structured,
+    views,
+)
 from .build import Builder, Namer
 from .registry import Op, all_ops, get, register
 
 __all__ = [
-    "Builder", "Namer", "Op", "all_ops", "composite", "elementwise", "externs", "get", "library",
-    "reductions", "register", "sources", "structured", "views",
+    "Builder", "Namer", "Op", "all_ops", "composite", "elementwise", "externs", "gather", "get",
+    "library", "reductions", "register", "sources", "structured", "views",
 ]

@@ -12,7 +12,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir import Value
 
-from . import library
+from . import gathers, library
 from .array import TracedArray, from_value
 from .ufuncs import as_traced, cast, spread, truth
 
@@ -162,6 +162,10 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
         )
     if library.is_run_time_element(array, key) or (
             library.has_index_array(key) and not library.has_mask(key)):
+        key = gathers.with_arrays(key)
+        entries = _expanded(array, key)[0]
+        if gathers.can_gather(key, entries):
+            return gathers.get_item(array, entries, view)
         return library.get_item(array, key)
     plan = _parse(array, key)
     result = _apply(array, plan)
