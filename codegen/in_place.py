@@ -22,13 +22,13 @@ def _drop(nest: Nest, out: int, source: int) -> Nest | None:
     def is_kept(store: Store) -> bool:
         target = nest.accesses[store.access]
         value = store.value
-        if target.buffer != out or value.op != "load":
+        if target.buffer != out or value.op != "load" or value.args:
             return True
         read = nest.accesses[value.attr]
         return read.buffer != source or read.index != target.index
 
     stages = tuple(replace(s, stores=tuple(filter(is_kept, s.stores))) for s in nest.stages)
-    if not any(s.stores or s.scratch or s.reductions for s in stages):
+    if not any(s.stores or s.scratch or s.reductions or s.checks for s in stages):
         return None
     return _without_unused(replace(nest, stages=stages))
 
@@ -42,10 +42,8 @@ def _without_unused(nest: Nest) -> Nest:
     number = {old: new for new, old in enumerate(sorted(used))}
     memo: dict[int, Expr] = {}
     for e in walk(nest.roots):
-        if e.op == "load":
-            memo[id(e)] = expr("load", e.dtype, attr=number[e.attr])
-        else:
-            memo[id(e)] = expr(e.op, e.dtype, *(memo[id(a)] for a in e.args), attr=e.attr)
+        attr = number[e.attr] if e.op == "load" else e.attr
+        memo[id(e)] = expr(e.op, e.dtype, *(memo[id(a)] for a in e.args), attr=attr)
     stages = tuple(_renumbered(s, number, memo) for s in nest.stages)
     accesses = tuple(nest.accesses[old] for old in sorted(used))
     return replace(nest, stages=stages, accesses=accesses)
@@ -57,6 +55,7 @@ def _renumbered(stage: Stage, number: dict[int, int], memo: dict[int, Expr]) -> 
         stores=tuple(Store(number[s.access], memo[id(s.value)]) for s in stage.stores),
         scratch=tuple((n, memo[id(e)]) for n, e in stage.scratch),
         reductions=tuple(replace(r, value=memo[id(r.value)]) for r in stage.reductions),
+        checks=tuple(memo[id(e)] for e in stage.checks),
     )
 
 
@@ -102,6 +101,8 @@ def _reads_after_write(nest: Nest, out: int, source: int) -> bool:
 
 def _overlap(nest: Nest, indices: set, other: Nest, others: set) -> bool:
     """Whether two sets of accesses may touch one element: their bounding boxes meet."""
+    if any(i.computed is not None for index in indices for i in index):
+        return True
     boxes = [_bounds(nest, i) for i in indices]
     return any(
         all(low <= top and bottom <= high for (low, high), (bottom, top) in

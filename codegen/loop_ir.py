@@ -9,6 +9,7 @@ values for the next.  Expressions are interned: equal means identical.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,15 +18,16 @@ from typing import Any, Literal
 import numpy as np
 
 from fusec.ir import Loc, dtype_name
-from fusec.ops.index_maps import IndexMap
+from fusec.ops.index_maps import AxisIndex, IndexMap
 
 
 class Expr:
     """An interned scalar expression.
 
-    Leaves: ``load`` (attr: access number), ``scratch`` (attr: scratch number), ``reduced`` (attr:
-    reduction number), ``param`` (attr: parameter number), ``const`` (attr: value), ``index`` (attr:
-    loop number).  Everything else is an operation on ``args``; ``cast`` converts to ``dtype``.
+    Leaves: ``load`` (attr: access number; args: its computed indices, if any), ``scratch`` (attr:
+    scratch number), ``reduced`` (attr: reduction number), ``param`` (attr: parameter number),
+    ``const`` (attr: value), ``index`` (attr: loop number).  Everything else is an operation on
+    ``args``; ``cast`` converts to ``dtype``.
     """
 
     __slots__ = ("__weakref__", "args", "attr", "dtype", "op")
@@ -81,7 +83,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A buffer read or written at an affine index of the nest's loops."""
+    """A buffer read or written at an affine index of the nest's loops, or a computed one."""
 
     buffer: int
     index: IndexMap
@@ -111,12 +113,13 @@ class Stage:
     stores: tuple[Store, ...] = ()
     scratch: tuple[tuple[int, Expr], ...] = ()
     reductions: tuple[Reduction, ...] = ()
+    checks: tuple[Expr, ...] = ()  # evaluated for what they report, used or not
 
     @property
     def roots(self) -> list[Expr]:
         return [s.value for s in self.stores] + [e for _, e in self.scratch] + [
             r.value for r in self.reductions
-        ]
+        ] + list(self.checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,10 @@ class Nest:
     @property
     def has_reductions(self) -> bool:
         return any(stage.reductions for stage in self.stages)
+
+    @property
+    def has_checks(self) -> bool:
+        return any(stage.checks for stage in self.stages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +164,11 @@ class Kernel:
     locs: tuple[Loc, ...] = ()
 
     @property
+    def has_checks(self) -> bool:
+        """Whether it may find that the program fails: see `Stage.checks`."""
+        return any(nest.has_checks for nest in self.nests)
+
+    @property
     def operations(self) -> int:
         """Scalar operations per element, summed over nests."""
         return sum(1 for n in self.nests for e in walk(n.roots) if e.op not in LEAVES)
@@ -164,7 +176,8 @@ class Kernel:
     def bytes_of(self, buffer: int) -> int:
         """Bytes of the part of a buffer this kernel touches, each element counted once."""
         boxes = [
-            _touched(a.index, n.extents) for n in self.nests for a in n.accesses
+            _touched(a.index, n.extents, self.buffers[buffer].shape)
+            for n in self.nests for a in n.accesses
             if a.buffer == buffer and 0 not in n.extents
         ]
         if not boxes:
@@ -191,10 +204,13 @@ class Kernel:
 Span = tuple[int, int, int]
 
 
-def _touched(index: IndexMap, extents: Sequence[int]) -> list[Span]:
-    """Per axis (first, last, count) of the indices read."""
+def _touched(index: IndexMap, extents: Sequence[int], shape: Sequence[int]) -> list[Span]:
+    """Per axis (first, last, count) of the indices read, at most, where they are computed."""
     spans = []
-    for i in index:
+    for axis, i in enumerate(index):
+        if i.computed is not None:
+            spans.append((0, shape[axis] - 1, min(shape[axis], math.prod(extents))))
+            continue
         extent = extents[i.loop] if i.loop >= 0 else 1
         end = i.start + i.step * (extent - 1)
         spans.append((min(i.start, end), max(i.start, end), extent if i.step else 1))
@@ -224,7 +240,7 @@ _INFIX = {
 
 def format_expr(e: Expr) -> str:
     """One line: leaves by number, operations as calls or infix; shared parts are repeated."""
-    if e.op in LEAVES:
+    if e.op in LEAVES and not e.args:
         return f"{e.op}{e.attr}" if e.op != "const" else repr(e.attr)
     if e.op in _INFIX:
         return f"({format_expr(e.args[0])} {_INFIX[e.op]} {format_expr(e.args[1])})"
@@ -267,12 +283,16 @@ def _stage_lines(kernel: Kernel, nest: Nest, stage: Stage) -> Iterator[str]:
             names[id(e)] = _leaf_text(e)
             continue
         names[id(e)] = f"t{len(names)}"
-        text = _access_text(kernel, nest, e.attr) if e.op == "load" else _operation_text(e, names)
+        args = [names[id(a)] for a in e.args]
+        text = (_access_text(kernel, nest, e.attr, args) if e.op == "load"
+                else _operation_text(e, names))
         yield f"{names[id(e)]}: {dtype_name(e.dtype)} = {text}"
     for number, value in stage.scratch:
         yield f"scratch{number} = {names[id(value)]}"
     for r in stage.reductions:
         yield f"r{r.number}: {dtype_name(r.dtype)} = {r.kind}-reduce {names[id(r.value)]}"
+    for check in stage.checks:
+        yield f"check {names[id(check)]}"
     for s in stage.stores:
         yield f"{_access_text(kernel, nest, s.access)} = {names[id(s.value)]}"
 
@@ -289,13 +309,15 @@ def _operation_text(e: Expr, names: dict[int, str]) -> str:
     return f"{args[0]} {_INFIX[e.op]} {args[1]}" if e.op in _INFIX else f"{e.op}({', '.join(args)})"
 
 
-def _access_text(kernel: Kernel, nest: Nest, number: int) -> str:
+def _access_text(kernel: Kernel, nest: Nest, number: int, args: Sequence[str] = ()) -> str:
     access = nest.accesses[number]
-    return f"{kernel.buffers[access.buffer].value}[{', '.join(map(_index_text, access.index))}]"
+    index = ", ".join(index_text(i, args) for i in access.index)
+    return f"{kernel.buffers[access.buffer].value}[{index}]"
 
 
-def _index_text(i: Any) -> str:
-    if i.loop < 0:
+def index_text(i: AxisIndex, args: Sequence[str]) -> str:
+    if i.loop == -1:
         return str(i.start)
-    text = f"i{i.loop}" if i.step == 1 else f"{i.step}*i{i.loop}"
+    name = f"i{i.loop}" if i.computed is None else args[i.computed]
+    text = name if i.step == 1 else f"{i.step}*{name}"
     return text if i.start == 0 else f"{text}{i.start:+d}"

@@ -7,6 +7,7 @@ met at a place where both its branches are live splits the domain into boxes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +18,7 @@ import numpy as np
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.cones import has_unit_region, is_piecewise, operands, root_operands
-from fusec.ops.index_maps import AxisIndex, IndexMap, identity
+from fusec.ops.index_maps import COMPUTED, AxisIndex, IndexMap, identity
 
 from .loop_ir import Access, Buffer, Expr, Kernel, Nest, Param, Reduction, Stage, Store, expr
 from .scalar_rules import INDEX, operation, scalar_constant
@@ -117,6 +118,7 @@ class _StageDraft:
     stores: list[Store] = field(default_factory=list)
     scratch: list[tuple[int, Expr]] = field(default_factory=list)
     reductions: list[Reduction] = field(default_factory=list)
+    checks: dict[Expr, None] = field(default_factory=dict)
     memo: dict[tuple[Value, IndexMap], Expr] = field(default_factory=dict)
 
 
@@ -145,7 +147,8 @@ class _NestLowering:
             self._evaluate_root(root)
         drafts = sorted(self.drafts, key=lambda s: (s.level, not s.inner))
         stages = tuple(
-            Stage(s.inner, tuple(s.stores), tuple(s.scratch), tuple(s.reductions)) for s in drafts
+            Stage(s.inner, tuple(s.stores), tuple(s.scratch), tuple(s.reductions), tuple(s.checks))
+            for s in drafts
         )
         extents = tuple(self.box[d][1] - self.box[d][0] for d in self.order)
         return Nest(extents, self.outer, tuple(self.accesses), stages, tuple(self.scratch))
@@ -164,7 +167,7 @@ class _NestLowering:
         )
         draft.stores.append(Store(self._access(buffer, index), result))
         extents = tuple(high - low for low, high in self.box)
-        stage = Stage(False, tuple(draft.stores))
+        stage = Stage(False, tuple(draft.stores), checks=tuple(draft.checks))
         return Nest(extents, self.outer, tuple(self.accesses), (stage,))
 
     def _roots(self) -> list[Value]:
@@ -240,7 +243,11 @@ class _NestLowering:
     # -- expressions
 
     def _access(self, buffer: int, index: IndexMap) -> int:
-        placed = tuple(self._placed(i) for i in index)
+        numbers = itertools.count()
+        placed = tuple(
+            i._replace(computed=next(numbers)) if i.loop == COMPUTED else self._placed(i)
+            for i in index
+        )
         return self.accesses.setdefault(Access(buffer, placed), len(self.accesses))
 
     def _placed(self, i: AxisIndex) -> AxisIndex:
@@ -258,36 +265,43 @@ class _NestLowering:
             if item in draft.memo:
                 stack.pop()
                 continue
-            leaf = self._leaf(draft, *item)
+            leaf = self._from_earlier_stage(draft, *item)
             if leaf is not None:
                 draft.memo[item] = leaf
                 continue
-            parts = list(self._parts(*item))
+            is_leaf = self._is_leaf(item[0])
+            parts = list(_computed(item[1]) if is_leaf else self._parts(*item))
             missing = [p for p in parts if p not in draft.memo]
             if missing:
                 stack.extend(missing)
-            else:
-                draft.memo[item] = self._combine(item[0].node, [draft.memo[p] for p in parts])
+                continue
+            args = [draft.memo[p] for p in parts]
+            draft.memo[item] = (self._leaf(*item, args) if is_leaf
+                                else self._combine(draft, item[0].node, args))
         return draft.memo[goal]
 
-    def _leaf(self, draft: _StageDraft, value: Value, index: IndexMap) -> Expr | None:
+    def _is_leaf(self, value: Value) -> bool:
+        return (value in self.kernel.inputs or value in self.numbers
+                or value.node.op in ("Const", "Iota"))
+
+    def _leaf(self, value: Value, index: IndexMap, args: list[Expr]) -> Expr:
+        """``args``: the computed indices, in the order of the axes."""
         node = value.node
         if value in self.kernel.inputs:
             access = self._access(self.kernel.inputs[value], index)
-            return expr("load", value.dtype, attr=access)
+            return expr("load", value.dtype, *args, attr=access)
         if value in self.numbers:
             return expr("reduced", value.dtype, attr=self.numbers[value])
         if node.op == "Const":
             return self.kernel.constant(value.dtype, node.attrs["value"])
-        if node.op == "Iota":
-            return self._iota(value, self._placed(index[0]))
-        return self._from_earlier_stage(draft, value, index)
+        return self._iota(value, self._placed(index[0]), args)
 
-    def _iota(self, value: Value, i: AxisIndex) -> Expr:
+    def _iota(self, value: Value, i: AxisIndex, args: list[Expr]) -> Expr:
         counter = self.kernel.constant(INDEX, i.start)
-        if i.loop >= 0:
+        if i.loop != -1:
             step = self.kernel.constant(INDEX, i.step)
-            scaled = expr("mul", INDEX, expr("index", INDEX, attr=i.loop), step)
+            moving = args[0] if args else expr("index", INDEX, attr=i.loop)
+            scaled = expr("mul", INDEX, moving, step)
             counter = expr("add", INDEX, scaled, counter)
         return counter if value.dtype == INDEX else expr("cast", value.dtype, counter)
 
@@ -320,10 +334,13 @@ class _NestLowering:
         else:
             yield from operands(node, index)
 
-    def _combine(self, node: Node, args: list[Expr]) -> Expr:
+    def _combine(self, draft: _StageDraft, node: Node, args: list[Expr]) -> Expr:
         if get(node.op).kind != "elementwise":
             return args[0]
-        return operation(self.kernel, get(node.op).scalar or "", node.types[0].dtype, args)
+        made = operation(self.kernel, get(node.op).scalar or "", node.types[0].dtype, args)
+        if node.op == "CheckIndex":
+            draft.checks[made] = None
+        return made
 
     # -- boxes
 
@@ -365,6 +382,11 @@ class _NestLowering:
                 return position
             offset = end
         return 0  # an empty box reads nothing
+
+
+def _computed(index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
+    """The indices of a load that are values themselves."""
+    return (i.computed for i in index if i.loop == COMPUTED)
 
 
 def _is_expensive(made: Expr) -> bool:

@@ -14,10 +14,11 @@ import keyword
 import linecache
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fusec.ir import Loc
+from fusec.ops.index_maps import AxisIndex
 
 from .loop_ir import Expr, Kernel, Nest, Reduction, Stage, walk
 from .source_ops import HELPERS, REPEATING, Literal, literal, operation_text, start_text
@@ -147,6 +148,8 @@ class _StageWriter:
     def lines(self) -> list[str]:
         for e in walk(self.stage.roots):
             self._expression(e)
+        self.made += [self.texts[id(e)] for e in self.stage.checks
+                      if not self.texts[id(e)].isidentifier()]
         for s in self.stage.stores:
             self.made.append(f"{self._element(s.access)} = {self.texts[id(s.value)]}")
         for number, e in self.stage.scratch:
@@ -156,7 +159,8 @@ class _StageWriter:
         return self.made
 
     def _expression(self, e: Expr) -> None:
-        text = self._leaf(e) if not e.args else self._operation(e)
+        is_leaf = not e.args or e.op == "load"
+        text = self._leaf(e) if is_leaf else self._operation(e)
         plain = e.op in ("const", "param", "reduced", "index")
         repeated = self.uses[id(e)] > 1 or id(e) in self.named
         if not plain and (repeated or len(text) > LONGEST_INLINE):
@@ -182,7 +186,7 @@ class _StageWriter:
         if e.op in ("const", "param"):
             return self._constant(e, exact=True)
         if e.op == "load":
-            return self._element(e.attr)
+            return self._element(e.attr, [self.texts[id(a)] for a in e.args])
         if e.op == "scratch":
             return f"scratch{e.attr}[{self._inner_index()}]"
         return {"reduced": f"r{e.attr}", "index": f"np.int64(i{e.attr})"}[e.op]
@@ -191,9 +195,9 @@ class _StageWriter:
         value = self.writer.kernel.params[e.attr].value if e.op == "param" else e.attr
         return literal(e.dtype, value, Literal.TYPED if exact else Literal.PLAIN)
 
-    def _element(self, number: int) -> str:
+    def _element(self, number: int, args: Sequence[str] = ()) -> str:
         access = self.nest.accesses[number]
-        index = ", ".join(_index_text(*i) for i in access.index) or "()"
+        index = ", ".join(_index_text(i, args) for i in access.index) or "()"
         return f"{self.writer.names[access.buffer]}[{index}]"
 
     def _inner_index(self) -> str:
@@ -239,10 +243,12 @@ def _needs_types(e: Expr) -> bool:
     return e.op == "select" or all(a.op in ("const", "param") for a in e.args)
 
 
-def _index_text(loop: int, step: int, start: int) -> str:
-    if loop < 0:
-        return str(start)
-    text = f"i{loop}" if step == 1 else f"{step} * i{loop}"
-    if start == 0:
+def _index_text(i: AxisIndex, args: Sequence[str]) -> str:
+    if i.loop == -1:
+        return str(i.start)
+    name = f"i{i.loop}" if i.computed is None else args[i.computed]
+    text = name if i.step == 1 else f"{i.step} * ({name})" if i.computed is not None else (
+        f"{i.step} * {name}")
+    if i.start == 0:
         return text
-    return f"{text} {'+' if start > 0 else '-'} {abs(start)}"
+    return f"{text} {'+' if i.start > 0 else '-'} {abs(i.start)}"

@@ -15,6 +15,7 @@ import numpy as np
 from fusec.errors import InternalError
 from fusec.ops import all_ops
 from fusec.ops.exact_fma import exact_fma
+from fusec.ops.index_maps import AxisIndex
 
 from .loop_ir import Access, Expr, Kernel, Nest, Reduction, Stage, walk
 
@@ -80,7 +81,9 @@ class _NestRun:
     def _evaluate(self, roots: Sequence[Expr], extents: tuple[int, ...]) -> dict[int, np.ndarray]:
         values: dict[int, np.ndarray] = {}
         for e in walk(roots):
-            if e.args:
+            if e.op == "load" and e.args:
+                values[id(e)] = self._gathered(e, [values[id(a)] for a in e.args], extents)
+            elif e.args:
                 values[id(e)] = apply(e.op, e.dtype, [values[id(a)] for a in e.args])
             else:
                 values[id(e)] = self._leaf(e, extents)
@@ -122,6 +125,36 @@ class _NestRun:
         corner: Any = (*start, ...)
         view = np.lib.stride_tricks.as_strided(buffer[corner], shape, strides)
         return view.copy() if copy else view
+
+    def _gathered(
+        self, e: Expr, args: Sequence[np.ndarray], extents: tuple[int, ...]
+    ) -> np.ndarray:
+        """The elements at computed indices."""
+        access = self.nest.accesses[e.attr]
+        buffer = self.buffers[access.buffer]
+        index = [self._counters(i, args, extents) for i in access.index]
+        if 0 in extents:
+            return np.empty(extents, buffer.dtype)
+        for axis, places in enumerate(index):
+            if places.min() < 0 or places.max() >= buffer.shape[axis]:
+                raise InternalError(
+                    f"{self.kernel.name} reads {self.kernel.buffers[access.buffer].value} out of "
+                    f"range on axis {axis}, which has length {buffer.shape[axis]}"
+                )
+        return buffer[tuple(index)]
+
+    def _counters(
+        self, i: AxisIndex, args: Sequence[np.ndarray], extents: tuple[int, ...]
+    ) -> np.ndarray:
+        """The indices along one axis, an axis per loop."""
+        shape = [1] * len(extents)
+        if i.computed is not None:
+            return i.start + i.step * args[i.computed].reshape(
+                shape if not args[i.computed].ndim else args[i.computed].shape)
+        if i.loop < 0:
+            return np.full(shape, i.start)
+        shape[i.loop] = extents[i.loop]
+        return (i.start + i.step * np.arange(extents[i.loop])).reshape(shape)
 
     # -- reductions
 

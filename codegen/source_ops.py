@@ -17,6 +17,14 @@ Text = tuple[str, tuple[str, ...]]  # an expression and the helpers it calls
 
 # Helpers take and give values of one dtype; Numba compiles one version per dtype.
 HELPERS = {
+    "check_index": '''
+def check_index(i, size):
+    """The index, wrapped when it is negative."""
+    wrapped = i + size if i < 0 else i
+    if wrapped < 0 or wrapped >= size:
+        raise IndexError("an index is out of bounds")
+    return wrapped
+''',
     "maximum": '''
 def maximum(a, b):
     """The larger one; NaN if either is."""
@@ -271,6 +279,10 @@ def _select(e: Expr, args: Sequence[str]) -> Text:
     return f"({a} if {condition} else {b})", ()
 
 
+def _check_index(e: Expr, args: Sequence[str]) -> Text:
+    return f"check_index({args[0]}, {args[1]})", ("check_index",)
+
+
 def _signbit(e: Expr, args: Sequence[str]) -> Text:
     if e.args[0].dtype.kind == "f":
         return f"np.signbit({args[0]})", ()
@@ -335,6 +347,7 @@ _SPECIAL: dict[str, Callable[[Expr, Sequence[str]], Text]] = {
     "heaviside": _heaviside,
     "int_reciprocal": _int_reciprocal,
     "cast": _cast,
+    "check_index": _check_index,
 }
 # Ops whose text repeats an operand; operands that are not names get one first.
 REPEATING = frozenset({"sign", "heaviside", "int_reciprocal"})

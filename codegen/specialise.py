@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fusec.ops.index_maps import COMPUTED
+
 from .loop_ir import Kernel, Nest, walk
 
 Mode = Literal["map", "row", "column", "flat"]
@@ -26,13 +28,22 @@ FLAT_BLOCK = 32768
 
 @dataclass(frozen=True, slots=True)
 class LoopOperand:
-    """An access as the loops see it: byte offset of its first element, byte stride per loop."""
+    """An access as the loops see it: byte offset of its first element, byte stride per loop.
+
+    ``gathered``: byte strides of its computed indices.
+    """
 
     buffer: int
     dtype: np.dtype
     offset: int
     strides: tuple[int, ...]
     is_store: bool
+    gathered: tuple[int, ...] = ()
+
+    @property
+    def is_contiguous_gather(self) -> bool:
+        """Whether one computed index steps through neighbouring elements."""
+        return self.gathered == (self.dtype.itemsize,)
 
 
 @dataclass(frozen=True)
@@ -121,12 +132,15 @@ class _Specialiser:
     def _operand(self, number: int, access: Any, strides: Sequence[int], store: bool) -> Any:
         loops = [0] * len(self.nest.extents)
         offset = 0
+        gathered = []
         for i, stride in zip(access.index, strides, strict=True):
             offset += i.start * stride
             if i.loop >= 0:
                 loops[i.loop] += i.step * stride
+            elif i.loop == COMPUTED:
+                gathered.append(i.step * stride)
         dtype = self.kernel.buffers[access.buffer].dtype
-        return LoopOperand(access.buffer, dtype, offset, tuple(loops), store)
+        return LoopOperand(access.buffer, dtype, offset, tuple(loops), store, tuple(gathered))
 
     def run(self) -> LoopForm:
         nest, rank = self.nest, len(self.nest.extents)
@@ -197,7 +211,7 @@ class _Specialiser:
         operands = tuple(
             LoopOperand(
                 o.buffer, o.dtype, o.offset,
-                tuple(o.strides[g[-1]] if g else 0 for g in groups), o.is_store,
+                tuple(o.strides[g[-1]] if g else 0 for g in groups), o.is_store, o.gathered,
             )
             for o in self.operands
         )
@@ -238,12 +252,14 @@ def structure_key(form: LoopForm) -> tuple:
             tuple((st.access, numbers[id(st.value)]) for st in s.stores),
             tuple((n, numbers[id(e)]) for n, e in s.scratch),
             tuple((r.number, r.kind, r.dtype.str, numbers[id(r.value)]) for r in s.reductions),
+            tuple(numbers[id(e)] for e in s.checks),
         )
         for s in form.nest.stages
     )
     # Pointers are moved only along loops with a stride: see `NestEmitter._moved`.
     operands = tuple(
-        (o.dtype.str, form.stride_class(o), o.is_store, tuple(s == 0 for s in o.strides))
+        (o.dtype.str, form.stride_class(o), o.is_store, tuple(s == 0 for s in o.strides),
+         tuple(s == o.dtype.itemsize for s in o.gathered))
         for o in form.operands
     )
     scratch = tuple(d.str for d in form.nest.scratch)

@@ -31,7 +31,7 @@ def _fold(node: Node, rewriter: Rewriter) -> Replacement:
         return None
     try:
         results = apply(node, [operand.node.attrs["value"] for operand in node.inputs])
-    except (ArithmeticError, ValueError):
+    except (ArithmeticError, LookupError, ValueError):
         # The eager program raises here, each time it is called: so must the compiled one.
         return None
     return [emit_constant(rewriter, r, v) for r, v in zip(results, node.outputs, strict=True)]

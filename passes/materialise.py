@@ -29,7 +29,8 @@ RECOMPUTE_LIMIT = 24.0
 # The same when a value is recomputed along an axis it does not have: the factor is unbounded.
 BROADCAST_LIMIT = 4.0
 
-Context = tuple[tuple[int, ...], IndexMap, bool]  # domain, map, whether a reduction evaluates it
+# Domain, map, whether a reduction evaluates it, whether only parts of the domain do.
+Context = tuple[tuple[int, ...], IndexMap, bool, bool]
 
 
 def required_values(graph: Graph) -> set[Value]:
@@ -66,29 +67,49 @@ def materialised_values(graph: Graph, extra: Iterable[Value] = ()) -> set[Value]
 def _start(value: Value, contexts: dict[Value, set[Context]], reduction: bool) -> None:
     domain, reads = root_operands(value)
     for operand, index in reads:
-        contexts.setdefault(operand, set()).add((domain, index, reduction))
+        contexts.setdefault(operand, set()).add((domain, index, reduction, False))
 
 
 def _propagate(node: Node, uses: set[Context], contexts: dict[Value, set[Context]]) -> None:
-    for domain, index, reduction in uses:
+    pieces = is_piecewise(node)
+    for domain, index, reduction, partly in uses:
         for operand, inner in operands(node, index):
-            contexts.setdefault(operand, set()).add((domain, inner, reduction))
+            contexts.setdefault(operand, set()).add((domain, inner, reduction, partly or pieces))
 
 
 def _is_worth_storing(value: Value, uses: set[Context], chosen: set[Value]) -> bool:
     if is_piecewise(value.node):
         return _is_awkward_piecewise(value, uses)
+    if value.node.op == "CheckIndex" and any(_is_partial(value, use) for use in uses):
+        return True
     cost = cone_cost(value, chosen, RECOMPUTE_LIMIT + 1)
-    distinct = len({(domain, index) for domain, index, _ in uses})
+    distinct = len({(domain, index) for domain, index, *_ in uses})
     if distinct > 1 and (distinct - 1) * cost > RECOMPUTE_LIMIT:
         return True
-    return cost > BROADCAST_LIMIT and any(_is_repeated(d, index) for d, index, _ in uses)
+    return cost > BROADCAST_LIMIT and any(
+        _is_repeated(d, index) or _is_gathered(index) for d, index, *_ in uses)
+
+
+def _is_partial(value: Value, use: Context) -> bool:
+    """Whether some elements are not evaluated here: a check must see all of them."""
+    domain, index, _, partly = use
+    if partly or (0 in domain and value.type.size):
+        return True
+    loops = [i.loop for i, size in zip(index, value.shape, strict=True) if size != 1]
+    whole = all(loop >= 0 and domain[loop] == size for loop, size in zip(
+        loops, (s for s in value.shape if s != 1), strict=True))
+    return not whole or len(set(loops)) != len(loops)
+
+
+def _is_gathered(index: IndexMap) -> bool:
+    """Whether it is read at computed indices: perhaps often, perhaps in a few places."""
+    return any(i.computed is not None for i in index)
 
 
 def _is_awkward_piecewise(value: Value, uses: set[Context]) -> bool:
     if not has_unit_region(value.node) or len(uses) > 1:
         return True
-    return any(reduction or not can_split(value.node, i) for _, i, reduction in uses)
+    return any(reduction or not can_split(value.node, i) for _, i, reduction, _ in uses)
 
 
 def _is_repeated(domain: tuple[int, ...], index: IndexMap) -> bool:
@@ -96,7 +117,7 @@ def _is_repeated(domain: tuple[int, ...], index: IndexMap) -> bool:
 
     A value that lacks only the innermost loops is computed once outside them.
     """
-    present = {i.loop for i in index if i.loop >= 0}
+    present = {loop for i in index for loop in i.loops}
     missing = [loop for loop, size in enumerate(domain) if size != 1 and loop not in present]
     return any(loop < max(present, default=-1) for loop in missing)
 

@@ -259,6 +259,8 @@ class _Blocks:
         }[word.kind]
 
     def error(self, found: ErrorExit) -> Exception:
+        if found.axis < 0:
+            return located(IndexError("an index is out of bounds"), found.node.loc)
         index = int(self.words[self.index[0][0]])
         error = IndexError(f"index {index} is out of bounds for axis {found.axis} with size "
                            f"{found.size}")

@@ -81,6 +81,7 @@ class Schedule:
     temps: list[Place]
     cells: int
     outputs: list[Place | Any]
+    graph: Graph
 
     @property
     def kernels(self) -> list[KernelStep]:
@@ -136,7 +137,7 @@ class _Scheduler:
             v.node.attrs["value"] if v.node.op == "Const" else self.places[v]
             for v in self.graph.outputs
         ]
-        return Schedule([*self.steps, *self.late], self.temps, self.cells, outputs)
+        return Schedule([*self.steps, *self.late], self.temps, self.cells, outputs, self.graph)
 
     # -- places
 
@@ -183,7 +184,8 @@ class _Scheduler:
             out: node.inputs.index(sources[out]) for out in in_place
             if sources[out] in node.inputs
         }
-        if position < self.last_fallible or not may_run_in_place(final, reads) or any(
+        too_early = position < self.last_fallible or kernel.has_checks
+        if too_early or not may_run_in_place(final, reads) or any(
                 self.readers.get(source, -1) > position for source in sources.values()):
             in_place = set()
             final = self._without_unchanged(node, kernel, sources, in_place)
@@ -343,9 +345,13 @@ MAY_RAISE = frozenset({*LIBRARY, *CONTROL_RUNS, "Pick", "PickUpdate"})
 
 
 def _last_fallible(graph: Graph) -> int:
-    """Position of the last library call that may raise while it runs, -1: there is none."""
-    fallible = (i for i, node in enumerate(graph.nodes) if node.op in MAY_RAISE)
+    """Position of the last step that may raise while it runs, -1: there is none."""
+    fallible = (i for i, node in enumerate(graph.nodes) if node.op in MAY_RAISE or _checks(node))
     return max(fallible, default=-1)
+
+
+def _checks(node: Node) -> bool:
+    return node.op == "Fused" and any(n.op == "CheckIndex" for n in node.attrs["body"].nodes)
 
 
 def make_schedule(
@@ -416,6 +422,7 @@ class Blocks:
     launches: list[Launch] = field(default_factory=list)
     pointers: list[PointerSlot] = field(default_factory=list)
     partials: list[tuple[np.ndarray, int, int]] = field(default_factory=list)  # block, slot, bytes
+    status: list[tuple[np.ndarray, int]] = field(default_factory=list)  # words for its address
 
     @property
     def work(self) -> float:
@@ -442,6 +449,8 @@ def _add_launches(
             block[number] = int(cells.ctypes.data) + 8 * place.number
         else:
             blocks.pointers.append(PointerSlot(block, number, place, operand.offset))
+    if layout.checks:
+        blocks.status.append((block, layout.status))
     if form.mode == "flat":
         reductions = sum(len(s.reductions) for s in form.nest.stages)
         nbytes = 16 * reductions * form.flat_tasks

@@ -16,9 +16,16 @@ from fusec.errors import located
 
 from . import launch, launch_spec, memory, threads
 from .call_spec import CallSpec, ResultSpec, cell_of_input
+from .failed_checks import check_error
 from .native import NativeUnavailableError
 from .plan import ExternStep, KernelStep, Place, Schedule, make_blocks, read_cell, write_cell
-from .whole_call import RELEASE_GIL_NS, native_steps, partial_temps, stores_of
+from .whole_call import (
+    RELEASE_GIL_NS,
+    native_steps,
+    partial_temps,
+    status_slots,
+    stores_of,
+)
 
 
 class StepByStep:
@@ -46,14 +53,15 @@ class StepByStep:
     ) -> list[Any]:
         memory_of: dict[tuple[str, int], np.ndarray] = {}
         inputs = self._load(leaves, memory_of)
+        segment: ExternStep | _Segment
         for key, new in self.fresh:
             memory_of[key] = new()
         for name, segment in zip(self.names, self.segments, strict=True):
             start = time.perf_counter() if times is not None else 0.0
             if isinstance(segment, ExternStep):
                 self._library_call(segment, memory_of)
-            else:
-                segment.run(memory_of)
+            elif not segment.run(memory_of):
+                raise check_error(self.schedule.graph, inputs)
             if times is not None:
                 times.append((name, 1e6 * (time.perf_counter() - start)))
         graph_outputs = [self._output(i, p, memory_of)
@@ -171,13 +179,15 @@ class _Segment:
         self.keys = list(keys)
         self.plan: launch.Plan | None = None
 
-    def run(self, memory_of: dict[tuple[str, int], np.ndarray]) -> None:
+    def run(self, memory_of: dict[tuple[str, int], np.ndarray]) -> bool:
+        """Whether it ran to the end: a failed check stops it."""
         arrays = [memory_of[key] for key in self.keys]
         if self.plan is None and launch.launcher_status().available:
             self.plan = self._make_plan(arrays)
-        # None says it ran; an unaligned operand, say, does not fit the plan.
-        if self.plan is None or self.plan.call(*arrays) is not None:
-            self._run_by_ctypes(memory_of)
+        outcome = launch.MISS if self.plan is None else self.plan.call(*arrays)
+        if outcome is None or outcome is launch.FAILED:
+            return outcome is None
+        return self._run_by_ctypes(memory_of)  # an unaligned operand, say, does not fit the plan
 
     def _make_plan(self, arrays: list[np.ndarray]) -> launch.Plan | None:
         args = tuple(
@@ -189,13 +199,17 @@ class _Segment:
         try:
             return launch.Plan(launch_spec.PlanSpec(
                 args=args, outs=(launch_spec.ObjectOut(None),), steps=native_steps(self.blocks),
-                temps=tuple(partial_temps(self.blocks)), release_gil=self.work > RELEASE_GIL_NS,
+                temps=tuple(partial_temps(self.blocks)), status_slots=status_slots(self.blocks),
+                release_gil=self.work > RELEASE_GIL_NS,
                 keep=(self.blocks,), name="segment",
             ))
         except NativeUnavailableError:
             return None
 
-    def _run_by_ctypes(self, memory_of: dict[tuple[str, int], np.ndarray]) -> None:
+    def _run_by_ctypes(self, memory_of: dict[tuple[str, int], np.ndarray]) -> bool:
+        status = np.zeros(1, np.int64)
+        for block, slot in self.blocks.status:
+            block[slot] = int(status.ctypes.data)
         for pointer in self.blocks.pointers:
             base = memory_of[pointer.place.kind, pointer.place.number]
             pointer.block[pointer.slot] = base.__array_interface__["data"][0] + pointer.offset
@@ -208,3 +222,6 @@ class _Segment:
                 threads.parallel_for(item.function, address, item.tasks, item.grain)
             else:
                 NEST_SIGNATURE(item.function)(address, 0, item.tasks)
+            if status[0]:
+                return False
+        return True

@@ -42,6 +42,10 @@ def partial_temps(blocks: Blocks) -> list[launch_spec.Temp]:
     ]
 
 
+def status_slots(blocks: Blocks) -> tuple[int, ...]:
+    return tuple(int(block.ctypes.data) + 8 * slot for block, slot in blocks.status)
+
+
 class WholeCall:
     """A whole call as one native plan."""
 
@@ -61,7 +65,8 @@ class WholeCall:
             ),
             outs=tuple(outs), steps=native_steps(blocks),
             temps=tuple(hidden + partial_temps(blocks)), relations=_relations(spec),
-            release_gil=work > RELEASE_GIL_NS, as_tuple=not spec.bare,
+            status_slots=status_slots(blocks), release_gil=work > RELEASE_GIL_NS,
+            as_tuple=not spec.bare,
             keep=(self.cells, blocks, schedule), name=spec.name,
         ))
 

@@ -2,8 +2,9 @@
 
 ``void nest(ptr block, i64 begin, i64 end)`` does tasks ``begin`` to ``end - 1``.  Slots: base
 pointer per operand (first element included), extent per loop, byte strides operand by operand, raw
-bits of each parameter, then for full reductions the address of the partial results and the number
-of tasks.
+bits of each parameter, for full reductions the address of the partial results and the number of
+tasks, byte strides of computed indices operand by operand, and for nests with checks the address of
+a status word, which they set to 1 where a check fails.
 """
 
 from __future__ import annotations
@@ -24,11 +25,16 @@ class BlockLayout:
     loops: int
     params: int
     partials: int
+    gathered: tuple[int, ...] = ()  # computed indices of each operand
+    checks: bool = False
 
     @classmethod
     def of(cls, form: LoopForm) -> BlockLayout:
         is_flat = form.mode == "flat"
-        return cls(len(form.operands), len(form.extents), len(form.params), 2 if is_flat else 0)
+        return cls(
+            len(form.operands), len(form.extents), len(form.params), 2 if is_flat else 0,
+            tuple(len(o.gathered) for o in form.operands), form.nest.has_checks,
+        )
 
     def extent(self, loop: int) -> int:
         return self.operands + loop
@@ -47,9 +53,17 @@ class BlockLayout:
     def task_count(self) -> int:
         return self.partial_results + 1
 
+    def gathered_stride(self, operand: int, number: int) -> int:
+        first = self.param(self.params) + self.partials
+        return first + sum(self.gathered[:operand]) + number
+
+    @property
+    def status(self) -> int:
+        return self.gathered_stride(self.operands, 0)
+
     @property
     def size(self) -> int:
-        return self.param(self.params) + self.partials
+        return self.status + self.checks
 
 
 def raw_bits(dtype: np.dtype, value: object) -> int:
@@ -66,6 +80,8 @@ def fill_block(form: LoopForm, params: tuple[Param, ...]) -> np.ndarray:
     for number, operand in enumerate(form.operands):
         for loop, stride in enumerate(operand.strides):
             block[layout.stride(number, loop)] = stride
+        for position, stride in enumerate(operand.gathered):
+            block[layout.gathered_stride(number, position)] = stride
     for number, param in enumerate(params):
         block[layout.param(number)] = raw_bits(param.dtype, param.value)
     if layout.partials:

@@ -38,6 +38,8 @@ class AxisLoop:
         self.em, self.lanes = nest.em, nest.lanes
         self.copies = nest._copies(stage)
         self.step = self.lanes * self.copies
+        self.needs_valid = bool(stage.reductions or stage.checks) or any(
+            e.op == "load" and e.args for e in walk(stage.roots))
         self.is_long = sum(scalar_cost(e.op) for e in walk(stage.roots)) >= LONG_COST
 
     def emit(self, low: str, high: str) -> None:
@@ -121,7 +123,7 @@ class AxisLoop:
             k: p if copy == 0 else em.offset(p, em.mul(strides[k], first))
             for k, p in chosen.items()
         }
-        valid = self._valid(left, first) if self.stage.reductions else None
+        valid = self._valid(left, first) if self.needs_valid else None
         self.run(self.lanes, em.add(start, first), copy, addresses=addresses, strides=strides,
                  valid=valid)
 
@@ -134,7 +136,7 @@ class AxisLoop:
     def _moving(self) -> tuple[list[int], list[int]]:
         """Operands that the stage loads, and stores, at places that move along the loop."""
         form = self.nest.form
-        loads = {e.attr for e in walk(self.stage.roots) if e.op == "load"}
+        loads = {e.attr for e in walk(self.stage.roots) if e.op == "load" and not e.args}
         stores = {s.access for s in self.stage.stores}
         moving = [k for k, o in enumerate(form.operands) if form.stride_class(o) != "zero"]
         return [k for k in moving if k in loads], [k for k in moving if k in stores]

@@ -194,6 +194,13 @@ class Emitter:
         text = self.value(f"call {kind} @{symbol}({', '.join(map(str, args))})")
         return Operand(text, dtype, lanes)
 
+    def intrinsic_of_vector(self, name: str, x: Operand) -> Operand:
+        """Call ``llvm.name``, which makes one value of a vector's lanes."""
+        kind = scalar_type(x.dtype)
+        symbol = f"llvm.{name}.{type_suffix(x.dtype, x.lanes)}"
+        self.declare(f"declare {kind} @{symbol}({x.type})")
+        return Operand(self.value(f"call {kind} @{symbol}({x})"), x.dtype, 1)
+
     # -- memory
 
     def load(self, pointer: str, dtype: np.dtype, lanes: int) -> Operand:

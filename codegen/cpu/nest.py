@@ -16,6 +16,8 @@ from fusec.codegen.specialise import LoopForm
 from .abi import BlockLayout
 from .axis_loop import AxisLoop
 from .emitter import I64, Emitter, Operand, memory_type
+from .indices import FailureFlags, check_index, load_at, load_elements, load_valid, offset_of
+from .instructions import select
 from .reductions import (
     UNROLL,
     Accumulator,
@@ -63,6 +65,7 @@ class NestEmitter:
         self.lanes = natural_lanes(form)
         self.reduced: dict[int, Operand] = {}
         self.scratch: list[str] = []
+        self.failures = FailureFlags(self.em)
 
     # -- function frame
 
@@ -78,8 +81,11 @@ class NestEmitter:
     def _function(self, name: str, body: Callable[[], None]) -> None:
         em = self.em
         em.lines, em.allocas = [], []
+        self.failures = FailureFlags(em)
         self._load_block()
         body()
+        if self.failures.flags:
+            self.failures.report(self._slot(self.layout.status, "ptr"))
         for pointer in self.scratch:
             em.line(f"call void @free(ptr {pointer})")
         self.scratch = []
@@ -99,6 +105,10 @@ class NestEmitter:
         self.stride = [
             [self._slot(layout.stride(k, loop)) for loop in range(layout.loops)]
             for k in range(layout.operands)
+        ]
+        self.gathered = [
+            [self._slot(layout.gathered_stride(k, n)) for n in range(count)]
+            for k, count in enumerate(layout.gathered)
         ]
         self.params = [self._param_pointer(n) for n in range(layout.params)]
         self.param_values: dict[int, Operand] = {
@@ -153,7 +163,8 @@ class NestEmitter:
         em, form = self.em, self.form
         loaded: dict[int, Operand] = {}
         for e in walk(stage.roots):
-            if e.op == "load" and form.stride_class(form.operands[e.attr]) == "zero":
+            if e.op == "load" and not e.args and (
+                    form.stride_class(form.operands[e.attr]) == "zero"):
                 loaded[e.attr] = em.load(pointers[e.attr], e.dtype, 1)
         return loaded
 
@@ -162,10 +173,17 @@ class NestEmitter:
     def _evaluate(self, root: Expr, point: Point) -> Operand:
         for e in walk([root]):
             if id(e) not in point.memo:
-                point.memo[id(e)] = self._leaf(e, point) if e.op in LEAVES else emit_operation(
-                    self.em, e.op, e.dtype, [point.memo[id(a)] for a in e.args]
-                )
+                point.memo[id(e)] = self._expression(e, point)
         return point.memo[id(root)]
+
+    def _expression(self, e: Expr, point: Point) -> Operand:
+        args = [point.memo[id(a)] for a in e.args]
+        if e.op == "check_index":
+            return check_index(self.em, args[0], args[1], point.valid, self.failures)
+        if e.op == "load" and e.args:
+            return self._gathered_load(e.attr, args, point)
+        return self._leaf(e, point) if e.op in LEAVES else emit_operation(
+            self.em, e.op, e.dtype, args)
 
     def _leaf(self, e: Expr, point: Point) -> Operand:
         em = self.em
@@ -199,6 +217,27 @@ class NestEmitter:
         stride = self._axis_stride(number, point)
         return self.em.gather(pointer, stride, operand.dtype, point.lanes)
 
+    def _gathered_load(self, number: int, indices: list[Operand], point: Point) -> Operand:
+        """Elements at computed indices, which may also move along the vectorised loop."""
+        em, operand = self.em, self.form.operands[number]
+        kind, pointer = self.form.stride_class(operand), point.pointers[number]
+        parts = list(zip(indices, self.gathered[number], strict=True))
+        lanes = max(i.lanes for i in indices)
+        if kind == "unit" and lanes == 1:
+            pointer = em.offset(pointer, offset_of(em, parts))
+            pointer = em.offset(pointer, em.mul(point.position, operand.dtype.itemsize))
+            return load_valid(em, pointer, operand.dtype, point.lanes, point.valid)
+        if kind == "zero" and operand.is_contiguous_gather:
+            return load_elements(em, pointer, indices[0], operand.dtype)
+        if kind == "zero":
+            return load_at(em, pointer, parts, operand.dtype)
+        steps = em.iota(point.position, point.lanes)
+        if point.valid is not None and point.lanes > 1:
+            steps = select(em, point.valid, steps,
+                           em.const(I64, 0, point.lanes))
+        parts.append((steps, self.stride[number][self.form.axis]))
+        return load_at(em, pointer, parts, operand.dtype)
+
     def _axis_stride(self, number: int, point: Point) -> str:
         return point.strides.get(number) or self.stride[number][self.form.axis]
 
@@ -228,6 +267,8 @@ class NestEmitter:
         stores = [(s.access, self._evaluate(s.value, point)) for s in stage.stores]
         scratch = [(n, self._evaluate(e, point)) for n, e in stage.scratch]
         totals = [self._evaluate(r.value, point) for r in stage.reductions]
+        for check in stage.checks:
+            self._evaluate(check, point)
         for number, value in stores:
             self._store(number, value, point)
         for number, value in scratch:

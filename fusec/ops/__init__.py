@@ -4,6 +4,7 @@ from . import (
     composite,
     elementwise,
     externs,
+    gather,
     library,
     picking,
     reductions,
@@ -15,6 +16,6 @@ from .build import Builder, Namer
 from .registry import Op, all_ops, get, register
 
 __all__ = [
-    "Builder", "Namer", "Op", "all_ops", "composite", "elementwise", "externs", "get", "library",
-    "picking", "reductions", "register", "sources", "structured", "views",
+    "Builder", "Namer", "Op", "all_ops", "composite", "elementwise", "externs", "gather", "get",
+    "library", "picking", "reductions", "register", "sources", "structured", "views",
 ]

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from fusec.ir import Node, Value
 
 from . import registry
-from .index_maps import ZERO, AxisIndex, IndexMap, identity, is_affine, pull
+from .gather import gather_operands
+from .index_maps import COMPUTED, ZERO, IndexMap, identity, is_affine, pull
 
 Operand = tuple[Value, IndexMap]
 
@@ -46,12 +47,13 @@ def has_unit_region(node: Node) -> bool:
 
 def can_split(node: Node, index: IndexMap) -> bool:
     """Whether a piecewise node read at ``index`` splits the domain into boxes."""
-    return has_unit_region(node) and all(i.loop < 0 or i.step == 1 for i in index)
+    return has_unit_region(node) and all(
+        i.loop == -1 or (i.step == 1 and i.loop != COMPUTED) for i in index)
 
 
 def shift(index: IndexMap, axis: int, offset: int) -> IndexMap:
     i = index[axis]
-    return (*index[:axis], AxisIndex(i.loop, i.step, i.start - offset), *index[axis + 1:])
+    return (*index[:axis], i._replace(start=i.start - offset), *index[axis + 1:])
 
 
 def pieces(node: Node, index: IndexMap) -> Iterator[Operand]:
@@ -80,6 +82,8 @@ def operands(node: Node, index: IndexMap) -> Iterator[Operand]:
             yield value, pull(node, position, index)
     elif is_piecewise(node):
         yield from pieces(node, index)
+    elif node.op == "Gather":
+        yield from gather_operands(node, index)
 
 
 def root_operands(root: Value) -> tuple[tuple[int, ...], list[Operand]]:
@@ -132,6 +136,6 @@ def cone_cost(value: Value, materialised: set[Value], limit: float) -> float:
             continue
         seen.add(v)
         row = registry.get(v.node.op)
-        total += row.cost if row.kind == "elementwise" else 0.0
+        total += row.cost if row.kind in ("elementwise", "gather") else 0.0
         stack.extend(v.node.inputs)
     return total

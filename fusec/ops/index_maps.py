@@ -1,26 +1,43 @@
 """Index functions: which element of each input an element of a node's output reads.
 
 An `IndexMap` gives, per axis of a value, the affine expression ``start + step * i[loop]`` over the
-counters of an iteration domain; ``loop == -1`` means the constant ``start``.  Pulling a map through
-an op turns "the output at these indices" into "the input at those indices".
+counters of an iteration domain; ``loop == -1`` means the constant ``start``, ``loop == COMPUTED``
+an index that is itself a value (a gather).  Pulling a map through an op turns "the output at these
+indices" into "the input at those indices".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from fusec.ir import Node
 
 from . import registry
 
+COMPUTED = -2
+
 
 class AxisIndex(NamedTuple):
-    """``start + step * i[loop]``; ``loop == -1``: just ``start``."""
+    """``start + step * i[loop]``; ``loop == -1``: just ``start``.
+
+    With ``loop == COMPUTED`` the counter is what ``computed`` says: in a graph the pair (value, its
+    own map), in the loop IR the number of the load's operand.
+    """
 
     loop: int
     step: int
     start: int
+    computed: Any = None
+
+    @property
+    def loops(self) -> Iterator[int]:
+        """The loops it depends on."""
+        if self.loop >= 0:
+            yield self.loop
+        elif self.computed is not None:
+            for i in self.computed[1]:
+                yield from i.loops
 
 
 IndexMap = tuple[AxisIndex, ...]
@@ -41,7 +58,7 @@ def _aligned(index: IndexMap, source: Sequence[int]) -> IndexMap:
 def _slice(node: Node, index: IndexMap) -> IndexMap:
     attrs = node.attrs
     return tuple(
-        AxisIndex(i.loop, i.step * step, start + step * i.start)
+        AxisIndex(i.loop, i.step * step, start + step * i.start, i.computed)
         for i, start, step in zip(index, attrs["starts"], attrs["steps"], strict=True)
     )
 
@@ -71,7 +88,7 @@ def _diagonal(node: Node, index: IndexMap) -> IndexMap:
     result = list(index[:-1])
     starts = {first: max(-offset, 0), second: max(offset, 0)}
     for axis in sorted(starts):
-        result.insert(axis, AxisIndex(along.loop, along.step, along.start + starts[axis]))
+        result.insert(axis, along._replace(start=along.start + starts[axis]))
     return tuple(result)
 
 

@@ -43,12 +43,18 @@ class Trace:
         self.outside: dict[int, str] = {}  # what inputs that are no arguments are, by position
         self.hooks: Hooks | None = None
         self.active = True
+        self.regions = 0  # sides of branches and bodies of loops around what is being traced
         # Every write: the storage, its value and version before.  Control flow takes writes back.
         self.journal: list[tuple[Storage, Value, int]] = []
         self.guards: dict[tuple[int, str], Guard] = {}
         self.intervals: dict[Value, tuple[int, int]] = {}  # of Python ints computed at run time
         self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
         self.local_objects: dict[int, Any] = {}
+
+    @property
+    def in_region(self) -> bool:
+        """Whether a side of a branch, or a loop body, is being traced."""
+        return self.regions > 0
 
     # -- locations
 

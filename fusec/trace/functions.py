@@ -14,6 +14,7 @@ from .array import TracedArray, from_value
 from .context import Trace
 from .creation import array_from_sequence
 from .failures import guarded, on_known
+from .gathers import GATHER_FUNCTIONS
 from .layout import is_c_contiguous
 from .library import LIBRARY_FUNCTIONS, call_library
 from .more_functions import MORE, asfortranarray, linspace
@@ -179,6 +180,7 @@ CREATION: dict[Callable[..., Any], Handler] = {
 }
 FUNCTIONS: dict[Callable[..., Any], Handler] = {
     **LIBRARY_FUNCTIONS,
+    **GATHER_FUNCTIONS,
     **CREATION,
     np.zeros_like: creation.ZEROS_LIKE, np.ones_like: creation.ONES_LIKE,
     np.empty_like: creation.ZEROS_LIKE, np.full_like: creation.full_like,

@@ -41,7 +41,7 @@ class GraphHooks(ControlHooks):
         super().__init__()
         self.trace = trace
         self.functions: dict[FunctionType, None] = {}
-        self.effects = Effects()
+        self.effects = Effects(trace)
         trace.hooks = self
 
     def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:

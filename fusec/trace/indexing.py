@@ -12,7 +12,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir import Value
 
-from . import library, picking
+from . import gathers, library, picking
 from .array import TracedArray, from_value
 from .ufuncs import as_traced, cast, spread, truth
 
@@ -160,7 +160,12 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
             cure="reduce with np.where(mask, x, 0).sum(), or select outside the function",
             notes=("results whose size depends on data come with a later release",),
         )
-    if library.has_index_array(key) and not library.has_mask(key):
+    if (library.is_run_time_element(array, key) and not array.trace.in_region) or (
+            library.has_index_array(key) and not library.has_mask(key)):
+        key = gathers.with_arrays(key)
+        entries = _expanded(array, key)[0]
+        if gathers.can_gather(key, entries):
+            return gathers.get_item(array, entries, view)
         return library.get_item(array, key)
     if picking.has_run_time_int(key):
         return picking.get(array, *_expanded(array, key))

@@ -119,6 +119,22 @@ def _ask(
                           [f"operand {i}" for i in range(len(operands))]) from None
 
 
+def ask_on_stand_ins(
+    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray]
+) -> Any:
+    """NumPy's answer on stand-ins of the operands; raises what NumPy raises, at the user's line."""
+    try:
+        return function(*[_stand_in(x, "") for x in operands])
+    except Exception as error:
+        raise trace.error(error, [x.value for x in operands],
+                          [f"operand {i}" for i in range(len(operands))]) from None
+
+
+def result_like(trace: Trace, leaf: Any, value: Value) -> TracedArray:
+    """A fresh result in the layout of NumPy's answer."""
+    return _result(trace, leaf, value)
+
+
 def _type_of(trace: Trace, name: str, leaf: Any) -> TensorType:
     if type(leaf) in _WEAK:
         return TensorType(_WEAK[type(leaf)], (), "weak")
@@ -382,7 +398,7 @@ LIBRARY_METHODS: dict[str, Callable[..., Any]] = {
     "sort": _method("SortInPlace"), "partition": _method("PartitionInPlace"),
     "argsort": _method("Argsort"), "argpartition": _method("Argpartition"),
     "searchsorted": _method("Searchsorted"), "cumsum": _method("Cumsum"),
-    "cumprod": _method("Cumprod"), "take": _method("Take"), "put": _method("Put"),
+    "cumprod": _method("Cumprod"), "put": _method("Put"),
     "choose": _method("Choose"), "trace": _method("Trace"),
     "nonzero": _refused_method(np.nonzero),
 }

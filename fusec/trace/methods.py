@@ -13,6 +13,7 @@ from . import creation, shaping
 from .array import TracedArray
 from .failures import guarded
 from .functions import clip, dot, round_
+from .gathers import GATHER_METHODS
 from .library import LIBRARY_METHODS
 from .more_functions import MORE_METHODS
 from .reductions import REDUCTIONS
@@ -93,6 +94,7 @@ def _conjugate(self: TracedArray) -> TracedArray:
 
 _METHODS: dict[str, Callable[..., Any]] = {
     **LIBRARY_METHODS,
+    **GATHER_METHODS,
     **{name: _method(handler) for name, handler in MORE_METHODS.items()},
     **{name: _method(handler) for name, handler in REDUCTIONS.items() if name != "ptp"},
     "reshape": _reshape, "transpose": _transpose, "copy": _copy, "astype": _astype,

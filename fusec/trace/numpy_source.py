@@ -44,7 +44,7 @@ class LibraryHooks(GraphHooks):
 
     def __init__(self, trace: Trace, assume: bool | None = None) -> None:
         Hooks.__init__(self)
-        self.effects = Effects()
+        self.effects = Effects(trace)
         self.trace, self.assume = trace, assume
         self.functions: dict[FunctionType, None] = {}
 

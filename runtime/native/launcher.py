@@ -140,15 +140,21 @@ done:
   ret void
 }
 
+; Steps after one that left a code in the status word are not run.
 define internal void @run_steps(ptr %plan) {
 entry:
+  %statusplace = getelementptr i64, ptr %plan, i64 plan.status
   %records = call ptr @pointer(ptr %plan, i64 plan.steps)
   %count = call i64 @word(ptr %plan, i64 plan.nsteps)
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %ran ]
   %end = icmp sge i64 %i, %count
-  br i1 %end, label %done, label %one
+  br i1 %end, label %done, label %look
+look:
+  %status = load i64, ptr %statusplace
+  %good = icmp eq i64 %status, 0
+  br i1 %good, label %one, label %done
 one:
   %at = mul i64 %i, step.SIZE
   %step = getelementptr i64, ptr %records, i64 %at

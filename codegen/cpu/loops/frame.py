@@ -86,7 +86,7 @@ class NestCall:
 
 @dataclass(frozen=True)
 class ErrorExit:
-    """An index out of range: the node that picks, the axis, its size."""
+    """An index out of range: the node that picks, the axis, its size; axis -1: in a kernel."""
 
     node: Node
     axis: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fusec.codegen.cpu.abi import BlockLayout
 from fusec.codegen.cpu.emitter import Operand
 from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.codegen.in_place import drop_unchanged, may_run_in_place
@@ -13,7 +14,7 @@ from fusec.codegen.lower import lower
 from fusec.codegen.specialise import LoopForm, specialise
 from fusec.ir import Node
 
-from .frame import ArrayRef, Frame, Held, NestCall
+from .frame import ArrayRef, ErrorExit, Frame, Held, NestCall
 from .order import updated_operands
 
 if TYPE_CHECKING:
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
 def fused(emitter: GraphEmitter, node: Node) -> None:
     """One kernel."""
     kernel = lower(node)
-    if all(not nest.extents for nest in kernel.nests):
+    if all(not nest.extents for nest in kernel.nests) and not _gathers(kernel):
         _in_registers(emitter, node, kernel)
     else:
         _by_calls(emitter, node, kernel)
+
+
+def _gathers(kernel: Kernel) -> bool:
+    """Whether it loads at computed indices."""
+    return any(e.op == "load" and e.args for n in kernel.nests for e in walk(n.roots))
 
 
 # ------------------------------------------------------------------------------- in registers
@@ -85,7 +91,7 @@ def _by_calls(emitter: GraphEmitter, node: Node, kernel: Kernel) -> None:
     places = [_place(frame, held) for held in (*operands, *results)]
     strides = [() if isinstance(held, Operand) else held.strides for held in (*operands, *results)]
     for nest in kernel.nests:
-        _call(frame, kernel, specialise(kernel, nest, strides), places)
+        _call(frame, node, kernel, specialise(kernel, nest, strides), places)
     for out, (held, place) in enumerate(zip(results, places[len(operands):], strict=True)):
         value = node.out(out)
         if isinstance(held, Operand):
@@ -138,7 +144,9 @@ def _place(frame: Frame, held: Any) -> str:
     return slot
 
 
-def _call(frame: Frame, kernel: Kernel, form: LoopForm, places: Sequence[str]) -> None:
+def _call(
+    frame: Frame, node: Node, kernel: Kernel, form: LoopForm, places: Sequence[str]
+) -> None:
     em, number = frame.em, len(frame.nests)
     frame.nests.append(NestCall(form, kernel.params))
     block = frame.word("nest", number, "ptr")
@@ -148,11 +156,25 @@ def _call(frame: Frame, kernel: Kernel, form: LoopForm, places: Sequence[str]) -
             address = em.offset(address, frame.number(operand.offset))
         at = em.value(f"getelementptr i64, ptr {block}, i64 {position}")
         em.line(f"store ptr {address}, ptr {at}")
+    status = _status(frame, block, form) if form.nest.has_checks else ""
     code, pool = frame.word("code", number, "ptr"), frame.word("pool", 0, "ptr")
     tasks, grain = frame.word("tasks", number), frame.word("grain", number)
     em.line(f"call void {pool}(ptr {code}, ptr {block}, i64 {tasks}, i64 {grain})")
     if form.mode == "flat":
         finish = frame.word("finish", number, "ptr")
         em.line(f"call void {finish}(ptr {block}, i64 0, i64 1)")
+    if status:
+        found = em.value(f"load i64, ptr {status}")
+        frame.fail_unless(em.value(f"icmp eq i64 {found}, 0"), ErrorExit(node, -1, 0), "0")
+
+
+def _status(frame: Frame, block: str, form: LoopForm) -> str:
+    """The word in which the nest notes that an index is out of range, cleared."""
+    em = frame.em
+    status = em.alloca("i64", "status", 8)
+    em.line(f"store i64 0, ptr {status}")
+    at = em.value(f"getelementptr i64, ptr {block}, i64 {BlockLayout.of(form).status}")
+    em.line(f"store ptr {status}, ptr {at}")
+    return status
 
 

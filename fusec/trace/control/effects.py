@@ -13,6 +13,8 @@ from typing import Any
 from fusec.errors import ConcreteValueError
 from fusec.ir import Loc
 
+from ..context import Trace
+
 CONTAINERS = (list, dict, set, bytearray)
 _MUTATORS = frozenset({
     "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "add",
@@ -24,7 +26,8 @@ MAX_DEPTH = 3
 class Effects:
     """The containers that exist outside the regions being traced."""
 
-    def __init__(self) -> None:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
         self._outside: list[set[int]] = []
         self.read: dict[int, Any] = {}  # containers found in attributes and items, kept alive
 
@@ -39,10 +42,12 @@ class Effects:
                 except ValueError:
                     continue
         self._outside.append(found)
+        self.trace.regions += 1
         try:
             yield
         finally:
             self._outside.pop()
+            self.trace.regions -= 1
 
     def note_read(self, found: Any) -> None:
         """A container that was read from an attribute or another container."""

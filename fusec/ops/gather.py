@@ -1,0 +1,114 @@
+"""Gathers: elements at computed indices, as index functions.
+
+``Gather`` reads its source where its index operands say.  These are integers in range: what a
+program gives goes through ``CheckIndex`` first, which wraps negative ones and raises NumPy's
+``IndexError``, so a load at a gathered index never leaves its array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Node, TensorType, Value
+
+from . import registry
+from .index_maps import COMPUTED, AxisIndex, IndexMap, is_affine, pull
+from .registry import Op, Types, register
+from .shapes import broadcast
+
+INDEX = np.dtype(np.int64)
+
+
+def infer_check(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    index = types[0]
+    if index.dtype != INDEX:
+        raise TypeError(f"CheckIndex: indices are {index.dtype}, int64 is needed")
+    kind = "scalar" if index.is_weak else index.kind
+    return (TensorType(INDEX, index.shape, kind),)
+
+
+def check_reference(index: Any, size: Any, axis: int = 0) -> Any:
+    """Indices of an axis of length ``size``, negative ones wrapped.
+
+    Raises ``IndexError`` as NumPy does, for the first one that is out of range.
+    """
+    wrapped = np.where(np.less(index, 0), np.add(index, size), index)
+    bad = (wrapped < 0) | (wrapped >= size)
+    if bad.any():
+        first = np.broadcast_to(np.asarray(index), bad.shape)[bad][0]
+        raise IndexError(f"index {first} is out of bounds for axis {axis} with size {size}")
+    return wrapped[()]
+
+
+def _index_shape(types: Sequence[TensorType]) -> tuple[int, ...]:
+    return tuple(broadcast([t.shape for t in types[1:]]))
+
+
+def infer_gather(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    source, axes, at = types[0], attrs["axes"], attrs["at"]
+    if len(types) != len(axes) + 1 or any(t.dtype != INDEX for t in types[1:]):
+        raise TypeError("Gather: one int64 operand is needed for each of its axes")
+    rest = [size for axis, size in enumerate(source.shape) if axis not in axes]
+    rest[at:at] = _index_shape(types)
+    return (TensorType(source.dtype, tuple(rest), attrs.get("kind", "array")),)
+
+
+def gather_reference(
+    source: Any, *indices: Any, axes: Sequence[int], at: int, kind: str = "array"
+) -> Any:
+    """``source`` at the indices along ``axes``; their axes stand at position ``at``."""
+    indices = tuple(np.broadcast_arrays(*indices)) if len(indices) > 1 else indices
+    rest = [axis for axis in range(np.ndim(source)) if axis not in axes]
+    found = np.transpose(source, (*axes, *rest))[tuple(np.asarray(i) for i in indices)]
+    rank = np.ndim(indices[0])
+    result = np.moveaxis(found, range(rank), range(at, at + rank))
+    return np.asarray(result) if kind == "array" else result[()]
+
+
+register(Op(
+    name="CheckIndex", kind="elementwise", arity=2, scalar="check_index", infer=infer_check,
+    reference=check_reference, cost=3.0,
+    doc="Indices of an axis whose length is operand 1, wrapped; raises IndexError. attrs axis.",
+))
+register(Op(
+    name="Gather", kind="gather", infer=infer_gather, reference=gather_reference, cost=6.0,
+    numpy=(np.take, np.take_along_axis),
+    doc="Operand 0 at the indices that the others are, in range, along attrs axes; attrs at: where "
+        "the indices' axes stand in the result.",
+))
+
+
+def gather_operands(node: Node, index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
+    """What a ``Gather`` reads, and where, when its output is read at ``index``."""
+    axes, at = node.attrs["axes"], node.attrs["at"]
+    rank = len(_index_shape([v.type for v in node.inputs]))
+    inner = index[at: at + rank]
+    rest = iter((*index[:at], *index[at + rank:]))
+    places = [(v, _aligned(inner, v.shape)) for v in node.inputs[1:]]
+    where = dict(zip(axes, places, strict=True))
+    source = node.inputs[0]
+    yield source, tuple(
+        _axis_index(*where[axis]) if axis in where else next(rest)
+        for axis in range(source.type.rank)
+    )
+    yield from places
+
+
+def _aligned(index: IndexMap, shape: Sequence[int]) -> IndexMap:
+    kept = index[len(index) - len(shape):] if shape else ()
+    return tuple(AxisIndex(-1, 0, 0) if n == 1 else i for i, n in zip(kept, shape, strict=True))
+
+
+def _axis_index(value: Value, index: IndexMap) -> AxisIndex:
+    """Along one axis: constants and counters are affine, everything else is computed."""
+    whole = (value, index)
+    while registry.get(value.node.op).kind == "view" and is_affine(value.node):
+        value, index = value.node.inputs[0], pull(value.node, 0, index)
+    if value.node.op == "Const":
+        return AxisIndex(-1, 0, int(value.node.attrs["value"]))
+    if value.node.op == "Iota":
+        return index[0]
+    return AxisIndex(COMPUTED, 1, 0, whole)

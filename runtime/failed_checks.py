@@ -1,0 +1,43 @@
+"""The error of a call in which a check failed.
+
+Kernels only note that one failed.  Nothing the caller owns has been written by then, so the call is
+run again node by node through NumPy, which raises its own error at the node that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from fusec.errors import located
+from fusec.ir import Graph, Node, Value
+from fusec.ir.evaluate import apply, as_type
+
+
+def check_error(graph: Graph, inputs: Sequence[Any]) -> Exception:
+    """What NumPy raises on these inputs, with the user's line as a note."""
+    table: dict[Value, Any] = {
+        v: as_type(a, v.type, v.node) for v, a in zip(graph.inputs, inputs, strict=True)
+    }
+    return _first_error(graph.nodes, table) or IndexError("an index is out of bounds")
+
+
+def _first_error(nodes: Iterable[Node], table: dict[Value, Any]) -> Exception | None:
+    for node in nodes:
+        if node.op == "Input":
+            continue
+        operands = [table[v] for v in node.inputs]
+        body = node.attrs.get("body")
+        if isinstance(body, Graph):
+            inner = dict(zip(body.inputs, operands, strict=True))
+            error = _first_error(body.nodes, inner)
+            if error is not None:
+                return error
+            results = [inner[v] for v in body.outputs]
+        else:
+            try:
+                results = apply(node, operands)
+            except Exception as raised:
+                return located(raised, node.loc)
+        table.update(zip(node.outputs, results, strict=True))
+    return None
