@@ -250,6 +250,11 @@ class TracedArray:
         if not storage.writeable or any(
                 s.op in ("BroadcastTo", "Diagonal") for s in self.steps):
             raise self.trace.error(ValueError("assignment destination is read-only"), [self.value])
+        if storage.may_be_argument:
+            raise unsupported(
+                "writing to an array that is an argument or another array, as a branch or loop "
+                "decides", loc=self.trace.loc,
+                cure="copy the argument before the branch or loop: x = x.copy()")
         if storage.is_constant:
             raise unsupported(
                 "writing a traced value into an array made from plain numbers", loc=self.trace.loc,

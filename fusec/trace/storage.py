@@ -85,7 +85,8 @@ class Storage:
     """
 
     __slots__ = (
-        "_views", "born", "is_constant", "origin", "strides", "value", "version", "writeable",
+        "_views", "born", "is_constant", "may_be_argument", "origin", "strides", "value", "version",
+        "writeable",
     )
 
     def __init__(
@@ -101,6 +102,7 @@ class Storage:
         self.writeable = writeable
         self.version = 0
         self.is_constant = False
+        self.may_be_argument = False  # a copy that stands for an argument on some paths
         self._views: dict[tuple[ViewStep, ...], Value] = {}
 
     def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:

@@ -44,13 +44,25 @@ class Side:
     written: dict[Storage, Value]
     line: str  # where it ends
 
+    def value_of(self, trace: Trace, x: Any) -> Value:
+        """What a leaf holds at the end of this side."""
+        storage = x.storage if type(x) is TracedArray else None
+        if storage not in self.written:
+            return leaf_value(trace, x)
+        value, version = storage.value, storage.version
+        storage.replace(self.written[storage], version)
+        try:
+            return leaf_value(trace, x)
+        finally:
+            storage.replace(value, version)
+
 
 @dataclass
 class _Slot:
     """A leaf that the branch decides."""
 
     index: int
-    is_array: bool
+    may_be_argument: bool
 
 
 @dataclass
@@ -58,20 +70,18 @@ class _Pairs:
     """The values of both sides that become outputs of the branch."""
 
     trace: Trace
+    done: Sequence[Side]
     sides: tuple[list[Value], list[Value]] = field(default_factory=lambda: ([], []))
 
     def leaf(self, a: Any, b: Any) -> _Slot:
         for x in (a, b):
             if not (is_number(x) or is_traced(x)):
                 raise Disagreement
-        values = [leaf_value(self.trace, x) for x in (a, b)]
+        values = [side.value_of(self.trace, x) for side, x in zip(self.done, (a, b), strict=True)]
         type_ = joined(values[0].type, values[1].type)
-        return self.add(values[0], values[1], type_)
-
-    def add(self, a: Value, b: Value, type_: TensorType) -> _Slot:
-        for side, value in zip(self.sides, (a, b), strict=True):
+        for side, value in zip(self.sides, values, strict=True):
             side.append(converted(self.trace, value, type_))
-        return _Slot(len(self.sides[0]) - 1, type_.kind == "array")
+        return _Slot(len(self.sides[0]) - 1, any(map(_is_arguments, (a, b))))
 
 
 def branch(
@@ -83,7 +93,7 @@ def branch(
     where = trace.hooks.where
     sides = [_trace_side(trace, variables, thunk) for thunk in (then, orelse)]
     trace.hooks.where = where  # what follows belongs to the line of the branch
-    pairs = _Pairs(trace)
+    pairs = _Pairs(trace, sides)
     states = {name: _merged_variable(trace, name, sides, pairs)
               for name in variables.cells if name in needed}
     result = _merged_result(trace, sides, pairs)
@@ -154,13 +164,22 @@ def _filled(trace: Trace, x: Any, outputs: Sequence[Value]) -> Any:
     if not any(type(leaf) is _Slot for leaf in leaves):
         return x
     return unflatten(structure, [
-        from_branch(trace, outputs[leaf.index]) if type(leaf) is _Slot else leaf
+        _from_branch(trace, outputs[leaf.index], leaf) if type(leaf) is _Slot else leaf
         for leaf in leaves])
 
 
-def from_branch(trace: Trace, value: Value) -> TracedArray:
+def _from_branch(trace: Trace, value: Value, slot: _Slot) -> TracedArray:
     """A traced value: an array gets memory of its own."""
-    return from_value(trace, value)
+    found = from_value(trace, value)
+    if found.storage is not None and slot.may_be_argument:
+        found.storage.may_be_argument = True
+    return found
+
+
+def _is_arguments(x: Any) -> bool:
+    """Whether it may be memory of the caller."""
+    return type(x) is TracedArray and x.storage is not None and (
+        x.storage.origin is not None or x.storage.may_be_argument)
 
 
 # -- emitting -------------------------------------------------------------------------------------

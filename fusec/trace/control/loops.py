@@ -239,8 +239,7 @@ class _Attempt:
         if carried is None:
             self._uncarried(key, before, after)
             return
-        if is_number(before) and not is_traced(before) and (
-                same(before, after) or self._is_parameter(carried, after)):
+        if is_number(before) and (same(before, after) or self._is_parameter(carried, after)):
             self.known.learn(self.known.fixed, key)
             return
         if not (is_number(after) or is_traced(after)):
@@ -364,7 +363,15 @@ class LoopResult:
 
     def _leaf(self, key: Leaf, leaf: Any, results: dict[Leaf | None, Value]) -> Any:
         if key in results:
-            return from_value(self.trace, results[key])
+            found = from_value(self.trace, results[key])
+            before = self.entry[key[0]]
+            initial = None if before is UNBOUND else flatten(before)[0][key[1]]
+            if found.storage is not None and type(initial) is TracedArray and (
+                    initial.storage is not None):
+                # With no iteration, or one that does not bind it, it is what it was before.
+                found.storage.may_be_argument = initial.storage.may_be_argument or (
+                    initial.storage.origin is not None)
+            return found
         before = self.entry[key[0]]
         return leaf if before is UNBOUND else flatten(before)[0][key[1]]
 

@@ -37,10 +37,11 @@ class Region:
         }
 
     def undo(self) -> None:
-        """Take the region's writes back."""
+        """Take the region's writes to older storages back."""
         journal = self.trace.journal
         for storage, value, version in reversed(journal[self.mark:]):
-            storage.replace(value, version)
+            if storage.born < self.start:
+                storage.replace(value, version)
         del journal[self.mark:]
 
 

@@ -331,9 +331,9 @@ class ControlFlow(Statements):
         stop = constant(None, node) if not stops else self._thunk(self._any(stops, node), node)
         if not local:
             _drop_flag(function, self.loop.skipped)
-        orelse = self._loop_else(node, stops)
         needed = self._loop_needed(node, names)
-        self.loop = saved
+        self.loop = saved  # exits in ``else`` are those of the loop around
+        orelse = self._loop_else(node, stops)
         call = self.hook(hook, node, over, self.name(function.name, LOAD, node), stop,
                          self._strings(needed, node), self._strings(list(names), node))
         return [*out, function, self._expr(call, node), *orelse]
