@@ -8,6 +8,7 @@ from . import (
     library,
     reductions,
     sources,
+    special,
     structured,
     views,
 )
@@ -16,5 +17,5 @@ from .registry import Op, all_ops, get, register
 
 __all__ = [
     "Builder", "Namer", "Op", "all_ops", "composite", "elementwise", "externs", "gather", "get",
-    "library", "reductions", "register", "sources", "structured", "views",
+    "library", "reductions", "register", "sources", "special", "structured", "views",
 ]

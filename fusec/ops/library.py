@@ -180,6 +180,10 @@ for _call in _TABLE:
     ))
 
 
+def _ufunc_name(name: str) -> str:
+    return f"scipy.{name}" if name.startswith("special.") else f"np.{name}"
+
+
 def called_name(op: str, form: Form) -> str:
     """What the user called: ``np.linalg.inv``, ``np.add.accumulate``, ``x[...]``."""
     call = LIBRARY[op]
@@ -188,8 +192,8 @@ def called_name(op: str, form: Form) -> str:
     if op in special:
         return special[op]
     if op == "Ufunc":
-        return f"np.{form[1]}" + ("" if form[2] == "__call__" else f".{form[2]}")
+        return _ufunc_name(form[1]) + ("" if form[2] == "__call__" else f".{form[2]}")
     if op == "UfuncAt":
-        return f"np.{form[2]}.at"
+        return f"{_ufunc_name(form[2])}.at"
     module = (call.function.__module__ or "numpy").replace("numpy", "np")
     return f"{module}.{call.function.__name__}"

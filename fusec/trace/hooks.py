@@ -261,6 +261,18 @@ def _math(function: Callable[..., Any], ufunc: np.ufunc) -> None:
         return call_ufunc(trace, ufunc, "__call__", numbers, {}, True)
 
 
+def _math_row(function: Callable[..., Any], op: str) -> None:
+    """``math.erf(x)`` and its like, which NumPy lacks: the row on a Python float."""
+    @_when_traced(function)
+    def call(hooks: GraphHooks, x: Any) -> TracedArray:
+        trace, number = hooks.trace, as_traced(hooks.trace, x)
+        if number.size != 1:
+            raise trace.error(TypeError(
+                "only 0-dimensional arrays can be converted to Python scalars"), [number.value])
+        value = weak(trace, _scalar(trace, number), F64)
+        return TracedArray(trace, None, (), trace.emit(op, value))
+
+
 def _scalar(trace: Trace, x: TracedArray) -> Any:
     return trace.emit("Squeeze", x.value, axes=tuple(range(x.ndim))) if x.ndim else x.value
 
@@ -312,6 +324,8 @@ for _name, _ufunc in {
     "degrees": np.rad2deg, "radians": np.deg2rad, "cbrt": np.cbrt, "exp2": np.exp2,
 }.items():
     _math(getattr(math, _name), _ufunc)
+for _name, _op in {"erf": "Erf", "erfc": "Erfc", "lgamma": "Gammaln"}.items():
+    _math_row(getattr(math, _name), _op)
 _extremum(builtins.min, np.less)
 _extremum(builtins.max, np.greater)
 

@@ -322,15 +322,17 @@ def set_item(array: TracedArray, key: Any, value: Any) -> None:
 def call_ufunc_method(
     trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """A ufunc of NumPy's without a row, or ``accumulate``, ``reduceat`` and ``at`` of any."""
+    """A ufunc without a row, or ``accumulate``, ``reduceat`` and ``at`` of any."""
+    name = ufunc.__name__ if getattr(np, ufunc.__name__, None) is ufunc else (
+        f"special.{ufunc.__name__}")
     if method == "at":
-        return call_library(trace, "UfuncAt", (inputs[0], ufunc.__name__, *inputs[1:]), kwargs)
+        return call_library(trace, "UfuncAt", (inputs[0], name, *inputs[1:]), kwargs)
     if "out" in kwargs and method == "accumulate" and kwargs.get("dtype") is None:
         kwargs = {**kwargs, "dtype": as_traced(trace, kwargs["out"][0]).dtype}
     if ("out" in kwargs and ufunc.nout > 1) or kwargs.get("where", True) is not True:
         raise unsupported(f"np.{ufunc.__name__} with where= or several outputs in out=",
                           loc=trace.loc, cure="assign the results: x[...] = np.where(...)")
-    return call_library(trace, "Ufunc", (ufunc.__name__, method, *inputs), kwargs)
+    return call_library(trace, "Ufunc", (name, method, *inputs), kwargs)
 
 
 # --------------------------------------------------------------------------------------- refusals

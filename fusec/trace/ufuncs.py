@@ -110,6 +110,13 @@ def call_ufunc(
     return _Call(trace, row, ufunc, inputs, dict(kwargs), python).run()
 
 
+def call_row(
+    trace: Trace, row: Op, ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A ufunc that is not NumPy's, by the row that compiles it."""
+    return _Call(trace, row, ufunc, inputs, dict(kwargs), False).run()
+
+
 _INSTEAD = {
     "accumulate": "write it with slices, or call it before or after the compiled function",
     "at": "write x[i] = ... with basic indices, or call it before or after the compiled function",
@@ -124,7 +131,7 @@ def _without_row(
     trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """A ufunc or a method of it that traced values do not answer for."""
-    from . import composed
+    from . import composed, special
     from .failures import on_known
     from .library import call_ufunc_method
 
@@ -134,10 +141,11 @@ def _without_row(
         return composed.outer(trace, ufunc, inputs, kwargs)
     if getattr(np, ufunc.__name__, None) is ufunc:
         return call_ufunc_method(trace, ufunc, method, inputs, kwargs)
-    home = "np" if getattr(np, ufunc.__name__, None) is ufunc else "scipy.special"
+    if special.is_scipys(ufunc):
+        return special.call(trace, ufunc, method, inputs, kwargs)
     if method == "__call__":
-        return on_known(trace, f"{home}.{ufunc.__name__}", ufunc, inputs, kwargs, known_ufuncs())
-    raise unsupported(f"{home}.{ufunc.__name__}.{method}", loc=trace.loc,
+        return on_known(trace, ufunc.__name__, ufunc, inputs, kwargs, known_ufuncs())
+    raise unsupported(f"{ufunc.__name__}.{method}", loc=trace.loc,
                       cure=_INSTEAD.get(method, "").format(name=ufunc.__name__))
 
 
@@ -346,5 +354,5 @@ def known_ufuncs() -> list[str]:
     return [f"np.{u.__name__}" for u in _ROWS]
 
 
-__all__ = ["as_traced", "call_ufunc", "cast", "is_operand", "known_ufuncs", "nearest", "resolve",
+__all__ = ["as_traced", "call_row", "call_ufunc", "cast", "is_operand", "known_ufuncs", "nearest", "resolve",
            "spread", "store", "truth"]
