@@ -8,6 +8,7 @@ are in ``fusec/trace/library.py``.
 
 from __future__ import annotations
 
+import importlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,16 @@ def _ufunc_at(array: np.ndarray, name: str, *args: Any) -> None:
     find_ufunc(name).at(array, *args)
 
 
+def find_scipy(name: str) -> Any:
+    """The function called ``linalg.solve`` below ``scipy``; it is imported if need be."""
+    module, _, function = name.rpartition(".")
+    return getattr(importlib.import_module(f"scipy.{module}"), function)
+
+
+def _scipy_function(name: str, *args: Any, **kwargs: Any) -> Any:
+    return find_scipy(name)(*args, **kwargs)
+
+
 # ----------------------------------------------------------------------------------------- table
 
 
@@ -171,6 +182,8 @@ _TABLE: tuple[LibraryCall, ...] = (
     # ufuncs without a row of their own, and methods of any
     LibraryCall("Ufunc", _ufunc_method, ("args",)),
     LibraryCall("UfuncAt", _ufunc_at, ("args",), True),
+    # functions of SciPy, by name
+    LibraryCall("Scipy", _scipy_function),
 )
 LIBRARY: dict[str, LibraryCall] = {call.op: call for call in _TABLE}
 for _call in _TABLE:
@@ -191,6 +204,8 @@ def called_name(op: str, form: Form) -> str:
                "PartitionInPlace": "ndarray.partition"}
     if op in special:
         return special[op]
+    if op == "Scipy":
+        return f"scipy.{form[1]}"
     if op == "Ufunc":
         return _ufunc_name(form[1]) + ("" if form[2] == "__call__" else f".{form[2]}")
     if op == "UfuncAt":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from fusec.errors import FusecError, UnsupportedError, unsupported
 
+from . import scipy_functions
 from .array import TracedArray, from_value
 from .context import Trace
 from .convert import CALLS, CallTable, Hooks
@@ -20,6 +22,7 @@ from .creation import _holds_traced, astype
 from .failures import guarded, on_known
 from .functions import CREATION
 from .guards import attribute_guard, is_data, is_guarded
+from .handlers import any_traced, when_traced
 from .randomness import is_random
 from .refusals import is_compiled
 from .ufuncs import as_traced, call_ufunc, cast
@@ -49,6 +52,8 @@ class GraphHooks(Hooks):
                 cure="draw them before the call and pass them as an argument",
                 notes=("while tracing they would be drawn once and become constants",),
             )
+        if self.table.find(fn) is None and home_of(fn) == "scipy":
+            scipy_functions.register_imported(self.table)
         if self.trace.active and (is_numpys(fn) or self.table.find(fn) is not None):
             args = tuple(map(self.lifted, args))
             kwargs = {name: self.lifted(value) for name, value in kwargs.items()}
@@ -163,8 +168,15 @@ def is_numpys(fn: Any) -> bool:
     """Whether it is a function of NumPy or SciPy, or a method of an array."""
     if isinstance(fn, np.ufunc) or type(getattr(fn, "__self__", None)) is np.ndarray:
         return True
+    return home_of(fn) in ("numpy", "scipy")
+
+
+def home_of(fn: Any) -> str:
+    """The package that a function is from; SciPy's wrappers of LAPACK and BLAS name none."""
     home = getattr(fn, "__module__", None)
-    return isinstance(home, str) and home.partition(".")[0] in ("numpy", "scipy")
+    if isinstance(home, str):
+        return home.partition(".")[0]
+    return "scipy" if type(fn).__name__ == "fortran" else ""
 
 
 def _attribute_error(trace: Trace, x: TracedArray, name: str) -> FusecError:
@@ -185,7 +197,7 @@ def _creation(function: Callable[..., Any], handler: Callable[..., Any]) -> None
     always = function in ALWAYS_TRACED
 
     def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
-        if hooks.trace.active and (always or _any_traced(args, kwargs)):
+        if hooks.trace.active and (always or any_traced(args, kwargs)):
             return guarded(hooks.trace, f"np.{function.__name__}", handler, function, args, kwargs,
                            (hooks.trace,))
         return function(*args, **kwargs)
@@ -193,26 +205,7 @@ def _creation(function: Callable[..., Any], handler: Callable[..., Any]) -> None
     TABLE.register(function, call)
 
 
-def _any_traced(args: Any, kwargs: Any) -> bool:
-    return _holds_traced(args) or _holds_traced(tuple(kwargs.values()))
-
-
-def _when_traced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Registers a handler for calls with a traced argument; others run ``function`` itself."""
-    previous = TABLE.find(function)
-
-    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
-        def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
-            if _any_traced(args, kwargs):
-                return handler(hooks, *args, **kwargs)
-            if previous is not None:
-                return previous[0](hooks, *previous[1], *args, **kwargs)
-            return function(*args, **kwargs)
-
-        TABLE.register(function, call)
-        return handler
-
-    return decorate
+_when_traced = partial(when_traced, TABLE)
 
 
 def _constructor(kind: type) -> None:

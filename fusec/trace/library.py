@@ -369,7 +369,8 @@ def _refused(function: Callable[..., Any], why: str, cure: str) -> Callable[...,
     return handler
 
 
-_INTERNAL_ROWS = ("SortInPlace", "PartitionInPlace", "GetItem", "SetItem", "Ufunc", "UfuncAt")
+_INTERNAL_ROWS = ("SortInPlace", "PartitionInPlace", "GetItem", "SetItem", "Ufunc", "UfuncAt",
+                  "Scipy")
 LIBRARY_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     **{call.function: _handler(op) for op, call in LIBRARY.items() if op not in _INTERNAL_ROWS},
     **{f: _refused(f, "the size of its result depends on the data", cure)

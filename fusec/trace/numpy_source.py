@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import warnings
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -24,7 +25,8 @@ from .context import Trace
 from .convert import CallTable, Hooks, convert
 from .convert.hooks import Where
 from .functions import FUNCTIONS
-from .hooks import TABLE, GraphHooks, _any_traced, weak
+from .handlers import when_traced
+from .hooks import TABLE, GraphHooks, weak
 from .layout import is_c_contiguous
 from .shaping import copy_of, spread_scalar
 from .ufuncs import BOOL, as_traced
@@ -164,24 +166,7 @@ class _Converter:
         return np.result_type(*dtypes, *([1.0] if ensure_inexact else []))
 
 
-def _register(function: Any) -> Callable[..., Any]:
-    """Adds a handler to the table of library code, for calls with a traced argument."""
-    previous = LIBRARY_TABLE.find(function)
-
-    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
-        def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
-            if _any_traced(args, kwargs):
-                return handler(hooks, *args, **kwargs)
-            if previous is not None:
-                return previous[0](hooks, *previous[1], *args, **kwargs)
-            return function(*args, **kwargs)
-
-        LIBRARY_TABLE.register(function, call)
-        return handler
-
-    return decorate
-
-
+_register = partial(when_traced, LIBRARY_TABLE)
 _numpy: Any = np  # its private parts, which the stubs do not know
 
 

@@ -354,5 +354,5 @@ def known_ufuncs() -> list[str]:
     return [f"np.{u.__name__}" for u in _ROWS]
 
 
-__all__ = ["as_traced", "call_row", "call_ufunc", "cast", "is_operand", "known_ufuncs", "nearest", "resolve",
-           "spread", "store", "truth"]
+__all__ = ["as_traced", "call_row", "call_ufunc", "cast", "is_operand", "known_ufuncs", "nearest",
+           "resolve", "spread", "store", "truth"]

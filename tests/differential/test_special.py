@@ -17,7 +17,8 @@ from tolerance import Tolerance, Ulp
 import fusec
 from fusec.trace.special import FORMULAS, ROWS
 
-# SciPy's own errors reach a thousand ulp (log_ndtr at 31); ours are held to their bounds against mpmath elsewhere.
+# SciPy's own errors reach a thousand ulp (log_ndtr at 31); ours are held to their bounds against
+# mpmath in tests/codegen/test_vecmath.py.
 NEAR = Ulp(2048, factor=0)
 LOG_GAMMA = Ulp(16, factor=0, scale=1.0)  # below 0 it has zeros between the poles
 ARITY = {name: getattr(special, name).nin for name in (*ROWS, *FORMULAS)}
@@ -137,7 +138,8 @@ WHOLE = {"bdtr": (2.0, 5, 0.5), "bdtrc": (2.0, 5, 0.5), "bdtri": (2.0, 5, 0.5),
 ARGUMENTS: tuple[tuple[Any, ...], ...] = (
     (np.array([0.3, 0.6, 0.9]), np.array([0.2, 0.4, 0.7]), np.array([0.5, 0.1, 0.3]),
      np.array([0.25, 0.5, 0.75])),
-    (np.array([1, 2, 3]), np.array([1, 1, 2]), np.array([0.5, 0.1, 0.3]), np.array([0.2, 0.3, 0.4])),
+    (np.array([1, 2, 3]), np.array([1, 1, 2]), np.array([0.5, 0.1, 0.3]),
+     np.array([0.2, 0.3, 0.4])),
 )
 
 
