@@ -164,9 +164,11 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.median, "a"), _row(np.percentile, "a", "q"), _row(np.quantile, "a", "q"),
     _row(np.nanmedian, "a"), _row(np.nanpercentile, "a", "q"), _row(np.nanquantile, "a", "q"),
     _row(np.histogram, "range"), _row(np.histogram2d, "range"), _row(np.digitize, "x"),
+    _row(np.histogram_bin_edges, "range"),
     _row(np.cov), _row(np.corrcoef), _row(np.interp, "x", "xp", "fp", "left", "right", "period"),
     # signals and polynomials
-    _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit),
+    _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit), _row(np.poly),
+    _row(np.polymul),
     _row(np.fft.fftshift), _row(np.fft.ifftshift),
     # indices
     _row(np.take, "indices"), _row(np.take_along_axis), _row(np.choose, "a", "choices"),

@@ -118,9 +118,14 @@ def call(
     else:
         operands = _operands(trace, ufunc, inputs)
     result = (formula or FORMULAS[ufunc])(*operands)
+    return delivered(ufunc, result, out, where)
+
+
+def delivered(ufunc: np.ufunc, result: Any, out: Any, where: Any) -> Any:
+    """The results of a ufunc in the arrays of ``out``, the elements that ``where`` names."""
     if out is None and where is True:
         return result
-    outs = out if isinstance(out, tuple) else (out,)
+    outs = out if isinstance(out, tuple) else (out,) * ufunc.nout
     results = result if isinstance(result, tuple) else (result,)
     written = tuple(_delivered(r, o, where) for r, o in zip(results, outs, strict=False))
     return written if ufunc.nout > 1 else written[0]
@@ -142,7 +147,7 @@ def _check_core(trace: Trace, ufunc: np.ufunc, inputs: Any) -> None:
 
 def _delivered(result: Any, out: Any, where: Any) -> Any:
     if out is None:
-        return np.where(where, result, result.dtype.type(0))
+        return result if where is True else np.where(where, result, result.dtype.type(0))
     np.copyto(out, result, where=where)
     return out
 
@@ -157,4 +162,4 @@ def outer(trace: Trace, ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any]) ->
     return ufunc(x, y, **kwargs)
 
 
-__all__ = ["FORMULAS", "call", "outer"]
+__all__ = ["FORMULAS", "call", "delivered", "outer"]

@@ -29,6 +29,8 @@ from .ufuncs import as_traced, call_ufunc, cast
 
 F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
 TABLE = CallTable(CALLS)
+_POLYNOMIAL = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
+_JOINERS = (type(np.r_), type(np.c_))
 ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full)
 
 
@@ -57,6 +59,10 @@ class GraphHooks(Hooks):
         if self.trace.active and (is_numpys(fn) or self.table.find(fn) is not None):
             args = tuple(map(self.lifted, args))
             kwargs = {name: self.lifted(value) for name, value in kwargs.items()}
+        if isinstance(fn, _POLYNOMIAL) and any_traced(args, kwargs):
+            from .numpy_source import run_source
+
+            return run_source(self.trace, type(fn).__call__, None, (fn, *args), kwargs)
         result = super().call(where, fn, *args, **kwargs)
         if is_numpys(fn):
             self._local(result)
@@ -154,6 +160,10 @@ class GraphHooks(Hooks):
         self.where = where
         if self._is_outside(obj) or (type(obj) is np.ndarray and _holds_traced(key)):
             return as_traced(self.trace, obj)[key]
+        if isinstance(obj, _JOINERS) and _holds_traced(key):
+            from .numpy_source import concatenated_by_key
+
+            return concatenated_by_key(self.trace, obj, key)
         result = super().getitem(where, obj, key)
         return self._local(result) if type(obj) is np.ndarray else result
 

@@ -208,6 +208,11 @@ def _plain_masks(hooks: GraphHooks, shape: Any, dtype: Any = None, **kwargs: Any
 LIBRARY_TABLE.register(np.ones, _plain_masks)
 
 
+def concatenated_by_key(trace: Trace, joiner: Any, key: Any) -> Any:
+    """``np.r_[...]`` and ``np.c_[...]``: NumPy's own reading of the key."""
+    return run_source(trace, type(joiner).__getitem__, None, (joiner, key), {})
+
+
 class _Broadcast:
     """What ``np.broadcast`` says of its operands."""
 
@@ -233,4 +238,4 @@ for _function, _handler in FUNCTIONS.items():
     if _below is not None:
         _undispatched(_below, _handler)
 
-__all__ = ["LibraryHooks", "run_source"]
+__all__ = ["LibraryHooks", "concatenated_by_key", "run_source"]
