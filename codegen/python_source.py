@@ -89,6 +89,8 @@ class _SourceWriter:
         head = ["import numpy as np", "", ""]
         for name in self.helpers:
             head += [*HELPERS[name].strip().splitlines(), "", ""]
+        if any("math." in line for line in [*head, *body]):
+            head = ["import math", "", *head]
         comments = [_place_comment(loc) for loc in self.kernel.locs]
         shapes = [
             f"# {b.role} {name}: {b.dtype}{list(b.shape)}"

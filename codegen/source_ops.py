@@ -11,6 +11,7 @@ import numpy as np
 
 from fusec.errors import InternalError
 
+from . import source_special
 from .loop_ir import Expr
 
 Text = tuple[str, tuple[str, ...]]  # an expression and the helpers it calls
@@ -133,6 +134,7 @@ def to_uint64(a):
         return np.uint64(np.int64(a))
     return np.uint64(9223372036854775808)
 ''',
+    **source_special.HELPERS,
 }
 
 _INFIX = {
@@ -312,6 +314,14 @@ def _int_reciprocal(e: Expr, args: Sequence[str]) -> Text:
     return f"({lowest} if {a} == 0 else {a} if {unit} else {zero})", ()
 
 
+def _in_float64(helper: str) -> Callable[[Expr, Sequence[str]], Text]:
+    return lambda e, args: (f"{type_name(e.dtype)}({_call(helper, args)})", (helper,))
+
+
+def _of_math(name: str) -> Callable[[Expr, Sequence[str]], Text]:
+    return lambda e, args: (f"{type_name(e.dtype)}({_call(f'math.{name}', args)})", ())
+
+
 def _cast(e: Expr, args: Sequence[str]) -> Text:
     source, name = e.args[0].dtype, type_name(e.dtype)
     if e.dtype.kind == "b":
@@ -348,6 +358,8 @@ _SPECIAL: dict[str, Callable[[Expr, Sequence[str]], Text]] = {
     "int_reciprocal": _int_reciprocal,
     "cast": _cast,
     "check_index": _check_index,
+    **{name: _in_float64(name) for name in source_special.HELPERS},
+    **{name: _of_math(name) for name in source_special.MATH},
 }
 # Ops whose text repeats an operand; operands that are not names get one first.
 REPEATING = frozenset({"sign", "heaviside", "int_reciprocal"})

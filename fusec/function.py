@@ -10,12 +10,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fusec.runtime.launch import BUSY, FAILED, MISS
+from fusec.runtime.outcomes import BUSY, FAILED, MISS
 
 from . import config
-from .concrete import ConcreteFunction
 from .errors import (
     ConcreteValueError,
     FusecError,
@@ -26,11 +25,13 @@ from .errors import (
 )
 from .inspect import history, log
 from .specs import TensorSpec, describe
-from .stages import TracedStage, pass_options
-from .trace.context import current
 from .trace.convert import check_supported
 from .trace.signature import FlatCall, Signature, explain_miss, flatten
-from .trace.tracer import trace_function
+
+if TYPE_CHECKING:
+    from .concrete import ConcreteFunction
+    from .stages import TracedStage
+    from .trace.context import Trace
 
 MAX_TRACES = 256  # per function; the least recently used goes first
 MAX_FAST = 4  # recent plans tried before the arguments are looked at in Python
@@ -103,8 +104,11 @@ class Function:
             return self._call(args, kwargs)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        if current() is not None:
-            return self._inline(args, kwargs)
+        from .trace.context import current  # the compiler is imported at the first call
+
+        trace = current()
+        if trace is not None:
+            return self._inline(trace, args, kwargs)
         call = self._flatten(args, kwargs)
         concrete, is_new = self._lookup(call)
         start = time.perf_counter()
@@ -116,10 +120,8 @@ class Function:
             self._promote(call, concrete)
         return result
 
-    def _inline(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _inline(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Inside another trace the function is simply traced with it."""
-        trace = current()
-        assert trace is not None
         if trace.hooks is None:
             return self.python_function(*args, **kwargs)
         return trace.hooks.call(trace.hooks.where, self.python_function, *args, **kwargs)
@@ -278,6 +280,9 @@ class Function:
             tree.is_leaf() or not spec.bare)
 
     def _stage(self, call: FlatCall) -> TracedStage:
+        from .stages import TracedStage, pass_options
+        from .trace.tracer import trace_function
+
         traced = trace_function(self.python_function, self.__name__, call)
         return TracedStage(self.__name__, call, traced, pass_options(self.fp))
 

@@ -10,7 +10,6 @@ same kernels with its own argument words) or ``FAILED`` (a kernel left a non-zer
 from __future__ import annotations
 
 import ctypes
-import enum
 import os
 import threading
 from collections.abc import Callable
@@ -21,19 +20,8 @@ import numpy as np
 from fusec.runtime import memory, threads
 from fusec.runtime.launch_spec import PlanSpec
 from fusec.runtime.native import NativeUnavailableError, launcher, numpy_api, records
+from fusec.runtime.outcomes import BUSY, FAILED, MISS
 from fusec.runtime.packing import Packer, pack_plan, scalar_size
-
-
-class Outcome(enum.Enum):
-    """Answers of a plan that are not results; compare with ``is``."""
-
-    MISS = "an argument does not fit the plan"
-    BUSY = "another thread is running the plan"
-    FAILED = "a kernel reported an error"
-
-
-MISS, BUSY, FAILED = Outcome.MISS, Outcome.BUSY, Outcome.FAILED
-
 
 # ---- the launcher ----------------------------------------------------------------------------
 

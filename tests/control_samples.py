@@ -1,6 +1,6 @@
 """Small programs with branches and loops on data, as people write them."""
 
-# ruff: noqa: B007, E701, E702, SIM108, PLW2901
+# ruff: noqa: B007, E701, E702, SIM108
 
 from __future__ import annotations
 

@@ -38,6 +38,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("--repeats", type=int, metavar="N", help="rounds, instead of a budget")
     parser.add_argument("--peers", action="store_true",
                         help="add JAX, torch.compile, numexpr and Numba where installed")
+    parser.add_argument("--ops", action="store_true",
+                        help="time every op alone, not the programs; names pick ops")
     parser.add_argument("--quick", action="store_true", help="two sizes each, short timings")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--plot", type=Path, metavar="FILE.png")
@@ -122,6 +124,8 @@ def run(args: argparse.Namespace, backend: Backend | None = None) -> int:
     from rich.markup import escape
 
     console = Console()
+    if args.ops:
+        return _run_ops(args, console)
     try:
         programs = all_programs(args.programs)
     except KeyError as error:
@@ -135,6 +139,22 @@ def run(args: argparse.Namespace, backend: Backend | None = None) -> int:
     if reports:
         _write(reports, args, backend or FusecBackend(), console)
     return 0 if not failures and all(r.equality.equal and r.fused for r in reports) else 1
+
+
+def _run_ops(args: argparse.Namespace, console: Any) -> int:
+    """The per-op table, on the screen or into a page; 1 when an op fails."""
+    from . import ops
+
+    sizes = args.sizes or ops.SIZES
+    with console.status("") as status:
+        table = ops.measure_all(args.programs, sizes, ops.BUDGET, status.update)
+    section = ops.render(table, sizes)
+    if args.markdown:
+        ops.write(args.markdown, section)
+        console.print(f"wrote {args.markdown}", highlight=False)
+    else:
+        print(section)
+    return int(any(r.failure for row in table for r in row))
 
 
 def _measure_all(
@@ -182,7 +202,7 @@ def _write(
     reports: Sequence[Report], args: argparse.Namespace, backend: Backend, console: Any
 ) -> None:
     """The files asked for; each is named when written."""
-    from . import cold, host, page, plot
+    from . import cold, host, ops, page, plot
 
     if args.json:
         data = {"machine": host.describe(), "rows": [r.to_dict() for r in reports]}
@@ -192,7 +212,9 @@ def _write(
         plot.draw(reports, args.plot)
         console.print(f"wrote {args.plot}", highlight=False)
     if args.markdown:
-        args.markdown.write_text(page.render(reports, cold.cold_compile(backend)))
+        old = args.markdown.read_text() if args.markdown.exists() else ""
+        made = page.render(reports, cold.cold_compile(backend))
+        args.markdown.write_text(ops.with_section(made, ops.section_of(old)))
         console.print(f"wrote {args.markdown}", highlight=False)
 
 

@@ -54,7 +54,11 @@ SAMPLES: dict[str, list[Sample]] = {
     "digitize": [(lambda x, y: np.digitize(x, y), (V, V))],
     "dsplit": [(lambda x: np.dsplit(x, 2), (T,))],
     "einsum": [(lambda x, y: np.einsum("ij,jk->ik", x, y), (S, S))],
-    "einsum_path": [(lambda x, y: np.einsum_path("ij,jk->ik", x, y), (S, S))],
+    "einsum_path": [
+        (lambda x, y: x * len(np.einsum_path("ij,jk->ik", x, y)[0]), (S, S))],
+    "from_dlpack": [(lambda x: np.from_dlpack(x) + 1, (V,))],
+    "require": [(lambda x: np.require(x, np.float32, "C") + 1, (V,))],
+    "histogram_bin_edges": [(lambda x: np.histogram_bin_edges(x, 5), (V,))],
     "empty": [(lambda x: np.empty(3) * 0 + x, (np.ones(3),))],
     "expand_dims": [(lambda x: np.expand_dims(x, 0), (V,))],
     "eye": [(lambda x: np.eye(3) + x, (S,))],

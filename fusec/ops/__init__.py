@@ -9,6 +9,7 @@ from . import (
     picking,
     reductions,
     sources,
+    special,
     structured,
     views,
 )
@@ -17,5 +18,5 @@ from .registry import Op, all_ops, get, register
 
 __all__ = [
     "Builder", "Namer", "Op", "all_ops", "composite", "elementwise", "externs", "gather", "get",
-    "library", "picking", "reductions", "register", "sources", "structured", "views",
+    "library", "picking", "reductions", "register", "sources", "special", "structured", "views",
 ]

@@ -8,6 +8,7 @@ are in ``fusec/trace/library.py``.
 
 from __future__ import annotations
 
+import importlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,16 @@ def _ufunc_at(array: np.ndarray, name: str, *args: Any) -> None:
     find_ufunc(name).at(array, *args)
 
 
+def find_scipy(name: str) -> Any:
+    """The function called ``linalg.solve`` below ``scipy``; it is imported if need be."""
+    module, _, function = name.rpartition(".")
+    return getattr(importlib.import_module(f"scipy.{module}"), function)
+
+
+def _scipy_function(name: str, *args: Any, **kwargs: Any) -> Any:
+    return find_scipy(name)(*args, **kwargs)
+
+
 # ----------------------------------------------------------------------------------------- table
 
 
@@ -153,9 +164,11 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.median, "a"), _row(np.percentile, "a", "q"), _row(np.quantile, "a", "q"),
     _row(np.nanmedian, "a"), _row(np.nanpercentile, "a", "q"), _row(np.nanquantile, "a", "q"),
     _row(np.histogram, "range"), _row(np.histogram2d, "range"), _row(np.digitize, "x"),
+    _row(np.histogram_bin_edges, "range"),
     _row(np.cov), _row(np.corrcoef), _row(np.interp, "x", "xp", "fp", "left", "right", "period"),
     # signals and polynomials
-    _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit),
+    _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit), _row(np.poly),
+    _row(np.polymul),
     _row(np.fft.fftshift), _row(np.fft.ifftshift),
     # indices
     _row(np.take, "indices"), _row(np.take_along_axis), _row(np.choose, "a", "choices"),
@@ -171,6 +184,8 @@ _TABLE: tuple[LibraryCall, ...] = (
     # ufuncs without a row of their own, and methods of any
     LibraryCall("Ufunc", _ufunc_method, ("args",)),
     LibraryCall("UfuncAt", _ufunc_at, ("args",), True),
+    # functions of SciPy, by name
+    LibraryCall("Scipy", _scipy_function),
 )
 LIBRARY: dict[str, LibraryCall] = {call.op: call for call in _TABLE}
 for _call in _TABLE:
@@ -180,6 +195,10 @@ for _call in _TABLE:
     ))
 
 
+def _ufunc_name(name: str) -> str:
+    return f"scipy.{name}" if name.startswith("special.") else f"np.{name}"
+
+
 def called_name(op: str, form: Form) -> str:
     """What the user called: ``np.linalg.inv``, ``np.add.accumulate``, ``x[...]``."""
     call = LIBRARY[op]
@@ -187,9 +206,11 @@ def called_name(op: str, form: Form) -> str:
                "PartitionInPlace": "ndarray.partition"}
     if op in special:
         return special[op]
+    if op == "Scipy":
+        return f"scipy.{form[1]}"
     if op == "Ufunc":
-        return f"np.{form[1]}" + ("" if form[2] == "__call__" else f".{form[2]}")
+        return _ufunc_name(form[1]) + ("" if form[2] == "__call__" else f".{form[2]}")
     if op == "UfuncAt":
-        return f"np.{form[2]}.at"
+        return f"{_ufunc_name(form[2])}.at"
     module = (call.function.__module__ or "numpy").replace("numpy", "np")
     return f"{module}.{call.function.__name__}"

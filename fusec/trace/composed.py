@@ -12,6 +12,7 @@ from fusec.errors import unsupported
 
 from .array import TracedArray, from_value
 from .context import Trace
+from .layout import Strides
 from .ufuncs import as_traced, cast, resolve
 
 F64 = np.dtype(np.float64)
@@ -27,9 +28,13 @@ def _operands(trace: Trace, ufunc: np.ufunc, inputs: Any) -> list[TracedArray]:
         raise unsupported(f"np.{ufunc.__name__} in dtype {dtypes[0]}", loc=trace.loc,
                           cure="compute in float32 or float64")
     return [a if a.dtype == d and not a.type.is_weak else
-            from_value(trace, cast(trace, v, d), a.strides if a.is_array and
-                       a.dtype.itemsize == d.itemsize else None)
+            from_value(trace, cast(trace, v, d), _scaled(a, d) if a.is_array else None)
             for a, v, d in zip(arrays, values, dtypes, strict=False)]
+
+
+def _scaled(x: TracedArray, dtype: np.dtype) -> Strides:
+    """The strides in another dtype: NumPy orders results by those of the operands as given."""
+    return tuple(s // x.itemsize * dtype.itemsize for s in x.strides)
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
@@ -99,8 +104,11 @@ FORMULAS: dict[np.ufunc, Formula] = {
 _CORE = {np.vecdot, np.matvec, np.vecmat}
 
 
-def call(trace: Trace, ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any]) -> Any:
-    """A ufunc of `FORMULAS`, with ``out=`` and ``where=``."""
+def call(
+    trace: Trace, ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any],
+    formula: Formula | None = None,
+) -> Any:
+    """A ufunc by its ``formula`` (or that of `FORMULAS`), with ``out=`` and ``where=``."""
     out, where = kwargs.pop("out", None), kwargs.pop("where", True)
     if kwargs:
         raise unsupported(f"np.{ufunc.__name__}({next(iter(kwargs))}=...)", loc=trace.loc)
@@ -109,10 +117,15 @@ def call(trace: Trace, ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any]) -> 
         operands = [as_traced(trace, x) for x in inputs]
     else:
         operands = _operands(trace, ufunc, inputs)
-    result = FORMULAS[ufunc](*operands)
+    result = (formula or FORMULAS[ufunc])(*operands)
+    return delivered(ufunc, result, out, where)
+
+
+def delivered(ufunc: np.ufunc, result: Any, out: Any, where: Any) -> Any:
+    """The results of a ufunc in the arrays of ``out``, the elements that ``where`` names."""
     if out is None and where is True:
         return result
-    outs = out if isinstance(out, tuple) else (out,)
+    outs = out if isinstance(out, tuple) else (out,) * ufunc.nout
     results = result if isinstance(result, tuple) else (result,)
     written = tuple(_delivered(r, o, where) for r, o in zip(results, outs, strict=False))
     return written if ufunc.nout > 1 else written[0]
@@ -134,7 +147,7 @@ def _check_core(trace: Trace, ufunc: np.ufunc, inputs: Any) -> None:
 
 def _delivered(result: Any, out: Any, where: Any) -> Any:
     if out is None:
-        return np.where(where, result, result.dtype.type(0))
+        return result if where is True else np.where(where, result, result.dtype.type(0))
     np.copyto(out, result, where=where)
     return out
 
@@ -149,4 +162,4 @@ def outer(trace: Trace, ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any]) ->
     return ufunc(x, y, **kwargs)
 
 
-__all__ = ["FORMULAS", "call", "outer"]
+__all__ = ["FORMULAS", "call", "delivered", "outer"]

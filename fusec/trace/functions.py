@@ -17,7 +17,7 @@ from .failures import guarded, on_known
 from .gathers import GATHER_FUNCTIONS
 from .layout import is_c_contiguous
 from .library import LIBRARY_FUNCTIONS, call_library
-from .more_functions import MORE, asfortranarray, linspace
+from .more_functions import MORE, asfortranarray, from_dlpack, linspace, require
 from .reductions import REDUCTIONS, count_nonzero
 from .ufuncs import as_traced, call_ufunc, cast, known_ufuncs, store
 
@@ -79,8 +79,6 @@ def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool
 def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
     """``np.round``: scale, round half to even, scale back, as NumPy does."""
     x = as_traced(trace, a)
-    if x.dtype.kind != "f" and decimals < 0:
-        _unsupported_round(trace)
     is_plain = decimals == 0 and x.dtype.kind == "f"
     result: Any = np.rint(x) if is_plain else _rounded(x, decimals)
     if out is None:
@@ -92,6 +90,9 @@ def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
 
 def _rounded(x: TracedArray, decimals: int) -> TracedArray:
     """To some digits; the result is in C order unless the operand is in Fortran's."""
+    if x.dtype.kind != "f" and decimals < 0:  # worked in float64, as NumPy does
+        wide = _rounded(x.astype(np.float64), decimals)
+        return wide.astype(x.dtype)
     if x.dtype.kind != "f":
         return shaping.copy_of(x) if x.is_array else x
     factor = x.dtype.type(10.0 ** abs(decimals))
@@ -100,19 +101,34 @@ def _rounded(x: TracedArray, decimals: int) -> TracedArray:
     return shaping.copy_of(result, "F" if is_fortran else "C") if result.is_array else result
 
 
-def _unsupported_round(trace: Trace) -> Any:
-    raise unsupported("np.round of integers to negative decimals", loc=trace.loc)
-
-
-def diff(trace: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
+def diff(
+    trace: Trace, a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue,
+    append: Any = np._NoValue,
+) -> Any:
     """``np.diff`` by slices, ``n`` times."""
     x = as_traced(trace, a)
     position = shaping.normalise_axis(axis, x.ndim)
+    if prepend is not np._NoValue or append is not np._NoValue:
+        x = _extended(trace, x, position, prepend, append)
     before = (slice(None),) * position
     for _ in range(n):
         after, first = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
         x = after != first if x.dtype == np.bool_ else after - first
     return x
+
+
+def _extended(
+    trace: Trace, x: TracedArray, axis: int, prepend: Any, append: Any
+) -> TracedArray:
+    """With a number or an array before and after, along one axis."""
+    def piece(v: Any) -> Any:
+        y = as_traced(trace, v)
+        shape = (*x.shape[:axis], 1, *x.shape[axis + 1:])
+        return y if y.ndim else np.broadcast_to(y, shape)
+
+    before = [] if prepend is np._NoValue else [piece(prepend)]
+    after = [] if append is np._NoValue else [piece(append)]
+    return shaping.concatenate(trace, (*before, x, *after), axis)
 
 
 def average(trace: Trace, a: Any, axis: Any = None, weights: Any = None, **kwargs: Any) -> Any:
@@ -177,6 +193,7 @@ CREATION: dict[Callable[..., Any], Handler] = {
     np.eye: creation.eye, np.identity: creation.eye, np.array: creation.array,
     np.asarray: creation.asarray, np.asanyarray: creation.asarray,
     np.ascontiguousarray: creation.ascontiguousarray, np.asfortranarray: asfortranarray,
+    np.from_dlpack: from_dlpack, np.require: require,
 }
 FUNCTIONS: dict[Callable[..., Any], Handler] = {
     **LIBRARY_FUNCTIONS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from fusec.errors import FusecError, UnsupportedError, unsupported
 
+from . import scipy_functions
 from .array import TracedArray, from_value
 from .context import Trace
 from .control import ControlHooks, Joined, TracedRange
@@ -22,6 +24,7 @@ from .creation import _holds_traced, astype
 from .failures import guarded, on_known
 from .functions import CREATION
 from .guards import attribute_guard, is_data, is_guarded
+from .handlers import any_traced, when_traced
 from .known import known
 from .randomness import is_random
 from .refusals import is_compiled
@@ -29,6 +32,8 @@ from .ufuncs import as_traced, call_ufunc, cast
 
 F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
 TABLE = CallTable(CALLS)
+_POLYNOMIAL = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
+_JOINERS = (type(np.r_), type(np.c_))
 ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full)
 
 
@@ -54,9 +59,15 @@ class GraphHooks(ControlHooks):
                 notes=("while tracing they would be drawn once and become constants",),
             )
         self.effects.check_call(fn, self.loc)
+        if self.table.find(fn) is None and home_of(fn) == "scipy":
+            scipy_functions.register_imported(self.table)
         if self.trace.active and (is_numpys(fn) or self.table.find(fn) is not None):
             args = tuple(map(self.lifted, args))
             kwargs = {name: self.lifted(value) for name, value in kwargs.items()}
+        if isinstance(fn, _POLYNOMIAL) and any_traced(args, kwargs):
+            from .numpy_source import run_source
+
+            return run_source(self.trace, type(fn).__call__, None, (fn, *args), kwargs)
         result = super().call(where, fn, *args, **kwargs)
         if is_numpys(fn):
             self._local(result)
@@ -156,6 +167,10 @@ class GraphHooks(ControlHooks):
         self.where = where
         if self._is_outside(obj) or (type(obj) is np.ndarray and _holds_traced(key)):
             return as_traced(self.trace, obj)[key]
+        if isinstance(obj, _JOINERS) and _holds_traced(key):
+            from .numpy_source import concatenated_by_key
+
+            return concatenated_by_key(self.trace, obj, key)
         result = super().getitem(where, obj, key)
         self.effects.note_read(result)
         return self._local(result) if type(obj) is np.ndarray else result
@@ -171,8 +186,15 @@ def is_numpys(fn: Any) -> bool:
     """Whether it is a function of NumPy or SciPy, or a method of an array."""
     if isinstance(fn, np.ufunc) or type(getattr(fn, "__self__", None)) is np.ndarray:
         return True
+    return home_of(fn) in ("numpy", "scipy")
+
+
+def home_of(fn: Any) -> str:
+    """The package that a function is from; SciPy's wrappers of LAPACK and BLAS name none."""
     home = getattr(fn, "__module__", None)
-    return isinstance(home, str) and home.partition(".")[0] in ("numpy", "scipy")
+    if isinstance(home, str):
+        return home.partition(".")[0]
+    return "scipy" if type(fn).__name__ == "fortran" else ""
 
 
 def _attribute_error(trace: Trace, x: TracedArray, name: str) -> FusecError:
@@ -193,7 +215,7 @@ def _creation(function: Callable[..., Any], handler: Callable[..., Any]) -> None
     always = function in ALWAYS_TRACED
 
     def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
-        if hooks.trace.active and (always or _any_traced(args, kwargs)):
+        if hooks.trace.active and (always or any_traced(args, kwargs)):
             return guarded(hooks.trace, f"np.{function.__name__}", handler, function, args, kwargs,
                            (hooks.trace,))
         return function(*args, **kwargs)
@@ -201,26 +223,7 @@ def _creation(function: Callable[..., Any], handler: Callable[..., Any]) -> None
     TABLE.register(function, call)
 
 
-def _any_traced(args: Any, kwargs: Any) -> bool:
-    return _holds_traced(args) or _holds_traced(tuple(kwargs.values()))
-
-
-def _when_traced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Registers a handler for calls with a traced argument; others run ``function`` itself."""
-    previous = TABLE.find(function)
-
-    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
-        def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
-            if _any_traced(args, kwargs):
-                return handler(hooks, *args, **kwargs)
-            if previous is not None:
-                return previous[0](hooks, *previous[1], *args, **kwargs)
-            return function(*args, **kwargs)
-
-        TABLE.register(function, call)
-        return handler
-
-    return decorate
+_when_traced = partial(when_traced, TABLE)
 
 
 def _constructor(kind: type) -> None:
@@ -267,6 +270,18 @@ def _math(function: Callable[..., Any], ufunc: np.ufunc) -> None:
         numbers = [TracedArray(trace, None, (), weak(trace, _scalar(trace, x), F64))
                    for x in operands]
         return call_ufunc(trace, ufunc, "__call__", numbers, {}, True)
+
+
+def _math_row(function: Callable[..., Any], op: str) -> None:
+    """``math.erf(x)`` and its like, which NumPy lacks: the row on a Python float."""
+    @_when_traced(function)
+    def call(hooks: GraphHooks, x: Any) -> TracedArray:
+        trace, number = hooks.trace, as_traced(hooks.trace, x)
+        if number.size != 1:
+            raise trace.error(TypeError(
+                "only 0-dimensional arrays can be converted to Python scalars"), [number.value])
+        value = weak(trace, _scalar(trace, number), F64)
+        return TracedArray(trace, None, (), trace.emit(op, value))
 
 
 def _scalar(trace: Trace, x: TracedArray) -> Any:
@@ -345,6 +360,8 @@ for _name, _ufunc in {
     "degrees": np.rad2deg, "radians": np.deg2rad, "cbrt": np.cbrt, "exp2": np.exp2,
 }.items():
     _math(getattr(math, _name), _ufunc)
+for _name, _op in {"erf": "Erf", "erfc": "Erfc", "lgamma": "Gammaln"}.items():
+    _math_row(getattr(math, _name), _op)
 _extremum(builtins.min, np.less)
 _extremum(builtins.max, np.greater)
 

@@ -322,15 +322,31 @@ def set_item(array: TracedArray, key: Any, value: Any) -> None:
 def call_ufunc_method(
     trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """A ufunc of NumPy's without a row, or ``accumulate``, ``reduceat`` and ``at`` of any."""
+    """A ufunc without a row, or ``accumulate``, ``reduceat`` and ``at`` of any."""
+    name = ufunc.__name__ if getattr(np, ufunc.__name__, None) is ufunc else (
+        f"special.{ufunc.__name__}")
     if method == "at":
-        return call_library(trace, "UfuncAt", (inputs[0], ufunc.__name__, *inputs[1:]), kwargs)
-    if "out" in kwargs and method == "accumulate" and kwargs.get("dtype") is None:
-        kwargs = {**kwargs, "dtype": as_traced(trace, kwargs["out"][0]).dtype}
-    if ("out" in kwargs and ufunc.nout > 1) or kwargs.get("where", True) is not True:
-        raise unsupported(f"np.{ufunc.__name__} with where= or several outputs in out=",
-                          loc=trace.loc, cure="assign the results: x[...] = np.where(...)")
-    return call_library(trace, "Ufunc", (ufunc.__name__, method, *inputs), kwargs)
+        return call_library(trace, "UfuncAt", (inputs[0], name, *inputs[1:]), kwargs)
+    if method == "__call__":
+        return _call_with_targets(trace, ufunc, name, inputs, dict(kwargs))
+    if kwargs.get("out") is not None and kwargs.get("dtype") is None:
+        kwargs = {**kwargs, "dtype": as_traced(trace, _first(kwargs["out"])).dtype}
+    return call_library(trace, "Ufunc", (name, method, *inputs), kwargs)
+
+
+def _first(out: Any) -> Any:
+    return out[0] if isinstance(out, tuple) else out
+
+
+def _call_with_targets(
+    trace: Trace, ufunc: np.ufunc, name: str, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """The call without ``out`` and ``where``, its results then put where they are asked for."""
+    from .composed import delivered
+
+    out, where = kwargs.pop("out", None), kwargs.pop("where", True)
+    result = call_library(trace, "Ufunc", (name, "__call__", *inputs), kwargs)
+    return delivered(ufunc, result, out, where)
 
 
 # --------------------------------------------------------------------------------------- refusals
@@ -343,7 +359,6 @@ _UNKNOWN_SIZE: dict[Callable[..., Any], str] = {
     np.compress: _SIZE, np.unique: _SIZE, np.unique_all: _SIZE, np.unique_counts: _SIZE,
     np.unique_inverse: _SIZE, np.unique_values: _SIZE, np.union1d: _SIZE, np.intersect1d: _SIZE,
     np.setdiff1d: _SIZE, np.setxor1d: _SIZE, np.trim_zeros: _SIZE,
-    np.histogram_bin_edges: "give the number of bins and use np.histogram",
 }
 _COMPLEX: tuple[Callable[..., Any], ...] = (
     np.fft.fft, np.fft.ifft, np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn, np.fft.rfft,
@@ -367,7 +382,8 @@ def _refused(function: Callable[..., Any], why: str, cure: str) -> Callable[...,
     return handler
 
 
-_INTERNAL_ROWS = ("SortInPlace", "PartitionInPlace", "GetItem", "SetItem", "Ufunc", "UfuncAt")
+_INTERNAL_ROWS = ("SortInPlace", "PartitionInPlace", "GetItem", "SetItem", "Ufunc", "UfuncAt",
+                  "Scipy")
 LIBRARY_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     **{call.function: _handler(op) for op, call in LIBRARY.items() if op not in _INTERNAL_ROWS},
     **{f: _refused(f, "the size of its result depends on the data", cure)

@@ -105,6 +105,46 @@ def i0(trace: Trace, x: Any) -> Any:
     return np.where(size <= 8.0, small, large)
 
 
+def from_dlpack(trace: Trace, x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
+    """``np.from_dlpack`` of a traced array: a view of it, or a copy when asked."""
+    array = as_traced(trace, x)
+    if device not in (None, "cpu"):
+        raise ValueError('Device not understood. Only "cpu" is allowed, but received: ' + device)
+    return shaping.copy_of(array) if copy else array[...]
+
+
+_ORDERS = {"C": creation.ascontiguousarray, "F": asfortranarray}
+_LETTERS = {"C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F_CONTIGUOUS": "F", "FORTRAN": "F",
+            "ENSUREARRAY": "E", "WRITEABLE": "W", "ALIGNED": "A", "OWNDATA": "O"}
+
+
+def require(
+    trace: Trace, a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None,
+) -> Any:
+    """``np.require``: traced arrays are aligned and writeable; a view is copied to own its data."""
+    asked = {_LETTERS.get(r.upper(), r.upper()) for r in requirements or ()}
+    if {"C", "F"} <= asked:
+        raise ValueError("Cannot specify both \"C\" and \"F\" order")
+    x = creation.asarray(trace, a, dtype)
+    for letter in asked & set(_ORDERS):
+        x = _ORDERS[letter](trace, x)
+    if "O" not in asked or not x.steps:
+        return x
+    is_fortran = is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize)
+    return shaping.copy_of(x, "F" if is_fortran else "C")
+
+
+def einsum_path(trace: Trace, *operands: Any, optimize: Any = "greedy",
+                einsum_call: bool = False) -> Any:
+    """``np.einsum_path``: it depends on shapes alone, so NumPy answers while tracing."""
+    def stand_in(x: Any) -> Any:
+        if type(x) is not TracedArray:
+            return x
+        return np.broadcast_to(np.zeros((), x.dtype), x.shape)
+
+    return np.einsum_path(*map(stand_in, operands), optimize=optimize, einsum_call=einsum_call)
+
+
 # Functions whose own source is traced.  Each has a differential test.
 TRACED: tuple[Any, ...] = (
     np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.pad, np.tile, np.rot90,
@@ -139,6 +179,7 @@ MORE: dict[Any, Handler] = {
     np.can_cast: can_cast, np.min_scalar_type: min_scalar_type,
     np.may_share_memory: shares_memory, np.linalg.diagonal: linalg_diagonal,
     np.linalg.trace: linalg_trace, np.i0: i0, np.imag: imag,
+    np.from_dlpack: from_dlpack, np.require: require, np.einsum_path: einsum_path,
     np.shares_memory: shares_memory, np.row_stack: shaping.vstack,
 }
 MORE_METHODS: dict[str, Handler] = {

@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import warnings
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -25,7 +26,8 @@ from .control.effects import Effects
 from .convert import CallTable, Hooks, convert
 from .convert.hooks import Where
 from .functions import FUNCTIONS
-from .hooks import TABLE, GraphHooks, _any_traced, weak
+from .handlers import when_traced
+from .hooks import TABLE, GraphHooks, weak
 from .layout import is_c_contiguous
 from .shaping import copy_of, spread_scalar
 from .ufuncs import BOOL, as_traced
@@ -166,24 +168,7 @@ class _Converter:
         return np.result_type(*dtypes, *([1.0] if ensure_inexact else []))
 
 
-def _register(function: Any) -> Callable[..., Any]:
-    """Adds a handler to the table of library code, for calls with a traced argument."""
-    previous = LIBRARY_TABLE.find(function)
-
-    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
-        def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
-            if _any_traced(args, kwargs):
-                return handler(hooks, *args, **kwargs)
-            if previous is not None:
-                return previous[0](hooks, *previous[1], *args, **kwargs)
-            return function(*args, **kwargs)
-
-        LIBRARY_TABLE.register(function, call)
-        return handler
-
-    return decorate
-
-
+_register = partial(when_traced, LIBRARY_TABLE)
 _numpy: Any = np  # its private parts, which the stubs do not know
 
 
@@ -225,6 +210,11 @@ def _plain_masks(hooks: GraphHooks, shape: Any, dtype: Any = None, **kwargs: Any
 LIBRARY_TABLE.register(np.ones, _plain_masks)
 
 
+def concatenated_by_key(trace: Trace, joiner: Any, key: Any) -> Any:
+    """``np.r_[...]`` and ``np.c_[...]``: NumPy's own reading of the key."""
+    return run_source(trace, type(joiner).__getitem__, None, (joiner, key), {})
+
+
 class _Broadcast:
     """What ``np.broadcast`` says of its operands."""
 
@@ -250,4 +240,4 @@ for _function, _handler in FUNCTIONS.items():
     if _below is not None:
         _undispatched(_below, _handler)
 
-__all__ = ["LibraryHooks", "run_source"]
+__all__ = ["LibraryHooks", "concatenated_by_key", "run_source"]

@@ -312,10 +312,8 @@ def reduce_by_ufunc(
     if op is None and ufunc in _WITHOUT_ROW and dtype is None and initial is _NO_VALUE:
         return _WITHOUT_ROW[ufunc](as_traced(trace, a), axis, out, keepdims, where)
     if op is None:
-        raise unsupported(
-            f"np.{ufunc.__name__}.reduce", [f"np.{u.__name__}.reduce" for u in _BY_UFUNC],
-            loc=trace.loc,
-        )
+        return _by_library(trace, ufunc, a, axis=axis, dtype=dtype, out=out, keepdims=keepdims,
+                           initial=initial, where=where)
     out = out[0] if isinstance(out, tuple) else out
     function = REDUCTIONS[op.lower()]
     if op in ("Sum", "Prod"):
@@ -323,6 +321,18 @@ def reduce_by_ufunc(
     if op in ("Max", "Min"):
         return function(trace, a, axis, out, keepdims, initial, where)
     return function(trace, a, axis, out, keepdims, where=where)
+
+
+def _by_library(trace: Trace, ufunc: np.ufunc, a: Any, **kwargs: Any) -> Any:
+    """A reduction by a function that no accumulator combines with: NumPy's own call."""
+    from .ufuncs import call_method_of_library
+
+    given = {k: v for k, v in kwargs.items() if v is not None and v is not _NO_VALUE}
+    if kwargs["axis"] is None:
+        given["axis"] = None
+    if given["where"] is True:
+        del given["where"]
+    return call_method_of_library(trace, ufunc, "reduce", (a,), given)
 
 
 __all__ = ["BOOL", "REDUCTIONS", "count_nonzero", "reduce_by_ufunc"]

@@ -110,6 +110,26 @@ def call_ufunc(
     return _Call(trace, row, ufunc, inputs, dict(kwargs), python).run()
 
 
+def call_method_of_library(
+    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """``reduce`` and its kin of a ufunc of NumPy or SciPy as a library call."""
+    from . import special
+    from .library import call_ufunc_method
+
+    if getattr(np, ufunc.__name__, None) is not ufunc and not special.is_scipys(ufunc):
+        raise unsupported(f"{ufunc.__name__}.{method}", loc=trace.loc,
+                          cure="only ufuncs of NumPy and SciPy have a name to call them by")
+    return call_ufunc_method(trace, ufunc, method, inputs, kwargs)
+
+
+def call_row(
+    trace: Trace, row: Op, ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A ufunc that is not NumPy's, by the row that compiles it."""
+    return _Call(trace, row, ufunc, inputs, dict(kwargs), False).run()
+
+
 _INSTEAD = {
     "accumulate": "write it with slices, or call it before or after the compiled function",
     "at": "write x[i] = ... with basic indices, or call it before or after the compiled function",
@@ -124,7 +144,7 @@ def _without_row(
     trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """A ufunc or a method of it that traced values do not answer for."""
-    from . import composed
+    from . import composed, special
     from .failures import on_known
     from .library import call_ufunc_method
 
@@ -134,10 +154,11 @@ def _without_row(
         return composed.outer(trace, ufunc, inputs, kwargs)
     if getattr(np, ufunc.__name__, None) is ufunc:
         return call_ufunc_method(trace, ufunc, method, inputs, kwargs)
-    home = "np" if getattr(np, ufunc.__name__, None) is ufunc else "scipy.special"
+    if special.is_scipys(ufunc):
+        return special.call(trace, ufunc, method, inputs, kwargs)
     if method == "__call__":
-        return on_known(trace, f"{home}.{ufunc.__name__}", ufunc, inputs, kwargs, known_ufuncs())
-    raise unsupported(f"{home}.{ufunc.__name__}.{method}", loc=trace.loc,
+        return on_known(trace, ufunc.__name__, ufunc, inputs, kwargs, known_ufuncs())
+    raise unsupported(f"{ufunc.__name__}.{method}", loc=trace.loc,
                       cure=_INSTEAD.get(method, "").format(name=ufunc.__name__))
 
 
@@ -297,13 +318,24 @@ def integer_power(
     if type(number) is int and exponent.type.is_weak:
         cast(trace, exponent, dtype, _weak(values))  # OverflowError where it does not fit
     if number is None or not isinstance(number, (int, np.integer)) or number > MAX_POWER:
-        raise unsupported(
-            "integer power with an exponent that is not a small constant", loc=trace.loc,
-            cure="convert the base to float64, or write the product out",
-        )
+        return _any_integer_power(trace, values, dtype)
     if number < 0:
         raise trace.error(ValueError("Integers to negative integer powers are not allowed."))
     return _product_power(trace, cast(trace, base, dtype, _weak(values)), int(number))
+
+
+def _any_integer_power(trace: Trace, values: Sequence[Value], dtype: np.dtype) -> Value:
+    """NumPy's own loop, which raises for negative exponents when it runs."""
+    from .library import call_ufunc_method
+
+    if all(v.type.is_weak for v in values):
+        raise unsupported(
+            "a power of Python ints with an exponent that is not a small constant", loc=trace.loc,
+            cure="make one of them an array or a NumPy scalar, or use float(base)**exponent",
+        )
+    operands = [from_value(trace, cast(trace, v, dtype)) for v in values]
+    result: Value = call_ufunc_method(trace, np.power, "__call__", operands, {}).value
+    return result
 
 
 def _float_power(
@@ -346,5 +378,5 @@ def known_ufuncs() -> list[str]:
     return [f"np.{u.__name__}" for u in _ROWS]
 
 
-__all__ = ["as_traced", "call_ufunc", "cast", "is_operand", "known_ufuncs", "nearest", "resolve",
-           "spread", "store", "truth"]
+__all__ = ["as_traced", "call_row", "call_ufunc", "cast", "is_operand", "known_ufuncs", "nearest",
+           "resolve", "spread", "store", "truth"]

@@ -77,7 +77,7 @@ class Writer:
     def statement(self) -> None:
         deep = self.depth >= 4
         kind = self.random.random()
-        if kind < 0.34 or deep and kind < 0.7:
+        if kind < 0.34 or (deep and kind < 0.7):
             self.assignment()
         elif kind < 0.58 and not deep:
             self.branch()

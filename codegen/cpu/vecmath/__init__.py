@@ -15,8 +15,10 @@ import numpy as np
 
 from . import (  # noqa: F401 - the imports fill the registry
     exponential,
+    gamma,
     inverse,
     logarithm,
+    normal,
     power,
     special,
     trigonometric,

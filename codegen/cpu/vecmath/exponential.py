@@ -91,12 +91,40 @@ def exp2(b: Builder, x: Value) -> Value:
 def exp_pair(b: Builder, x: Value) -> tuple[Pair, Value]:
     """``(p, k)`` with ``exp(x) = p*2**k``, for clamped ``x``."""
     k, r, c = reduce(b, x)
+    return exp_reduced(b, r, c), k
+
+
+def exp_reduced(b: Builder, r: Value, c: Value) -> Pair:
+    """``exp(r + c)`` for a reduced argument, as a pair."""
     t = r + c
     series = b.polynomial(t, (0.5, *table(b, "exp")))
     lead, lead_error = fast_two_sum(b.const(1.0), r)
     tail = b.fma(t * t, series, c)
     high, low = fast_two_sum(lead, tail)
-    return (high, low + lead_error), k
+    return high, low + lead_error
+
+
+def exp_minus(b: Builder, x: Pair) -> tuple[Pair, Value]:
+    """``(p, k)`` with ``exp(-x) = p*2**k`` for a pair whose low part is small in absolute terms."""
+    (high, low), k = exp_pair(b, -x[0])
+    return (high, b.fma(-x[1], high, low)), k
+
+
+# Beyond these the result is inf or 0.
+EXP10_RANGE = {"f64": (-326.0, 310.0), "f32": (-48.0, 40.0)}
+
+
+@function("exp10", 1.0, 1.0)
+def exp10(b: Builder, x: Value) -> Value:
+    """``2**k * exp(r*ln10)``, ``x = k*log10(2) + r``; powers of ten that are floats are exact."""
+    limited = clamp(b, x, *EXP10_RANGE[b.fmt.name])
+    k, _ = b.rounded(limited, table(b, "log2_10")[0])
+    high, low = table(b, "log10_2")
+    r, c = b.fma(-k, high, limited), k * -low
+    ten, ten_low = table(b, "ln10")
+    t, rest = two_product(b, r, b.const(ten))
+    p = exp_reduced(b, t, b.fma(c, ten, b.fma(r, ten_low, rest)))
+    return b.scale(p[0] + p[1], k)
 
 
 @function("expit", 1.0, 1.0)

@@ -119,6 +119,42 @@ def twice_atanh(s: mpf) -> mpf:
     return 2 * mpmath.atanh(s)
 
 
+def scaled_erfcx(t: mpf) -> mpf:
+    """``(1 + 2*x)*exp(x*x)*erfc(x)`` with ``t = (x - 4)/(x + 4)``: smooth for all ``x >= 0``."""
+    x = 4 * (1 + t) / (1 - t)
+    return (1 + 2 * x) * mpmath.exp(x * x) * mpmath.erfc(x)
+
+
+def log_gamma_at_two(d: mpf) -> mpf:
+    """``(lgamma(2 + d)/d - (1 - euler))/d``."""
+    return (mpmath.loggamma(2 + d) / d - (1 - mpmath.euler)) / d
+
+
+def stirling(z: mpf) -> mpf:
+    """``x`` times what Stirling's formula leaves of log gamma at ``x``, with ``z = 1/(x*x)``."""
+    x = 1 / mpmath.sqrt(z)
+    lead = (x - mpf(1) / 2) * mpmath.log(x) - x + mpmath.log(2 * mpmath.pi) / 2
+    return (mpmath.loggamma(x) - lead) * x
+
+
+def sine_of_pi(z: mpf) -> mpf:
+    """``sin(pi*f)/(pi*f)`` with ``z = f*f``."""
+    return mpmath.sinc(mpmath.pi * mpmath.sqrt(z))
+
+
+def log_gamma_fits() -> list[Fit]:
+    """log gamma in float64, and to fewer digits for float32, which works in float64."""
+    half, large = mpf("0.501"), 1 / mpf("8.4") ** 2
+    parts = (
+        ("log_gamma", log_gamma_at_two, lambda d: d**2 / mpmath.loggamma(2 + d),
+         -half, half, 57, 34),
+        ("stirling", stirling, lambda z: mpmath.sqrt(z) / 8, mpf(0), large, 60, 34),
+        ("sine_of_pi", sine_of_pi, lambda z: mpf(1), mpf(0), half**2, 58, 34),
+    )
+    return [Fit(name + suffix, target, weight, low, high, (bits, mid)[suffix == "_mid"], 0)
+            for name, target, weight, low, high, bits, mid in parts for suffix in ("", "_mid")]
+
+
 def fits() -> list[Fit]:
     ln2, pi, two = mpmath.ln(2), mpmath.pi, mpf(2)
     s_max = (mpmath.sqrt(two) - 1) / (mpmath.sqrt(two) + 1) * mpf("1.001")
@@ -154,6 +190,10 @@ def fits() -> list[Fit]:
             lambda z: mpmath.sqrt(z) / mpmath.erf(mpmath.sqrt(z)), mpf(0), mpf("1.001"), 58, 29),
         Fit("erfc", lambda t: mpmath.log(mpmath.erfc(1) / mpmath.erfc(t + 1)) / t,
             lambda t: t * mpmath.erfc(t + 1), mpf(0), mpf(5), 57, 28),
+        # (1 + 2*x)*exp(x*x)*erfc(x) = c + t*q(t), t = (x - 4)/(x + 4)
+        Fit("erfcx", lambda t: (scaled_erfcx(t) - scaled_erfcx(mpf(0))) / t,
+            lambda t: abs(t) / scaled_erfcx(t), mpf(-1), mpf(1), 57, 28),
+        *log_gamma_fits(),
         Fit("sin", odd_part(mpmath.sin, mpf(1)), relative_odd(mpmath.sin, 3),
             mpf(0), trig, 58, 29),
         Fit("cos", lambda z: (mpmath.cos(mpmath.sqrt(z)) - 1 + z / 2) / z**2,
@@ -187,6 +227,12 @@ def constants() -> dict[str, tuple[mpf, tuple[int, ...], tuple[int, ...]]]:
         "log10_2": (mpmath.log10(2), (42, 53), (15, 24)),
         "log10e": (1 / mpmath.ln(10), (53, 53), (24, 24)),
         "erfc_one": (mpmath.erfc(1), (53,), (24,)),
+        "erfcx_four": (scaled_erfcx(mpf(0)), (53, 53), (24, 24)),
+        "log_gamma_slope": (1 - mpmath.euler, (53, 53), (24, 24)),
+        "root_half": (mpmath.sqrt(mpf(1) / 2), (53, 53), (24, 24)),
+        "half_log_two_pi": (mpmath.log(2 * mpmath.pi) / 2, (53,), (24,)),
+        "log2_10": (mpmath.log(10, 2), (53,), (24,)),
+        "ln10": (mpmath.ln(10), (53, 53), (24, 24)),
         "pio4": (mpmath.pi / 4, (53, 53), (24, 24)),
         "pio2": (mpmath.pi / 2, (53, 53, 53), (24, 24, 24)),
         "two_thirds": (mpf(2) / 3, (53, 53), (24, 24)),

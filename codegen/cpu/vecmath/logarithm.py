@@ -174,3 +174,14 @@ def arctanh(b: Builder, x: Value) -> Value:
     y = b.select(size < negligible(b), size, y)
     y = b.select(size > 1.0, math.nan, b.select(size.equals(1.0), math.inf, y))
     return b.copysign(y, x)
+
+
+@function("logit", 1.0, 1.0)
+def logit(b: Builder, x: Value) -> Value:
+    """``log(x/(1 - x))``, the quotient as a pair: exact enough where it is near 1."""
+    inside, tiny = b.select(x < 1.0, x, 0.5), x < 2.0**-60
+    u, c = fast_two_sum(*quotient(b, (inside, b.const(0.0)), two_sum(b.const(1.0), -inside)))
+    u = b.select(tiny, x * 2.0**64, u)  # its last place must be a normal number
+    y = log_of_sum(b, u, b.select(tiny, 0.0, c), b.select(tiny, -64.0, b.const(0.0)))
+    y = b.select(x >= 1.0, b.select(x.equals(1.0), math.inf, math.nan), log_special(b, u, y))
+    return b.select(x.unordered(x), x, y)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fusec.errors import FusecError, unsupported, user_error
-from fusec.ir import Node, TensorType, Value
+from fusec.ir import Node, Value
 from fusec.ops import get
 
 from ..array import TracedArray, from_value

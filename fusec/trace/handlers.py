@@ -1,0 +1,38 @@
+"""Handlers for calls with a traced argument; all other calls run as they would without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .convert import CallTable
+from .creation import _holds_traced
+
+
+def any_traced(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an argument is traced, or a sequence that holds a traced value."""
+    return _holds_traced(args) or _holds_traced(tuple(kwargs.values()))
+
+
+def when_traced(table: CallTable, function: Any) -> Callable[..., Any]:
+    """Registers ``handler(hooks, *args, **kwargs)`` in ``table``, as a decorator.
+
+    Calls without a traced argument go to the handler that stood there, or to ``function``.
+    """
+    previous = table.find(function)
+
+    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
+        def call(hooks: Any, *args: Any, **kwargs: Any) -> Any:
+            if any_traced(args, kwargs):
+                return handler(hooks, *args, **kwargs)
+            if previous is not None:
+                return previous[0](hooks, *previous[1], *args, **kwargs)
+            return function(*args, **kwargs)
+
+        table.register(function, call)
+        return handler
+
+    return decorate
+
+
+__all__ = ["any_traced", "when_traced"]

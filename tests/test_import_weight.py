@@ -1,0 +1,52 @@
+"""``import fusec`` stays light: what is heavy is imported when it is first used."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HEAVY = ("numba", "scipy", "rich", "matplotlib", "llvmlite", "fusec.codegen", "fusec.passes")
+DECORATE = "import fusec; fusec.jit(lambda x: x + 1)"
+TIMED = f"""
+import time
+start = time.perf_counter()
+import numpy
+middle = time.perf_counter()
+{DECORATE}
+print(middle - start, time.perf_counter() - middle)
+"""
+RUNS = 5
+
+
+def run(code: str, tmp_path: Path) -> str:
+    """The output of a fresh process that may keep byte code, as an installed package has it."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True,
+                          capture_output=True, text=True, cwd=tmp_path)
+    return done.stdout
+
+
+def test_importing_and_decorating_is_lighter_than_numpy(tmp_path):
+    """About 0.4 of NumPy's own time when this was written: 30 ms where NumPy takes 75."""
+    run(DECORATE, tmp_path)  # writes the byte code
+    ratios = []
+    for _ in range(RUNS):
+        numpy_s, fusec_s = map(float, run(TIMED, tmp_path).split())
+        ratios.append(fusec_s / numpy_s)
+    assert statistics.median(ratios) < 1.0, ratios
+
+
+def test_nothing_heavy_is_imported_before_the_first_call(tmp_path):
+    shown = run(f"{DECORATE}\nimport sys\nprint(*sys.modules)", tmp_path).split()
+    assert not [m for m in shown if m.startswith(HEAVY)]
+
+
+def test_a_call_imports_no_optional_package(tmp_path):
+    code = ("import sys, numpy, fusec; fusec.jit(lambda x: numpy.sort(numpy.exp(x)).sum())("
+            "numpy.ones(3)); print(*sys.modules)")
+    loaded = {m.partition(".")[0] for m in run(code, tmp_path).split()}
+    assert not loaded & {"numba", "scipy", "rich", "matplotlib"}
