@@ -118,6 +118,7 @@ class _Attempt:
         self.region = Region(trace)
         self.carried: list[_Carried] = []
         self.by_leaf: dict[Leaf, _Carried] = {}
+        self.arrays: dict[Leaf, TracedArray] = {}  # what stands for arrays carried by value
 
     def run(self) -> Attempt:
         variables = self.parts.variables
@@ -181,7 +182,8 @@ class _Attempt:
         if key in self.known.rebound:
             type_ = self.known.types.get(key) or leaf.value.type
             carried = self._carry(key, type_, converted(self.trace, leaf.value, type_))
-            return from_value(self.trace, carried.parameter)
+            made = self.arrays[key] = from_value(self.trace, carried.parameter)
+            return made
         return leaf
 
     def _carry(self, key: Leaf, type_: TensorType, initial: Value | None) -> _Carried:
@@ -254,7 +256,7 @@ class _Attempt:
             self.known.changed = True
         carried.final = converted(self.trace, final, type_)
         if key in self.known.rebound:
-            self._check_rebinding(key[0], before, after)
+            self._check_rebinding(key, before, after)
 
     def _is_parameter(self, carried: _Carried, x: Any) -> bool:
         return is_traced(x) and x.storage is None and x.value == carried.parameter
@@ -273,14 +275,15 @@ class _Attempt:
             "give it its final shape and kind before the loop",
             values=[("before the loop", shown(before)), ("after an iteration", shown(after))])
 
-    def _check_rebinding(self, name: str, before: TracedArray, after: TracedArray) -> None:
+    def _check_rebinding(self, key: Leaf, before: TracedArray, after: TracedArray) -> None:
         """Carried by value, an array must not be seen through other names when it is written."""
-        storage = after.storage
-        if storage is None or before.storage is None:
+        storage, name, own = after.storage, key[0], self.arrays[key].storage
+        if storage is None or before.storage is None or own is None:
             return
         if after.steps and storage.born < self.region.start and storage in self.known.storages:
             raise self._aliased(name)
-        written = storage.version > 0 and storage.born > self.region.start
+        written = own.version > 0 or (storage.version > 0 and storage in [
+            a.storage for a in self.arrays.values()])
         if written and (before.storage.origin is not None or _is_shared(before.storage)):
             raise self._aliased(name)
 
