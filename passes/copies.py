@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from fusec.ir import Graph, Value
 from fusec.ops import Builder, Namer, get
+from fusec.ops.checks import has_effects
 
 
 def separate_results(graph: Graph) -> Graph:
@@ -38,4 +39,5 @@ def separate_results(graph: Graph) -> Graph:
     outputs = [own(v, False) for v in graph.outputs]
     if tuple(outputs) == graph.outputs and tuple(updates) == graph.updates:
         return graph
-    return Graph.build(graph.inputs, outputs, updates, graph.name)
+    effects = [n for n in graph.nodes if has_effects(n)]
+    return Graph.build(graph.inputs, outputs, updates, graph.name, effects)

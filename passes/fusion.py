@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import Namer, get
+from fusec.ops.checks import has_effects
 from fusec.ops.cones import (
     Cone,
     cone,
@@ -243,15 +244,17 @@ def _rebuild(
     namer = Namer(n.name for n in graph.nodes)
     replaced: dict[Value, Value] = {v: v for v in graph.inputs}
     wanted = _wanted_outside(graph, units, home)
+    effects: list[Node] = []
     for unit in _in_order(units):
         if unit.opaque is not None:
             node = unit.opaque.with_inputs([_view(v, replaced) for v in unit.opaque.inputs])
+            effects += [node] if has_effects(node) else []
             replaced.update(zip(unit.opaque.outputs, node.outputs, strict=True))
         else:
             _emit_group(unit, wanted, materialised, replaced, namer)
     return Graph.build(
         graph.inputs, [_value(v, replaced) for v in graph.outputs],
-        [(i, _value(v, replaced)) for i, v in graph.updates], graph.name,
+        [(i, _value(v, replaced)) for i, v in graph.updates], graph.name, effects,
     )
 
 

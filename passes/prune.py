@@ -8,7 +8,7 @@ leaves: parameters, all nodes with effects (checks among them) and what they rea
 from __future__ import annotations
 
 from fusec.ir import Graph, Node, topological_order
-from fusec.ops import registry
+from fusec.ops.checks import has_effects
 
 from .rewrite import rebuilt
 
@@ -21,4 +21,4 @@ def prune(graph: Graph) -> Graph:
 
 
 def _stays(node: Node) -> bool:
-    return node.op == "Input" or registry.get(node.op).stateful
+    return node.op == "Input" or has_effects(node)

@@ -12,6 +12,7 @@ from typing import Any
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import Builder, Namer, registry
+from fusec.ops.checks import has_effects
 
 Replacement = Sequence[Value] | None
 Visit = Callable[[Node, "Rewriter"], Replacement]
@@ -88,7 +89,7 @@ def _may_alias(node: Node) -> bool:
 
 def is_movable(node: Node) -> bool:
     """Whether a pass may replace the node: pure, and not tied to others by control edges."""
-    return node.op != "Input" and not node.control_inputs and not registry.get(node.op).stateful
+    return node.op != "Input" and not node.control_inputs and not has_effects(node)
 
 
 def rewrite(graph: Graph, visit: Visit) -> Graph:

@@ -20,6 +20,7 @@ from fusec.codegen.cpu.loops.frame import ErrorExit, Word
 from fusec.codegen.cpu.loops.program import RUN, raw_bits
 from fusec.errors import located
 from fusec.ir import Graph, Node, TensorType
+from fusec.ops.checks import make_error
 
 from . import memory, threads
 from .call_spec import CallSpec, LeafSpec, ResultSpec
@@ -259,6 +260,8 @@ class _Blocks:
         }[word.kind]
 
     def error(self, found: ErrorExit) -> Exception:
+        if found.node.op == "Check":
+            return located(make_error(found.node.attrs["error"]), found.node.loc)
         if found.axis < 0:
             return located(IndexError("an index is out of bounds"), found.node.loc)
         index = int(self.words[self.index[0][0]])

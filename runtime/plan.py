@@ -341,7 +341,7 @@ def _last_readers(graph: Graph) -> dict[Value, int]:
     return last
 
 
-MAY_RAISE = frozenset({*LIBRARY, *CONTROL_RUNS, "Pick", "PickUpdate"})
+MAY_RAISE = frozenset({*LIBRARY, *CONTROL_RUNS, "Pick", "PickUpdate", "Check"})
 
 
 def _last_fallible(graph: Graph) -> int:

@@ -298,13 +298,13 @@ def test_a_list_changed_in_a_branch_or_loop_on_data() -> None:
     assert "item of a container in a branch or loop" in text(failure(loop, X))
 
 
-def test_raising_in_a_branch_on_data() -> None:
+def test_raising_with_a_traced_value_in_a_branch_on_data() -> None:
     def f(x):
-        if x.sum() < 0:
-            raise ValueError("negative")
+        if x.sum() > 0:
+            raise ValueError("too large", x.sum())
         return x
 
-    assert "raising ValueError in a branch that data decides" in text(failure(f, X))
+    assert "raising ValueError with values of the graph in a branch" in text(failure(f, X))
 
 
 def test_an_index_out_of_range_in_a_native_loop() -> None:

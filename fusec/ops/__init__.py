@@ -1,6 +1,7 @@
 """The op registry: one declaration per op, a file per family."""
 
 from . import (
+    checks,
     composite,
     elementwise,
     externs,
@@ -17,6 +18,7 @@ from .build import Builder, Namer
 from .registry import Op, all_ops, get, register
 
 __all__ = [
-    "Builder", "Namer", "Op", "all_ops", "composite", "elementwise", "externs", "gather", "get",
-    "library", "picking", "reductions", "register", "sources", "special", "structured", "views",
+    "Builder", "Namer", "Op", "all_ops", "checks", "composite", "elementwise", "externs",
+    "gather", "get", "library", "picking", "reductions", "register", "sources", "special",
+    "structured", "views",
 ]

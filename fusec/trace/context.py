@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fusec.errors import FusecError, user_error
-from fusec.ir import Loc, TensorType, Value
+from fusec.ir import Loc, Node, TensorType, Value
 from fusec.ops import Builder
 
 from .cures import cure_for
@@ -43,6 +43,7 @@ class Trace:
         self.outside: dict[int, str] = {}  # what inputs that are no arguments are, by position
         self.hooks: Hooks | None = None
         self.active = True
+        self.checks: list[Node] = []  # nodes with effects, in order
         self.regions = 0  # sides of branches and bodies of loops around what is being traced
         # Every write: the storage, its value and version before.  Control flow takes writes back.
         self.journal: list[tuple[Storage, Value, int]] = []

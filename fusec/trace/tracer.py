@@ -86,7 +86,7 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
         updates = [
             (s.origin, s.value) for s in trace.storages if s is not None and s.version > 0
         ]
-        graph = Graph.build(trace.inputs, values, updates, name)  # type: ignore[arg-type]
+        graph = Graph.build(trace.inputs, values, updates, name, trace.checks)  # type: ignore[arg-type]
     functions = [*hooks.functions, *trace.entry]
     for guard in trace.guards.values():
         guard.refresh()

@@ -276,7 +276,7 @@ def _side(
 
 _STEPS: dict[str, Callable[[GraphEmitter, Node], None]] = {
     "Fused": kernels.fused, "Pick": picks.pick, "PickUpdate": picks.pick_update,
-    "Loop": _loop, "Cond": _cond, "Reshape": picks.reshape,
+    "Check": picks.check, "Loop": _loop, "Cond": _cond, "Reshape": picks.reshape,
 }
 
 __all__ = ["GraphEmitter"]

@@ -39,6 +39,13 @@ def pick_update(emitter: GraphEmitter, node: Node) -> None:
     emitter.env[node.out()] = target
 
 
+def check(emitter: GraphEmitter, node: Node) -> None:
+    """Leave the function where the condition does not hold."""
+    holds = emitter.scalar(node.inputs[0])
+    emitter.frame.fail_unless(holds.text, ErrorExit(node, -1, 0), "0")
+    emitter.env[node.out()] = holds
+
+
 def part(
     emitter: GraphEmitter, node: Node, ref: ArrayRef, indices: tuple[Value, ...] | list[Value]
 ) -> ArrayRef:

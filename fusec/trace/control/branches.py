@@ -12,6 +12,7 @@ from typing import Any
 from fusec.errors import FusecError, unsupported, user_error
 from fusec.ir import Node, Value
 from fusec.ops import get
+from fusec.ops.checks import describe_error
 
 from ..array import TracedArray, from_value
 from ..context import Trace
@@ -43,6 +44,8 @@ class Side:
     variables: Mapping[str, Any]
     written: dict[Storage, Value]
     line: str  # where it ends
+    checks: list[Node] = field(default_factory=list)
+    raised: Exception | None = None
 
     def value_of(self, trace: Trace, x: Any) -> Value:
         """What a leaf holds at the end of this side."""
@@ -93,6 +96,9 @@ def branch(
     where = trace.hooks.where
     sides = [_trace_side(trace, variables, thunk) for thunk in (then, orelse)]
     trace.hooks.where = where  # what follows belongs to the line of the branch
+    failing = [side.raised is not None for side in sides]
+    if any(failing):
+        return _checked(trace, test, sides, (then, orelse), failing)
     pairs = _Pairs(trace, sides)
     states = {name: _merged_variable(trace, name, sides, pairs)
               for name in variables.cells if name in needed}
@@ -110,16 +116,36 @@ def _trace_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) ->
     region = Region(trace)
     try:
         result = thunk()
-        return Side(region, result, variables.read(), region.written(), f"line {_line(trace)}")
+        return Side(region, result, variables.read(), region.written(), f"line {_line(trace)}",
+                    region.take_checks())
     except FusecError:
         raise
     except Exception as error:
-        raise unsupported(
-            f"raising {type(error).__name__} in a branch that data decides", loc=trace.loc,
-            cure="check before the call, or return a flag and raise after it") from error
+        return Side(region, None, {}, {}, "", raised=error)
     finally:
+        region.take_checks()
         variables.write(before)
         region.undo()
+
+
+def _checked(
+    trace: Trace, test: Value, sides: Sequence[Side],
+    thunks: Sequence[Callable[[], Any]], failing: Sequence[bool],
+) -> Any:
+    """A branch of which a side raises: a check, and then the other side without a branch."""
+    if all(failing):
+        raise sides[0].raised  # type: ignore[misc]
+    error = sides[failing.index(True)].raised
+    assert error is not None
+    plain = describe_error(error)
+    if plain is None:
+        raise unsupported(
+            f"raising {type(error).__name__} with values of the graph in a branch that data "
+            f"decides", loc=trace.loc, cure="raise it with a text that is known while tracing",
+        ) from error
+    holds = trace.emit("LogicalNot", test) if failing[0] else test
+    trace.checks.append(trace.emit("Check", holds, error=plain).node)
+    return thunks[failing.index(False)]()
 
 
 def _line(trace: Trace) -> int:
@@ -189,22 +215,27 @@ def _emit(
     trace: Trace, test: Value, sides: Sequence[Side], pairs: _Pairs, storages: Sequence[Storage]
 ) -> list[Value]:
     """What the branch gives: the merged leaves, then the contents of the storages."""
-    if not pairs.sides[0] and not storages:
+    checked = any(side.checks for side in sides)
+    if not pairs.sides[0] and not storages and not checked:
         return []
-    if not storages and _is_cheap(sides, pairs):
+    if not storages and not checked and _is_cheap(sides, pairs):
         return [_select(trace, test, a, b) for a, b in zip(*pairs.sides, strict=True)]
     before = [s.value for s in storages]
     after = [[side.written.get(s, s.value) for s in storages] for side in sides]
     outer: dict[Value, None] = {}
     for side, roots, new in zip(sides, pairs.sides, after, strict=True):
-        outer.update(dict.fromkeys(captures(side.region, [*roots, *new], ())))
+        needed = [*roots, *new, *(n.out() for n in side.checks)]
+        outer.update(dict.fromkeys(captures(side.region, needed, ())))
     others = [v for v in outer if v not in before]
     graphs = [
-        subgraph(name, roots, before, others, list(enumerate(new)))
-        for name, roots, new in zip(("then", "orelse"), pairs.sides, after, strict=True)
+        subgraph(name, roots, before, others, list(enumerate(new)), side.checks)
+        for name, roots, new, side in zip(
+            ("then", "orelse"), pairs.sides, after, sides, strict=True)
     ]
     value = trace.emit("Cond", test, *before, *others, then=graphs[0], orelse=graphs[1],
                        changed=len(before))
+    if checked:
+        trace.checks.append(value.node)
     return list(value.node.outputs)
 
 

@@ -142,6 +142,14 @@ class ControlHooks(Hooks):
 
         return self.and_(where, as_operand, result, rest)
 
+    def assert_(
+        self, where: Where, test: Any, message: Callable[[], Any], has_message: bool
+    ) -> None:
+        def fail() -> None:
+            raise AssertionError(message()) if has_message else AssertionError
+
+        self.if_(where, test, _nothing, fail, ())
+
     # -- branches ---------------------------------------------------------------------------------
 
     def if_(
@@ -292,6 +300,10 @@ class ControlHooks(Hooks):
             return False
         found.emit()
         return True
+
+
+def _nothing() -> None:
+    """The side of a branch that does nothing."""
 
 
 def _holds_loop(body: Callable[..., Any]) -> bool:

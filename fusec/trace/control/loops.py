@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported, user_error
-from fusec.ir import Graph, TensorType, Value
+from fusec.ir import Graph, Node, TensorType, Value
 
 from ..array import TracedArray, from_value
 from ..context import Trace
@@ -95,6 +95,7 @@ class Attempt:
     test: Value
     carried: list[_Carried]
     finals: dict[str, Any]  # what each variable holds after an iteration
+    checks: list[Node]
 
 
 def trace_loop(trace: Trace, parts: LoopParts) -> LoopResult:
@@ -133,9 +134,10 @@ class _Attempt:
             for name, value in finals.items():
                 self._variable(name, value)
             self._storages()
-            return Attempt(self.region, test, self.carried, finals)
+            return Attempt(self.region, test, self.carried, finals, self.region.take_checks())
         finally:
             variables.write(self.entry)
+            self.region.take_checks()
             self.region.undo()
 
     def _at_loop(self) -> None:
@@ -333,11 +335,12 @@ class LoopResult:
         attempt = self.attempt
         parameters = [c.parameter for c in self.carried]
         finals = [c.final if c.final is not None else c.parameter for c in self.carried]
-        self.outer = captures(attempt.region, [attempt.test, *finals], parameters)
+        checks = [n.out() for n in attempt.checks]
+        self.outer = captures(attempt.region, [attempt.test, *finals, *checks], parameters)
         scalars = [v for v in finals if v.type.kind != "array"]
         arrays = [(i, v) for i, v in enumerate(finals) if v.type.kind == "array"]
         return (subgraph("test", [attempt.test], parameters, self.outer),
-                subgraph("body", scalars, parameters, self.outer, arrays))
+                subgraph("body", scalars, parameters, self.outer, arrays, attempt.checks))
 
     def emit(self) -> None:
         """Put the loop into the graph; variables and storages then hold its results."""
@@ -347,6 +350,8 @@ class LoopResult:
         names = tuple(_title(c) for c in self.carried)
         value = trace.emit("Loop", *initial, *self.outer, test=self.test, body=self.body,
                            carried=len(self.carried), names=names)
+        if self.attempt.checks:
+            trace.checks.append(value.node)
         results = dict(zip((c.leaf for c in self.carried), value.node.outputs, strict=True))
         for carried, output in zip(self.carried, value.node.outputs, strict=True):
             if carried.storage is not None:
@@ -397,7 +402,7 @@ def _live(attempt: Attempt) -> list[_Carried]:
     """The carried values that matter: needed after the loop, or by the test or another one."""
     by_parameter = {c.parameter: c for c in attempt.carried}
     live: dict[int, _Carried] = {}
-    todo = [attempt.test]
+    todo = [attempt.test, *(n.out() for n in attempt.checks)]
     for carried in attempt.carried:
         if carried.is_needed and carried.final is not None:
             live[id(carried)] = carried

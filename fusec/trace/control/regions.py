@@ -23,6 +23,7 @@ class Region:
         self.trace = trace
         self.start = new_id()
         self.mark = len(trace.journal)
+        self.first_check = len(trace.checks)
 
     def is_outer(self, value: Value) -> bool:
         """Whether the value was there before the region, or is an argument of the graph."""
@@ -35,6 +36,12 @@ class Region:
             storage: storage.value for storage, _, _ in self.trace.journal[self.mark:]
             if storage.born < self.start
         }
+
+    def take_checks(self) -> list[Node]:
+        """The checks made in the region, which are no longer those of what is around it."""
+        found = self.trace.checks[self.first_check:]
+        del self.trace.checks[self.first_check:]
+        return found
 
     def undo(self) -> None:
         """Take the region's writes to older storages back."""
@@ -79,7 +86,7 @@ def captures(region: Region, roots: Sequence[Value], own: Sequence[Value]) -> li
 
 def subgraph(
     name: str, roots: Sequence[Value], parameters: Sequence[Value], outer: Sequence[Value],
-    updates: Sequence[tuple[int, Value]] = (),
+    updates: Sequence[tuple[int, Value]] = (), checks: Sequence[Node] = (),
 ) -> Graph:
     """The graph of ``roots`` over its own parameters and then values from outside.
 
@@ -91,13 +98,15 @@ def subgraph(
         mapping[value] = Node("Input", (), (value.type,), attrs, name=_name(value),
                               loc=value.node.loc).out()
     changed = [(i, v) for i, v in updates if v != (*parameters, *outer)[i]]
-    for node in _between([*roots, *(v for _, v in changed)], mapping):
+    effects = [n.out() for n in checks]
+    for node in _between([*roots, *(v for _, v in changed), *effects], mapping):
         copy = Node(node.op, [mapping[v] for v in node.inputs], node.types, node.attrs,
                     name=node.name, loc=node.loc)
         mapping.update(zip(node.outputs, copy.outputs, strict=True))
     inputs = [mapping[v] for v in (*parameters, *outer)]
     return Graph.build(inputs, [mapping[v] for v in roots],
-                       [(i, mapping[v]) for i, v in changed], name)
+                       [(i, mapping[v]) for i, v in changed], name,
+                       [mapping[v].node for v in effects])
 
 
 def _name(value: Value) -> str:

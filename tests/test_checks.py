@@ -1,0 +1,101 @@
+"""``raise`` and ``assert`` that data decides: the program's own exceptions, at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+
+
+def in_a_branch(x):
+    if x.sum() < 0:
+        raise ValueError("negative")
+    return x * 2
+
+
+def after_a_loop(x, tolerance):
+    for i in range(50):
+        x = x * 0.5
+        if np.abs(x).max() < tolerance:
+            return x, i
+    raise RuntimeError("no convergence")
+
+
+def in_nested_loops(a):
+    a = a.copy()
+    for k in range(a.shape[0]):
+        if a[k, k] == 0:
+            raise np.linalg.LinAlgError("zero pivot")
+        for i in range(k + 1, a.shape[0]):
+            a[i] -= a[i, k] / a[k, k] * a[k]
+    return a
+
+
+def assertions(x):
+    assert x[0] > 0, "first"
+    total = 0.0
+    for v in x:
+        assert v < 10
+        total += v
+    return total
+
+
+def in_nested_branches(x):
+    y = x[0]
+    if x[0] > 0:
+        if x[1] > 1:
+            raise KeyError("k")
+        elif x[1] < -1:
+            raise IndexError
+        y = x[1]
+    return y
+
+
+def only_a_check(x):
+    for i in range(len(x)):
+        if x[i] > 100:
+            raise OverflowError("large")
+    return len(x)
+
+
+X = np.arange(1.0, 20.0)
+EYE = np.eye(20)
+CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (in_a_branch, (X,)), (in_a_branch, (-X,)), (after_a_loop, (X, 1e-3)),
+    (after_a_loop, (X, 1e-30)), (in_nested_loops, (EYE + 1,)),
+    (in_nested_loops, (EYE - EYE[3],)), (assertions, (X / 4,)), (assertions, (-X,)),
+    (assertions, (X,)), (only_a_check, (X,)), (only_a_check, (X * 20,)),
+    *[(in_nested_branches, (np.array(pair),)) for pair in (
+        [1.0, 0.5], [1.0, 5.0], [-1.0, 5.0], [1.0, -5.0])],
+]
+
+
+def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    try:
+        return fn(*args)
+    except AssertionError as error:  # pytest's own asserts add to the text
+        return AssertionError, str(error).partition("assert")[0].strip()
+    except Exception as error:
+        return type(error), error.args
+
+
+@pytest.mark.parametrize(("fn", "args"), CASES, ids=lambda v: getattr(v, "__name__", ""))
+def test_the_same_exception_or_result(fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    expected, found = outcome(fn, args), outcome(fusec.jit(fn), args)
+    if isinstance(expected, tuple) and isinstance(expected[0], type):
+        assert found == expected
+    else:
+        assert type(found) is type(expected)
+        np.testing.assert_allclose(
+            np.hstack(found if isinstance(found, tuple) else (found,)),
+            np.hstack(expected if isinstance(expected, tuple) else (expected,)), rtol=1e-12)
+
+
+def test_the_users_line_is_a_note() -> None:
+    with pytest.raises(ValueError, match="negative") as caught:
+        fusec.jit(in_a_branch)(-X)
+    assert "test_checks.py" in "".join(getattr(caught.value, "__notes__", []))
