@@ -136,7 +136,7 @@ def _run_step(
     step: Pass | Repeat, graph: Graph, options: PassOptions, log: list[PassRecord]
 ) -> Graph:
     run: Any = _run_repeated if isinstance(step, Repeat) else _run_logged
-    return run(step, graph, options, log)  # type: ignore[no-any-return]
+    return run(step, graph, options, log)
 
 
 def _run_repeated(

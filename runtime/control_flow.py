@@ -24,6 +24,7 @@ from fusec.ops.checks import make_error
 
 from . import memory, threads
 from .call_spec import CallSpec, LeafSpec, ResultSpec
+from .work import GRAIN_NS, work_ns
 
 if TYPE_CHECKING:
     from .step_by_step import StepByStep
@@ -162,6 +163,8 @@ class NativeRun:
     ) -> None:
         self.program, node, self.strides = program, program.node, strides
         self.reused = reused
+        self.is_parallel = any(
+            work_ns(n.form) > config.parallel_threshold for n in program.nests)
         self.function = RUN(program.address)
         self.types = [v.type for v in node.inputs]
         self.scalars = [i for i, t in enumerate(self.types) if t.kind != "array"]
@@ -205,7 +208,7 @@ class NativeRun:
         kept = [memory_of(nbytes) for _, nbytes in blocks.temps]
         for (at, _), array in zip(blocks.temps, kept, strict=True):
             words[at] = array.__array_interface__["data"][0]
-        if any(n.work > config.parallel_threshold for n in program.nests):
+        if self.is_parallel:
             threads.ensure_workers()
         status = self.function(blocks.address)
         if status:
@@ -252,11 +255,12 @@ class _Blocks:
         if word.kind not in ("nest", "code", "finish", "tasks", "grain"):
             return 0
         nest = program.nests[word.value]
-        parallel = nest.work > config.parallel_threshold and nest.tasks > 1
-        grain = math.ceil(nest.tasks * GRAIN_NS / max(nest.work, 1.0)) if parallel else nest.tasks
+        work, tasks = work_ns(nest.form), nest.form.tasks
+        parallel = work > config.parallel_threshold and tasks > 1
+        grain = math.ceil(tasks * GRAIN_NS / max(work, 1.0)) if parallel else tasks
         return {
             "nest": int(self.nests[word.value].ctypes.data), "code": nest.code.entry,
-            "finish": nest.code.finish, "tasks": nest.tasks, "grain": max(grain, 1),
+            "finish": nest.code.finish, "tasks": tasks, "grain": max(grain, 1),
         }[word.kind]
 
     def error(self, found: ErrorExit) -> Exception:
@@ -270,5 +274,4 @@ class _Blocks:
         return located(error, found.node.loc)
 
 
-GRAIN_NS = 20_000.0
 CONTROL_RUNS: dict[str, type[LoopRun | CondRun]] = {"Loop": LoopRun, "Cond": CondRun}

@@ -19,9 +19,8 @@ from fusec.codegen.cpu.abi import BlockLayout, fill_block, raw_bits
 from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
 from fusec.codegen.cpu.loops import changed_operands
 from fusec.codegen.in_place import copy_kernel, drop_unchanged, may_run_in_place
-from fusec.codegen.loop_ir import Kernel, walk
+from fusec.codegen.loop_ir import Kernel
 from fusec.codegen.lower import lower
-from fusec.codegen.scalar_rules import scalar_cost
 from fusec.codegen.specialise import LoopForm, specialise
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
@@ -29,6 +28,7 @@ from fusec.ops.library import LIBRARY
 
 from .control_flow import CONTROL_RUNS, ControlRun
 from .library_calls import LibraryRun, library_run
+from .work import GRAIN_NS, work_ns
 
 Strides = tuple[int, ...]
 
@@ -377,18 +377,6 @@ def compile_schedule(schedule: Schedule, stats: CompileStats) -> None:
 
 
 # ------------------------------------------------------------------------------------- launching
-
-NS_PER_OPERATION = 0.15  # one vectorised addition, measured with operands in cache
-NS_PER_OPERAND = 0.4  # one element loaded or stored
-GRAIN_NS = 20_000.0  # work one thread takes at a time: well above the cost of taking it
-
-
-def work_ns(form: LoopForm) -> float:
-    """A rough estimate of a nest's time on one thread."""
-    operations = sum(scalar_cost(e.op) for e in walk(form.nest.roots))
-    per_point = NS_PER_OPERATION * operations + NS_PER_OPERAND * len(form.operands)
-    return per_point * form.points
-
 
 @dataclass
 class Launch:

@@ -16,7 +16,7 @@ from fusec.ir import Graph, Node, TensorType
 from .registry import Op, Types, get, register
 
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
-_classes: dict[str, type[BaseException]] = {}
+_classes: dict[str, type[Exception]] = {}
 
 
 def describe_error(error: Exception) -> tuple[str, tuple[Any, ...]] | None:
@@ -30,7 +30,7 @@ def describe_error(error: Exception) -> tuple[str, tuple[Any, ...]] | None:
     return name, tuple(error.args)
 
 
-def make_error(error: tuple[str, tuple[Any, ...]]) -> BaseException:
+def make_error(error: tuple[str, tuple[Any, ...]]) -> Exception:
     """The exception that `describe_error` described in this process."""
     name, args = error
     return _classes[name](*args)

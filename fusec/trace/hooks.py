@@ -32,7 +32,7 @@ from .ufuncs import as_traced, call_ufunc, cast
 
 F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
 TABLE = CallTable(CALLS)
-_POLYNOMIAL = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
+_POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
 _JOINERS = (type(np.r_), type(np.c_))
 ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full)
 

@@ -36,8 +36,8 @@ def logsumexp(
         total = np.sum(np.exp(x - top), axis=axis, keepdims=True)
     else:
         weights = _floating(trace, b)
-        x = x + np.zeros(weights.shape, weights.dtype)
-        used = np.where(weights == 0, x.dtype.type(-np.inf), x)
+        x = x + np.zeros(weights.shape, weights.dtype)  # type: ignore[assignment]
+        used: Any = np.where(weights == 0, x.dtype.type(-np.inf), x)
         top = _greatest(used, axis)
         total = np.sum(weights * np.exp(used - top), axis=axis, keepdims=True)
     size = np.abs(total) if return_sign else total

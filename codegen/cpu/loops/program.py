@@ -15,6 +15,8 @@ from fusec.codegen.cpu.abi import BlockLayout, fill_block, raw_bits
 from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
 from fusec.codegen.cpu.emitter import Emitter
 from fusec.codegen.cpu.llvm import NativeCode, compile_ir
+from fusec.codegen.loop_ir import Param
+from fusec.codegen.specialise import LoopForm
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
@@ -35,8 +37,7 @@ class NestBlock:
 
     block: np.ndarray
     code: NativeNest
-    tasks: int
-    work: float
+    form: LoopForm
     partials: int  # slot of their address, -1: none
     partial_bytes: int
 
@@ -87,17 +88,12 @@ def _module(em: Emitter, function: str) -> str:
     return "\n\n".join([*sorted(em.declarations), *em.functions.values(), function]) + "\n"
 
 
-def _nest_block(form: object, params: object, native: NativeNest) -> NestBlock:
-    from fusec.runtime.plan import work_ns
-
-    block = fill_block(form, params)  # type: ignore[arg-type]
-    layout = BlockLayout.of(form)  # type: ignore[arg-type]
-    flat = form.mode == "flat"  # type: ignore[attr-defined]
-    reductions = sum(len(s.reductions) for s in form.nest.stages)  # type: ignore[attr-defined]
-    return NestBlock(
-        block, native, form.tasks, work_ns(form),  # type: ignore[attr-defined,arg-type]
-        layout.partial_results if flat else -1,
-        16 * reductions * form.flat_tasks if flat else 0)  # type: ignore[attr-defined]
+def _nest_block(form: LoopForm, params: tuple[Param, ...], native: NativeNest) -> NestBlock:
+    layout, is_flat = BlockLayout.of(form), form.mode == "flat"
+    reductions = sum(len(stage.reductions) for stage in form.nest.stages)
+    nbytes = 16 * reductions * form.flat_tasks if is_flat else 0
+    return NestBlock(fill_block(form, params), native, form,
+                     layout.partial_results if is_flat else -1, nbytes)
 
 
 # ---------------------------------------------------------------------------------------- emitting

@@ -23,8 +23,8 @@ class Variables:
     def __init__(self, names: Iterable[str], *functions: Callable[..., Any]) -> None:
         found: dict[str, CellType] = {}
         for function in functions:
-            code: Any = function.__code__  # type: ignore[attr-defined]
-            closure = function.__closure__ or ()  # type: ignore[attr-defined]
+            code: Any = function.__code__
+            closure = function.__closure__ or ()
             found.update(zip(code.co_freevars, closure, strict=True))
         self.cells = {name: found[name] for name in names if name in found}
 
@@ -44,7 +44,7 @@ class Variables:
 
 def bound_by(function: Callable[..., Any]) -> list[str]:
     """Names that a converted part may bind: all it shares with the user's function."""
-    return list(function.__code__.co_freevars)  # type: ignore[attr-defined]
+    return list(function.__code__.co_freevars)
 
 
 def _contents(cell: CellType) -> Any:

@@ -36,7 +36,7 @@ class Effects:
         """A side or body made of these functions is being traced."""
         found: set[int] = set()
         for function in functions:
-            for cell in function.__closure__ or ():  # type: ignore[attr-defined]
+            for cell in function.__closure__ or ():
                 try:
                     _note(cell.cell_contents, found, 0)
                 except ValueError:

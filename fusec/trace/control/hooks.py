@@ -308,7 +308,7 @@ def _nothing() -> None:
 
 def _holds_loop(body: Callable[..., Any]) -> bool:
     """Whether there is another loop in the body."""
-    codes = [c for c in body.__code__.co_consts if isinstance(c, CodeType)]  # type: ignore[attr-defined]
+    codes = [c for c in body.__code__.co_consts if isinstance(c, CodeType)]
     return any(c.co_name.startswith("_fusec_body_") or (
         c.co_name.startswith("_fusec_") and any(
             isinstance(d, CodeType) and d.co_name.startswith("_fusec_body_")

@@ -21,6 +21,7 @@ from fusec.ir import Graph, Node, TensorType, Value
 from ..array import TracedArray, from_value
 from ..context import Trace
 from ..storage import Storage
+from ..ufuncs import call_ufunc
 from .cells import UNBOUND, Variables
 from .merge import (
     Disagreement,
@@ -211,7 +212,8 @@ class _Attempt:
             return
         self.parts.body(self.parts.item(counter))
         self._at_loop()
-        self.carried[0].final = (counter + 1).value
+        following = call_ufunc(self.trace, np.add, "__call__", (counter, 1), {}, True)
+        self.carried[0].final = following.value
 
     # -- after the body
 

@@ -231,7 +231,7 @@ class ControlFlow(Statements):
 
     def visit_If(self, node: ast.If) -> list[ast.stmt] | ast.stmt:
         if self._is_python(node) or flow.exits([node]):
-            return super().visit_If(node)  # type: ignore[no-any-return]
+            return super().visit_If(node)
         return self.branch(node, node.body, node.orelse)
 
     def branch(
@@ -294,19 +294,19 @@ class ControlFlow(Statements):
         return [n for n in names if n in live or unknown or n.startswith("_fusec_")]
 
     def _strings(self, names: Sequence[str], like: ast.stmt) -> ast.expr:
-        return constant(tuple(names), like)  # type: ignore[arg-type]
+        return constant(tuple(names), like)
 
     # -- loops ------------------------------------------------------------------------------------
 
     def visit_While(self, node: ast.While) -> list[ast.stmt] | ast.stmt:
         if self._is_python(node):
-            return super().visit_While(node)  # type: ignore[no-any-return]
+            return super().visit_While(node)
         test = self._thunk(self.condition(node.test), node.test)
         return self._loop(node, "while_", test, None)
 
     def visit_For(self, node: ast.For) -> list[ast.stmt] | ast.stmt:
         if self._is_python(node):
-            return super().visit_For(node)  # type: ignore[no-any-return]
+            return super().visit_For(node)
         return self._loop(node, "for_", self.visit(node.iter), node.target)
 
     def _loop(
@@ -378,7 +378,7 @@ class ControlFlow(Statements):
 
     def _thunk(self, value: ast.expr, like: ast.AST) -> ast.expr:
         args = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        return ast.copy_location(ast.Lambda(args, value), like)  # type: ignore[arg-type]
+        return ast.copy_location(ast.Lambda(args, value), like)
 
     def condition(self, node: ast.expr) -> ast.expr:
         """``node`` where only its truth counts; the hook that gets it decides."""
@@ -390,7 +390,7 @@ class ControlFlow(Statements):
             return self._lazily(node, True)
         if isinstance(node, ast.Compare) and len(node.ops) > 1:
             return self._chain(node, True)
-        return self.visit(node)  # type: ignore[no-any-return]
+        return self.visit(node)
 
     def test(self, node: ast.expr) -> ast.expr:
         if self._keeps_tests(node):
@@ -430,7 +430,7 @@ class ControlFlow(Statements):
         first, second, *rest = [node.left, *node.comparators]
         thunks = [self._thunk(self.visit(value), value) for value in rest]
         return self.hook("chain", node, constant(as_operand, node),
-                         constant(ops, node),  # type: ignore[arg-type]
+                         constant(ops, node),
                          self.visit(first), self.visit(second), *thunks)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
