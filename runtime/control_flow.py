@@ -17,7 +17,7 @@ from fusec import config
 from fusec.codegen.cpu.compile import CompileStats
 from fusec.codegen.cpu.loops import ControlProgram, NotNativeError, compile_control
 from fusec.codegen.cpu.loops.frame import ErrorExit, Word
-from fusec.codegen.cpu.loops.program import RUN, raw_bits
+from fusec.codegen.cpu.loops.program import RUN
 from fusec.errors import located
 from fusec.ir import Graph, Node, TensorType
 from fusec.ops.checks import make_error
@@ -161,13 +161,11 @@ class NativeRun:
         self, program: ControlProgram, strides: Sequence[tuple[int, ...]],
         reused: Collection[int],
     ) -> None:
-        self.program, node, self.strides = program, program.node, strides
+        self.program, self.strides = program, strides
         self.reused = reused
         self.is_parallel = any(
             work_ns(n.form) > config.parallel_threshold for n in program.nests)
         self.function = RUN(program.address)
-        self.types = [v.type for v in node.inputs]
-        self.scalars = [i for i, t in enumerate(self.types) if t.kind != "array"]
         self.pool = threads.pool_address() if program.nests else 0
         self._idle: list[_Blocks] = []
 
@@ -197,8 +195,8 @@ class NativeRun:
                 results[number] = memory[number]()
                 if source >= 0:
                     np.copyto(results[number], operands[source])
-        for at, position in blocks.scalars:
-            words[at] = raw_bits(self.types[position].dtype, operands[position])
+        for cell, position in blocks.scalars:
+            cell[0] = operands[position]
         lying = {position: self._lying(position, operands[position])
                  for _, position in blocks.operands}
         for at, position in blocks.operands:
@@ -213,10 +211,9 @@ class NativeRun:
         status = self.function(blocks.address)
         if status:
             raise blocks.error(program.exits[status - 1])
-        for at, number in blocks.results:
-            dtype = program.node.types[number].dtype
-            results[number] = words[at: at + 1].view(np.uint8)[: dtype.itemsize].view(dtype)[0]
-        return [_held(x, t) for x, t in zip(results, program.node.types, strict=True)]
+        for cell, number in blocks.results:
+            results[number] = cell[0]
+        return results
 
 
 def memory_of(nbytes: int) -> np.ndarray:
@@ -239,10 +236,16 @@ class _Blocks:
         for at, word in enumerate(program.words):
             self.by_kind.setdefault(word.kind, []).append((at, word.value))
             self.words[at] = self._fixed(program, word, pool)
-        self.scalars, self.operands = self._of("scalar"), self._of("operand")
-        self.targets, self.temps = self._of("target"), self._of("temp")
-        self.results = self._of("result")
+        self.operands, self.targets = self._of("operand"), self._of("target")
+        self.temps = self._of("temp")
+        node = program.node
+        self.scalars = [(self._cell(at, node.inputs[k].dtype), k) for at, k in self._of("scalar")]
+        self.results = [(self._cell(at, node.types[k].dtype), k) for at, k in self._of("result")]
         self.index = self._of("index")
+
+    def _cell(self, at: int, dtype: np.dtype) -> np.ndarray:
+        """A word as an array of one number."""
+        return self.words[at: at + 1].view(np.uint8)[: dtype.itemsize].view(dtype)
 
     def _of(self, kind: str) -> list[tuple[int, int]]:
         return self.by_kind.get(kind, [])

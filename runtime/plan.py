@@ -455,7 +455,10 @@ def _add_launches(
 
 def write_cell(cells: np.ndarray, number: int, dtype: np.dtype, value: Any) -> None:
     """Put a scalar's bits into a cell."""
-    cells[number] = raw_bits(dtype, value)
+    if dtype.itemsize == 8:
+        cells.view(dtype)[number] = value
+    else:
+        cells[number] = raw_bits(dtype, value)
 
 
 def read_cell(cells: np.ndarray, number: int, dtype: np.dtype) -> np.generic:

@@ -49,7 +49,7 @@ def in_nested_branches(x):
     if x[0] > 0:
         if x[1] > 1:
             raise KeyError("k")
-        elif x[1] < -1:
+        if x[1] < -1:
             raise IndexError
         y = x[1]
     return y

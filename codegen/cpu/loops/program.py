@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fusec.codegen.cpu.abi import BlockLayout, fill_block, raw_bits
+from fusec.codegen.cpu.abi import BlockLayout, fill_block
 from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
 from fusec.codegen.cpu.emitter import Emitter
 from fusec.codegen.cpu.llvm import NativeCode, compile_ir
@@ -139,6 +139,8 @@ def _operand(
     frame: Frame, position: int, value: Value, strides: Strides, copied: Sequence[int]
 ) -> Held:
     type_ = value.type
+    if value.node.op == "Const":
+        return frame.constant(type_.dtype, value.node.attrs["value"])
     if type_.kind != "array":
         return frame.em.load(frame.word_address("scalar", position), type_.dtype, 1)
     if position in copied:
@@ -168,5 +170,5 @@ def _finish(emitter: GraphEmitter, number: int, held: Held) -> None:
 
 
 __all__ = [
-    "ControlProgram", "NotNativeError", "changed_operands", "compile_control", "raw_bits",
+    "ControlProgram", "NotNativeError", "changed_operands", "compile_control",
 ]
