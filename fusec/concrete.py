@@ -179,6 +179,7 @@ class ConcreteFunction:
         build.call = replace(build.call, leaves=())  # the first call's arrays are not ours to keep
         self.result_treespec = build.traced.treespec
         self._leaf_result = build.traced.treespec.is_leaf()
+        self._assignments = build.traced.assignments
         self.guards = build.traced.guards
         self.hits = 0
         self.reason = ""  # why it was traced
@@ -242,9 +243,20 @@ class ConcreteFunction:
     def run_leaves(self, leaves: Sequence[Any], report: RunMetadata | None = None) -> Any:
         """Result for argument leaves that match the signature; times of steps go to ``report``."""
         results = self.executable.run(leaves, None if report is None else report.steps)
+        if self._assignments:
+            self._assign(results)
         if self._leaf_result:
             return results[0]
         return optree.tree_unflatten(self.result_treespec, results)
+
+    def _assign(self, results: list[Any]) -> None:
+        """Do the program's assignments to attributes; leaves only the result's own leaves."""
+        at = self.result_treespec.num_leaves
+        for assignment, tree in self._assignments:
+            leaves = results[at: at + tree.num_leaves]
+            at += tree.num_leaves
+            assignment.apply(optree.tree_unflatten(tree, leaves))
+        del results[self.result_treespec.num_leaves:]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.run(*args, **kwargs)[0]

@@ -266,7 +266,8 @@ class Function:
     def _promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
         """Try this trace first from now on, if its calls need no flattening."""
         fast = concrete.executable.fast
-        if fast is not None and self._can_be_fast(call, concrete):
+        if fast is not None and not concrete.build.traced.assignments and self._can_be_fast(
+                call, concrete):
             others = [entry for entry in self._fast if entry[1] is not concrete]
             self._fast = [(fast, concrete), *others][:MAX_FAST]
 

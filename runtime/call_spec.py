@@ -39,7 +39,7 @@ class CallSpec:
     input_types: tuple[Any, ...]
     input_strides: tuple[tuple[int, ...], ...]
     output_types: tuple[Any, ...]
-    captured: tuple[np.ndarray, ...]
+    captured: tuple[Any, ...]  # arrays, or functions that read a value at each call
     results: tuple[ResultSpec, ...]
     updates: tuple[int, ...]
     bare: bool  # one result, not in a tuple

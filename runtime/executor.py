@@ -73,9 +73,24 @@ class Executable:
         finally:
             self._idle.append(instance)
 
+    def _check_captured(self, leaves: Sequence[Any]) -> None:
+        """Refuse arrays from outside that overlap an argument when one of the two is written."""
+        spec = self.spec
+        first = len(spec.input_types) - len(spec.captured)
+        for number, held in enumerate(spec.captured, first):
+            array = held() if callable(held) else held
+            for leaf, position in zip(leaves, spec.leaves, strict=True):
+                if isinstance(leaf, np.ndarray) and isinstance(array, np.ndarray) and (
+                        number in spec.updates or position.input in spec.updates) and (
+                        np.may_share_memory(leaf, array)):
+                    raise UnsupportedError(
+                        "an argument overlaps an array that the function reads from outside, and "
+                        "one of them is written", cure="pass a copy of the argument")
+
     def _check_overlap(self, leaves: Sequence[Any]) -> None:
         """Refuse partly overlapping arguments when one of them is written."""
         spec = self.spec
+        self._check_captured(leaves)
         arrays = [(i, leaf) for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
         for i, written in arrays:
             if spec.leaves[i].input not in spec.updates:

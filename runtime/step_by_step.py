@@ -76,7 +76,8 @@ class StepByStep:
         for leaf, value in zip(spec.leaves, leaves, strict=True):
             if leaf.input >= 0:
                 inputs[leaf.input] = value
-        inputs[len(inputs) - len(spec.captured):] = spec.captured
+        inputs[len(inputs) - len(spec.captured):] = [
+            c() if callable(c) else c for c in spec.captured]
         for index, (value, type_) in enumerate(zip(inputs, spec.input_types, strict=True)):
             if type_.kind == "array":
                 memory_of["arg", index] = value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,9 @@ class Trace:
         self.builder = Builder()
         self.inputs: list[Value] = []
         self.storages: list[Storage | None] = []  # by input position
-        self.captured: list[np.ndarray] = []  # arrays read from outside, after the arguments
+        # What is read from outside, after the arguments: arrays, or functions that read a value.
+        self.captured: list[Any] = []
+        self.readers: dict[int, Callable[[], Any]] = {}  # of arrays that attributes hold, by id
         self._captured_storage: dict[int, Storage] = {}
         self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
         self.no_source: tuple[str, ...] = ()  # a note for errors of a function not converted
@@ -130,9 +132,18 @@ class Trace:
                                    f"captured_{len(self.captured)}")
             if id(array) in self.local_arrays:
                 found.is_constant = True
-            self.captured.append(array)
+            self.captured.append(self.readers.get(id(array), array))
             self._captured_storage[id(array)] = found
         return found
+
+    def capture_number(
+        self, type_: TensorType, name: str, reader: Callable[[], Any]
+    ) -> Value:
+        """A number that is read at each call."""
+        self.outside[len(self.inputs)] = f"attribute {name}"
+        value = self.add_scalar(type_, f"captured_{len(self.captured)}")
+        self.captured.append(reader)
+        return value
 
     def _name_outside(self, array: np.ndarray) -> str:
         """``global W``, ``closure variable W``, or what else can be said of an array."""

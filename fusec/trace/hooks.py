@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import FusecError, UnsupportedError, unsupported
+from fusec.errors import ConcreteValueError, FusecError, UnsupportedError, unsupported
 
 from . import scipy_functions
 from .array import TracedArray, from_value
+from .attributes import Attributes
 from .context import Trace
 from .control import ControlHooks, Joined, TracedRange
 from .control.effects import Effects
@@ -47,6 +48,7 @@ class GraphHooks(ControlHooks):
         self.trace = trace
         self.functions: dict[FunctionType, None] = {}
         self.effects = Effects(trace)
+        self.attributes = Attributes(trace)
         trace.hooks = self
 
     def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -136,6 +138,9 @@ class GraphHooks(ControlHooks):
         self.effects.note_read(result)
         if type(obj) is np.ndarray:
             return self._local(result)
+        if self.trace.active and type(obj) is not TracedArray and is_guarded(obj) and (
+                id(obj) not in self.trace.local_objects):
+            result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))
         if self.trace.active and is_data(result) and type(result) is not TracedArray:
             known = (id(obj), name)
             if known not in self.trace.guards and is_guarded(obj):
@@ -147,11 +152,13 @@ class GraphHooks(ControlHooks):
         if type(obj) is TracedArray and self.trace.active:
             raise _attribute_error(self.trace, obj, name)
         if self.trace.active and id(obj) not in self.trace.local_objects:
-            raise unsupported(
-                f"assigning to the attribute {name!r}", loc=self.loc,
-                cure="return the value and assign it after the call",
-                notes=("it would happen once, while tracing, and not at each call",),
-            )
+            if self.trace.in_region:
+                raise ConcreteValueError(
+                    f"the attribute {name!r} is assigned in a branch or loop that data decides",
+                    loc=self.loc, cure="use a local variable there, and assign the attribute after "
+                    "it")
+            self.attributes.write(obj, name, value)
+            return
         super().setattr(where, value, obj, name)
 
     def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 
 from . import fixed
 from .array import TracedArray
+from .attributes import Attributes
 from .context import Trace
 from .control.effects import Effects
 from .convert import CallTable, Hooks, convert
@@ -47,6 +48,7 @@ class LibraryHooks(GraphHooks):
     def __init__(self, trace: Trace, assume: bool | None = None) -> None:
         Hooks.__init__(self)
         self.effects = Effects(trace)
+        self.attributes = Attributes(trace)
         self.trace, self.assume = trace, assume
         self.functions: dict[FunctionType, None] = {}
 

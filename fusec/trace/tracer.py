@@ -22,6 +22,7 @@ from fusec.errors import (
 from fusec.ir import Graph, TensorType, Value
 
 from .array import TracedArray
+from .attributes import Assignment
 from .context import Trace, tracing
 from .convert import SourceUnavailable, convert
 from .guards import name_guards
@@ -57,11 +58,14 @@ class Traced:
     treespec: Any
     output_strides: list[tuple[int, ...]]
     input_strides: list[tuple[int, ...]]
-    captured: list[np.ndarray]
+    captured: list[Any]
     positions: list[int]  # input position of each leaf, -1 for static leaves
     guards: list[Any]
     ms: float
     notes: list[str] = field(default_factory=list)
+    # Attributes assigned after the call, with the structure of their values, whose leaves follow
+    # the result's among the outputs.
+    assignments: list[tuple[Assignment, Any]] = field(default_factory=list)
 
     @property
     def updates(self) -> list[int]:
@@ -82,6 +86,9 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     with tracing(trace):
         result = _run(trace, runnable, args, kwargs)
         leaves, treespec = optree.tree_flatten(result, none_is_leaf=True)
+        effects = list(hooks.attributes.written.values())
+        assigned = [optree.tree_flatten(v, none_is_leaf=True) for _, v in effects]
+        leaves += [leaf for part, _ in assigned for leaf in part]
         outputs, values, strides = _outputs(trace, leaves)
         updates = [
             (s.origin, s.value) for s in trace.storages if s is not None and s.version > 0
@@ -95,6 +102,7 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     return Traced(
         graph, outputs, treespec, strides, _input_strides(trace), trace.captured, positions,
         guards, 1e3 * (time.perf_counter() - start), notes,
+        [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
     )
 
 

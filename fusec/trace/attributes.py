@@ -1,0 +1,194 @@
+"""Attributes of the user's objects: read anew at each call, written after it.
+
+An array that an attribute holds is an input of the graph, whichever array it is at the call, as
+long as dtype, shape and strides stay.  A number is one too if the program also assigns that
+attribute; else it is a constant, guarded like any other.  Assignments happen after the call, with
+its results.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+from fusec.ir import TensorType
+
+from .array import TracedArray
+from .guards import Guard
+from .refusals import is_compiled
+
+if TYPE_CHECKING:
+    from .context import Trace
+
+Key = tuple[int, str]
+_WEAK: dict[type, np.dtype] = {float: np.dtype(np.float64), int: np.dtype(np.int64)}
+_SMALL = 1 << 31  # larger ints stay constants
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """``obj.name = value`` to be done after each call; the object is not kept alive."""
+
+    owner: Callable[[], Any]
+    name: str
+
+    def apply(self, value: Any) -> None:
+        owner = self.owner()
+        if owner is not None:
+            setattr(owner, self.name, value)
+
+
+@dataclass
+class Attributes:
+    """What a trace read from and assigned to attributes."""
+
+    trace: Trace
+    read: dict[Key, Any] = field(default_factory=dict)
+    written: dict[Key, tuple[Assignment, Any]] = field(default_factory=dict)
+    held: list[Any] = field(default_factory=list)  # so that ids stay theirs during the trace
+
+    def value(self, obj: Any, name: str, found: Any, functions: Iterable[FunctionType]) -> Any:
+        """What reading ``obj.name`` gives in the trace; ``found`` is what it holds now."""
+        key = (id(obj), name)
+        if key in self.written:
+            return self.written[key][1]
+        if key in self.read:
+            return self.read[key]
+        if not _is_plain(obj, name):
+            return found
+        if type(found) is np.ndarray and is_compiled(found.dtype):
+            return self._array(obj, name, found)
+        if _is_number(found) and any(name in stored_names(f.__code__) for f in functions):
+            return self._number(obj, name, found)
+        return found
+
+    def _array(self, obj: Any, name: str, found: np.ndarray) -> Any:
+        trace = self.trace
+        if id(found) in trace.local_arrays:
+            return found
+        reader = _reader(obj, name)
+        self.held.append(obj)
+        first = trace.readers.setdefault(id(found), reader)
+        if first is not reader:
+            trace.guards[id(obj), f"{name} is"] = SameGuard(
+                f"attribute {type(obj).__name__}.{name}", f"{type(obj).__name__}.{name}",
+                lambda: reader() is first())
+        trace.guards[id(obj), name] = LayoutGuard(
+            f"attribute {type(obj).__name__}.{name}", f"{type(obj).__name__}.{name}", reader)
+        made = self.read[id(obj), name] = TracedArray(trace, trace.capture(found))
+        return made
+
+    def _number(self, obj: Any, name: str, found: Any) -> Any:
+        trace, reader = self.trace, _reader(obj, name)
+        self.held.append(obj)
+        type_ = TensorType(found.dtype, (), "scalar") if isinstance(found, np.generic) else (
+            TensorType(_WEAK[type(found)], (), "weak"))
+        value = trace.capture_number(type_, name, reader)
+        trace.guards[id(obj), name] = LayoutGuard(
+            f"attribute {type(obj).__name__}.{name}", f"{type(obj).__name__}.{name}", reader)
+        made = self.read[id(obj), name] = TracedArray(trace, None, (), value)
+        return made
+
+    def write(self, obj: Any, name: str, value: Any) -> None:
+        """Note ``obj.name = value``; raises for what cannot be assigned after the call."""
+        if not _may_assign(obj, name):
+            raise unsupported(
+                f"assigning to the attribute {name!r} of a {type(obj).__name__}",
+                loc=self.trace.loc, cure="return the value and assign it after the call",
+                notes=("properties and __setattr__ would run while tracing only",))
+        if not _is_result(value):
+            raise unsupported(
+                f"assigning a {type(value).__name__} to the attribute {name!r}",
+                loc=self.trace.loc, cure="assign arrays, numbers, text or tuples of them")
+        self.held.append(obj)
+        self.written[id(obj), name] = (Assignment(_reference(obj), name), value)
+
+
+class LayoutGuard(Guard):
+    """An attribute that must still hold an array, or a number, of the same type and layout."""
+
+    def refresh(self) -> None:
+        self.expected = None
+        self.mark = _layout(self.read())
+        self.is_fixed = False
+
+    def holds(self) -> bool:
+        return bool(_layout(self.read()) == self.mark)
+
+    @property
+    def value(self) -> str:
+        return f"{self.mark[0]} (read at each call)"
+
+
+class SameGuard(Guard):
+    """Two attributes that must still hold the same array."""
+
+    def holds(self) -> bool:
+        return bool(self.read())
+
+    @property
+    def value(self) -> str:
+        return "the same array as another attribute"
+
+
+def _layout(found: Any) -> tuple[Any, ...]:
+    if type(found) is np.ndarray:
+        return (f"{found.dtype}{list(found.shape)}", found.strides, found.flags.writeable)
+    if type(found) is int and not -_SMALL < found < _SMALL:
+        return (found,)
+    return (type(found).__name__,)
+
+
+def _is_plain(obj: Any, name: str) -> bool:
+    """Whether the attribute is data in the object itself."""
+    if isinstance(obj, (ModuleType, type, FunctionType)):
+        return False
+    return name in getattr(obj, "__dict__", ())
+
+
+def _may_assign(obj: Any, name: str) -> bool:
+    kind = type(obj)
+    return hasattr(obj, "__dict__") and not isinstance(obj, (ModuleType, type)) and (
+        kind.__setattr__ is object.__setattr__ and not hasattr(
+            getattr(kind, name, None), "__set__"))
+
+
+def _is_number(x: Any) -> bool:
+    if type(x) is int:
+        return -_SMALL < x < _SMALL
+    return type(x) is float or (isinstance(x, np.generic) and is_compiled(x.dtype))
+
+
+def _is_result(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_result, value))
+    return type(value) is TracedArray or isinstance(
+        value, (bool, int, float, complex, str, bytes, type(None), np.generic, np.ndarray))
+
+
+def _reference(obj: Any) -> Callable[[], Any]:
+    try:
+        return weakref.ref(obj)
+    except TypeError:
+        return lambda: obj
+
+
+def _reader(obj: Any, name: str) -> Callable[[], Any]:
+    owner = _reference(obj)
+    return lambda: getattr(owner(), name, None)
+
+
+@functools.lru_cache(1000)
+def stored_names(code: CodeType) -> frozenset[str]:
+    """Attributes that a function's code, or code inside it, assigns."""
+    own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_ATTR"}
+    inner = (stored_names(c) for c in code.co_consts if isinstance(c, CodeType))
+    return frozenset(own).union(*inner)
