@@ -6,6 +6,7 @@ loop, say) runs from Python, each sub-graph as a plan of its own.
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
@@ -221,6 +222,10 @@ def memory_of(nbytes: int) -> np.ndarray:
     return memory.empty((max(nbytes, 1),), np.dtype(np.uint8), "C")
 
 
+# The functions run with the GIL held, so they may call it; ctypes then raises what it left behind.
+_SIGNALS = int(ctypes.cast(ctypes.pythonapi.PyErr_CheckSignals, ctypes.c_void_p).value or 0)
+
+
 class _Blocks:
     """The argument blocks of one call at a time."""
 
@@ -255,6 +260,8 @@ class _Blocks:
             return word.value
         if word.kind == "pool":
             return pool
+        if word.kind == "signals":
+            return _SIGNALS
         if word.kind not in ("nest", "code", "finish", "tasks", "grain"):
             return 0
         nest = program.nests[word.value]

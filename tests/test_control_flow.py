@@ -104,3 +104,38 @@ def test_zero_trips() -> None:
     result, count = below(x, 1e9)
     np.testing.assert_array_equal(result, x)
     assert count == 0 and type(count) is int
+
+
+def test_endless_loops_can_be_interrupted() -> None:
+    import signal
+
+    class Rang(Exception):
+        pass
+
+    def ring(*_: Any) -> None:
+        raise Rang
+
+    def endless(x):
+        n = 0
+        while x.sum() > -1.0:
+            n += 1
+        return n
+
+    def around(x):
+        s = 0.0
+        for i in range(1 << 40):
+            for j in range(100):
+                s += x[j % 5] * i
+        return s
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        for fn in (endless, around):
+            jitted = fusec.jit(fn)
+            jitted.lower(np.ones(5)).compile()
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(Rang):
+                jitted(np.ones(5))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -20,6 +20,7 @@ from fusec.ir import Node
 
 Strides = tuple[int, ...]
 MAX_LITERAL = 3
+POLL_EVERY = 1024
 
 
 def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
@@ -69,7 +70,8 @@ class Word:
     ``number``: a constant; ``operand`` and ``target``: the address of an operand, of a result;
     ``scalar``: the bits of an operand; ``temp``: the address of fresh memory of ``value`` bytes;
     ``nest``: the address of a nest's block; ``code`` and ``finish``: of its functions; ``pool``: of
-    the function that spreads tasks over threads; ``result``: where a scalar result is stored.
+    the function that spreads tasks over threads; ``signals``: of Python's own that handles signals;
+    ``result``: where a scalar result is stored.
     """
 
     kind: str
@@ -194,6 +196,23 @@ class Frame:
         em.line(f"store i64 {index}, ptr {self.word_address('index', 0)}")
         em.line(f"ret i64 {number + 1}")
         em.label(good)
+
+    def poll_signals(self) -> None:
+        """Every `POLL_EVERY` iterations let Python handle signals; an exception ends the call."""
+        em = self.em
+        slot = em.alloca("i64", "ticks", 8)
+        self.entry.append(f"  store i64 0, ptr {slot}")
+        ticks = em.add(em.value(f"load i64, ptr {slot}"), 1)
+        em.line(f"store i64 {ticks}, ptr {slot}")
+        due = em.value(f"icmp eq i64 {em.value(f'and i64 {ticks}, {POLL_EVERY - 1}')}, 0")
+        handler = self.word("signals", 0, "ptr")
+        with em.branch(due):
+            raised = em.value(f"call i32 {handler}()")
+            leave, on = em.fresh("leave"), em.fresh("on")
+            em.line(f"br i1 {em.value(f'icmp ne i32 {raised}, 0')}, label %{leave}, label %{on}")
+            em.label(leave)
+            em.line("ret i64 -1")
+            em.label(on)
 
     def text(self, name: str) -> str:
         """The finished function."""

@@ -152,9 +152,23 @@ def _loop(emitter: GraphEmitter, node: Node) -> None:
         inside = em.fresh("inside")
         em.line(f"br i1 {going.text}, label %{inside}, label %{done}")
         em.label(inside)
+        if _may_last(node):
+            frame.poll_signals()
         _iteration(emitter, node.attrs["body"], homes, [*now, *others])
     for value, home in zip(node.outputs, homes, strict=True):
         emitter.env[value] = _present(frame, home)
+
+
+def _may_last(node: Node) -> bool:
+    """Whether a loop may run long: one without a counter, or around other loops and kernels.
+
+    Short bodies of counted loops are left to LLVM's vectoriser.
+    """
+    inside = {n.op for n in node.attrs["body"].nodes}
+    counted = "counter" in node.attrs["names"]
+    return not counted or "Loop" in inside or any(
+        t.shape for n in node.attrs["body"].nodes for t in n.types
+        if get(n.op).kind in ("elementwise", "reduce"))
 
 
 @dataclass(frozen=True)
