@@ -15,6 +15,7 @@ from fusec.codegen.loop_ir import LEAVES, walk
 from fusec.ir import Graph, Loc, dtype_name
 from fusec.ops.library import LIBRARY, called_name
 from fusec.passes.pipeline import PassRecord
+from fusec.runtime.control_flow import ControlRun
 from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
 from fusec.runtime.plan import ExternStep, KernelStep, Schedule
 
@@ -141,6 +142,8 @@ class CompiledExtern:
 
     @property
     def reason(self) -> str:
+        if self.step.node.op in ("Pick", "PickUpdate"):
+            return "an element or part at a run-time index, outside any loop"
         if self.step.node.op == "Reshape":
             return "the memory order changes, so the array is copied"
         if self.step.node.op in LIBRARY:
@@ -149,6 +152,57 @@ class CompiledExtern:
 
     def __repr__(self) -> str:
         return f"<library call {self.name}>"
+
+
+class CompiledControl:
+    """A branch or loop of a compiled function."""
+
+    def __init__(self, step: ExternStep) -> None:
+        assert isinstance(step.run, ControlRun)
+        self.step = step
+        self.run: ControlRun = step.run
+
+    @property
+    def name(self) -> str:
+        return "loop" if self.step.node.op == "Loop" else "branch"
+
+    @property
+    def loc(self) -> Loc | None:
+        return self.step.node.loc
+
+    @property
+    def is_native(self) -> bool:
+        """Whether it runs as one compiled function."""
+        return self.run.is_native
+
+    @property
+    def reason(self) -> str:
+        """How it runs, and why not natively."""
+        if self.run.is_native:
+            count = self.run.nests
+            return "one native function" + (f" with {count} fused nests" if count else "")
+        return f"step by step from Python: {self.run.reason}"
+
+    @property
+    def asm(self) -> dict[str, str]:
+        """``ll``, ``opt`` and ``asm`` of the native function; empty where there is none."""
+        code = self.run.code
+        return {} if code is None else {
+            "ll": code.source, "opt": code.llvm_ir, "asm": code.assembly}
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.reason}>"
+
+
+def library_steps(schedule: Schedule) -> list[CompiledExtern]:
+    """The library calls among the steps."""
+    return [CompiledExtern(s) for s in schedule.externs
+            if not isinstance(s.run, ControlRun) and s.node.op != "Check"]
+
+
+def control_steps(schedule: Schedule) -> list[CompiledControl]:
+    """The branches and loops among the steps."""
+    return [CompiledControl(s) for s in schedule.externs if isinstance(s.run, ControlRun)]
 
 
 @dataclass
@@ -206,7 +260,12 @@ class ConcreteFunction:
 
     @property
     def externs(self) -> list[CompiledExtern]:
-        return [CompiledExtern(s) for s in self.build.schedule.externs]
+        return library_steps(self.build.schedule)
+
+    @property
+    def control(self) -> list[CompiledControl]:
+        """The branches and loops that data decides."""
+        return control_steps(self.build.schedule)
 
     @property
     def variables(self) -> tuple[Any, ...]:

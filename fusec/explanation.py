@@ -23,6 +23,7 @@ def explanation_of(concrete: ConcreteFunction, function: str = "") -> Explanatio
         kernels=concrete.kernels,
         boundaries=[b for k in concrete.kernels for b in k.boundaries],
         externs=concrete.externs,
+        control=concrete.control,
         plan="\n".join(_plan_lines(concrete)),
         threads=f"{config.num_threads} threads for kernels above "
                 f"{config.parallel_threshold} ns of estimated work",

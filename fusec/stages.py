@@ -13,7 +13,13 @@ from fusec.passes.pipeline import PassRecord, run_pipeline
 from fusec.runtime.plan import Schedule, compile_schedule, make_schedule
 
 from . import config
-from .concrete import Build, CompiledExtern, CompiledKernel, ConcreteFunction
+from .concrete import (
+    Build,
+    CompiledExtern,
+    CompiledKernel,
+    ConcreteFunction,
+    library_steps,
+)
 from .trace.signature import FlatCall
 from .trace.tracer import Traced
 
@@ -86,7 +92,7 @@ class LoweredStage:
     @cached_property
     def externs(self) -> list[CompiledExtern]:
         """The library calls between them."""
-        return [CompiledExtern(s) for s in self.schedule.externs]
+        return library_steps(self.schedule)
 
     def as_text(self) -> str:
         """Every kernel's loop nests."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from fusec import config
 from fusec.codegen.cpu.compile import CompileStats
+from fusec.codegen.cpu.llvm import NativeCode
 from fusec.codegen.cpu.loops import ControlProgram, NotNativeError, compile_control
 from fusec.codegen.cpu.loops.frame import ErrorExit, Word
 from fusec.codegen.cpu.loops.program import RUN
@@ -149,6 +150,15 @@ class ControlRun:
     @property
     def is_native(self) -> bool:
         return isinstance(self._run, NativeRun)
+
+    @property
+    def nests(self) -> int:
+        """How many nests of fused loops the native function calls."""
+        return len(self._run.program.nests) if isinstance(self._run, NativeRun) else 0
+
+    @property
+    def code(self) -> NativeCode | None:
+        return self._run.program.code if isinstance(self._run, NativeRun) else None
 
     def __call__(self, operands: Sequence[Any], memory: Sequence[Memory]) -> list[np.ndarray]:
         assert self._run is not None

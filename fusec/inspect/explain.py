@@ -85,6 +85,7 @@ class Explanation:
     kernels: Sequence[KernelInfo] = ()
     boundaries: Sequence[BoundaryInfo | str] = ()
     externs: Sequence[ExternInfo] = ()
+    control: Sequence[ExternInfo] = ()
     plan: str = ""
     threads: str = ""
     assumed: Sequence[Assumed] = ()
@@ -97,15 +98,18 @@ def explain_text(parts: Explanation) -> str:
     """The full explanation, a titled section a part."""
     kernels, externs = len(parts.kernels), len(parts.externs)
     summary = f"{_count(kernels, 'kernel')}, {_count(externs, 'library call')}"
+    if parts.control:
+        summary += f", {_count(len(parts.control), 'branch or loop', 'branches and loops')}"
     place = f" ({parts.loc})" if parts.loc else ""
     sections = [
         _section(f"{parts.function}{place}: {summary}", []),
         _section("signature", _lines(parts.signature, _key(parts))),
         _section("why it was traced", _lines(parts.retrace)),
         _section("passes", passes_text(parts.passes).splitlines() if parts.passes else []),
-        _section("kernels", _kernels(parts.kernels)),
+        _section("kernels", _kernels(parts.kernels, bool(parts.control))),
         _section("not fused", _boundaries(parts.boundaries)),
         _section("library calls", [_extern(e) for e in parts.externs]),
+        _section("branches and loops", [_extern(e) for e in parts.control]),
         _section("plan", _lines(parts.plan)),
         _section("threads", _lines(parts.threads)),
         _section("assumed constant", _assumed(parts.assumed)),
@@ -126,11 +130,13 @@ def _lines(*texts: str) -> list[str]:
     return [line for text in texts for line in text.splitlines()]
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
+def _count(number: int, what: str, many: str = "") -> str:
+    return f"{number} {what if number == 1 else many or what + 's'}"
 
 
-def _kernels(kernels: Sequence[KernelInfo]) -> list[str]:
+def _kernels(kernels: Sequence[KernelInfo], in_control: bool = False) -> list[str]:
+    if not kernels and in_control:
+        return ["none outside branches and loops"]
     if not kernels:
         return ["none: everything is a library call, a constant or an argument passed through"]
     return [line for kernel in kernels for line in kernel_lines(kernel)]
