@@ -7,316 +7,37 @@ with that known.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fusec.errors import unsupported, user_error
-from fusec.ir import Graph, Node, TensorType, Value
+from fusec.errors import unsupported
+from fusec.ir import Graph, TensorType, Value
 
 from ..array import TracedArray, from_value
 from ..context import Trace
-from ..storage import Storage
-from ..ufuncs import call_ufunc
+from .attempts import Attempt, Attempting, Carried, Known, Leaf, LoopParts
 from .cells import UNBOUND, Variables
-from .merge import (
-    Disagreement,
-    converted,
-    flatten,
-    is_number,
-    is_traced,
-    joined,
-    leaf_value,
-    same,
-    shown,
-    unflatten,
-)
-from .ranges import I64, most_trips, number
-from .regions import Region, assign, captures, placeholder, subgraph
+from .merge import flatten, unflatten
+from .regions import Region, assign, captures, subgraph
 
 MAX_ATTEMPTS = 12
-Leaf = tuple[str, int]  # a variable, and the number of a leaf of what it holds
-
-
-@dataclass
-class LoopParts:
-    """The loop as its hooks give it: ``count`` items, or ``test``; all are traced when called."""
-
-    variables: Variables
-    needed: Sequence[str]
-    body: Callable[..., Any]
-    test: Callable[[], Value]
-    where: Any
-    count: Any = None  # None: a ``while`` loop
-    item: Callable[[Any], Any] | None = None
-
-
-@dataclass
-class _Known:
-    """What earlier attempts found."""
-
-    types: dict[Leaf, TensorType] = field(default_factory=dict)
-    fixed: set[Leaf] = field(default_factory=set)  # numbers that stay what they are
-    rebound: set[Leaf] = field(default_factory=set)  # arrays that a variable is bound to anew
-    storages: dict[Storage, None] = field(default_factory=dict)
-    changed: bool = False
-
-    def learn(self, found: Any, *keys: Any) -> None:
-        """Add to one of the tables; the attempt is void when that is news."""
-        for key in keys:
-            if key not in found:
-                self.changed = True
-                if isinstance(found, set):
-                    found.add(key)
-                else:
-                    found[key] = None
-
-
-@dataclass
-class _Carried:
-    """One value that goes from iteration to iteration."""
-
-    parameter: Value
-    initial: Value | None  # None: the body sets it before anything reads it
-    final: Value | None = None
-    leaf: Leaf | None = None
-    storage: Storage | None = None
-    is_needed: bool = False
-
-
-@dataclass
-class Attempt:
-    """A traced body, ready to be emitted."""
-
-    region: Region
-    test: Value
-    carried: list[_Carried]
-    finals: dict[str, Any]  # what each variable holds after an iteration
-    checks: list[Node]
 
 
 def trace_loop(trace: Trace, parts: LoopParts) -> LoopResult:
     """The loop traced, nothing of it done yet: `LoopResult.emit` puts it into the graph."""
-    known = _Known()
+    known = Known()
     entry = parts.variables.read()
     for _ in range(MAX_ATTEMPTS):
         known.changed = False
-        attempt = _Attempt(trace, parts, known, entry).run()
+        attempt = Attempting(trace, parts, known, entry).run()
         if not known.changed:
             return LoopResult(trace, parts, entry, attempt)
     raise unsupported("a loop whose carried values do not settle", loc=trace.loc,
                       cure="give the variables their final types and shapes before the loop")
-
-
-class _Attempt:
-    def __init__(
-        self, trace: Trace, parts: LoopParts, known: _Known, entry: dict[str, Any]
-    ) -> None:
-        self.trace, self.parts, self.known, self.entry = trace, parts, known, entry
-        self.region = Region(trace)
-        self.carried: list[_Carried] = []
-        self.by_leaf: dict[Leaf, _Carried] = {}
-        self.arrays: dict[Leaf, TracedArray] = {}  # what stands for arrays carried by value
-
-    def run(self) -> Attempt:
-        variables = self.parts.variables
-        self._at_loop()
-        try:
-            counter = self._counter()
-            self._set_up()
-            test = self._test(counter)
-            self._body(counter)
-            self._at_loop()
-            finals = variables.read()
-            for name, value in finals.items():
-                self._variable(name, value)
-            self._storages()
-            return Attempt(self.region, test, self.carried, finals, self.region.take_checks())
-        finally:
-            variables.write(self.entry)
-            self.region.take_checks()
-            self.region.undo()
-
-    def _at_loop(self) -> None:
-        """What follows belongs to the line of the loop."""
-        assert self.trace.hooks is not None
-        self.trace.hooks.where = self.parts.where
-
-    # -- before the body
-
-    def _counter(self) -> TracedArray | None:
-        if self.parts.count is None:
-            return None
-        trace = self.trace
-        parameter = placeholder(trace, TensorType(I64, (), "weak"), "k")
-        trace.intervals[parameter] = (0, most_trips(trace, self.parts.count) - 1)
-        self.carried.append(_Carried(parameter, trace.builder.const(0), is_needed=True))
-        return number(trace, parameter)
-
-    def _set_up(self) -> None:
-        bound = {}
-        for name, value in self.entry.items():
-            if value is not UNBOUND:
-                bound[name] = self._with_parameters(name, value)
-        self.parts.variables.write(bound)
-        for storage in self.known.storages:
-            parameter = placeholder(self.trace, storage.value.type, "array")
-            self.carried.append(_Carried(parameter, storage.value, storage=storage,
-                                         is_needed=True))
-            assign(self.trace, storage, parameter)
-
-    def _with_parameters(self, name: str, value: Any) -> Any:
-        leaves, structure = flatten(value)
-        return unflatten(structure, [
-            self._parameter((name, i), leaf) for i, leaf in enumerate(leaves)])
-
-    def _parameter(self, key: Leaf, leaf: Any) -> Any:
-        if key in self.known.fixed:
-            return leaf
-        if is_number(leaf):
-            initial = leaf_value(self.trace, leaf)
-            type_ = self.known.types.get(key) or initial.type
-            carried = self._carry(key, type_, converted(self.trace, initial, type_))
-            return number(self.trace, carried.parameter)
-        if key in self.known.rebound:
-            type_ = self.known.types.get(key) or leaf.value.type
-            carried = self._carry(key, type_, converted(self.trace, leaf.value, type_))
-            made = self.arrays[key] = from_value(self.trace, carried.parameter)
-            return made
-        return leaf
-
-    def _carry(self, key: Leaf, type_: TensorType, initial: Value | None) -> _Carried:
-        carried = _Carried(placeholder(self.trace, type_, key[0]), initial, leaf=key)
-        carried.is_needed = key[0] in self.parts.needed
-        self.by_leaf[key] = carried
-        self.carried.append(carried)
-        return carried
-
-    # -- the body
-
-    def _test(self, counter: TracedArray | None) -> Value:
-        more = self.parts.test()
-        if counter is None:
-            return more
-        inside = counter < self.parts.count
-        value: Value = inside.value
-        return value if _is_true(more) else self.trace.emit("LogicalAnd", value, more)
-
-    def _body(self, counter: TracedArray | None) -> None:
-        if counter is None or self.parts.item is None:
-            self.parts.body()
-            return
-        self.parts.body(self.parts.item(counter))
-        self._at_loop()
-        following = call_ufunc(self.trace, np.add, "__call__", (counter, 1), {}, True)
-        self.carried[0].final = following.value
-
-    # -- after the body
-
-    def _variable(self, name: str, value: Any) -> None:
-        before = self.entry[name]
-        if value is UNBOUND:
-            return
-        if before is UNBOUND:
-            if name in self.parts.needed:
-                self._made_in_body(name, value)
-            return
-        leaves, structure = flatten(value)
-        old, old_structure = flatten(before)
-        if structure != old_structure:
-            raise self._disagreement(name, before, value)
-        for i, (a, b) in enumerate(zip(old, leaves, strict=True)):
-            self._leaf((name, i), a, b)
-
-    def _made_in_body(self, name: str, value: Any) -> None:
-        """A variable without a value before the loop: the last iteration's is its result."""
-        for i, leaf in enumerate(flatten(value)[0]):
-            if is_number(leaf) or is_traced(leaf):
-                final = leaf_value(self.trace, leaf)
-                if type(leaf) is TracedArray or not _is_constant(final):
-                    self._carry((name, i), final.type, None).final = final
-
-    def _leaf(self, key: Leaf, before: Any, after: Any) -> None:
-        carried = self.by_leaf.get(key)
-        if carried is None:
-            self._uncarried(key, before, after)
-            return
-        if is_number(before) and (same(before, after) or self._is_parameter(carried, after)):
-            self.known.learn(self.known.fixed, key)
-            return
-        if not (is_number(after) or is_traced(after)):
-            raise self._disagreement(key[0], before, after)
-        final = leaf_value(self.trace, after)
-        try:
-            type_ = joined(carried.parameter.type, final.type)
-        except Disagreement:
-            raise self._disagreement(key[0], before, after) from None
-        if type_ != carried.parameter.type:
-            self.known.types[key] = type_
-            self.known.changed = True
-        carried.final = converted(self.trace, final, type_)
-        if key in self.known.rebound:
-            self._check_rebinding(key, before, after)
-
-    def _is_parameter(self, carried: _Carried, x: Any) -> bool:
-        return is_traced(x) and x.storage is None and x.value == carried.parameter
-
-    def _uncarried(self, key: Leaf, before: Any, after: Any) -> None:
-        if same(before, after):
-            return
-        if is_traced(before) and before.is_array and is_traced(after) and after.is_array:
-            self.known.learn(self.known.rebound, key)
-            return
-        raise self._disagreement(key[0], before, after)
-
-    def _disagreement(self, name: str, before: Any, after: Any) -> Exception:
-        return user_error(
-            TypeError, f"the loop variable {name!r} changes its type", self.trace.loc,
-            "give it its final shape and kind before the loop",
-            values=[("before the loop", shown(before)), ("after an iteration", shown(after))])
-
-    def _check_rebinding(self, key: Leaf, before: TracedArray, after: TracedArray) -> None:
-        """Carried by value, an array must not be seen through other names when it is written."""
-        storage, name, own = after.storage, key[0], self.arrays[key].storage
-        if storage is None or before.storage is None or own is None:
-            return
-        if after.steps and storage.born < self.region.start and storage in self.known.storages:
-            raise self._aliased(name)
-        written = own.version > 0 or (storage.version > 0 and storage in [
-            a.storage for a in self.arrays.values()])
-        if written and (before.storage.origin is not None or _is_shared(before.storage)):
-            raise self._aliased(name)
-
-    def _aliased(self, name: str) -> Exception:
-        return unsupported(
-            f"binding {name!r} in a loop to memory that is also written and seen elsewhere",
-            loc=self.trace.loc, cure="copy the array before the loop, or write into it with "
-            "x[...] = value instead of binding the name")
-
-    def _storages(self) -> None:
-        written = self.region.written()
-        self.known.learn(self.known.storages, *written)
-        for carried in self.carried:
-            if carried.storage is not None:
-                carried.final = carried.storage.value
-
-
-def _is_shared(storage: Storage) -> bool:
-    """Whether more than one array shows the storage."""
-    arrays = [x for x in gc.get_referrers(storage) if type(x) is TracedArray]
-    return len(arrays) > 1
-
-
-def _is_constant(value: Value) -> bool:
-    return value.node.op == "Const"
-
-
-def _is_true(value: Value) -> bool:
-    return _is_constant(value) and bool(value.node.attrs["value"])
 
 
 @dataclass
@@ -386,7 +107,7 @@ class LoopResult:
         return leaf if before is UNBOUND else flatten(before)[0][key[1]]
 
 
-def _title(carried: _Carried) -> str:
+def _title(carried: Carried) -> str:
     if carried.leaf is not None:
         return carried.leaf[0]
     return "array" if carried.storage is not None else "counter"
@@ -400,10 +121,10 @@ def _zeros(trace: Trace, type_: TensorType) -> Value:
     return trace.emit("BroadcastTo", value, shape=type_.shape) if type_.kind == "array" else value
 
 
-def _live(attempt: Attempt) -> list[_Carried]:
+def _live(attempt: Attempt) -> list[Carried]:
     """The carried values that matter: needed after the loop, or by the test or another one."""
     by_parameter = {c.parameter: c for c in attempt.carried}
-    live: dict[int, _Carried] = {}
+    live: dict[int, Carried] = {}
     todo = [attempt.test, *(n.out() for n in attempt.checks)]
     for carried in attempt.carried:
         if carried.is_needed and carried.final is not None:
@@ -435,3 +156,6 @@ def nothing_done(trace: Trace, variables: Variables) -> Iterator[None]:
         variables.write(entry)
         region.undo()
         raise
+
+
+__all__ = ["LoopParts", "LoopResult", "nothing_done", "trace_loop"]

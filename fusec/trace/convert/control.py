@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import flow
+from .conditions import Conditions
 from .source import FunctionNode, Source
 from .statements import Statements
-from .transformer import LOAD, OPERATOR_NAMES, STORE, constant, without_definition_time
+from .transformer import LOAD, STORE, constant, without_definition_time
 
 RETURNED, RESULT = "_fusec_returned", "_fusec_result"
 
@@ -48,7 +49,7 @@ class _Function:
     returns: bool = False  # whether the flag RETURNED is used
 
 
-class ControlFlow(Statements):
+class ControlFlow(Conditions):
     """`Statements` with branches and loops as hooks."""
 
     def __init__(self, source: Source) -> None:
@@ -374,72 +375,6 @@ class ControlFlow(Statements):
             self._strings(self._needed(node, node.orelse), node))
         return [then, orelse, self._expr(call, node)]
 
-    # -- conditions -------------------------------------------------------------------------------
-
-    def _thunk(self, value: ast.expr, like: ast.AST) -> ast.expr:
-        args = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        return ast.copy_location(ast.Lambda(args, value), like)
-
-    def condition(self, node: ast.expr) -> ast.expr:
-        """``node`` where only its truth counts; the hook that gets it decides."""
-        if isinstance(node, ast.Constant):
-            return node
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return self.hook("not_", node, self.condition(node.operand))
-        if isinstance(node, ast.BoolOp):
-            return self._lazily(node, True)
-        if isinstance(node, ast.Compare) and len(node.ops) > 1:
-            return self._chain(node, True)
-        return self.visit(node)
-
-    def test(self, node: ast.expr) -> ast.expr:
-        if self._keeps_tests(node):
-            return super().test(node)
-        if isinstance(node, ast.Constant):
-            return node
-        return self.hook("test", node, self.condition(node))
-
-    def _keeps_tests(self, node: ast.AST) -> bool:
-        """Expressions that cannot move into a function of their own: they bind names."""
-        return self.in_class_body or any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
-
-    def _lazily(self, node: ast.BoolOp, as_operand: bool) -> ast.expr:
-        """``and`` and ``or``: what another test takes need not be tested again."""
-        *tested, last = node.values
-        name = "and_" if isinstance(node.op, ast.And) else "or_"
-        values = [(v, self.condition(v) if as_operand or _is_logic(v) else self.visit(v))
-                  for v in tested]
-        values.append((last, self.condition(last) if as_operand else self.visit(last)))
-        thunks = [self._thunk(value, like) for like, value in values[1:]]
-        return self.hook(name, node, constant(as_operand, node), values[0][1], *thunks)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        if self._keeps_tests(node):
-            return super().visit_BoolOp(node)
-        return self._lazily(node, False)
-
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        if len(node.ops) == 1 or self._keeps_tests(node):
-            return super().visit_Compare(node)
-        return self._chain(node, False)
-
-    def _chain(self, node: ast.Compare, as_operand: bool) -> ast.expr:
-        """``a < b < c``: each operand once, and only as far as Python would go."""
-        special = {ast.In: "in", ast.NotIn: "not in"}
-        ops = tuple(special.get(type(op)) or OPERATOR_NAMES[type(op)] for op in node.ops)
-        first, second, *rest = [node.left, *node.comparators]
-        thunks = [self._thunk(self.visit(value), value) for value in rest]
-        return self.hook("chain", node, constant(as_operand, node),
-                         constant(ops, node),
-                         self.visit(first), self.visit(second), *thunks)
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        if self._keeps_tests(node):
-            return super().visit_IfExp(node)
-        test = self.condition(node.test)
-        thunks = [self._thunk(self.visit(value), value) for value in (node.body, node.orelse)]
-        return self.hook("if_expression", node, test, *thunks)
-
     # -- the rest ---------------------------------------------------------------------------------
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> object:
@@ -457,11 +392,6 @@ class ControlFlow(Statements):
         call = self.hook("assert_", node, self.condition(node.test),
                          self._thunk(message, node), constant(node.msg is not None, node))
         return self._expr(call, node)
-
-
-def _is_logic(node: ast.expr) -> bool:
-    """Whether Python jumps on the parts of an operand instead of testing the whole."""
-    return isinstance(node, ast.BoolOp) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
 
 
 def _facts(body: list[ast.stmt]) -> _Function:
