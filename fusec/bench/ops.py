@@ -62,13 +62,6 @@ class Result:
         return self.seconds["numpy"] / self.seconds["fusec"] if not self.failure else 0.0
 
 
-# Where the kernel itself is slower, and what it lacks.
-_WHY = {
-    "arg": "a 64-bit position travels with every lane; NumPy's code for one axis searches blocks",
-    "bitwise_count": "written with shifts and masks; NumPy uses the processor's instruction",
-}
-
-
 # --------------------------------------------------------------------------------- contenders
 
 
@@ -168,8 +161,7 @@ def reason(row: Sequence[Result]) -> str:
                 f"a call on top")
     if row[-1].speed_up >= SLOWER:
         return f"a call's fixed cost: {digits(max(extra, 0.0))} µs more than NumPy's for small ones"
-    known = [why for start, why in _WHY.items() if smallest.case.name.startswith(start)]
-    return f"the kernel is slower: {known[0]}" if known else "the kernel is slower"
+    return "the kernel is slower"
 
 
 def is_slower(row: Sequence[Result]) -> bool:
