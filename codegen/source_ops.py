@@ -100,6 +100,15 @@ def unsigned_mod(a, b):
     """a % b; 0 where b is 0."""
     return b if b == 0 else a % b
 ''',
+    "popcount": '''
+def popcount(a):
+    """How many bits are set: each round clears the lowest."""
+    count = 0
+    while a != 0:
+        a = a & (a - a // a)
+        count += 1
+    return count
+''',
     "shift_left": '''
 def shift_left(a, b, bits):
     """a << b; 0 for counts outside 0 to bits - 1."""
@@ -342,6 +351,7 @@ def _float_to_int(dtype: np.dtype, arg: str) -> Text:
 
 _SPECIAL: dict[str, Callable[[Expr, Sequence[str]], Text]] = {
     **{name: _helper(name) for name in ("maximum", "minimum", "fmax", "fmin")},
+    "popcount": lambda e, args: (f"{type_name(e.dtype)}({_call('popcount', args)})", ("popcount",)),
     "mod": _by_kind("floor_mod", "int_floor_mod", "unsigned_mod"),
     "floor_div": _by_kind("floor_divide", "int_floor_divide", "unsigned_divide"),
     "fmod": _by_kind("np.fmod", "int_fmod", "unsigned_mod"),

@@ -18,6 +18,7 @@ import numpy as np
 from fusec.codegen.loop_ir import Reduction
 
 from .emitter import BOOL, I64, Emitter, Operand, scalar_type, vector_type
+from .instructions import compare
 from .scalar_ops import emit_operation
 
 UNROLL = 2  # vectors in flight for reductions whose order does not matter
@@ -131,8 +132,9 @@ def accumulate(
         return
     at = acc.indices[copy % len(acc.slots)]
     positions = em.iota(index, lanes) if along else em.splat(Operand(index, I64, 1), lanes)
-    best, where = _better(em, acc.kind, (old, _read(em, at, I64, lanes)), (value, positions))
-    em.line(f"store {best}, ptr {slot}")
+    take = _wins(em, acc.kind, old, value)
+    where = _op(em, "select", take, positions, _read(em, at, I64, lanes))
+    em.line(f"store {_op(em, 'select', take, value, old)}, ptr {slot}")
     em.line(f"store {where}, ptr {at}")
 
 
@@ -142,6 +144,24 @@ Indexed = tuple[Operand, Operand]
 def _op(em: Emitter, name: str, *args: Operand) -> Operand:
     dtype = args[-1].dtype if name in ("and", "or", "not", "select") else BOOL
     return emit_operation(em, name, dtype, list(args))
+
+
+def _wins(em: Emitter, kind: str, old: Operand, new: Operand) -> Operand:
+    """Whether a later element beats an earlier one: it is better, or the first NaN.
+
+    Positions grow within a lane (loops of argmin keep their order), so ties need no look at them.
+    """
+    larger = kind == "argmax"
+    if old.dtype.kind != "f":
+        return _op(em, "gt" if larger else "lt", new, old)
+    beats = compare(em, "ugt" if larger else "ult", new, old)
+    return _op(em, "and", beats, _op(em, "eq", old, old))
+
+
+def _found(em: Emitter, position: Operand) -> Operand:
+    """The position; the first where no element beat the start, all being as bad as can be."""
+    none = _op(em, "eq", position, em.const(I64, NO_INDEX, position.lanes))
+    return _op(em, "select", none, em.const(I64, 0, position.lanes), position)
 
 
 def _better(em: Emitter, kind: str, old: Indexed, new: Indexed) -> Indexed:
@@ -215,7 +235,7 @@ done:
 def finish_lanes(em: Emitter, acc: Accumulator) -> Operand:
     """Every lane's own total: for vectors that lie across the reduced axis."""
     if is_indexed(acc.reduction):
-        return _read(em, acc.indices[0], I64, acc.lanes)
+        return _found(em, _read(em, acc.indices[0], I64, acc.lanes))
     return _read(em, acc.slots[0], acc.dtype, acc.lanes)
 
 
@@ -296,7 +316,7 @@ def _finish_indexed(em: Emitter, acc: Accumulator) -> Indexed:
     while best[0].lanes > 1:
         (low, high), (low_at, high_at) = _halves(em, best[0]), _halves(em, best[1])
         best = _better(em, acc.kind, (low, low_at), (high, high_at))
-    return best
+    return best[0], _found(em, best[1])
 
 
 def combine_pairs(em: Emitter, reduction: Reduction, a: Indexed, b: Indexed) -> Indexed:

@@ -86,7 +86,7 @@ def _arithmetic(name: str) -> Emit:
     return emit
 
 
-def _float_intrinsic(name: str) -> Emit:
+def _intrinsic(name: str) -> Emit:
     def emit(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
         return em.intrinsic(name, dtype, args[0].lanes, *args)
 
@@ -265,13 +265,14 @@ _OPS: dict[str, Emit] = {
     "not": _not,
     "neg": _neg,
     "abs": _abs,
-    "sqrt": _float_intrinsic("sqrt"),
-    "fma": _float_intrinsic("fma"),
-    "floor": _float_intrinsic("floor"),
-    "ceil": _float_intrinsic("ceil"),
-    "trunc": _float_intrinsic("trunc"),
-    "rint": _float_intrinsic("rint"),
-    "copysign": _float_intrinsic("copysign"),
+    "sqrt": _intrinsic("sqrt"),
+    "fma": _intrinsic("fma"),
+    "floor": _intrinsic("floor"),
+    "ceil": _intrinsic("ceil"),
+    "trunc": _intrinsic("trunc"),
+    "rint": _intrinsic("rint"),
+    "copysign": _intrinsic("copysign"),
+    "popcount": _intrinsic("ctpop"),
     "maximum": _extremum(larger=True, keep_nan=True),
     "minimum": _extremum(larger=False, keep_nan=True),
     "fmax": _extremum(larger=True, keep_nan=False),

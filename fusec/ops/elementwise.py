@@ -85,6 +85,10 @@ def where_reference(condition: Any, a: Any, b: Any, kind: str | None = None) -> 
     return np.where(condition, a, b)[()]
 
 
+def population_reference(x: Any) -> Any:
+    return np.bitwise_count(x).astype(np.asarray(x).dtype)
+
+
 def square_reference(x: Any) -> Any:
     return np.square(x)
 
@@ -164,6 +168,8 @@ _ufunc("BitXor", np.bitwise_xor, "xor", commutative=True, associative=True)
 _ufunc("Invert", np.invert, "not")
 _ufunc("ShiftLeft", np.left_shift, "shl")
 _ufunc("ShiftRight", np.right_shift, "shr")
+# Ones in an unsigned number, in its own dtype (np.bitwise_count gives uint8).
+_plain("PopulationCount", 1, "popcount", infer_same, population_reference, 2)
 # --- selection, conversion, contraction
 _plain("Where", 3, "select", infer_where, where_reference)
 _plain("Cast", 1, "cast", infer_cast, cast_reference)

@@ -49,7 +49,8 @@ def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     spread = shaping.broadcast_to(
         trace, wide, (*shape[: position + 1], count, *shape[position + 1:]))
     shape[position] *= count
-    return _fresh_c(shaping.reshape(trace, spread, tuple(shape), copy=True))
+    # A copy in which the reshape is a view: it is a kernel, and fuses with what made x.
+    return shaping.reshape(trace, shaping.copy_of(spread, "C"), tuple(shape))
 
 
 def _repeat_each(trace: Trace, x: TracedArray, repeats: Any, axis: int) -> Any:

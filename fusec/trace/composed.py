@@ -12,7 +12,7 @@ from fusec.errors import unsupported
 
 from .array import TracedArray, from_value
 from .context import Trace
-from .layout import Strides
+from .layout import Strides, contiguous, k_order
 from .ufuncs import as_traced, cast, resolve
 
 F64 = np.dtype(np.float64)
@@ -59,23 +59,14 @@ def _modf(x: Any) -> Any:
 
 
 def _bitwise_count(x: Any) -> Any:
-    """Ones in |x|, summed in fields of 2, 4 and 8 bits (H. S. Warren, *Hacker's Delight*, 5-1)."""
-    bits = 8 * x.dtype.itemsize
-    word = np.dtype(f"u{x.dtype.itemsize}").type
-    n = (np.abs(x) if x.dtype.kind == "i" else x).astype(word)
+    """Ones in |x|."""
+    word = np.dtype(f"u{x.dtype.itemsize}")
     if x.dtype.kind == "b":
-        return n.astype(np.uint8)
-
-    def mask(pattern: int) -> Any:
-        return word(pattern * ((1 << bits) - 1) // 255)
-
-    n = n - ((n >> word(1)) & mask(0x55))
-    n = (n & mask(0x33)) + ((n >> word(2)) & mask(0x33))
-    n = (n + (n >> word(4))) & mask(0x0F)
-    total = n
-    for byte in range(1, x.dtype.itemsize):
-        total = total + (n >> word(8 * byte))
-    return (total & word(0xFF)).astype(np.uint8)
+        return x.astype(word)
+    n = x if x.dtype == word else np.abs(x).astype(word)
+    layout = contiguous(n.shape, n.itemsize, k_order(n.ndim, [n.strides]))
+    counted = n.trace.emit("PopulationCount", n.value)
+    return from_value(n.trace, counted, layout if n.is_array else None).astype(np.uint8)
 
 
 def _conjugate(x: Any) -> Any:

@@ -30,7 +30,7 @@ def logsumexp(
     return_sign: bool = False,
 ) -> Any:
     """``log(sum(b*exp(a)))``, shifted by the maximum; with ``return_sign`` of the absolute sum."""
-    x = _floating(trace, a)
+    x: Any = _floating(trace, a)
     if b is None:
         top = _greatest(x, axis)
         total = np.sum(np.exp(x - top), axis=axis, keepdims=True)

@@ -205,3 +205,22 @@ def test_products_in_programs() -> None:
         return product, x.T @ y
 
     check(written_after, ordinary("f8", 4, 5), ordinary("f8", 4, 3), tolerance=Ulp(32, scale=100.0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1,), (7,), (300,), (3, 100), (100, 3), (2, 40_000)])
+def test_positions_where_nothing_beats_the_start(dtype: str, shape: tuple[int, ...]) -> None:
+    """Rows of the worst value that there is, and of it and one other."""
+    kind = np.dtype(dtype)
+    worst = [-np.inf, np.inf] if kind.kind == "f" else [False, True] if kind.kind == "b" else [
+        np.iinfo(kind).min, np.iinfo(kind).max]
+    for value in worst:
+        x = np.full(shape, value, kind)
+        one = x.copy()
+        one.flat[x.size // 2:] = worst[0] if value == worst[1] else worst[1]
+        for array in (x, one):
+            check(lambda x: (x.argmax(), x.argmin(), x.argmax(-1), x.argmin(0)), array)
+    if kind.kind == "f":
+        x = np.full(shape, -np.inf, kind)
+        x.flat[x.size // 3::2] = np.nan
+        check(lambda x: (x.argmax(), x.argmin(), x.argmax(-1), x.argmin(0)), x)
