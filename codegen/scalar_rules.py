@@ -48,6 +48,9 @@ def _reciprocal(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> E
 def _scaled_by(above: float, below: float) -> Callable[..., Expr]:
     """Times a quotient that is rounded in the result's dtype, as NumPy's is."""
     def scale(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+        if dtype.itemsize == 2:  # the constant itself is a float32
+            wide = np.dtype(np.float32)
+            return expr("cast", dtype, scale(kernel, wide, [expr("cast", wide, args[0])]))
         factor = dtype.type(above) / dtype.type(below)
         return expr("mul", dtype, args[0], kernel.constant(dtype, factor))
 

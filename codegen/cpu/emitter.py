@@ -44,6 +44,8 @@ def literal(dtype: np.dtype, value: Any) -> str:
     """A constant as LLVM text; floats exactly, by their bits."""
     if dtype.kind == "b":
         return "true" if value else "false"
+    if dtype.kind == "f" and dtype.itemsize == 2:
+        return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
     if dtype.kind == "f":
         bits = struct.unpack("<Q", struct.pack("<d", float(dtype.type(value))))[0]
         return f"0x{bits:016X}"

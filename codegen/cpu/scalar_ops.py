@@ -12,6 +12,7 @@ import numpy as np
 
 from .division import floor_div, fmod, int_reciprocal, mod, shift
 from .emitter import BOOL, I64, Emitter, Operand, scalar_type, vector_type
+from .half import F16, F32, F64, narrow, narrow_double, widen
 from .instructions import binary, both, compare, isnan, lowest_int, select
 from .vecmath import FUNCTIONS, define
 
@@ -23,6 +24,8 @@ def emit_operation(em: Emitter, op: str, dtype: np.dtype, args: list[Operand]) -
     """The result of one scalar op; operands of fewer lanes are splatted first."""
     lanes = max(a.lanes for a in args)
     args = [em.splat(a, lanes) for a in args]
+    if op not in _ANY_WIDTH and (dtype == F16 or any(a.dtype == F16 for a in args)):
+        return _in_single(em, op, dtype, args)
     emit = _OPS.get(op)
     if emit is not None:
         return emit(em, dtype, args)
@@ -31,9 +34,27 @@ def emit_operation(em: Emitter, op: str, dtype: np.dtype, args: list[Operand]) -
     raise NotImplementedError(f"internal error: the cpu back end has no scalar op {op!r}")
 
 
+# Ops that move halves without looking at them.
+_ANY_WIDTH = frozenset({"select", "pos"})
+# Of two zeros NumPy takes the first one for halves, the second one for wider floats.
+_FIRST_OF_EQUALS = frozenset({"maximum", "minimum", "fmax", "fmin"})
+
+
+def _in_single(em: Emitter, op: str, dtype: np.dtype, args: list[Operand]) -> Operand:
+    """An op on halves: computed in float32, its result rounded."""
+    if op == "cast" and dtype == F16 and args[0].dtype == F64:
+        return narrow_double(em, args[0])
+    if op in _FIRST_OF_EQUALS:
+        args = args[::-1]
+    wide = [widen(em, a) if a.dtype == F16 else a for a in args]
+    if dtype != F16:
+        return emit_operation(em, op, dtype, wide)
+    return narrow(em, emit_operation(em, op, F32, wide))
+
+
 def supports(op: str, dtype: np.dtype) -> bool:
     """Whether the op has an implementation here for results of this dtype."""
-    return op in _OPS or (op in FUNCTIONS and dtype.kind == "f" and dtype.itemsize >= 4)
+    return op in _OPS or (op in FUNCTIONS and dtype.kind == "f")
 
 
 def _math_call(em: Emitter, op: str, dtype: np.dtype, args: list[Operand]) -> Operand:

@@ -353,7 +353,7 @@ def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
 for _function, _handler in CREATION.items():
     _creation(_function, _handler)
 for _kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
-              np.uint64, np.float32, np.float64):
+              np.uint64, np.float16, np.float32, np.float64):
     _constructor(_kind)
 _number(float, F64)
 _number(int, I64)

@@ -70,6 +70,14 @@ def _accumulator(trace: Trace, x: Value, dtype: Any) -> np.dtype:
     return x.dtype
 
 
+def _in_single(trace: Trace, op: str, value: Value, **attrs: Any) -> Value:
+    """A reduction that rounds; of halves it is done in float32 and rounded in the end, as NumPy."""
+    if value.dtype != np.float16:
+        return trace.emit(op, value, **attrs)
+    result = trace.emit(op, cast(trace, value, np.dtype(np.float32)), **attrs)
+    return cast(trace, result, value.dtype)
+
+
 def _all(where: Any) -> bool:
     return where is True or where is _NO_VALUE or where is None
 
@@ -123,7 +131,7 @@ def _accumulate(op: str) -> Any:
         axes = _axes(trace, x, axis)
         value = cast(trace, x.value, _accumulator(trace, x.value, dtype))
         value = _selected(trace, value, where, 0 if op == "Sum" else 1)
-        result = trace.emit(op, value, axes=axes) if axes else value
+        result = _in_single(trace, op, value, axes=axes) if axes else value
         result = _with_initial(trace, op, result, initial)
         return _finish(trace, x, result, axes, keepdims is True, out)
 
@@ -212,7 +220,7 @@ def mean(
         return _by_source(trace, "mean", x, axis, dtype, out, keepdims is True, where=where)
     axes = _axes(trace, x, axis, strict=True)
     value = cast(trace, x.value, _float_type(trace, x.value, dtype))
-    result = trace.emit("Mean", value, axes=axes) if axes else value
+    result = _in_single(trace, "Mean", value, axes=axes) if axes else value
     return _finish(trace, x, result, axes, keepdims is True, out)
 
 
@@ -230,7 +238,7 @@ def _spread(op: str) -> Any:
                               where=True if _all(where) else where, mean=given)
         axes = _axes(trace, x, axis, strict=True)
         value = cast(trace, x.value, _float_type(trace, x.value, dtype))
-        result = trace.emit(op, value, axes=axes, ddof=ddof)
+        result = _in_single(trace, op, value, axes=axes, ddof=ddof)
         return _finish(trace, x, result, axes, keepdims is True, out)
 
     return reduce

@@ -9,7 +9,7 @@ import numpy as np
 from fusec.errors import FusecError, unsupported, user_error
 from fusec.ir import Loc
 
-_COMPILED = "bool, integers, float32 and float64 are compiled"
+_COMPILED = "bool, integers, float16, float32 and float64 are compiled"
 _CURES = {
     "O": "use x.astype(float), or split it into arrays of numbers",
     "c": "use x.real and x.imag",
@@ -26,10 +26,10 @@ _SUBCLASS_CURES = {
 
 
 def is_compiled(dtype: np.dtype) -> bool:
-    """Whether values of this dtype are compiled: bool, integers, float32, float64, native order."""
+    """Whether it is compiled: bool, integers, floats of 16 to 64 bits, in native order."""
     if not dtype.isnative:
         return False
-    return dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize in (4, 8))
+    return dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize in (2, 4, 8))
 
 
 def check_array(array: np.ndarray, what: str, loc: Loc | None = None) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
+DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 SPECIAL = [
     0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, np.nan, np.inf, -np.inf, 1e-300,
     5e-324, 1e300, -1e300, 1e-40, 3e38, 1e5, 123.456, -7.25, np.pi, 710.0, -745.5, 88.9, 0.1,
