@@ -23,7 +23,10 @@ from .layout import Strides, contiguous
 
 @dataclass(frozen=True, slots=True)
 class ViewStep:
-    """One view op with its attrs, the strides of the result, and run-time indices if it has any."""
+    """One view op with its attrs, the strides of the result, and run-time indices if it has any.
+
+    ``ReadOnly`` is no op of the graph: the same array, which may not be written to.
+    """
 
     op: str
     attrs: tuple[tuple[str, Any], ...]
@@ -31,6 +34,8 @@ class ViewStep:
     operands: tuple[Value, ...] = ()
 
     def apply(self, builder: Builder, value: Value) -> Value:
+        if self.op == "ReadOnly":
+            return value
         return builder.emit(self.op, value, *self.operands, **dict(self.attrs))
 
     def undo(self, builder: Builder, base: Value, value: Value) -> Value:
@@ -55,6 +60,8 @@ class ViewStep:
     def on_array(self) -> Callable[[np.ndarray], np.ndarray]:
         """The same view of a concrete array."""
         attrs = dict(self.attrs)
+        if self.op == "ReadOnly":
+            return _read_only
         if self.op == "Slice":
             key = region(attrs["starts"], attrs["steps"], attrs["sizes"])
             return lambda array: array[key]
@@ -69,6 +76,12 @@ class ViewStep:
         if self.op == "ExpandDims":
             return lambda array: np.expand_dims(array, attrs["axes"])
         return lambda array: np.squeeze(array, attrs["axes"])
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _covers(shape: tuple[int, ...], attrs: dict[str, Any]) -> bool:
