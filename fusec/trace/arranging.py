@@ -216,11 +216,12 @@ def place(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
 
 
 def scaled(x: TracedArray, y: TracedArray, out: Any = None) -> Any:
-    """A product with a number in linear algebra: in C order, unlike the ufunc's."""
+    """A product with a number in linear algebra: in C order where NumPy takes BLAS for it."""
     if out is not None:
         return np.multiply(x, y, out=out)
     result: Any = np.multiply(x, y)
-    return shaping.copy_of(result, "C") if result.is_array else result
+    is_blas = result.dtype.kind in "fc" and result.itemsize >= 4 and result.ndim <= 2
+    return shaping.copy_of(result, "C") if result.is_array and is_blas else result
 
 
 def inner(trace: Trace, a: Any, b: Any, /) -> Any:

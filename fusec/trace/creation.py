@@ -150,6 +150,8 @@ def asarray(
     x = array(trace, a, dtype, copy=bool(copy))
     if order == "C" and not is_c_contiguous(x.shape, x.strides, x.itemsize):
         return copy_of(x, "C")
+    if order == "F" and not is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize):
+        return copy_of(x, "F")
     return x
 
 

@@ -110,6 +110,8 @@ def diff(
 ) -> Any:
     """``np.diff`` by slices, ``n`` times."""
     x = as_traced(trace, a)
+    if n == 0:
+        return x
     position = shaping.normalise_axis(axis, x.ndim)
     if prepend is not np._NoValue or append is not np._NoValue:
         x = _extended(trace, x, position, prepend, append)

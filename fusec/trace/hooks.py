@@ -94,6 +94,9 @@ class GraphHooks(ControlHooks):
         """Remembers an array that plain NumPy made of arrays of the trace: a constant."""
         if issubclass(type(result), np.ndarray):
             self.trace.local_arrays[id(result)] = result
+        elif isinstance(result, (tuple, list)) and type(result) is not TracedArray:
+            for item in result:
+                self._local(item)
         return result
 
     def unop(self, where: Where, op: str, a: Any) -> Any:

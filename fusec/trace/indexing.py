@@ -105,6 +105,9 @@ def _integer(array: TracedArray, entry: Any) -> int:
     if isinstance(entry, (int, np.integer)) and type(entry) is not TracedArray and not isinstance(
             entry, (bool, np.bool_)):
         return int(entry)
+    if isinstance(entry, (bool, np.bool_)):
+        raise unsupported("indexing with a boolean among others", loc=array.trace.loc,
+                          cure="index with slices, or select with np.where")
     if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu":
         return operator.index(entry)  # raises, unless no argument decides it
     if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind == "f":

@@ -7,6 +7,7 @@ answer has the dtypes, kinds, shapes and strides of the results.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import warnings
@@ -78,6 +79,16 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
     except ValueError:  # ndarray's methods have no signature; their first argument is the array
         return ["a", "kth", "kind", "order"]
     return [p.name for p in found if p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_KEYWORD]
+
+
+@functools.cache
+def _takes_out(function: Callable[..., Any]) -> bool:
+    """Whether it has a parameter ``out``, or says nothing about its parameters."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except ValueError:
+        return True
+    return any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in found)
 
 
 # --------------------------------------------------------------------------------- asking NumPy
@@ -185,7 +196,8 @@ def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, A
     call = LIBRARY[op]
     name = called_name(op, ("tuple", *args))
     names = _parameters(call.function)
-    args, kwargs, out = _without_out(trace, names, list(args), dict(kwargs))
+    args, kwargs, out = _without_out(
+        trace, names, list(args), dict(kwargs), _takes_out(call.function))
     encoder = _Encoder(trace, name)
     form = ("tuple", *[encoder.encode(a, _at(names, i) in call.varying)
                        for i, a in enumerate(args)])
@@ -204,9 +216,11 @@ def _at(names: list[str], position: int) -> str:
 
 
 def _without_out(
-    trace: Trace, names: list[str], args: list[Any], kwargs: dict[str, Any]
+    trace: Trace, names: list[str], args: list[Any], kwargs: dict[str, Any], takes_out: bool
 ) -> tuple[list[Any], dict[str, Any], Any]:
     """The call without ``out``, which also decides the dtype where one may be given."""
+    if "out" in kwargs and not takes_out:
+        return args, kwargs, None  # NumPy says so when it is asked
     out = kwargs.pop("out", None)
     place = names.index("out") if "out" in names else len(args)
     if place < len(args):

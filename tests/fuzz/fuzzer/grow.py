@@ -87,13 +87,16 @@ class Growing:
         return statement
 
     def _is_numpys_fault(self, statement: Statement) -> bool:
-        """What NumPy does not look after: ``place`` reads what it has just written, ``bincount``
+        """What NumPy does not look after: ``place`` and masks read what they
+        have just written, ``bincount``
         writes outside of its result for huge values, ``at`` into what is read-only; ``"wrap"`` of
         huge indices takes for ever, and so does LAPACK with some infinities.
         """
         values = [np.asarray(self.scope[n]) for n in statement.reads]
         if statement.op == "np.place" and len(values) > 2:
             return np.may_share_memory(values[0], values[-1])
+        if statement.op == "x[...] =" and self._masked_overlap(statement.text):
+            return True
         if statement.op == "np.bincount":
             return any(v.dtype.kind in "iu" and v.size and v.max() > 1000 for v in values)
         if "'wrap'" in statement.text:
@@ -101,6 +104,16 @@ class Growing:
         if ".linalg." in statement.op or statement.op in ("np.polyfit", "np.roots", "np.corrcoef"):
             return any(v.dtype.kind in "fc" and not np.isfinite(v).all() for v in values)
         return statement.op.endswith(".at") and not values[0].flags.writeable
+
+    def _masked_overlap(self, text: str) -> bool:
+        """Whether memory is written to itself through a mask."""
+        left, _, right = text.partition("] = ")
+        target, *index = [self.scope[n] for n in _NAME.findall(left)]
+        masked = any(c in left for c in "<>!") or any(
+            np.asarray(v).dtype == bool for v in index)
+        values = [self.scope[n] for n in _NAME.findall(right)]
+        return masked and any(isinstance(v, np.ndarray) and np.may_share_memory(v, target)
+                              for v in values)
 
     def _named(self, statement: Statement, before: Any) -> Statement | None:
         """The expression with a name for its result, without one where that is None."""

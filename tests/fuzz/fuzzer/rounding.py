@@ -55,27 +55,41 @@ class Disturbed:
         read = [self.scope[n] for n in dict.fromkeys(statement.reads)]
         before = [(v, v.copy()) for v in read if isinstance(v, np.ndarray)]
         inputs = [np.array(v) for v in read if _is_number(v)]
+        inputs += [np.array(-0.0)] if "-0.0" in statement.text else []
         other = self._on_other_operands(statement) if statement.rounding == "backward" else None
         exec(statement.line, self.scope)
         for array, old in before:
             self._disturb_written(array, old, change, inputs)
         if not statement.target:
+            self._disturb_rebound(statement, read, change, inputs)
             return
         result = self.scope[statement.target]
-        if any(result is v for v in read) or other == []:
+        if any(result is v for v in read):
+            return
+        if other == []:
+            if _both_zeros(inputs) and np.size(result) < max(map(np.size, inputs)):
+                self.scope[statement.target] = _mapped(lambda v: change(v, inputs, 0), result)
             return
         if other:
             result = other[0]
         self.scope[statement.target] = _mapped(lambda v: change(v, inputs), result)
 
-    def _change(self, rounding: str) -> Callable[[Any, list[np.ndarray]], Any] | None:
+    def _disturb_rebound(
+        self, statement: Statement, read: list[Any], change: Any, inputs: list[np.ndarray]
+    ) -> None:
+        """``t0 += x0`` of a scalar binds the name anew."""
+        for name, old in zip(dict.fromkeys(statement.reads), read, strict=True):
+            if self.scope[name] is not old:
+                self.scope[name] = change(self.scope[name], inputs)
+
+    def _change(self, rounding: str) -> Callable[..., Any] | None:
         kind, _, bound = rounding.partition(" ")
         if kind == "exact" or (kind == "product" and self.program.fp == "strict"):
             return None
         ulp = {"zeros": 0, "product": 1, "backward": 4}.get(kind, 0)
         if bound:
             ulp = int(bound) + NUMPYS_OWN_ULP
-        return lambda value, inputs: self._disturb(value, inputs, kind, ulp)
+        return lambda value, inputs, most=ulp: self._disturb(value, inputs, kind, most)
 
     def _on_other_operands(self, statement: Statement) -> list[Any] | None:
         """[result] for operands changed in the last place; [] where it moves or decides only.
