@@ -165,10 +165,13 @@ def _copied(constant: np.ndarray, copies: dict[int, np.ndarray]) -> np.ndarray:
     if constant is root and copy is not None:
         return copy
     if copy is None or not constant.size:
-        return constant.copy(order="K")
-    offset = constant.ctypes.data - root.ctypes.data
-    memory: Any = copy.ravel(order="K")
-    return np.ndarray(constant.shape, constant.dtype, memory, offset, constant.strides)
+        result = constant.copy(order="K")
+    else:
+        offset = constant.ctypes.data - root.ctypes.data
+        memory: Any = copy.ravel(order="K")
+        result = np.ndarray(constant.shape, constant.dtype, memory, offset, constant.strides)
+    result.flags.writeable = constant.flags.writeable
+    return result
 
 
 def _result(

@@ -221,7 +221,9 @@ def scaled(x: TracedArray, y: TracedArray, out: Any = None) -> Any:
         return np.multiply(x, y, out=out)
     result: Any = np.multiply(x, y)
     is_blas = result.dtype.kind in "fc" and result.itemsize >= 4 and result.ndim <= 2
-    return shaping.copy_of(result, "C") if result.is_array and is_blas else result
+    if not result.is_array or not is_blas:
+        return result
+    return shaping.copy_of(result + result.dtype.type(0), "C")  # BLAS adds to zeros
 
 
 def inner(trace: Trace, a: Any, b: Any, /) -> Any:

@@ -31,6 +31,7 @@ from .ufuncs import as_traced, store
 
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 _OVERWRITES = "overwrite_input"
+_ANY_OUT = ("Cumsum", "Cumprod", "Take", "Choose")  # what they put into ``out`` is cast unchecked
 _DIVIDE_BY_SIZE = ("Polyfit",)  # zeros would be divided by their norm
 _TENSORS = ("LinalgTensorinv", "LinalgTensorsolve")  # square matrices once reshaped
 
@@ -254,7 +255,7 @@ def _finish(
     if out.shape != results[0].shape:
         raise trace.error(ValueError(f"output array has shape {out.shape}, the result "
                                      f"{results[0].shape}"), [out.value])
-    scans = op in ("Cumsum", "Cumprod") or (op == "Ufunc" and form[2] != "__call__")
+    scans = op in _ANY_OUT or (op == "Ufunc" and form[2] != "__call__")
     store(trace, out, results[0].value, "unsafe" if scans else "same_kind", "the result")
     return out
 

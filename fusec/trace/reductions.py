@@ -223,7 +223,8 @@ def mean(
     """``np.mean``: sum over count, integers in float64."""
     x = strong(trace, a)
     if not _all(where) or _is_integer(dtype):
-        return _by_source(trace, "mean", x, axis, dtype, out, keepdims is True, where=where)
+        return _by_source(trace, "mean", x, axis, dtype, out, keepdims is True,
+                          where=True if _all(where) else where)
     axes = _axes(trace, x, axis, strict=True)
     value = cast(trace, x.value, _float_type(trace, x.value, dtype))
     result = trace.emit("Mean", value, axes=axes) if axes else value

@@ -143,7 +143,7 @@ def transpose(trace: Trace, a: Any, axes: Any = None) -> Any:
     """``np.transpose``: a view with permuted axes."""
     x = as_traced(trace, a)
     if not x.is_array:
-        return x
+        return spread_scalar(x) if x.type.is_weak else x
     rank = x.ndim
     if axes is None:
         perm = tuple(reversed(range(rank)))
@@ -195,7 +195,7 @@ def squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
     """``np.squeeze``: a view without axes of length 1."""
     x = as_traced(trace, a)
     if not x.is_array:
-        return x
+        return spread_scalar(x) if x.type.is_weak else x
     if axis is None:
         axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
     elif x.ndim == 0 and axis in (0, -1, (0,), (-1,)):

@@ -216,7 +216,7 @@ class _Call:
     def _compute(self, values: list[Value]) -> Value:
         trace = self.trace
         if self.ufunc is np.matmul:
-            dtypes = resolve(trace, self.ufunc, values)
+            dtypes = resolve(trace, self.ufunc, values, self._asked(), self.casting)
             return trace.emit("MatMul", *(cast(trace, v, dtypes[0]) for v in values))
         if self.ufunc in _LOGICAL:
             return trace.emit(self.row.name, *(truth(trace, v) for v in values))
@@ -354,9 +354,9 @@ def integer_power(
         cast(trace, exponent, dtype, _weak(values))  # OverflowError where it does not fit
     if number is None or not isinstance(number, (int, np.integer)) or number > MAX_POWER:
         return _any_integer_power(trace, values, dtype)
-    if number < 0:
+    if number < 0 and base.type.size and exponent.type.size:
         raise trace.error(ValueError("Integers to negative integer powers are not allowed."))
-    return _product_power(trace, cast(trace, base, dtype, _weak(values)), int(number))
+    return _product_power(trace, cast(trace, base, dtype, _weak(values)), max(int(number), 0))
 
 
 def _any_integer_power(trace: Trace, values: Sequence[Value], dtype: np.dtype) -> Value:

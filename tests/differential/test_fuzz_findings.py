@@ -45,6 +45,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         np.array([2, 1, 1]),)),
     "fmax of integers into an array": (lambda x, y: np.fmax.reduce(x, out=y), (
         np.ones((1, 3), int), np.zeros(3))),
+    "matmul in another dtype": (lambda x: np.matmul(x, x, dtype="i2"), (U1,)),
+    "mean of integers in integers": (lambda x: np.nanmean(x, dtype="i4"), (U1,)),
+    "negative powers of nothing": (lambda x: x ** -3, (np.zeros(0, "i2"),)),
+    "sign of zero in BLAS": (lambda x: (x.dot(-0.0), np.inner(x, -0.0)), (np.ones(2),)),
     # memory order
     "padding of nothing": (lambda x: np.pad(x, 2), (np.zeros((0, 2)),)),
     "two broadcast operands": (lambda x, y: x * y, (np.ones((3, 1, 2), "i2").T,
@@ -74,6 +78,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "writing through a scalar type": (lambda x: np.float64(x).fill(7), (F.copy(),)),
     "reshape with a copy": (lambda x: x.reshape(2, 3, copy=True), (F,)),
     "nan_to_num in place": (lambda x: np.nan_to_num(x, copy=False), (np.array([np.nan, 1]),)),
+    "Python number as an array": (lambda a: (np.squeeze(a), np.transpose(a)), (2.5,)),
+    "read-only constant": (lambda x: np.broadcast_to(1.5, (2,)), (F,)),
+    "pieces of a constant": (lambda x: np.unstack(np.identity(2)), (F,)),
+    "taken into another dtype": (lambda x, y: x.take([0], mode="clip", out=y), (
+        np.array([2.5]), np.zeros(1, "u4"))),
+    "asarray in Fortran's order": (lambda x: np.asarray(x, order="F"), (np.ones((2, 2)),)),
+    "argsort takes no out": (lambda x, y: x.argsort(out=y), (np.ones(2), np.zeros(2, int))),
+    "difference of order 0": (lambda x: np.diff(x, 0, axis=None), (ZERO_D,)),
     "read-only imaginary part": (lambda x: np.imag(x), (F,)),
     "parts of constants": (lambda x: (np.eye(4)[::2], x), (F,)),
     "constants that share memory": (lambda x: [(t, t[::2]) for t in [np.linspace(0, 1, 6)]], (F,)),
