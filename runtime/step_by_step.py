@@ -13,6 +13,7 @@ import numpy as np
 
 from fusec.codegen.cpu.compile import NEST_SIGNATURE
 from fusec.errors import located
+from fusec.ops.picking import PickView
 
 from . import launch, launch_spec, memory, threads
 from .call_spec import CallSpec, ResultSpec, cell_of_input
@@ -183,7 +184,7 @@ def _result(
         return _copied(result.value, copies)
     value = graph_outputs[result.index] if result.kind == "graph" else inputs[result.index]
     for view in result.views:
-        value = view(value)
+        value = view(value, graph_outputs) if type(view) is PickView else view(value)
     return value
 
 

@@ -280,6 +280,12 @@ class TracedArray:
     def real(self) -> TracedArray:
         return self
 
+    @property
+    def imag(self) -> Any:
+        from .more_functions import imag
+
+        return imag(self.trace, self)
+
     def diagonal_sum(self, *args: Any, **kwargs: Any) -> Any:
         """``ndarray.trace`` (converted code is led here: ``self.trace`` is the trace)."""
         from .methods import METHODS

@@ -32,6 +32,9 @@ def clip(
     min: Any = None, max: Any = None, **kwargs: Any,
 ) -> Any:
     """``np.clip``: maximum with the lower bound, then minimum with the upper one."""
+    if kwargs.get("where", True) is not True and out is not None:
+        result = clip(trace, a, a_min, a_max, min=min, max=max)
+        return np.positive(result, out=out, **kwargs)
     low = min if a_min is None else a_min
     high = max if a_max is None else a_max
     x = as_traced(trace, a)

@@ -31,7 +31,8 @@ from .ufuncs import as_traced, store
 
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 _OVERWRITES = "overwrite_input"
-_ANY_OUT = ("Cumsum", "Cumprod", "Take", "Choose")  # what they put into ``out`` is cast unchecked
+_ANY_OUT = ("Cumsum", "Cumprod", "Nancumsum", "Nancumprod", "Take",
+            "Choose")  # what they put into ``out`` is cast unchecked
 _DIVIDE_BY_SIZE = ("Polyfit",)  # zeros would be divided by their norm
 _TENSORS = ("LinalgTensorinv", "LinalgTensorsolve")  # square matrices once reshaped
 
@@ -274,7 +275,12 @@ def _write(
 ) -> None:
     """A call that changes its first operand."""
     target = operands[0] if operands else None
-    if target is None or form[1] != ("operand", 0) or not target.is_array:
+    if type(form[1]) is not tuple or form[1] != ("operand", 0):
+        raise trace.error(TypeError("the array to write to is not an array"))
+    if target is not None and not target.is_array and not target.type.is_weak:
+        _ask(trace, call, operands, form, named)  # NumPy writes to a copy of the scalar
+        return
+    if target is None or not target.is_array:
         raise trace.error(TypeError("the array to write to is not an array"))
     if not asked:
         _ask(trace, call, operands, form, named)

@@ -7,7 +7,7 @@ sees it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from fusec.ir import Value
 from fusec.ir.graph import new_id
 from fusec.ops import Builder
+from fusec.ops.picking import PickView
 from fusec.ops.views import region
 
 from .layout import Strides, contiguous
@@ -57,9 +58,11 @@ class ViewStep:
             return builder.emit("PickUpdate", base, value, *self.operands, **attrs)
         raise AssertionError(f"internal error: view step {self.op} cannot be written through")
 
-    def on_array(self) -> Callable[[np.ndarray], np.ndarray]:
-        """The same view of a concrete array."""
+    def on_array(self, numbers: Iterator[int]) -> Callable[..., np.ndarray]:
+        """The same view of a concrete array; ``numbers`` say which outputs hold its indices."""
         attrs = dict(self.attrs)
+        if self.op == "Pick":
+            return PickView(attrs["axes"], tuple(next(numbers) for _ in self.operands))
         if self.op == "ReadOnly":
             return _read_only
         if self.op == "Slice":

@@ -192,6 +192,8 @@ class _Call:
 
     def run(self) -> Any:
         values = [o.value for o in self.operands]
+        if self.out is not None:
+            as_traced(self.trace, self.out).check_writeable()
         if all(v.type.is_weak for v in values):
             result = self._of_numbers(values)
         else:

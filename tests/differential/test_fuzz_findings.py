@@ -89,13 +89,24 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "read-only imaginary part": (lambda x: np.imag(x), (F,)),
     "parts of constants": (lambda x: (np.eye(4)[::2], x), (F,)),
     "constants that share memory": (lambda x: [(t, t[::2]) for t in [np.linspace(0, 1, 6)]], (F,)),
+    "methods of scalars that write": (lambda a: np.int64(a).put(np.array([0]), 3), (7,)),
+    "inserted at several places": (lambda x: np.insert(x, np.array([-1, 0]), x), (
+        np.array([[2]]),)),
+    "nancumprod into booleans": (lambda x: np.nancumprod(x, dtype="i8", out=x), (B,)),
+    "rows at run-time places": (lambda x, i: (x[i], x[:, i], x[i][::-1]), (
+        np.arange(6.0).reshape(2, 3), np.int64(-1))),
+    "clip into a part": (lambda x, y: np.clip(x, 0, 1, out=y, where=x < 2), (
+        np.array([-1, 5]), np.zeros(2, int))),
     # axes
+    "take of rank 0": (lambda x: x.take(np.array([-1]), 0), (ZERO_D,)),
     "shifts along one axis": (lambda x: (np.roll(x, (1, 2)), np.roll(x, (1, 2), (0, 0))), (F,)),
     "size along no axes": (lambda x: (np.size(x, axis=()), np.size(x, axis=(0, 1))), (F,)),
     "squeeze of rank 0": (lambda x: x.squeeze(axis=0), (ZERO_D,)),
     "tile of a number": (lambda a: np.tile(a, (1, 2, 1)), (3.0,)),
     # errors
     "cast before broadcast": (lambda x, y: np.bitwise_xor(x, y, out=x), (B, np.ones(3, "u4"))),
+    "read-only before all": (lambda x: np.bitwise_and(x, x, out=x), (np.broadcast_to(
+        np.array([2.0]), (1,)),)),
     "read-only before cast": (lambda x, y: np.multiply(y, x, out=y), (
         np.ones(1), np.broadcast_to(np.array([2]), (1,)))),
     "place converts numbers": (lambda x: np.place(x, x > 1, 7.0), (np.array([1, 5]),)),

@@ -87,11 +87,13 @@ class Growing:
         return statement
 
     def _is_numpys_fault(self, statement: Statement) -> bool:
-        """What NumPy does not look after: ``place`` and masks read what they
-        have just written, ``bincount``
-        writes outside of its result for huge values, ``at`` into what is read-only; ``"wrap"`` of
-        huge indices takes for ever, and so does LAPACK with some infinities.
+        """What NumPy does not look after: ``place`` and masks read what they have just written,
+        ``bincount`` writes outside of its result for huge values, ``at`` into what is read-only;
+        ``"wrap"`` of huge indices takes for ever, and so do LAPACK with some infinities and
+        Python's powers of large ints.
         """
+        if statement.op in _GROWING and self._is_huge(statement):
+            return True
         values = [np.asarray(self.scope[n]) for n in statement.reads]
         if statement.op == "np.place" and len(values) > 2:
             return np.may_share_memory(values[0], values[-1])
@@ -104,6 +106,12 @@ class Growing:
         if ".linalg." in statement.op or statement.op in ("np.polyfit", "np.roots", "np.corrcoef"):
             return any(v.dtype.kind in "fc" and not np.isfinite(v).all() for v in values)
         return statement.op.endswith(".at") and not values[0].flags.writeable
+
+    def _is_huge(self, statement: Statement) -> bool:
+        """Whether Python would compute an int of very many digits."""
+        numbers = [v for n in statement.reads if type(v := self.scope[n]) is int]
+        return bool(numbers) and (max(map(abs, numbers)) > 64 or any(
+            text in statement.text for text in ("100", "300", "2**31")))
 
     def _masked_overlap(self, text: str) -> bool:
         """Whether memory is written to itself through a mask."""
@@ -191,6 +199,7 @@ def run_line(line: str, scope: dict[str, Any]) -> None:
         raise Refused
 
 
+_GROWING = {f"operator {op}" for op in ("**", "<<", "**=", "<<=")}
 _UNSIGNED = re.compile(r"'(u\d)'")
 
 

@@ -122,7 +122,7 @@ class Judge:
             self.verdict.checks["errors"] += 1
             return
         concrete = compiled.concrete(*clone(tuple(args)))
-        self.verdict.rows.update(node.op for node in concrete.graph.nodes)
+        self.verdict.rows.update(rows_of(concrete.graph) | rows_of(concrete.optimized_graph))
         for turn, every, name, check in (
             (0, 3, "reference", self._reference), (1, 6, "source", self._source),
             (2, 4, "passes", self._passes), (3, 8, "threads", self._threads),
@@ -188,6 +188,16 @@ def _numbered(want: Outcome) -> Outcome:
     """An outcome whose leaves are their numbers: results first, then arguments."""
     count = len(want.leaves)
     return Outcome(list(range(count)), [count + i for i in range(len(want.arg_leaves))], None)
+
+
+def rows_of(graph: Graph) -> Counter[str]:
+    """The ops of a graph and of the graphs in it."""
+    rows = Counter(node.op for node in graph.nodes)
+    for node in graph.nodes:
+        for body in node.attrs.values():
+            if isinstance(body, Graph):
+                rows += rows_of(body)
+    return rows
 
 
 def check_passes(graph: Graph, leaves: list[np.ndarray]) -> None:

@@ -37,7 +37,12 @@ class Draw:
 
     def operand(self) -> str:
         """A variable, which becomes the main operand, or now and then a number."""
-        wanted = _is_matrix if ".linalg" in self.callee else _is_array
+        is_linear = ".linalg" in self.callee
+        has_matrix = any(_is_matrix(self.scope[n]) for n in self.names)
+        if is_linear and not has_matrix and self.chance(0.6):
+            self.main = np.eye(2)
+            return f"(np.resize({self.variable(_is_array)}, (2, 2)) + 3 * np.eye(2))"
+        wanted = _is_matrix if is_linear else _is_array
         name = self.variable(wanted if self.chance(0.9) else _is_any)
         self.main = np.asarray(self.scope[name])
         return name
