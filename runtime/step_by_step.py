@@ -163,7 +163,7 @@ def _copied(constant: np.ndarray, copies: dict[int, np.ndarray]) -> np.ndarray:
     if root.flags.forc and id(root) not in copies:
         copies[id(root)] = root.copy(order="K")
     copy = copies.get(id(root))
-    if constant is root and copy is not None:
+    if constant is root and copy is not None and constant.flags.writeable:
         return copy
     if copy is None or not constant.size:
         result = constant.copy(order="K")

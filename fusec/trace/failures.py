@@ -68,7 +68,7 @@ def _known(x: Any, refusal: FusecError) -> Any:
         found = known(x.value)
         if found is None:
             raise refusal
-        return found
+        return found.copy() if type(found) is np.ndarray else found  # which may be written to
     if type(x) in (tuple, list):
         return type(x)(_known(i, refusal) for i in x)
     return x

@@ -97,6 +97,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         np.arange(6.0).reshape(2, 3), np.int64(-1))),
     "clip into a part": (lambda x, y: np.clip(x, 0, 1, out=y, where=x < 2), (
         np.array([-1, 5]), np.zeros(2, int))),
+    "written to a copy of a constant": (lambda x: np.trim_zeros(np.zeros(0)), (F,)),
     # axes
     "take of rank 0": (lambda x: x.take(np.array([-1]), 0), (ZERO_D,)),
     "shifts along one axis": (lambda x: (np.roll(x, (1, 2)), np.roll(x, (1, 2), (0, 0))), (F,)),

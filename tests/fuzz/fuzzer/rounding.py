@@ -18,6 +18,7 @@ What is disturbed, by a statement's ``rounding``:
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -98,30 +99,63 @@ class Disturbed:
         """
         if not statement.target or "out=" in statement.text:
             return None
-        scope = dict(self.scope)
-        changed = []
-        for name in statement.reads:
-            scope[name] = self._nearby(scope[name])
-            changed.append(np.ravel(scope[name]))
+        exact = dict(self.scope)
+        exec(statement.line, exact)
+        found = self._result_near(statement, exact, True) or self._result_near(
+            statement, exact, False)
+        if found is None:
+            return None
+        result, changed = found
+        floats = [np.ravel(v) for v in optree.tree_leaves(result) if _is_inexact(v)]
+        if not floats:
+            return []
+        if is_order_free(statement.op):
+            return [result]
+        known = {v.tobytes() for a in changed for v in np.atleast_1d(a)}
+        moved = all(v.tobytes() in known or v == 0 or v == 1 or v != v for a in floats for v in a)
+        return [] if moved else [result]
+
+    def _result_near(
+        self, statement: Statement, exact: dict[str, Any], with_integers: bool
+    ) -> tuple[Any, list[np.ndarray]] | None:
+        """The result on other operands, and those; None where they raise or change its type."""
+        scope, changed = dict(self.scope), []
+        order = self._other_order(statement)
+        for name in dict.fromkeys(statement.reads):
+            scope[name] = order(self._nearby(scope[name], with_integers))
+            if _is_number(scope[name]):
+                changed.append(np.ravel(scope[name]))
         try:
             exec(statement.line, scope)
         except Exception:  # then not on these: the exact run says what happens
             return None
         result = scope[statement.target]
-        floats = [np.ravel(v) for v in optree.tree_leaves(result) if _is_inexact(v)]
-        if not floats:
-            return []
-        known = {v.tobytes() for a in changed for v in np.atleast_1d(a)}
-        moved = all(v.tobytes() in known or v == 0 or v == 1 or v != v for a in floats for v in a)
-        return [] if moved else [result]
+        return (result, changed) if _types(result) == _types(exact[statement.target]) else None
 
-    def _nearby(self, value: Any) -> Any:
-        if isinstance(value, (tuple, list)):
-            return value
-        if not _is_inexact(value):
-            # Sums of integers as floats round too: mean, var, averages.
+    def _nearby(self, value: Any, with_integers: bool) -> Any:
+        """The operand with its floats in the next places; integers as the floats that sums take.
+        """
+        is_integer = with_integers and isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+        if is_integer and value.dtype.itemsize == 8:
+            return self._move(value.astype(np.float64), 1)
+        if isinstance(value, (tuple, list)) or not _is_inexact(value):
             return value
         return _like(value, self._move(np.array(value), 1))
+
+    def _other_order(self, statement: Statement) -> Callable[[Any], Any]:
+        """Elements along the axes of a sum or product may be taken in any order."""
+        if len(set(statement.reads)) != 1 or not is_order_free(statement.op):
+            return lambda value: value
+        operand = self.scope[statement.reads[0]]
+        axes = reduced_axes(statement.text, np.ndim(operand))
+        orders = [(d, self.rng.permutation(np.shape(operand)[d])) for d in axes]
+
+        def ordered(value: Any) -> Any:
+            for axis, order in orders:
+                value = np.take(value, order, axis)
+            return value
+
+        return ordered
 
     def _disturb_written(
         self, array: np.ndarray, old: np.ndarray, change: Any, inputs: list[np.ndarray]
@@ -169,6 +203,34 @@ class Disturbed:
         moved = array + np.spacing(np.abs(array)) * steps.astype(array.dtype)
         keep = ~np.isfinite(array) | (array == 0)
         return np.where(keep, array, moved).astype(array.dtype)
+
+
+def is_order_free(op: str) -> bool:
+    """Whether it adds or multiplies in any order: ``np.sum``, ``ndarray.var``, ``np.add.reduce``."""
+    name = op.rpartition(".")[2].removeprefix("nan")
+    return name in ("sum", "prod", "mean", "var", "std", "reduce")
+
+
+def reduced_axes(text: str, rank: int) -> list[int]:
+    """The axes that a call of a reduction names, or its default; none where it is not a literal."""
+    call = ast.parse(text, mode="eval").body
+    if not isinstance(call, ast.Call):
+        return []
+    function = ast.unparse(call.func)
+    first = 1 if function.startswith("np.") else 0
+    given = {k.arg: k.value for k in call.keywords}.get("axis")
+    given = call.args[first] if given is None and len(call.args) > first else given
+    default = 0 if function.endswith(".reduce") else None
+    try:
+        axis = default if given is None else ast.literal_eval(given)
+    except ValueError:
+        return []
+    axes = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return sorted({d % rank for d in axes if -rank <= d < rank}) if rank else []
+
+
+def _types(result: Any) -> list[Any]:
+    return [getattr(v, "dtype", type(v)) for v in optree.tree_leaves(result)]
 
 
 def _both_zeros(inputs: list[np.ndarray]) -> bool:
