@@ -64,7 +64,7 @@ def _bitwise_count(x: Any) -> Any:
     if x.dtype.kind == "b":
         return x.astype(word)
     n = x if x.dtype == word else np.abs(x).astype(word)
-    layout = contiguous(n.shape, n.itemsize, k_order(n.ndim, [n.strides]))
+    layout = contiguous(n.shape, n.itemsize, k_order(n.shape, [n.strides]))
     counted = n.trace.emit("PopulationCount", n.value)
     return from_value(n.trace, counted, layout if n.is_array else None).astype(np.uint8)
 

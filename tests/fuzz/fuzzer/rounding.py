@@ -206,7 +206,7 @@ class Disturbed:
 
 
 def is_order_free(op: str) -> bool:
-    """Whether it adds or multiplies in any order: ``np.sum``, ``ndarray.var``, ``np.add.reduce``."""
+    """Whether it adds or multiplies in any order: ``np.sum``, ``x.var``, ``np.add.reduce``."""
     name = op.rpartition(".")[2].removeprefix("nan")
     return name in ("sum", "prod", "mean", "var", "std", "reduce")
 
