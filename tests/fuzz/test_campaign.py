@@ -37,7 +37,7 @@ def test_no_program_is_compiled_wrongly() -> None:
     shown = "".join(f"\n# ---- seed {f['seed']}: {f['failure']}\n{f['program']}"
                     for f in summary.failures)
     assert not summary.failures, shown
-    assert summary.programs >= 200, str(summary)
+    assert summary.programs >= 50, str(summary)
 
 
 def test_a_seed_is_a_program() -> None:
