@@ -4,7 +4,7 @@
 #   make demo          the benchmark: every program, eager against compiled
 #   make test          the test suite
 #   make lint          ruff, and mypy on the installed package
-#   make fuzz N=5000   random programs against NumPy
+#   make fuzz N=5000   random programs against NumPy; SEED=0 (or random), SAVE=folder for failures
 #   make clean         remove the environments
 #
 # PYTHON=/path/to/python picks the interpreter, VENV=dir the environment's folder.
@@ -12,6 +12,7 @@
 VENV ?= .venv
 TYPES_VENV ?= .venv-types
 N ?= 2000
+SEED ?= 0
 
 BIN := $(VENV)/bin/python
 TYPES_BIN := $(abspath $(TYPES_VENV))/bin/python
@@ -35,7 +36,7 @@ test: $(VENV)/stamp-test
 	$(BIN) -m pytest
 
 fuzz: $(VENV)/stamp-test
-	FUZZ_N=$(N) $(BIN) -m pytest tests/fuzz
+	$(BIN) tests/fuzz --programs $(N) --seed $(SEED) $(if $(SAVE),--save $(SAVE))
 
 lint: style types
 

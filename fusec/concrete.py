@@ -358,7 +358,7 @@ def _call_spec(build: Build) -> CallSpec:
             alias = first if first != position else -1
         leaves.append(LeafSpec(index, leaf if index < 0 else None, alias))
     results = tuple(
-        ResultSpec(o.kind, o.index, tuple(s.on_array() for s in o.steps), o.value)
+        ResultSpec(o.kind, o.index, o.views(), o.value)
         for o in traced.outputs
     )
     treespec = traced.treespec

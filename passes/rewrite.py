@@ -37,7 +37,14 @@ class Rewriter(Builder):
         return value
 
     def add(self, node: Node) -> Value:
-        """A node made by the visitor, such as a copy with other operands."""
+        """A node made by the visitor, such as a copy with other operands.
+
+        A copy of a node that the visitor itself has made gets a name of its own.
+        """
+        if any(made.name == node.name for made in self.pending):
+            node = Node(node.op, node.inputs, node.types, node.attrs, loc=node.loc,
+                        name=self.namer.fresh(self.scope + node.op),
+                        control_inputs=node.control_inputs, device=node.device)
         self.pending.append(node)
         return node.out()
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from fusec.codegen.cpu.compile import NEST_SIGNATURE
 from fusec.errors import located
+from fusec.ops.picking import PickView
 
 from . import launch, launch_spec, memory, threads
 from .call_spec import CallSpec, ResultSpec, cell_of_input
@@ -66,7 +67,7 @@ class StepByStep:
                 times.append((name, 1e6 * (time.perf_counter() - start)))
         graph_outputs = [self._output(i, p, memory_of)
                          for i, p in enumerate(self.schedule.outputs)]
-        return [_result(r, graph_outputs, inputs) for r in self.spec.results]
+        return results_of(self.spec.results, graph_outputs, inputs)
 
     def _load(
         self, leaves: Sequence[Any], memory_of: dict[tuple[str, int], np.ndarray]
@@ -89,8 +90,12 @@ class StepByStep:
         if not isinstance(place, Place):
             return place
         if place.kind == "cell":
-            return read_cell(self.cells, place.number, place.dtype)
-        base = memory_of[place.kind, place.number]
+            number = read_cell(self.cells, place.number, place.dtype)
+            if not place.views:
+                return number
+            base = np.asarray(number, place.dtype)
+        else:
+            base = memory_of[place.kind, place.number]
         for view in place.views:
             base = view(base)
         return base
@@ -142,14 +147,44 @@ def _allocator(place: Place) -> Callable[[], np.ndarray]:
     return lambda: memory.empty(shape, dtype, "C" if in_order else order)
 
 
-def _result(result: ResultSpec, graph_outputs: list[Any], inputs: list[Any]) -> Any:
+def results_of(
+    results: Sequence[ResultSpec], graph_outputs: list[Any], inputs: list[Any]
+) -> list[Any]:
+    """The result leaves; copies of constants share memory where the constants do."""
+    copies: dict[int, np.ndarray] = {}
+    return [_result(r, graph_outputs, inputs, copies) for r in results]
+
+
+def _copied(constant: np.ndarray, copies: dict[int, np.ndarray]) -> np.ndarray:
+    """The constant in this call's copy of the array that it is, or is a view of."""
+    root = constant
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    if root.flags.forc and id(root) not in copies:
+        copies[id(root)] = root.copy(order="K")
+    copy = copies.get(id(root))
+    if constant is root and copy is not None and constant.flags.writeable:
+        return copy
+    if copy is None or not constant.size:
+        result = constant.copy(order="K")
+    else:
+        offset = constant.ctypes.data - root.ctypes.data
+        memory: Any = copy.ravel(order="K")
+        result = np.ndarray(constant.shape, constant.dtype, memory, offset, constant.strides)
+    result.flags.writeable = constant.flags.writeable
+    return result
+
+
+def _result(
+    result: ResultSpec, graph_outputs: list[Any], inputs: list[Any], copies: dict[int, np.ndarray]
+) -> Any:
     if result.kind == "const":
         return result.value
     if result.kind == "fresh":
-        return result.value.copy()
+        return _copied(result.value, copies)
     value = graph_outputs[result.index] if result.kind == "graph" else inputs[result.index]
     for view in result.views:
-        value = view(value)
+        value = view(value, graph_outputs) if type(view) is PickView else view(value)
     return value
 
 

@@ -72,7 +72,9 @@ def run_call(
 
 def leaves_of(result: Any) -> tuple[Any, ...]:
     """The results of a call as one flat tuple."""
-    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    if not isinstance(result, (tuple, list)):
+        return (result,)
+    return tuple(leaf for item in result for leaf in leaves_of(item))
 
 
 def _infer(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> tuple[TensorType, ...]:

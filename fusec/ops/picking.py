@@ -9,6 +9,7 @@ out of range raises NumPy's ``IndexError``.  ``safe`` lists the axes whose index
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,17 @@ def pick_key(rank: int, axes: Sequence[int], indices: Sequence[Any]) -> tuple[An
     for axis, index in zip(axes, indices, strict=True):
         key[axis] = int(index)
     return tuple(key)
+
+
+@dataclass(frozen=True)
+class PickView:
+    """The view of a result at indices that outputs of the graph hold, by their ``numbers``."""
+
+    axes: tuple[int, ...]
+    numbers: tuple[int, ...]
+
+    def __call__(self, array: np.ndarray, outputs: Sequence[Any]) -> np.ndarray:
+        return array[pick_key(array.ndim, self.axes, [outputs[n] for n in self.numbers])]
 
 
 def infer_pick(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:

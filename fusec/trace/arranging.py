@@ -12,6 +12,7 @@ from fusec.ops.shapes import normalise_axis
 
 from . import creation, shaping
 from .array import TracedArray
+from .composed import strong
 from .context import Trace
 from .known import known
 from .library import call_library
@@ -210,14 +211,26 @@ def place(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
     if v.size != 1:
         call_library(trace, "Place", (arr, mask, vals), {})
         return
-    putmask(trace, arr, mask, shaping.reshape(trace, v, (1,)))
+    # Arrays must convert safely; numbers are assigned.
+    putmask(trace, arr, mask, shaping.reshape(trace, v, (1,)) if v.is_array else v)
+
+
+def scaled(x: TracedArray, y: TracedArray, out: Any = None) -> Any:
+    """A product with a number in linear algebra: in C order where NumPy takes BLAS for it."""
+    if out is not None:
+        return np.multiply(x, y, out=out)
+    result: Any = np.multiply(x, y)
+    is_blas = result.dtype.kind in "fc" and result.itemsize >= 4 and result.ndim <= 2
+    if not result.is_array or not is_blas:
+        return result
+    return shaping.copy_of(result + result.dtype.type(0), "C")  # BLAS adds to zeros
 
 
 def inner(trace: Trace, a: Any, b: Any, /) -> Any:
     """``np.inner``: products summed over the last axes."""
-    x, y = as_traced(trace, a), as_traced(trace, b)
+    x, y = strong(trace, a), strong(trace, b)
     if x.ndim == 0 or y.ndim == 0:
-        return np.multiply(x, y)
+        return scaled(x, y)
     if x.shape[-1] != y.shape[-1]:
         raise trace.error(ValueError(
             f"shapes {x.shape} and {y.shape} not aligned: {x.shape[-1]} (dim {x.ndim - 1}) != "
@@ -230,7 +243,7 @@ def inner(trace: Trace, a: Any, b: Any, /) -> Any:
 
 def vdot(trace: Trace, a: Any, b: Any, /) -> Any:
     """``np.vdot`` of real operands: the inner product of the flattened operands."""
-    x, y = shaping.ravel(trace, a), shaping.ravel(trace, b)
+    x, y = (shaping.ravel(trace, strong(trace, v)) for v in (a, b))
     if x.size != y.size:
         raise trace.error(ValueError("vectors have different lengths"), [x.value, y.value])
     return np.matmul(x, y)
@@ -239,7 +252,7 @@ def vdot(trace: Trace, a: Any, b: Any, /) -> Any:
 def isreal(trace: Trace, x: Any) -> Any:
     """``np.isreal`` of real operands."""
     a = as_traced(trace, x)
-    return creation.ONES(trace, a.shape, bool) if a.is_array and a.ndim else np.True_
+    return creation.ONES_LIKE(trace, a, bool) if a.is_array and a.ndim else np.True_
 
 
 def unstack(trace: Trace, x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:

@@ -242,14 +242,20 @@ class TracedArray:
         step = ViewStep(op, tuple(attrs.items()), strides, operands)
         return TracedArray(self.trace, storage, (*self.steps, step))
 
-    def write(self, value: Value) -> None:
-        """Replace the contents; ``value`` has this shape and dtype."""
+    def check_writeable(self) -> None:
+        """Raise what NumPy raises for writing to a scalar or into read-only memory."""
         storage = self.storage
         if storage is None:
             raise self.trace.error(TypeError("a scalar does not support item assignment"))
         if not storage.writeable or any(
-                s.op in ("BroadcastTo", "Diagonal") for s in self.steps):
+                s.op in ("BroadcastTo", "Diagonal", "ReadOnly") for s in self.steps):
             raise self.trace.error(ValueError("assignment destination is read-only"), [self.value])
+
+    def write(self, value: Value) -> None:
+        """Replace the contents; ``value`` has this shape and dtype."""
+        self.check_writeable()
+        storage = self.storage
+        assert storage is not None
         if storage.may_be_argument:
             raise unsupported(
                 "writing to an array that is an argument or another array, as a branch or loop "
@@ -273,6 +279,12 @@ class TracedArray:
     @property
     def real(self) -> TracedArray:
         return self
+
+    @property
+    def imag(self) -> Any:
+        from .more_functions import imag
+
+        return imag(self.trace, self)
 
     def diagonal_sum(self, *args: Any, **kwargs: Any) -> Any:
         """``ndarray.trace`` (converted code is led here: ``self.trace`` is the trace)."""

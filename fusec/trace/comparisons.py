@@ -41,7 +41,7 @@ def comparison(
 def _constant(trace: Trace, op: str, value: Value, side: int) -> Value:
     """``value`` compared with an int above (1) or below (-1) all of its dtype's values."""
     truth = trace.builder.const(np.bool_(op in (_TRUE_BELOW if side > 0 else _TRUE_ABOVE)))
-    if value.type.kind != "array":
+    if not value.shape:
         return truth
     return trace.emit("BroadcastTo", truth, shape=value.shape)
 

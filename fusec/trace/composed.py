@@ -12,7 +12,7 @@ from fusec.errors import unsupported
 
 from .array import TracedArray, from_value
 from .context import Trace
-from .layout import Strides, contiguous, k_order
+from .layout import Strides, broadcast_strides, contiguous, k_order
 from .ufuncs import as_traced, cast, resolve
 
 F64 = np.dtype(np.float64)
@@ -64,7 +64,7 @@ def _bitwise_count(x: Any) -> Any:
     if x.dtype.kind == "b":
         return x.astype(word)
     n = x if x.dtype == word else np.abs(x).astype(word)
-    layout = contiguous(n.shape, n.itemsize, k_order(n.ndim, [n.strides]))
+    layout = contiguous(n.shape, n.itemsize, k_order(n.shape, [n.strides]))
     counted = n.trace.emit("PopulationCount", n.value)
     return from_value(n.trace, counted, layout if n.is_array else None).astype(np.uint8)
 
@@ -74,15 +74,15 @@ def _conjugate(x: Any) -> Any:
 
 
 def _vecdot(x: Any, y: Any) -> Any:
-    return np.matmul(x[..., None, :], y[..., :, None])[..., 0, 0]
+    return np.matmul(x[..., None, :], y[..., :, None])[..., 0, 0][()]
 
 
 def _matvec(x: Any, y: Any) -> Any:
-    return np.matmul(x, y[..., :, None])[..., 0]
+    return np.matmul(x, y[..., :, None])[..., 0][()]
 
 
 def _vecmat(x: Any, y: Any) -> Any:
-    return np.matmul(x[..., None, :], y)[..., 0, :]
+    return np.matmul(x[..., None, :], y)[..., 0, :][()]
 
 
 FORMULAS: dict[np.ufunc, Formula] = {
@@ -92,7 +92,11 @@ FORMULAS: dict[np.ufunc, Formula] = {
     np.degrees: np.rad2deg, np.radians: np.deg2rad,  # the same ufuncs under other names
     np.vecdot: _vecdot, np.matvec: _matvec, np.vecmat: _vecmat,
 }
-_CORE = {np.vecdot, np.matvec, np.vecmat}
+_RANKS: dict[Any, tuple[int, int]] = {
+    np.vecdot: (1, 1), np.matvec: (2, 1), np.vecmat: (1, 2),
+}
+_CORE = set(_RANKS)
+_CORE_RESULT = {np.matvec: 1, np.vecmat: 1}  # axes of the result that are not looped over
 
 
 def call(
@@ -109,6 +113,11 @@ def call(
     else:
         operands = _operands(trace, ufunc, inputs)
     result = (formula or FORMULAS[ufunc])(*operands)
+    given = [as_traced(trace, x) for x in inputs]
+    ranks = _RANKS.get(ufunc, (0,) * len(given))
+    loops = [(x.shape[: x.ndim - r], x.strides[: x.ndim - r])
+             for x, r in zip(given, ranks, strict=True) if x.is_array]
+    result = _laid_like(trace, result, loops, _CORE_RESULT.get(ufunc, 0))
     return delivered(ufunc, result, out, where)
 
 
@@ -122,12 +131,26 @@ def delivered(ufunc: np.ufunc, result: Any, out: Any, where: Any) -> Any:
     return written if ufunc.nout > 1 else written[0]
 
 
+def _laid_like(
+    trace: Trace, result: Any, operands: list[tuple[Strides, Strides]], core: int
+) -> Any:
+    """The results in the memory order that the ufunc gives them: ``core`` axes innermost.
+
+    ``operands`` are the shapes and strides of the axes that it loops over.
+    """
+    if isinstance(result, tuple):
+        return tuple(_laid_like(trace, r, operands, core) for r in result)
+    if not result.is_array or result.ndim < 2:
+        return result
+    shape = result.shape[: result.ndim - core]
+    strides = [broadcast_strides(*o, shape) for o in operands]
+    order = [*k_order(shape, strides), *range(len(shape), result.ndim)]
+    return from_value(trace, result.value, contiguous(result.shape, result.itemsize, order))
+
+
 def _check_core(trace: Trace, ufunc: np.ufunc, inputs: Any) -> None:
     """NumPy's own message for operands with too few axes."""
-    core: dict[Any, tuple[int, int]] = {
-        np.vecdot: (1, 1), np.matvec: (2, 1), np.vecmat: (1, 2),
-    }
-    ranks = core[ufunc]
+    ranks = _RANKS[ufunc]
     for number, (x, rank) in enumerate(zip(inputs, ranks, strict=True)):
         if as_traced(trace, x).ndim < rank:
             raise trace.error(ValueError(
@@ -143,9 +166,15 @@ def _delivered(result: Any, out: Any, where: Any) -> Any:
     return out
 
 
+def strong(trace: Trace, x: Any) -> TracedArray:
+    """The operand; a Python number as the NumPy scalar that ``np.asarray`` makes of it."""
+    found = as_traced(trace, x)
+    return from_value(trace, cast(trace, found.value, found.dtype)) if found.type.is_weak else found
+
+
 def outer(trace: Trace, ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any]) -> Any:
     """``ufunc.outer``: all pairs, by axes of length 1."""
-    x, y = (as_traced(trace, v) for v in inputs)
+    x, y = (strong(trace, v) for v in inputs)
     if y.ndim:
         from .shaping import expand_dims, spread_scalar
 

@@ -13,7 +13,7 @@ from fusec.ir import Value
 
 from .array import TracedArray, from_value
 from .context import Trace
-from .layout import contiguous, is_c_contiguous, k_order, like_order
+from .layout import contiguous, is_c_contiguous, k_order, order_like
 from .python_numbers import misses_dtype
 from .refusals import target_dtype
 from .shaping import _shape, copy_of, spread_scalar, stack
@@ -55,11 +55,14 @@ def full(
     """``np.full``."""
     value = as_traced(trace, fill_value)
     target = _dtype(trace, dtype, value.dtype)
+    sizes = _shape(shape)
+    axes = list(range(len(sizes)))[::-1] if order == "F" else None
+    strides = contiguous(sizes, target.itemsize, axes)
     if value.shape:
-        result = filled(trace, shape, 0, target)
+        result = filled(trace, sizes, 0, target, strides)
         result[...] = value
         return result
-    return filled(trace, shape, value, target)
+    return filled(trace, sizes, _unsafe(trace, value, target), target, strides)
 
 
 def _like(value: Any) -> Any:
@@ -70,13 +73,22 @@ def _like(value: Any) -> Any:
         x = as_traced(trace, a)
         target = _dtype(trace, dtype, x.dtype)
         sizes = x.shape if shape is None else _shape(shape)
-        axes = None
-        if order in "KA" and len(sizes) == x.ndim and x.is_array:
-            axes = like_order(x.strides)
+        same_rank = len(sizes) == x.ndim and x.is_array
+        axes = order_like(sizes, x.strides, x.itemsize, order) if same_rank else None
+        if order == "F":
+            axes = list(range(len(sizes)))[::-1]
         strides = contiguous(sizes, target.itemsize, axes)
         return filled(trace, sizes, target.type(value), target, strides)
 
     return create
+
+
+def _unsafe(trace: Trace, fill_value: Any, dtype: np.dtype) -> TracedArray:
+    """The number as ``copyto(casting="unsafe")`` takes it: floats are converted, not checked."""
+    value = as_traced(trace, fill_value)
+    if value.type.is_weak and value.dtype.kind == "f" and dtype.kind in "iu":
+        return from_value(trace, cast(trace, value.value, value.dtype))
+    return value
 
 
 def full_like(
@@ -85,7 +97,7 @@ def full_like(
 ) -> Any:
     """``np.full_like``."""
     result = _like(0)(trace, a, dtype, order, subok, shape)
-    result[...] = fill_value
+    result[...] = _unsafe(trace, fill_value, result.dtype)
     return result
 
 
@@ -138,6 +150,8 @@ def asarray(
     x = array(trace, a, dtype, copy=bool(copy))
     if order == "C" and not is_c_contiguous(x.shape, x.strides, x.itemsize):
         return copy_of(x, "C")
+    if order == "F" and not is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize):
+        return copy_of(x, "F")
     return x
 
 
@@ -163,7 +177,7 @@ def astype(
     value = cast(trace, x.value, target)
     if not x.is_array:
         return from_value(trace, value)
-    axes = like_order(x.strides) if order in "KA" else None
+    axes = order_like(x.shape, x.strides, x.itemsize, order)
     return TracedArray(trace, Storage(value, contiguous(x.shape, target.itemsize, axes)))
 
 
@@ -237,7 +251,7 @@ def where(trace: Trace, condition: Any, *choices: Any) -> Any:
 
     given = [broadcast_strides(o.shape, o.strides, value.shape)
              for o in (test, *sides) if o.is_array]
-    order = k_order(len(value.shape), given)
+    order = k_order(value.shape, given)
     return from_value(trace, value, contiguous(value.shape, dtype.itemsize, order))
 
 
@@ -261,6 +275,8 @@ def copyto(
     from .ufuncs import store, truth
 
     target = as_traced(trace, dst)
+    if type(src) is TracedArray and (src.storage, src.steps) == (target.storage, target.steps):
+        return  # onto itself, which NumPy allows of what is read-only
     value = fit(target, as_traced(trace, src).value, target.shape)
     if where is not True:
         mask = truth(trace, as_traced(trace, where).value)

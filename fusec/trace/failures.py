@@ -49,6 +49,8 @@ def on_known(
     """
     refusal = unsupported(name, candidates, loc=trace.loc,
                           cure="call it before or after the compiled function")
+    if isinstance(kwargs.get("out"), np.ndarray):  # what it writes would be lost
+        raise refusal
     try:
         plain_args = [_known(a, refusal) for a in args]
         plain_kwargs = {k: _known(v, refusal) for k, v in kwargs.items()}
@@ -66,7 +68,7 @@ def _known(x: Any, refusal: FusecError) -> Any:
         found = known(x.value)
         if found is None:
             raise refusal
-        return found
+        return found.copy() if type(found) is np.ndarray else found  # which may be written to
     if type(x) in (tuple, list):
         return type(x)(_known(i, refusal) for i in x)
     return x

@@ -64,6 +64,8 @@ def put(x: TracedArray, key: Any, value: Any) -> None:
     rank = len(before)
     shape = [len(range(*s.indices(n))) for s, n in zip(before, x.shape, strict=False)]
     shape += [len(positions), *x[(*before, slice(0, 1), *after)].shape[rank + 1:]]
+    while np.ndim(value) > len(shape) and np.shape(value)[0] == 1:
+        value = value[0]  # as in every assignment
     spread = np.broadcast_to(value, tuple(shape)) if np.ndim(value) else None
     for number, start, stop in _runs(positions):
         part = value if spread is None else spread[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,9 @@ import numpy as np
 from fusec.errors import unsupported
 
 from . import creation, shaping
+from .arranging import scaled
 from .array import TracedArray, from_value
+from .composed import strong
 from .context import Trace
 from .creation import array_from_sequence
 from .failures import guarded, on_known
@@ -29,6 +32,9 @@ def clip(
     min: Any = None, max: Any = None, **kwargs: Any,
 ) -> Any:
     """``np.clip``: maximum with the lower bound, then minimum with the upper one."""
+    if kwargs.get("where", True) is not True and out is not None:
+        result = clip(trace, a, a_min, a_max, min=min, max=max)
+        return np.positive(result, out=out, **kwargs)
     low = min if a_min is None else a_min
     high = max if a_max is None else a_max
     x = as_traced(trace, a)
@@ -49,9 +55,9 @@ def clip(
 
 def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
     """``np.dot`` for scalars, vectors and matrices."""
-    x, y = as_traced(trace, a), as_traced(trace, b)
+    x, y = strong(trace, a), strong(trace, b)
     if x.ndim == 0 or y.ndim == 0:
-        return np.multiply(x, y)
+        return scaled(x, y, out)
     if x.ndim > 2 or y.ndim > 2:
         return call_library(trace, "Dot", (x, y), {} if out is None else {"out": out})
     extra = {"out": (out,)} if out is not None else {}
@@ -60,8 +66,8 @@ def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
 
 def outer(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
     """``np.outer``: products of all pairs of the flattened operands."""
-    x, y = shaping.ravel(trace, a), shaping.ravel(trace, b)
-    return np.multiply(x[:, None], y[None, :])
+    x, y = (shaping.ravel(trace, strong(trace, v)) for v in (a, b))
+    return np.multiply(x[:, None], y[None, :], out=out)
 
 
 def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -94,7 +100,7 @@ def _rounded(x: TracedArray, decimals: int) -> TracedArray:
         wide = _rounded(x.astype(np.float64), decimals)
         return wide.astype(x.dtype)
     if x.dtype.kind != "f":
-        return shaping.copy_of(x) if x.is_array else x
+        return shaping.copy_of(x)[()] if x.is_array else x
     factor = x.dtype.type(10.0 ** abs(decimals))
     result = np.rint(x * factor) / factor if decimals > 0 else np.rint(x / factor) * factor
     is_fortran = x.ndim > 1 and is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize)
@@ -107,6 +113,8 @@ def diff(
 ) -> Any:
     """``np.diff`` by slices, ``n`` times."""
     x = as_traced(trace, a)
+    if n == 0:
+        return x
     position = shaping.normalise_axis(axis, x.ndim)
     if prepend is not np._NoValue or append is not np._NoValue:
         x = _extended(trace, x, position, prepend, append)
@@ -148,6 +156,10 @@ def nan_to_num(
 ) -> Any:
     """``np.nan_to_num`` by selection."""
     a = as_traced(trace, x)
+    if not copy and a.is_array:
+        if a.dtype.kind == "f":
+            a[...] = nan_to_num(trace, a, True, nan, posinf, neginf)
+        return a
     if a.dtype.kind != "f":
         return shaping.copy_of(a) if a.ndim else shaping.spread_scalar(a)[()]
     info = np.finfo(a.dtype)
@@ -166,7 +178,8 @@ def _attribute(name: str) -> Handler:
 def size(trace: Trace, a: Any, axis: Any = None) -> int:
     """``np.size``."""
     x = as_traced(trace, a)
-    return x.size if axis is None else x.shape[axis]
+    axes = (axis,) if isinstance(axis, int) else axis
+    return x.size if axes is None else math.prod(x.shape[d] for d in axes)
 
 
 def copy(trace: Trace, a: Any, order: str = "K", subok: bool = False) -> Any:

@@ -104,8 +104,8 @@ def take(
         return call_library(trace, "Take", (a, indices, axis), {**options, "mode": mode})
     like = ask_on_stand_ins(
         trace, lambda x, i: np.take(x, i, axis=axis, mode=mode), [array, places])
-    source = array.reshape(-1) if axis is None else array
-    along = 0 if axis is None else axis % array.ndim
+    source = array.reshape(-1) if axis is None or not array.ndim else array
+    along = 0 if axis is None else axis % source.ndim
     size = source.shape[along]
     index = _moded_index(trace, places.value, size, along, mode)
     return _gather(source, [index], [along], along, like)

@@ -29,6 +29,7 @@ from .handlers import any_traced, when_traced
 from .known import known
 from .randomness import is_random
 from .refusals import is_compiled
+from .shaping import spread_scalar
 from .ufuncs import as_traced, call_ufunc, cast
 
 F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
@@ -71,6 +72,8 @@ class GraphHooks(ControlHooks):
 
             return run_source(self.trace, type(fn).__call__, None, (fn, *args), kwargs)
         result = super().call(where, fn, *args, **kwargs)
+        if kwargs.get("out") is Ellipsis:  # which ``__array_ufunc__`` is not told
+            result = _as_arrays(result)
         if is_numpys(fn):
             self._local(result)
         elif isinstance(fn, type):
@@ -91,6 +94,9 @@ class GraphHooks(ControlHooks):
         """Remembers an array that plain NumPy made of arrays of the trace: a constant."""
         if issubclass(type(result), np.ndarray):
             self.trace.local_arrays[id(result)] = result
+        elif isinstance(result, (tuple, list)) and type(result) is not TracedArray:
+            for item in result:
+                self._local(item)
         return result
 
     def unop(self, where: Where, op: str, a: Any) -> Any:
@@ -189,6 +195,13 @@ class GraphHooks(ControlHooks):
         return super().format_value(where, value, conversion, spec)
 
 
+def _as_arrays(result: Any) -> Any:
+    """With ``out=...`` a ufunc gives arrays of rank 0, not scalars."""
+    if type(result) is tuple:
+        return tuple(map(_as_arrays, result))
+    return spread_scalar(result) if type(result) is TracedArray else result
+
+
 def is_numpys(fn: Any) -> bool:
     """Whether it is a function of NumPy or SciPy, or a method of an array."""
     if isinstance(fn, np.ufunc) or type(getattr(fn, "__self__", None)) is np.ndarray:
@@ -238,9 +251,12 @@ def _constructor(kind: type) -> None:
     @_when_traced(kind)
     def convert(hooks: GraphHooks, value: Any) -> Any:
         x = as_traced(hooks.trace, value)
-        result = cast(hooks.trace, x.value, np.dtype(kind))
-        return from_value(hooks.trace, result) if not x.is_array or x.ndim == 0 else astype(
-            hooks.trace, x, kind)
+        if x.ndim:  # as np.asarray: no copy where none is needed
+            same = x.dtype == np.dtype(kind)
+            return TracedArray(x.trace, x.storage, x.steps) if same else astype(
+                hooks.trace, x, kind)
+        result = cast(hooks.trace, _scalar(hooks.trace, x), np.dtype(kind))
+        return from_value(hooks.trace, result)
 
 
 def _number(kind: type, dtype: np.dtype) -> None:
@@ -269,6 +285,9 @@ def _math(function: Callable[..., Any], ufunc: np.ufunc) -> None:
     @_when_traced(function)
     def call(hooks: GraphHooks, *args: Any) -> Any:
         trace = hooks.trace
+        if len(args) != ufunc.nin:  # math.log(x, base), math.hypot(x, y, z)
+            return on_known(trace, f"math.{function.__name__} of {len(args)} numbers", function,
+                            args, {}, [f"math.{function.__name__} of {ufunc.nin}"])
         operands = [as_traced(trace, a) for a in args]
         for x in operands:
             if x.size != 1:
@@ -292,7 +311,9 @@ def _math_row(function: Callable[..., Any], op: str) -> None:
 
 
 def _scalar(trace: Trace, x: TracedArray) -> Any:
-    return trace.emit("Squeeze", x.value, axes=tuple(range(x.ndim))) if x.ndim else x.value
+    if not x.is_array:
+        return x.value
+    return trace.emit("Squeeze", x.value, axes=tuple(range(x.ndim)), kind="scalar")
 
 
 def _extremum(function: Callable[..., Any], better: np.ufunc) -> None:

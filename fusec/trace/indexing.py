@@ -105,6 +105,9 @@ def _integer(array: TracedArray, entry: Any) -> int:
     if isinstance(entry, (int, np.integer)) and type(entry) is not TracedArray and not isinstance(
             entry, (bool, np.bool_)):
         return int(entry)
+    if isinstance(entry, (bool, np.bool_)):
+        raise unsupported("indexing with a boolean among others", loc=array.trace.loc,
+                          cure="index with slices, or select with np.where")
     if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu":
         return operator.index(entry)  # raises, unless no argument decides it
     if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind == "f":
@@ -152,14 +155,17 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
         from .shaping import spread_scalar
 
         array = spread_scalar(array)
-    if not array.is_array:
-        raise array.trace.error(IndexError("invalid index to scalar variable."), [array.value])
-    if _is_mask(key):
+    if not array.is_array and array.type.is_weak:
+        raise array.trace.error(
+            TypeError(f"'{array.kind_name}' object is not subscriptable"), [array.value])
+    if _is_mask(key) or (not array.is_array and isinstance(key, (bool, np.bool_))):
         raise unsupported(
             "reading with a boolean mask", loc=array.trace.loc,
             cure="reduce with np.where(mask, x, 0).sum(), or select outside the function",
             notes=("results whose size depends on data come with a later release",),
         )
+    if not array.is_array:
+        raise array.trace.error(IndexError("invalid index to scalar variable."), [array.value])
     if (library.is_run_time_element(array, key) and not array.trace.in_region) or (
             library.has_index_array(key) and not library.has_mask(key)):
         key = gathers.with_arrays(key)
@@ -194,6 +200,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
     if not array.is_array:
         raise trace.error(
             TypeError(f"'{array.kind_name}' object does not support item assignment"))
+    array.check_writeable()
     source = as_traced(trace, value).value
     if _is_mask(key) and (not key.ndim or (key.shape == array.shape and not source.shape)):
         _masked_assignment(array, key, source)

@@ -26,13 +26,33 @@ def contiguous(shape: Shape, itemsize: int, order: Sequence[int] | None = None) 
 
 def is_c_contiguous(shape: Shape, strides: Strides, itemsize: int) -> bool:
     step = itemsize
+    if 0 in shape:
+        return True
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size == 0:
-            return True
         if size != 1 and stride != step:
             return False
         step *= size
     return True
+
+
+def k_order(shape: Shape, operands: Sequence[Strides]) -> list[int]:
+    """Axes outermost first as NumPy's iterator orders them: by stride, ties in C order.
+
+    The iterator sorts from the innermost axis outwards, and axes of length 1 say nothing; where
+    operands are broadcast both decide what it finds.
+    """
+    rows = [tuple(0 if n == 1 else s for n, s in zip(shape, row, strict=True)) for row in operands]
+    order = list(range(len(shape)))[::-1]
+    for position in range(1, len(order)):
+        axis, place = order[position], position
+        for before in range(position - 1, -1, -1):
+            verdict = _compare(axis, order[before], rows)
+            if verdict == 1:
+                place = before
+            elif verdict == -1:
+                break
+        order.insert(place, order.pop(position))
+    return order[::-1]
 
 
 def _compare(a: int, b: int, operands: Sequence[Strides]) -> int:
@@ -48,8 +68,8 @@ def _compare(a: int, b: int, operands: Sequence[Strides]) -> int:
     return verdict
 
 
-def k_order(rank: int, operands: Sequence[Strides]) -> list[int]:
-    """Axes outermost first as NumPy's iterator orders them: by stride, ties in C order."""
+def _c_sorted(rank: int, operands: Sequence[Strides]) -> list[int]:
+    """Axes outermost first by stride, sorted from the outermost inwards."""
     order = list(range(rank))
     for position in range(1, rank):
         axis, place = order[position], position
@@ -71,12 +91,25 @@ def like_order(strides: Strides) -> list[int]:
     return sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
 
 
+def order_like(shape: Shape, strides: Strides, itemsize: int, order: str) -> list[int] | None:
+    """Axes outermost first in a copy made with ``order``; None is C order.
+
+    "K" keeps the order in memory, "A" only Fortran's.
+    """
+    backwards = list(range(len(shape)))[::-1]
+    if order == "K":
+        return like_order(strides)
+    is_fortran = order == "A" and is_c_contiguous(shape[::-1], strides[::-1], itemsize) and (
+        not is_c_contiguous(shape, strides, itemsize))
+    return backwards if order == "F" or is_fortran else None
+
+
 def joined_order(shapes: Sequence[Shape], strides: Sequence[Strides]) -> list[int]:
     """Axes outermost first in what ``concatenate`` makes of these arrays.
 
     Unlike in `k_order`, a stride of 0 counts; only axes of length 1 say nothing.
     """
-    return k_order(len(strides[0]), [
+    return _c_sorted(len(strides[0]), [
         tuple(0 if size == 1 else abs(s) + 1 for size, s in zip(shape, row, strict=True))
         for shape, row in zip(shapes, strides, strict=True)
     ])

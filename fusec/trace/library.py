@@ -7,10 +7,11 @@ answer has the dtypes, kinds, shapes and strides of the results.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,9 @@ from .ufuncs import as_traced, store
 
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 _OVERWRITES = "overwrite_input"
+_ANY_OUT = ("Cumsum", "Cumprod", "Nancumsum", "Nancumprod", "Take",
+            "Choose")  # what they put into ``out`` is cast unchecked
+_DIVIDE_BY_SIZE = ("Polyfit",)  # zeros would be divided by their norm
 _TENSORS = ("LinalgTensorinv", "LinalgTensorsolve")  # square matrices once reshaped
 
 
@@ -79,6 +83,16 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
     return [p.name for p in found if p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_KEYWORD]
 
 
+@functools.cache
+def _takes_out(function: Callable[..., Any]) -> bool:
+    """Whether it has a parameter ``out``, or says nothing about its parameters."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except ValueError:
+        return True
+    return any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in found)
+
+
 # --------------------------------------------------------------------------------- asking NumPy
 
 
@@ -91,18 +105,29 @@ def _stand_in(x: TracedArray, op: str) -> Any:
     if type_.kind != "array":
         number = np.zeros((), type_.dtype)
         return number.item() if type_.is_weak else number[()]
-    axes = like_order(x.strides)
-    memory = np.zeros([type_.shape[d] for d in axes], type_.dtype)
-    array = memory.transpose(np.argsort(axes)) if axes else memory
+    array = _memory_like(x)
     is_linear = op.startswith("Linalg")
     side = math.isqrt(type_.size)
     if op in _TENSORS and side * side == type_.size:
-        array[...] = np.eye(side).reshape(type_.shape)
+        array = np.eye(side, dtype=type_.dtype).reshape(type_.shape)
     elif is_linear and type_.rank >= 2:
-        array[...] = np.eye(type_.shape[-2], type_.shape[-1])
-    elif is_linear or type_.dtype.kind == "f":
+        array[...] = np.eye(*array.shape[-2:])
+    elif is_linear or type_.dtype.kind == "f" or op in _DIVIDE_BY_SIZE:
         array[...] = 1
-    return array
+    return _repeated(x, array)
+
+
+def _memory_like(x: TracedArray) -> np.ndarray:
+    """Zeros that lie in memory as ``x`` does, axes that repeat (of stride 0) of length 1."""
+    axes = like_order(x.strides)
+    shape = [1 if s == 0 else n for s, n in zip(x.strides, x.shape, strict=True)]
+    memory = np.zeros([shape[d] for d in axes], x.dtype)
+    return memory.transpose(np.argsort(axes)) if axes else memory
+
+
+def _repeated(x: TracedArray, array: np.ndarray) -> np.ndarray:
+    """The stand-in in its full shape: read-only where an axis repeats, as the argument is."""
+    return array if array.shape == x.shape else np.broadcast_to(array, x.shape)
 
 
 def _ask(
@@ -155,9 +180,14 @@ def _result(trace: Trace, leaf: Any, value: Value) -> TracedArray:
 
 
 def _same_structure(answer: Any, leaves: list[TracedArray]) -> Any:
-    if hasattr(answer, "_fields"):
-        return type(answer)(*leaves)
-    return type(answer)(leaves) if isinstance(answer, (tuple, list)) else leaves[0]
+    return _filled(answer, iter(leaves))
+
+
+def _filled(answer: Any, leaves: Iterator[TracedArray]) -> Any:
+    if not isinstance(answer, (tuple, list)):
+        return next(leaves)
+    items = [_filled(item, leaves) for item in answer]
+    return type(answer)(*items) if hasattr(answer, "_fields") else type(answer)(items)
 
 
 # ------------------------------------------------------------------------------------- the calls
@@ -168,7 +198,8 @@ def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, A
     call = LIBRARY[op]
     name = called_name(op, ("tuple", *args))
     names = _parameters(call.function)
-    args, kwargs, out = _without_out(trace, names, list(args), dict(kwargs))
+    args, kwargs, out = _without_out(
+        trace, names, list(args), dict(kwargs), _takes_out(call.function))
     encoder = _Encoder(trace, name)
     form = ("tuple", *[encoder.encode(a, _at(names, i) in call.varying)
                        for i, a in enumerate(args)])
@@ -187,9 +218,11 @@ def _at(names: list[str], position: int) -> str:
 
 
 def _without_out(
-    trace: Trace, names: list[str], args: list[Any], kwargs: dict[str, Any]
+    trace: Trace, names: list[str], args: list[Any], kwargs: dict[str, Any], takes_out: bool
 ) -> tuple[list[Any], dict[str, Any], Any]:
     """The call without ``out``, which also decides the dtype where one may be given."""
+    if "out" in kwargs and not takes_out:
+        return args, kwargs, None  # NumPy says so when it is asked
     out = kwargs.pop("out", None)
     place = names.index("out") if "out" in names else len(args)
     if place < len(args):
@@ -223,7 +256,8 @@ def _finish(
     if out.shape != results[0].shape:
         raise trace.error(ValueError(f"output array has shape {out.shape}, the result "
                                      f"{results[0].shape}"), [out.value])
-    store(trace, out, results[0].value, "same_kind", "the result")
+    scans = op in _ANY_OUT or (op == "Ufunc" and form[2] != "__call__")
+    store(trace, out, results[0].value, "unsafe" if scans else "same_kind", "the result")
     return out
 
 
@@ -241,7 +275,12 @@ def _write(
 ) -> None:
     """A call that changes its first operand."""
     target = operands[0] if operands else None
-    if target is None or form[1] != ("operand", 0) or not target.is_array:
+    if type(form[1]) is not tuple or form[1] != ("operand", 0):
+        raise trace.error(TypeError("the array to write to is not an array"))
+    if target is not None and not target.is_array and not target.type.is_weak:
+        _ask(trace, call, operands, form, named)  # NumPy writes to a copy of the scalar
+        return
+    if target is None or not target.is_array:
         raise trace.error(TypeError("the array to write to is not an array"))
     if not asked:
         _ask(trace, call, operands, form, named)
@@ -330,7 +369,9 @@ def call_ufunc_method(
     if method == "__call__":
         return _call_with_targets(trace, ufunc, name, inputs, dict(kwargs))
     if kwargs.get("out") is not None and kwargs.get("dtype") is None:
-        kwargs = {**kwargs, "dtype": as_traced(trace, _first(kwargs["out"])).dtype}
+        given = as_traced(trace, _first(kwargs["out"])).dtype, as_traced(trace, inputs[0]).dtype
+        computed = ufunc.resolve_dtypes((*given, None), casting="unsafe", reduction=True)[-1]
+        kwargs = {**kwargs, "dtype": computed}
     return call_library(trace, "Ufunc", (name, method, *inputs), kwargs)
 
 

@@ -79,6 +79,10 @@ def _flatten(self: TracedArray, order: str = "C") -> TracedArray:
     return shaping.copy_of(shaping.ravel(self.trace, self, order))
 
 
+def _clip(self: TracedArray, min: Any = None, max: Any = None, out: Any = None) -> Any:
+    return clip(self.trace, self, min, max, out)
+
+
 def _item(self: TracedArray, *args: Any) -> Any:
     return self.concrete("a Python number", "drop .item(): results become numbers after the call"
                          ).item(*args)
@@ -100,7 +104,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "reshape": _reshape, "transpose": _transpose, "copy": _copy, "astype": _astype,
     "fill": _fill, "flatten": _flatten, "ravel": _method(shaping.ravel),
     "squeeze": _method(shaping.squeeze), "swapaxes": _method(shaping.swapaxes),
-    "clip": _method(clip), "dot": _method(dot), "round": _method(round_), "item": _item,
+    "clip": _clip, "dot": _method(dot), "round": _method(round_), "item": _item,
     "tolist": _tolist, "conj": _conjugate, "conjugate": _conjugate,
 }
 METHODS = {name: _guarded(name, method) for name, method in _METHODS.items()}

@@ -78,15 +78,19 @@ def linalg_trace(trace: Trace, x: Any, /, *, offset: Any = 0, dtype: Any = None)
 def asfortranarray(trace: Trace, a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """``np.asfortranarray``: the array itself if it is in Fortran order, else a copy."""
     x = creation.asarray(trace, a, dtype)
+    x = x if x.ndim else x.reshape(1)
     if is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize):
         return x
     return shaping.copy_of(x, "F")
 
 
 def imag(trace: Trace, val: Any) -> Any:
-    """``np.imag`` of real operands: zeros (which NumPy makes read-only)."""
+    """``np.imag`` of real operands: zeros, which NumPy makes read-only."""
     x = as_traced(trace, val)
-    return creation.ZEROS_LIKE(trace, x) if x.is_array else x.dtype.type(0)
+    if not x.is_array:
+        return x.dtype.type(0)
+    zeros = creation.ZEROS_LIKE(trace, x, order="A")
+    return zeros.view_through("ReadOnly", zeros.strides)
 
 
 def linspace(trace: Trace, start: Any, stop: Any, *args: Any, **kwargs: Any) -> Any:
@@ -98,11 +102,16 @@ def linspace(trace: Trace, start: Any, stop: Any, *args: Any, **kwargs: Any) -> 
 
 def i0(trace: Trace, x: Any) -> Any:
     """``np.i0``: NumPy's two Chebyshev series, chosen by size."""
-    size = np.abs(as_traced(trace, x))
-    size = size if size.dtype.kind == "f" else size.astype(np.float64)
+    given = as_traced(trace, x)
+    size: Any = np.abs(given if given.dtype.kind == "f" else given.astype(np.float64))
     small, large = (traced_source(getattr(np.lib._function_base_impl, name))(trace, size)
                     for name in ("_i0_1", "_i0_2"))
-    return np.where(size <= 8.0, small, large)
+    result: Any = np.where(size <= 8.0, small, large)
+    if not size.is_array:
+        return result
+    laid_out = creation.ZEROS_LIKE(trace, size)
+    laid_out[...] = result
+    return laid_out
 
 
 def from_dlpack(trace: Trace, x: Any, /, *, device: Any = None, copy: Any = None) -> Any:

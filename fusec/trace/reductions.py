@@ -11,6 +11,7 @@ from fusec.ir import Value
 from fusec.ops.shapes import normalise_axes
 
 from .array import TracedArray, from_value
+from .composed import strong
 from .context import Trace
 from .layout import contiguous
 from .refusals import target_dtype
@@ -59,10 +60,15 @@ def _strides(x: TracedArray, result: Value, axes: tuple[int, ...], keepdims: boo
     return contiguous(result.shape, result.dtype.itemsize, order)
 
 
-def _accumulator(trace: Trace, x: Value, dtype: Any) -> np.dtype:
-    """NumPy adds small integers and booleans in the platform's int64 or uint64."""
+def _accumulator(trace: Trace, x: Value, dtype: Any, out: Any = None) -> np.dtype:
+    """NumPy adds small integers and booleans in the platform's int64 or uint64.
+
+    With ``out`` it computes in what holds both.
+    """
     if dtype is not None:
         return target_dtype(dtype, "a reduction", trace.loc)
+    if out is not None:
+        return np.result_type(x.dtype, as_traced(trace, out).dtype)
     if x.dtype.kind in "bi" and x.dtype.itemsize < 8:
         return np.dtype(np.int64)
     if x.dtype.kind == "u" and x.dtype.itemsize < 8:
@@ -127,11 +133,14 @@ def _accumulate(op: str) -> Any:
         trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None,
         keepdims: Any = False, initial: Any = _NO_VALUE, where: Any = True,
     ) -> Any:
-        x = as_traced(trace, a)
+        x = strong(trace, a)
         axes = _axes(trace, x, axis)
-        value = cast(trace, x.value, _accumulator(trace, x.value, dtype))
+        value = cast(trace, x.value, _accumulator(trace, x.value, dtype, out))
         value = _selected(trace, value, where, 0 if op == "Sum" else 1)
-        result = _in_single(trace, op, value, axes=axes) if axes else value
+        of_booleans = {"Sum": "Any", "Prod": "All"}[op]
+        result = value
+        if axes:
+            result = _in_single(trace, op if value.dtype != BOOL else of_booleans, value, axes=axes)
         result = _with_initial(trace, op, result, initial)
         return _finish(trace, x, result, axes, keepdims is True, out)
 
@@ -143,7 +152,7 @@ def _extremum(op: str, name: str) -> Any:
         trace: Trace, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False,
         initial: Any = _NO_VALUE, where: Any = True,
     ) -> Any:
-        x = as_traced(trace, a)
+        x = strong(trace, a)
         axes = _axes(trace, x, axis)
         is_bounded = initial is not _NO_VALUE and initial is not None
         if not _all(where) and not is_bounded:
@@ -172,7 +181,7 @@ def _logical(op: str) -> Any:
         trace: Trace, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *,
         where: Any = True,
     ) -> Any:
-        x = as_traced(trace, a)
+        x = strong(trace, a)
         axes = _axes(trace, x, axis)
         value = _selected(trace, truth(trace, x.value), where, op == "All")
         result = trace.emit(op, value, axes=axes) if axes else value
@@ -185,7 +194,7 @@ def _position(op: str) -> Any:
     def reduce(
         trace: Trace, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False,
     ) -> Any:
-        x = as_traced(trace, a)
+        x = strong(trace, a)
         if axis is not None and not isinstance(axis, (int, np.integer)):
             raise trace.error(TypeError(f"axis must be an integer or None, got {axis!r}"))
         axes = _axes(trace, x, axis)
@@ -204,6 +213,11 @@ def _position(op: str) -> Any:
     return reduce
 
 
+def _is_integer(dtype: Any) -> bool:
+    """Whether the mean is asked for in integers: then NumPy's code truncates at every step."""
+    return dtype is not None and np.dtype(dtype).kind in "biu"
+
+
 def _float_type(trace: Trace, x: Value, dtype: Any) -> np.dtype:
     if dtype is not None:
         return target_dtype(dtype, "a reduction", trace.loc)
@@ -215,9 +229,10 @@ def mean(
     keepdims: Any = False, *, where: Any = True,
 ) -> Any:
     """``np.mean``: sum over count, integers in float64."""
-    x = as_traced(trace, a)
-    if not _all(where):
-        return _by_source(trace, "mean", x, axis, dtype, out, keepdims is True, where=where)
+    x = strong(trace, a)
+    if not _all(where) or _is_integer(dtype):
+        return _by_source(trace, "mean", x, axis, dtype, out, keepdims is True,
+                          where=True if _all(where) else where)
     axes = _axes(trace, x, axis, strict=True)
     value = cast(trace, x.value, _float_type(trace, x.value, dtype))
     result = _in_single(trace, "Mean", value, axes=axes) if axes else value
@@ -230,10 +245,10 @@ def _spread(op: str) -> Any:
         keepdims: Any = False, *, where: Any = True, mean: Any = _NO_VALUE,
         correction: Any = _NO_VALUE,
     ) -> Any:
-        x = as_traced(trace, a)
+        x = strong(trace, a)
         ddof = ddof if correction is _NO_VALUE else correction
         given = None if mean is _NO_VALUE else mean
-        if not _all(where) or given is not None:
+        if not _all(where) or given is not None or _is_integer(dtype):
             return _by_source(trace, op.lower(), x, axis, dtype, out, ddof, keepdims is True,
                               where=True if _all(where) else where, mean=given)
         axes = _axes(trace, x, axis, strict=True)
@@ -248,7 +263,7 @@ def count_nonzero(
     trace: Trace, a: Any, axis: Any = None, *, keepdims: Any = False
 ) -> Any:
     """``np.count_nonzero`` as a sum of truth values in int64."""
-    x = as_traced(trace, a)
+    x = strong(trace, a)
     axes = _axes(trace, x, axis)
     value = cast(trace, truth(trace, x.value), np.dtype(np.int64))
     result = trace.emit("Sum", value, axes=axes) if axes else value
@@ -280,7 +295,7 @@ def _ignoring_nan(name: str, extreme: float) -> Any:
         method = getattr(x, name)
         if x.dtype.kind != "f" or not _all(where):
             if x.dtype.kind != "f":
-                return method(axis, out, keepdims is True, where=where)
+                return method(axis, _outs(out), keepdims is True, where=where)
             raise unsupported(f"np.f{name}.reduce(where=...)", loc=x.trace.loc)
         hole = np.isnan(x)
         best = getattr(np.where(hole, x.dtype.type(extreme), x), name)(**options)
@@ -311,6 +326,13 @@ _WITHOUT_ROW: dict[Any, Any] = {
 }
 
 
+def _converted(x: TracedArray, dtype: np.dtype) -> Any:
+    if not x.is_array:
+        return None
+    return contiguous(x.shape, dtype.itemsize, sorted(
+        range(x.ndim), key=lambda d: -abs(x.strides[d])))
+
+
 def reduce_by_ufunc(
     trace: Trace, ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
     keepdims: Any = False, initial: Any = _NO_VALUE, where: Any = True,
@@ -327,6 +349,10 @@ def reduce_by_ufunc(
     if op in ("Sum", "Prod"):
         return function(trace, a, axis, dtype, out, keepdims, initial, where)
     if op in ("Max", "Min"):
+        if dtype is not None:
+            x = strong(trace, a)
+            asked = target_dtype(dtype, "a reduction", trace.loc)
+            a = from_value(trace, cast(trace, x.value, asked), _converted(x, asked))
         return function(trace, a, axis, out, keepdims, initial, where)
     return function(trace, a, axis, out, keepdims, where=where)
 

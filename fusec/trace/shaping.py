@@ -18,6 +18,7 @@ from .layout import (
     is_c_contiguous,
     joined_order,
     like_order,
+    order_like,
     reshape_strides,
 )
 from .refusals import target_dtype
@@ -43,11 +44,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
 def copy_of(x: TracedArray, order: str = "K") -> TracedArray:
     """A fresh array with the same contents."""
     shape, itemsize = x.shape, x.itemsize
-    axes = None
-    if order in ("K", "A") and len(shape) > 1:
-        axes = like_order(x.strides)
-    elif order == "F":
-        axes = list(range(len(shape)))[::-1]
+    axes = order_like(shape, x.strides, itemsize, order)
     return TracedArray(x.trace, Storage(x.value, contiguous(shape, itemsize, axes)))
 
 
@@ -57,7 +54,7 @@ def reshape(trace: Trace, a: Any, /, shape: Any, order: str = "C", *, copy: Any 
     if order != "C":
         return _reshape_reversed(trace, x, _shape(shape), order, copy)
     target = _inferred(trace, x, _shape(shape))
-    if target == x.shape and x.is_array:
+    if target == x.shape and x.is_array and copy is not True:
         return TracedArray(trace, x.storage, x.steps)
     dropped = _unit_axes(x.shape, target)
     strides = reshape_strides(x.shape, x.strides, target, x.itemsize)
@@ -146,7 +143,7 @@ def transpose(trace: Trace, a: Any, axes: Any = None) -> Any:
     """``np.transpose``: a view with permuted axes."""
     x = as_traced(trace, a)
     if not x.is_array:
-        return x
+        return spread_scalar(x) if x.type.is_weak else x
     rank = x.ndim
     if axes is None:
         perm = tuple(reversed(range(rank)))
@@ -198,9 +195,11 @@ def squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
     """``np.squeeze``: a view without axes of length 1."""
     x = as_traced(trace, a)
     if not x.is_array:
-        return x
+        return spread_scalar(x) if x.type.is_weak else x
     if axis is None:
         axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
+    elif x.ndim == 0 and axis in (0, -1, (0,), (-1,)):
+        axes = ()
     else:
         axes = _guarded(trace, normalise_axes, axis, x.ndim)
     if any(x.shape[i] != 1 for i in axes):
@@ -316,10 +315,8 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         flat = roll(trace, ravel(trace, x), shift, 0)
         return reshape(trace, flat, x.shape)
-    axes = [axis] if isinstance(axis, (int, np.integer)) else list(axis)
-    shifts = [shift] * len(axes) if isinstance(shift, (int, np.integer)) else list(shift)
-    for amount, each in zip(shifts, axes, strict=True):
-        x = _roll_axis(trace, x, int(amount), _guarded(trace, normalise_axis, each, x.ndim))
+    for amount, each in _guarded(trace, np.broadcast, shift, axis):
+        x = _roll_axis(trace, x, int(amount), _guarded(trace, normalise_axis, int(each), x.ndim))
     strides = contiguous(x.shape, x.itemsize, like_order(as_traced(trace, a).strides))
     return TracedArray(trace, Storage(x.value, strides))
 
@@ -336,7 +333,7 @@ def _roll_axis(trace: Trace, x: TracedArray, shift: int, axis: int) -> TracedArr
 
 def flip(trace: Trace, m: Any, axis: Any = None) -> Any:
     """``np.flip``: a view with negative steps."""
-    x = as_traced(trace, m)
+    x = spread_scalar(as_traced(trace, m))
     axes = _guarded(trace, normalise_axes, axis, x.ndim)
     return x[tuple(slice(None, None, -1) if d in axes else slice(None) for d in range(x.ndim))]
 

@@ -7,7 +7,7 @@ sees it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from fusec.ir import Value
 from fusec.ir.graph import new_id
 from fusec.ops import Builder
+from fusec.ops.picking import PickView
 from fusec.ops.views import region
 
 from .layout import Strides, contiguous
@@ -23,7 +24,10 @@ from .layout import Strides, contiguous
 
 @dataclass(frozen=True, slots=True)
 class ViewStep:
-    """One view op with its attrs, the strides of the result, and run-time indices if it has any."""
+    """One view op with its attrs, the strides of the result, and run-time indices if it has any.
+
+    ``ReadOnly`` is no op of the graph: the same array, which may not be written to.
+    """
 
     op: str
     attrs: tuple[tuple[str, Any], ...]
@@ -31,6 +35,8 @@ class ViewStep:
     operands: tuple[Value, ...] = ()
 
     def apply(self, builder: Builder, value: Value) -> Value:
+        if self.op == "ReadOnly":
+            return value
         return builder.emit(self.op, value, *self.operands, **dict(self.attrs))
 
     def undo(self, builder: Builder, base: Value, value: Value) -> Value:
@@ -52,9 +58,13 @@ class ViewStep:
             return builder.emit("PickUpdate", base, value, *self.operands, **attrs)
         raise AssertionError(f"internal error: view step {self.op} cannot be written through")
 
-    def on_array(self) -> Callable[[np.ndarray], np.ndarray]:
-        """The same view of a concrete array."""
+    def on_array(self, numbers: Iterator[int]) -> Callable[..., np.ndarray]:
+        """The same view of a concrete array; ``numbers`` say which outputs hold its indices."""
         attrs = dict(self.attrs)
+        if self.op == "Pick":
+            return PickView(attrs["axes"], tuple(next(numbers) for _ in self.operands))
+        if self.op == "ReadOnly":
+            return _read_only
         if self.op == "Slice":
             key = region(attrs["starts"], attrs["steps"], attrs["sizes"])
             return lambda array: array[key]
@@ -69,6 +79,12 @@ class ViewStep:
         if self.op == "ExpandDims":
             return lambda array: np.expand_dims(array, attrs["axes"])
         return lambda array: np.squeeze(array, attrs["axes"])
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _covers(shape: tuple[int, ...], attrs: dict[str, Any]) -> bool:

@@ -40,13 +40,20 @@ class Output:
     """One result leaf.
 
     ``kind``: ``graph`` (an output of the graph), ``input`` (memory of a graph input) or ``const``
-    (a Python object); ``steps`` are views to take of it.
+    (a Python object); ``steps`` are views to take of it, at the run-time ``indices``, which are
+    numbers of outputs of the graph.
     """
 
     kind: str
     index: int = 0
     steps: tuple[ViewStep, ...] = ()
     value: Any = None
+    indices: tuple[int, ...] = ()
+
+    def views(self) -> tuple[Any, ...]:
+        """The views, to be taken of a concrete array."""
+        numbers = iter(self.indices)
+        return tuple(step.on_array(numbers) for step in self.steps)
 
 
 @dataclass
@@ -208,8 +215,12 @@ def _output(
         raise user_error(TypeError, "the function returns a value of another trace", trace.loc,
                          "do not keep traced values outside the function")
     storage = leaf.storage
+    indices = [v for step in leaf.steps for v in step.operands]
+    numbers = tuple(range(len(values), len(values) + len(indices)))
+    values.extend(indices)
+    strides.extend([()] * len(indices))
     if storage is not None and storage.origin is not None:
-        return Output("input", storage.origin, leaf.steps)
+        return Output("input", storage.origin, leaf.steps, None, numbers)
     if storage is None:
         values.append(leaf.value)
         strides.append(())
@@ -218,7 +229,7 @@ def _output(
         known[id(storage)] = len(values)
         values.append(storage.value)
         strides.append(storage.strides)
-    return Output("graph", known[id(storage)], leaf.steps)
+    return Output("graph", known[id(storage)], leaf.steps, None, numbers)
 
 
 __all__ = ["ConcreteValueError", "Output", "Traced", "trace_function"]

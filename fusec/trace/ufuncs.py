@@ -77,8 +77,17 @@ def _constant_as(trace: Trace, value: Value, dtype: np.dtype) -> Any:
         raise trace.error(error) from None
 
 
-def resolve(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> tuple[np.dtype, ...]:
-    """The dtypes NumPy computes in, inputs then outputs (NEP 50 weak promotion included)."""
+def resolve(
+    trace: Trace, ufunc: np.ufunc, values: Sequence[Value], asked: np.dtype | None = None,
+    casting: Any = "same_kind",
+) -> tuple[np.dtype, ...]:
+    """The dtypes NumPy computes in, inputs then outputs (NEP 50 weak promotion included).
+
+    ``asked``: the dtype of the result, given by the caller.
+    """
+    options: dict[str, Any] = {}
+    if asked is not None:
+        options = {"signature": (*[None] * ufunc.nin, *[asked] * ufunc.nout), "casting": casting}
     if all(v.type.is_weak for v in values):
         signature = tuple(v.dtype for v in values)
     else:
@@ -87,7 +96,7 @@ def resolve(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> tuple[np.
             for v in values
         )
     try:
-        return ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout))
+        return ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout), **options)
     except TypeError as error:
         raise trace.error(error, values) from None
 
@@ -183,6 +192,8 @@ class _Call:
 
     def run(self) -> Any:
         values = [o.value for o in self.operands]
+        if self.out is not None:
+            as_traced(self.trace, self.out).check_writeable()
         if all(v.type.is_weak for v in values):
             result = self._of_numbers(values)
         else:
@@ -207,16 +218,14 @@ class _Call:
     def _compute(self, values: list[Value]) -> Value:
         trace = self.trace
         if self.ufunc is np.matmul:
-            dtypes = resolve(trace, self.ufunc, values)
+            dtypes = resolve(trace, self.ufunc, values, self._asked(), self.casting)
             return trace.emit("MatMul", *(cast(trace, v, dtypes[0]) for v in values))
         if self.ufunc in _LOGICAL:
             return trace.emit(self.row.name, *(truth(trace, v) for v in values))
-        if self.dtype is not None:
-            asked = target_dtype(self.dtype, f"np.{self.ufunc.__name__}", trace.loc)
-            dtypes = (asked,) * (len(values) + 1)
-        else:
-            dtypes = resolve(trace, self.ufunc, values)
+        dtypes = resolve(trace, self.ufunc, values, self._asked(), self.casting)
         self._refuse(dtypes)
+        if self._squares_booleans(values):
+            return trace.emit("Square", cast(trace, values[0], np.dtype(np.int8)))
         if self.ufunc in COMPARISONS:
             unusual = comparison(trace, self.row.name, values, dtypes)
             if unusual is not None:
@@ -227,7 +236,34 @@ class _Call:
                 return special
         weak = "weak" if all(v.type.is_weak for v in values) else None
         operands = [cast(trace, v, d, weak) for v, d in zip(values, dtypes, strict=False)]
-        return trace.emit(self.row.name, *operands)
+        try:
+            return trace.emit(self.row.name, *operands)
+        except ValueError:
+            self._check_out(dtypes[-1], values)
+            raise
+
+    def _asked(self) -> np.dtype | None:
+        """``dtype=``, which asks for the loop with this result."""
+        if self.dtype is None:
+            return None
+        return target_dtype(self.dtype, f"np.{self.ufunc.__name__}", self.trace.loc)
+
+    def _squares_booleans(self, values: Sequence[Value]) -> bool:
+        """``x ** 2`` of booleans: the operator takes ``np.square``, which gives int8."""
+        exponent = values[-1].node.attrs.get("value") if values[-1].type.is_weak else None
+        return self.python and self.ufunc is np.power and type(exponent) is int and (
+            exponent == 2 and values[0].dtype == BOOL and values[0].type.kind == "array")
+
+    def _check_out(self, dtype: np.dtype, values: Sequence[Value]) -> None:
+        """NumPy refuses the cast to ``out`` before it looks at shapes."""
+        if self.out is None:
+            return
+        target = as_traced(self.trace, self.out)
+        target.check_writeable()
+        if not np.can_cast(dtype, target.dtype, self.casting):
+            raise self.trace.error(TypeError(
+                f"Cannot cast ufunc '{self.ufunc.__name__}' output from {dtype!r} to "
+                f"{target.dtype!r} with casting rule {self.casting!r}"), values)
 
     def _refuse(self, dtypes: Sequence[np.dtype]) -> None:
         for dtype in dtypes:
@@ -259,7 +295,7 @@ class _Call:
             broadcast_strides(o.shape, o.strides, result.shape) for o in self.operands
             if o.is_array
         ]
-        order = k_order(len(result.shape), operands)
+        order = k_order(result.shape, operands)
         return contiguous(result.shape, result.dtype.itemsize, order)
 
 
@@ -271,6 +307,7 @@ def truth(trace: Trace, value: Value) -> Value:
 
 def store(trace: Trace, target: TracedArray, value: Value, casting: Any, what: str) -> None:
     """Write ``value`` into an array: checked cast, checked shape, broadcast."""
+    target.check_writeable()
     source: Any = value.dtype
     if value.type.is_weak and value.dtype != BOOL:
         source = np.result_type(target.dtype, _PYTHON_KIND[value.dtype.kind](0))
@@ -319,9 +356,9 @@ def integer_power(
         cast(trace, exponent, dtype, _weak(values))  # OverflowError where it does not fit
     if number is None or not isinstance(number, (int, np.integer)) or number > MAX_POWER:
         return _any_integer_power(trace, values, dtype)
-    if number < 0:
+    if number < 0 and base.type.size and exponent.type.size:
         raise trace.error(ValueError("Integers to negative integer powers are not allowed."))
-    return _product_power(trace, cast(trace, base, dtype, _weak(values)), int(number))
+    return _product_power(trace, cast(trace, base, dtype, _weak(values)), max(int(number), 0))
 
 
 def _any_integer_power(trace: Trace, values: Sequence[Value], dtype: np.dtype) -> Value:

@@ -17,7 +17,8 @@ OTHER = np.random.default_rng(0).permutation(ALL)
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y,
     "div": lambda x, y: x / y, "sqrt": lambda x, y: np.sqrt(x), "neg": lambda x, y: -x,
-    "less": lambda x, y: x < y, "maximum": np.maximum, "where": lambda x, y: np.where(x > y, x, y),
+    "less": lambda x, y: x < y, "maximum": lambda x, y: np.maximum(x, y),
+    "where": lambda x, y: np.where(x > y, x, y),
     "python number": lambda x, y: x * 2.5 + 1, "chain": lambda x, y: (x * y + x) / (y - x),
     "single": lambda x, y: x.astype(np.float32) * 3, "double": lambda x, y: x.astype(float) * 3,
     "floor": lambda x, y: np.floor(x), "sign": lambda x, y: np.sign(x),

@@ -22,7 +22,7 @@ import fusec
 from fusec.concrete import ConcreteFunction
 from fusec.jit import Function
 from fusec.runtime.plan import ExternStep, KernelStep, Place, write_cell
-from fusec.runtime.step_by_step import StepByStep, _result
+from fusec.runtime.step_by_step import StepByStep, results_of
 
 Engine = Callable[[Any, Sequence[np.ndarray]], None]
 
@@ -143,11 +143,24 @@ def assert_leaf(
     assert g.dtype == w.dtype, f"{what}: {g.dtype} is not {w.dtype}"
     assert g.shape == w.shape, f"{what}: {g.shape} is not {w.shape}"
     if isinstance(want, np.ndarray) and want.size:
-        assert long_strides(got) == long_strides(want), (
+        assert long_strides(got) == long_strides(want) or is_compact_part(got, want), (
             f"{what}: strides {got.strides} are not {want.strides}, shape {want.shape}")
     if isinstance(want, np.ndarray):
         assert got.flags.writeable == want.flags.writeable, f"{what}: writeable differs"
     tolerance.check(g, w, None if wide is None else np.asarray(wide), what)
+
+
+def is_compact_part(got: np.ndarray, want: np.ndarray) -> bool:
+    """Whether ``want`` is a part of an array that nobody else sees, and ``got`` is no more than it.
+
+    A library call's result may be such a part (``histogram2d``), and slices of constants are.
+    """
+    hidden = want.base is not None and want.base.size > want.size
+    compact = got.size * got.itemsize == max(
+        (n * s for n, s in zip(got.shape, got.strides, strict=True) if n > 1), default=got.itemsize)
+    return hidden and compact and (
+        np.argsort(long_strides(got)).tolist()
+        == np.argsort([abs(s) for s in long_strides(want)]).tolist())
 
 
 def long_strides(array: np.ndarray) -> list[int]:
@@ -243,7 +256,7 @@ class _EngineRun(StepByStep):
             else:
                 self._run_kernel(step, memory)
         outputs = [self._output(i, p, memory) for i, p in enumerate(self.schedule.outputs)]
-        return [_result(r, outputs, inputs) for r in self.spec.results]
+        return results_of(self.spec.results, outputs, inputs)
 
     def _run_kernel(self, step: KernelStep, memory: dict[tuple[str, int], np.ndarray]) -> None:
         arrays = [np.array(self._array(p, memory)) if p.kind == "cell" else self._array(p, memory)

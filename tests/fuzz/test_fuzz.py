@@ -1,6 +1,8 @@
 """Random programs: NumPy, machine code, reference and readable source agree bit for bit.
 
-``FUZZ_N`` sets the number of programs (``make fuzz N=5000``); without it a fixed few run.
+A small vocabulary whose results are exact, so that whole programs are compared bit for bit; the
+package `fuzzer` draws from everything.  ``FUZZ_N`` sets the number of programs; without it a fixed
+few run.
 """
 
 from __future__ import annotations

@@ -1,0 +1,105 @@
+"""The process that runs programs and may die of them; it talks to `campaign` in lines of JSON."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import resource
+import sys
+import traceback
+import warnings
+from collections import Counter
+from typing import Any, TextIO
+
+from .grow import program_of
+from .judge import Judge, Verdict
+from .program import Program
+from .shrink import shrink
+
+MEMORY = 12 << 30
+
+
+def serve() -> None:
+    """Run the seeds that come in, one a line, until there are no more."""
+    out = _private_output()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    warnings.simplefilter("ignore")
+    faulthandler.enable()
+    for line in sys.stdin:
+        seed = line.strip()
+        _say(out, {"begins": seed})
+        _say(out, judged(seed, lambda seed=seed: _say(out, {"alive": seed})))
+
+
+def _private_output() -> TextIO:
+    """Standard output for us alone: LAPACK prints to descriptor 1."""
+    private = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return private
+
+
+def _say(out: TextIO, what: dict[str, Any]) -> None:
+    out.write(json.dumps(what) + "\n")
+    out.flush()
+
+
+def judged(seed: str, alive: Any = lambda: None) -> dict[str, Any]:
+    """What the seed's program showed, as plain data; a failing one is shrunk."""
+    program = program_of(seed)
+    try:
+        verdict = Judge(program, _turn(seed)).judge()
+    except Exception as error:
+        return _failure(seed, program, error, alive)
+    ops = Counter(s.op for s in verdict.program.statements)
+    return {"seed": seed, "ops": ops, "rows": verdict.rows, "checks": verdict.checks,
+            "refused": verdict.refused}
+
+
+def _turn(seed: str) -> int:
+    return int(seed) if seed.isdigit() else len(seed)
+
+
+def _failure(seed: str, program: Program, error: Exception, alive: Any) -> dict[str, Any]:
+    text = describe(error)
+    trace = "".join(traceback.format_exception(error))
+
+    def fails(candidate: Program) -> str | None:
+        alive()
+        return failure_of(candidate, _turn(seed))
+
+    found = shrink(program, fails)
+    return {"seed": seed, "failure": text, "traceback": trace, "program": found.runnable,
+            "now": failure_of(found, _turn(seed)) or "it does not fail again"}
+
+
+def failure_of(program: Program, turn: int = 0) -> str | None:
+    """How the program fails; None when it does not, or when NumPy does not take it."""
+    try:
+        verdict: Verdict = Judge(program, turn).judge()
+    except Exception as error:
+        return describe(error)
+    del verdict
+    return None
+
+
+def describe(error: Exception) -> str:
+    """An exception on one line."""
+    cause = f" ({error.__cause__!r:.200})" if error.__cause__ is not None else ""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.300}{cause}".replace(
+        "\n", " ")
+
+
+def check_pickled() -> None:
+    """Run the program, or grow that of the seed, that comes pickled on standard input.
+
+    `campaign` looks whether we live.
+    """
+    import pickle
+
+    given = pickle.load(sys.stdin.buffer)
+    program_of(given) if isinstance(given, str) else failure_of(given)
+
+
+if __name__ == "__main__":
+    check_pickled() if "--program" in sys.argv else serve()

@@ -1,0 +1,315 @@
+"""Where NumPy's floats are one of several right answers, and how far apart those are.
+
+Eager and compiled code round differently in few, known ways.  The oracle does them to the eager
+run: it is repeated with each statement's rounding disturbed at random, and the compiled result must
+lie within what these runs span.  A value that no disturbance reaches must be equal bit for bit.
+
+What is disturbed, by a statement's ``rounding``:
+
+- "exact": nothing.  Comparisons, selection, ``+ - / sqrt``, rounding to integers, conversions.
+- "zeros": the sign of a zero, which NumPy leaves open for maximum and minimum.
+- "product": under ``fp="contract"`` products, which may be rounded once with the sum that they
+  are a term of.  (An overflowed or underflowed product may be in range before it is rounded.)
+- "ulp n": results, by a math function's stated bound plus NumPy's own error.
+- "backward": results are exact ones of operands changed in the last places: sums in any order,
+  composites such as ``var``, library calls.  What only moves elements is recognised by that and
+  stays exact, and so does what decides (bool and integer results).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+
+from .program import Program, Statement, names
+
+NUMPYS_OWN_ULP = 4  # its float32 loops promise no more
+RUNS, MORE_RUNS = 12, 120
+
+
+class Disturbed:
+    """One run of a program, statement by statement, with its rounding disturbed."""
+
+    def __init__(self, program: Program, args: list[Any], seed: int) -> None:
+        self.program, self.rng = program, np.random.default_rng(seed)
+        self.scope = names()
+        self.scope.update((f"x{i}", a) for i, a in enumerate(args))
+
+    def run(self) -> list[Any]:
+        """The leaves of the results, then of the arguments."""
+        for statement in self.program.statements:
+            self._run(statement)
+        results = [self.scope[n] for n in self.program.results]
+        arguments = [self.scope[f"x{i}"] for i in range(len(self.program.arguments))]
+        leaves = optree.tree_leaves([results, arguments], none_is_leaf=True)
+        return [v.copy() if isinstance(v, np.ndarray) else v for v in leaves]
+
+    def _run(self, statement: Statement) -> None:
+        change = self._change(statement.rounding)
+        if change is None:
+            exec(statement.line, self.scope)
+            return
+        read = [self.scope[n] for n in dict.fromkeys(statement.reads)]
+        before = [(v, v.copy()) for v in read if isinstance(v, np.ndarray)]
+        inputs = [np.array(v) for v in read if _is_number(v)]
+        inputs += [np.array(-0.0)] if "-0.0" in statement.text else []
+        other = self._on_other_operands(statement) if statement.rounding == "backward" else None
+        exec(statement.line, self.scope)
+        for array, old in before:
+            self._disturb_written(array, old, change, inputs)
+        if not statement.target:
+            self._disturb_rebound(statement, read, change, inputs)
+            return
+        result = self.scope[statement.target]
+        if any(result is v for v in read):
+            return
+        if other == []:
+            if _both_zeros(inputs) and np.size(result) < max(map(np.size, inputs)):
+                self.scope[statement.target] = _mapped(lambda v: change(v, inputs, 0), result)
+            return
+        if other:
+            result = other[0]
+        self.scope[statement.target] = _mapped(lambda v: change(v, inputs), result)
+
+    def _disturb_rebound(
+        self, statement: Statement, read: list[Any], change: Any, inputs: list[np.ndarray]
+    ) -> None:
+        """``t0 += x0`` of a scalar binds the name anew."""
+        for name, old in zip(dict.fromkeys(statement.reads), read, strict=True):
+            if self.scope[name] is not old:
+                self.scope[name] = change(self.scope[name], inputs)
+
+    def _change(self, rounding: str) -> Callable[..., Any] | None:
+        kind, _, bound = rounding.partition(" ")
+        if kind == "exact" or (kind == "product" and self.program.fp == "strict"):
+            return None
+        ulp = {"zeros": 0, "product": 1, "backward": 4}.get(kind, 0)
+        if bound:
+            ulp = int(bound) + NUMPYS_OWN_ULP
+        return lambda value, inputs, most=ulp: self._disturb(value, inputs, kind, most)
+
+    def _on_other_operands(self, statement: Statement) -> list[Any] | None:
+        """[result] for operands changed in the last place; [] where it moves or decides only.
+
+        None where it cannot be asked: with ``out=``, or where such operands raise.
+        """
+        if not statement.target or "out=" in statement.text:
+            return None
+        exact = dict(self.scope)
+        exec(statement.line, exact)
+        found = self._result_near(statement, exact, True) or self._result_near(
+            statement, exact, False)
+        if found is None:
+            return None
+        result, changed = found
+        floats = [np.ravel(v) for v in optree.tree_leaves(result) if _is_inexact(v)]
+        if not floats:
+            return []
+        if is_order_free(statement.op):
+            return [result]
+        known = {v.tobytes() for a in changed for v in np.atleast_1d(a)}
+        moved = all(v.tobytes() in known or v == 0 or v == 1 or v != v for a in floats for v in a)
+        return [] if moved else [result]
+
+    def _result_near(
+        self, statement: Statement, exact: dict[str, Any], with_integers: bool
+    ) -> tuple[Any, list[np.ndarray]] | None:
+        """The result on other operands, and those; None where they raise or change its type."""
+        scope, changed = dict(self.scope), []
+        order = self._other_order(statement)
+        for name in dict.fromkeys(statement.reads):
+            scope[name] = order(self._nearby(scope[name], with_integers))
+            if _is_number(scope[name]):
+                changed.append(np.ravel(scope[name]))
+        try:
+            exec(statement.line, scope)
+        except Exception:  # then not on these: the exact run says what happens
+            return None
+        result = scope[statement.target]
+        return (result, changed) if _types(result) == _types(exact[statement.target]) else None
+
+    def _nearby(self, value: Any, with_integers: bool) -> Any:
+        """The operand with its floats in the next places; integers as the floats that sums take.
+        """
+        is_integer = with_integers and isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+        if is_integer and value.dtype.itemsize == 8:
+            return self._move(value.astype(np.float64), 1)
+        if isinstance(value, (tuple, list)) or not _is_inexact(value):
+            return value
+        return _like(value, self._move(np.array(value), 1))
+
+    def _other_order(self, statement: Statement) -> Callable[[Any], Any]:
+        """Elements along the axes of a sum or product may be taken in any order."""
+        if len(set(statement.reads)) != 1 or not is_order_free(statement.op):
+            return lambda value: value
+        operand = self.scope[statement.reads[0]]
+        axes = reduced_axes(statement.text, np.ndim(operand))
+        orders = [(d, self.rng.permutation(np.shape(operand)[d])) for d in axes]
+
+        def ordered(value: Any) -> Any:
+            for axis, order in orders:
+                value = np.take(value, order, axis)
+            return value
+
+        return ordered
+
+    def _disturb_written(
+        self, array: np.ndarray, old: np.ndarray, change: Any, inputs: list[np.ndarray]
+    ) -> None:
+        if not _is_inexact(array) or not array.flags.writeable:
+            return
+        written = ~((array == old) | ((array != array) & (old != old)))
+        if written.any():
+            array[written] = change(array, inputs)[written]
+
+    def _disturb(self, value: Any, inputs: list[np.ndarray], kind: str, ulp: int) -> Any:
+        if not _is_inexact(value):
+            return value
+        array = np.array(value)
+        if kind in ("zeros", "backward") and _both_zeros(inputs):
+            sign = self.rng.choice([-1.0, 1.0], array.shape).astype(array.dtype)
+            array = np.where(array == 0, array * sign, array).astype(array.dtype)
+        if kind == "product":
+            array = self._out_of_range(array, inputs)
+        return _like(value, self._move(array, ulp) if ulp else array)
+
+    def _out_of_range(self, array: np.ndarray, inputs: list[np.ndarray]) -> np.ndarray:
+        """Overflowed and underflowed products as the finite or tiny numbers that they round."""
+        if array.dtype.kind == "c":
+            return array
+        info = np.finfo(array.dtype)
+        finite = all(np.isfinite(i).all() for i in inputs)
+        half = self.rng.random(array.shape) < 0.5
+        if finite:
+            array = np.where(np.isinf(array) & half, np.copysign(info.max, array), array)
+        tiny = np.copysign(info.smallest_subnormal, array)
+        some = any(((i != 0) & (np.abs(i) < 1)).any() for i in inputs if i.dtype.kind == "f")
+        return np.where((array == 0) & half, tiny, array).astype(array.dtype) if some else array
+
+    def _move(self, array: np.ndarray, ulp: int) -> np.ndarray:
+        """Each finite, nonzero element by up to ``ulp`` units in the last place."""
+        if array.dtype.kind == "c":
+            part = array.real.dtype
+            pair = np.ascontiguousarray(array).view(part).reshape(*array.shape, 2)
+            unit = np.spacing(np.abs(pair).max(-1, keepdims=True))
+            steps = self.rng.integers(-ulp, ulp + 1, pair.shape)
+            moved = np.where(np.isfinite(pair), pair + unit * steps, pair).astype(part)
+            return moved.reshape(*array.shape[:-1], -1).view(array.dtype).reshape(array.shape)
+        steps = self.rng.integers(-ulp, ulp + 1, array.shape)
+        moved = array + np.spacing(np.abs(array)) * steps.astype(array.dtype)
+        keep = ~np.isfinite(array) | (array == 0)
+        return np.where(keep, array, moved).astype(array.dtype)
+
+
+def is_order_free(op: str) -> bool:
+    """Whether it adds or multiplies in any order: ``np.sum``, ``x.var``, ``np.add.reduce``."""
+    name = op.rpartition(".")[2].removeprefix("nan")
+    return name in ("sum", "prod", "mean", "var", "std", "reduce")
+
+
+def reduced_axes(text: str, rank: int) -> list[int]:
+    """The axes that a call of a reduction names, or its default; none where it is not a literal."""
+    call = ast.parse(text, mode="eval").body
+    if not isinstance(call, ast.Call):
+        return []
+    function = ast.unparse(call.func)
+    first = 1 if function.startswith("np.") else 0
+    given = {k.arg: k.value for k in call.keywords}.get("axis")
+    given = call.args[first] if given is None and len(call.args) > first else given
+    default = 0 if function.endswith(".reduce") else None
+    try:
+        axis = default if given is None else ast.literal_eval(given)
+    except ValueError:
+        return []
+    axes = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return sorted({d % rank for d in axes if -rank <= d < rank}) if rank else []
+
+
+def _types(result: Any) -> list[Any]:
+    return [getattr(v, "dtype", type(v)) for v in optree.tree_leaves(result)]
+
+
+def _both_zeros(inputs: list[np.ndarray]) -> bool:
+    """Whether zeros of both signs (integers have one) are among the operands."""
+    zeros = [np.signbit(i[i == 0]) for i in map(np.atleast_1d, inputs) if i.dtype.kind == "f"]
+    return any(z.any() for z in zeros)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, np.generic, bool, int, float, complex))
+
+
+def _is_inexact(value: Any) -> bool:
+    return isinstance(value, (float, complex)) or (
+        isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "fc")
+
+
+def _like(value: Any, array: np.ndarray) -> Any:
+    """The array as what ``value`` is: an array of its memory order, a scalar, a number."""
+    if isinstance(value, np.ndarray):
+        return array if array.flags.writeable else array.copy()
+    return array[()] if isinstance(value, np.generic) else array.item()
+
+
+def _mapped(f: Callable[[Any], Any], value: Any) -> Any:
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[_mapped(f, v) for v in value])
+    if isinstance(value, (tuple, list)):
+        return type(value)(_mapped(f, v) for v in value)
+    return f(value)
+
+
+# -------------------------------------------------------------------------------- what is spanned
+
+
+class Span:
+    """The results of disturbed runs, and what they allow."""
+
+    def __init__(self, program: Program, args: Callable[[], list[Any]], runs: int) -> None:
+        self.runs: list[list[Any]] = []
+        self.failed = 0
+        with np.errstate(all="ignore"):
+            for seed in range(runs):
+                try:
+                    self.runs.append(Disturbed(program, args(), seed).run())
+                except Exception:  # an exception that only some roundings raise
+                    self.failed += 1
+
+    @property
+    def is_unstable(self) -> bool:
+        """Whether the shapes of results, or exceptions, depend on rounding."""
+        shapes = {tuple(np.shape(v) for v in run) for run in self.runs}
+        return len(shapes) > 1 or self.failed > 0
+
+    def outside(self, number: int, got: np.ndarray, want: np.ndarray) -> np.ndarray:
+        """Which elements of leaf ``number`` are none of the right answers."""
+        found = [np.asarray(run[number]) for run in self.runs]
+        if any(f.shape != want.shape for f in found):
+            return np.zeros(want.shape, bool)
+        stack = np.stack([want, *[f.astype(want.dtype) for f in found]])
+        if want.dtype.kind == "c":
+            return _outside(got.real, stack.real) | _outside(got.imag, stack.imag)
+        return _outside(got, stack)
+
+
+def _outside(got: np.ndarray, stack: np.ndarray) -> np.ndarray:
+    """Elementwise: not within the range of the runs, nor one of their NaNs and infinities."""
+    if stack.dtype.kind != "f":
+        return (got < stack.min(0)) | (got > stack.max(0))
+    nan = np.isnan(stack)
+    low = np.where(nan, np.inf, stack).min(0).astype(np.longdouble)
+    high = np.where(nan, -np.inf, stack).max(0).astype(np.longdouble)
+    moves = ~((stack == stack[0]) & (np.signbit(stack) == np.signbit(stack[0]))).all(0)
+    with np.errstate(all="ignore"):
+        width = np.where(np.isfinite(high) & np.isfinite(low), high - low, 0)
+        unit = np.spacing(np.maximum(np.abs(low), np.abs(high)).astype(stack.dtype))
+        margin = np.where(moves & np.isfinite(unit), 2 * width + 2 * np.abs(unit), 0)
+        inside = (got >= low - margin) & (got <= high + margin)
+    signs_open = (np.signbit(stack) != np.signbit(stack[0])).any(0) | (high - low > 0)
+    same_sign = (got != 0) | (stack[0] != 0) | signs_open | (
+        np.signbit(got) == np.signbit(stack[0]))
+    return ~np.where(np.isnan(got), nan.any(0), inside & same_sign)
