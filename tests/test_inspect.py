@@ -214,7 +214,7 @@ def test_full_explanation() -> None:
         "p.f", Loc("p.py", 2), "f(a: f64[1000]) -> f64[1000]", "('f64', 1)", "first call",
         [Record("cse", 0.25, 0, "a", "a")], [Kernel("kernel_0", lines, operands, 4)],
         [Edge("sin_1", "matmul_2", "matmul is a library call"), "Add_1 not fused with Sum: why"],
-        [Extern("np.matmul", Loc("p.py", 9), "BLAS is faster")],
+        [Extern("np.matmul", Loc("p.py", 9), "BLAS is faster")], [],
         "kernel_0\nnp.matmul", "2 threads above 32768 elements",
         [Assumed("self.name", "'x'", Loc("p.py", 4))],
     ))

@@ -43,6 +43,9 @@ def _is_mask(key: Any) -> bool:
 def _expanded(array: TracedArray, key: Any) -> tuple[list[Any], bool]:
     """The key as one entry per axis (plus newaxis entries), Ellipsis filled in."""
     entries = list(key) if isinstance(key, tuple) else [key]
+    if any(isinstance(k, (bool, np.bool_)) and type(k) is not TracedArray for k in entries):
+        raise unsupported("indexing with a boolean", loc=array.trace.loc,
+                          cure="index with slices, or select with np.where")
     used = sum(1 for k in entries if k is not None and k is not Ellipsis)
     dots = sum(1 for k in entries if k is Ellipsis)
     if dots > 1:
@@ -105,9 +108,6 @@ def _integer(array: TracedArray, entry: Any) -> int:
     if isinstance(entry, (int, np.integer)) and type(entry) is not TracedArray and not isinstance(
             entry, (bool, np.bool_)):
         return int(entry)
-    if isinstance(entry, (bool, np.bool_)):
-        raise unsupported("indexing with a boolean among others", loc=array.trace.loc,
-                          cure="index with slices, or select with np.where")
     if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu":
         return operator.index(entry)  # raises, unless no argument decides it
     if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind == "f":

@@ -103,6 +103,14 @@ def test_products_are_open_only_where_they_may_be_fused() -> None:
     assert not spanned(of(product, fp="contract")).outside(0, other, want).any()
 
 
+def test_overflowed_products_may_be_in_range_when_fused() -> None:
+    text = "x0 * 1e308 - 1.5e308"
+    span = spanned(of(Statement(text, "operator *+", "t0", "product"), fp="contract"))
+    want = np.array([0.0, -np.inf, np.inf])
+    assert not span.outside(0, np.array([0.0, -np.inf, 1.75e308]), want).any()
+    assert span.outside(0, np.array([0.0, -np.inf, 1e300]), want)[2]
+
+
 # --------------------------------------------------------------------------- failures are failures
 
 

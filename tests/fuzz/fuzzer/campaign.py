@@ -8,6 +8,7 @@ import pickle
 import selectors
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -81,8 +82,9 @@ class Child:
     """One worker process and the seeds that it was given and has not finished."""
 
     def __init__(self) -> None:
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the child
         self.process = subprocess.Popen(CHILD, cwd=HERE, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                                        stdout=subprocess.PIPE, stderr=self.errors)
         self.waiting: list[str] = []
         self.done, self.buffer = 0, b""
         self.last_sign = time.monotonic()
@@ -202,7 +204,9 @@ class Campaign:
         if child.waiting:
             blamed, *rest = child.waiting
             self.retry += rest
-            self._note(died(blamed, f"{how} (exit status {child.process.returncode})"))
+            child.errors.seek(max(child.errors.seek(0, os.SEEK_END) - 6000, 0))
+            said = child.errors.read().decode(errors="replace")
+            self._note(died(blamed, f"{how} (exit status {child.process.returncode})", said))
         self._add_child()
 
 
@@ -210,9 +214,9 @@ HERE = Path(__file__).resolve().parents[1]
 CHILD = [sys.executable, "-m", "fuzzer.child"]
 
 
-def died(seed: str, how: str) -> dict[str, Any]:
+def died(seed: str, how: str, said: str = "") -> dict[str, Any]:
     """The report of a program that took its process with it, shrunk in processes of its own."""
-    report = {"seed": seed, "failure": f"the process running it: {how}", "traceback": "",
+    report = {"seed": seed, "failure": f"the process running it: {how}", "traceback": said,
               "program": "", "now": "it does not die alone"}
     if takes_its_process_along(seed):
         return {**report, "now": "NumPy itself dies or hangs while the program is grown"}

@@ -90,9 +90,11 @@ class Growing:
         """What NumPy does not look after: ``place`` and masks read what they have just written,
         ``bincount`` writes outside of its result for huge values, ``at`` into what is read-only;
         ``"wrap"`` of huge indices takes for ever, and so do LAPACK with some infinities and
-        Python's powers of large ints.
+        Python's powers of large ints; ``where=`` of comparisons with ints out of range crashes.
         """
         if statement.op in _GROWING and self._is_huge(statement):
+            return True
+        if statement.op in _COMPARING and "where=" in statement.text:
             return True
         values = [np.asarray(self.scope[n]) for n in statement.reads]
         if statement.op == "np.place" and len(values) > 2:
@@ -199,6 +201,8 @@ def run_line(line: str, scope: dict[str, Any]) -> None:
         raise Refused
 
 
+_COMPARING = {f"np.{name}" for name in (
+    "less", "less_equal", "greater", "greater_equal", "equal", "not_equal")}
 _GROWING = {f"operator {op}" for op in ("**", "<<", "**=", "<<=")}
 _UNSIGNED = re.compile(r"'(u\d)'")
 

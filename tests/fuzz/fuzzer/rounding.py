@@ -53,6 +53,8 @@ class Disturbed:
         if change is None:
             exec(statement.line, self.scope)
             return
+        if statement.op == "operator *+" and self._run_product(statement, change):
+            return
         read = [self.scope[n] for n in dict.fromkeys(statement.reads)]
         before = [(v, v.copy()) for v in read if isinstance(v, np.ndarray)]
         inputs = [np.array(v) for v in read if _is_number(v)]
@@ -74,6 +76,18 @@ class Disturbed:
         if other:
             result = other[0]
         self.scope[statement.target] = _mapped(lambda v: change(v, inputs), result)
+
+    def _run_product(self, statement: Statement, change: Any) -> bool:
+        """``a * b + c`` with the product disturbed before the sum; False for another form."""
+        tree = ast.parse(statement.text, mode="eval").body
+        if not isinstance(tree, ast.BinOp) or not isinstance(tree.left, ast.BinOp):
+            return False
+        operands = [eval(ast.unparse(x), self.scope) for x in (tree.left.left, tree.left.right)]
+        product = eval(ast.unparse(tree.left), self.scope)
+        self.scope["product"] = change(product, [np.array(v) for v in operands if _is_number(v)])
+        sign = "+" if isinstance(tree.op, ast.Add) else "-"
+        exec(f"{statement.target} = product {sign} {ast.unparse(tree.right)}", self.scope)
+        return True
 
     def _disturb_rebound(
         self, statement: Statement, read: list[Any], change: Any, inputs: list[np.ndarray]
@@ -182,10 +196,12 @@ class Disturbed:
         if array.dtype.kind == "c":
             return array
         info = np.finfo(array.dtype)
-        finite = all(np.isfinite(i).all() for i in inputs)
         half = self.rng.random(array.shape) < 0.5
-        if finite:
-            array = np.where(np.isinf(array) & half, np.copysign(info.max, array), array)
+        overflowed = np.isinf(array) & half
+        for operand in inputs:
+            if np.broadcast_shapes(operand.shape, array.shape) == array.shape:
+                overflowed &= np.isfinite(operand)
+        array = np.where(overflowed, np.copysign(info.max, array), array)
         tiny = np.copysign(info.smallest_subnormal, array)
         some = any(((i != 0) & (np.abs(i) < 1)).any() for i in inputs if i.dtype.kind == "f")
         return np.where((array == 0) & half, tiny, array).astype(array.dtype) if some else array
@@ -200,7 +216,8 @@ class Disturbed:
             moved = np.where(np.isfinite(pair), pair + unit * steps, pair).astype(part)
             return moved.reshape(*array.shape[:-1], -1).view(array.dtype).reshape(array.shape)
         steps = self.rng.integers(-ulp, ulp + 1, array.shape)
-        moved = array + np.spacing(np.abs(array)) * steps.astype(array.dtype)
+        unit = np.spacing(np.minimum(np.abs(array), np.finfo(array.dtype).max / 2))
+        moved = array + unit * steps.astype(array.dtype)  # the unit of the largest is infinite
         keep = ~np.isfinite(array) | (array == 0)
         return np.where(keep, array, moved).astype(array.dtype)
 
