@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fusec.ir.dims import maximum, minimum
+
 from .loop_ir import Access, Buffer, Expr, Kernel, Nest, Stage, Store, expr, walk
 
 
@@ -115,7 +117,7 @@ def _bounds(nest: Nest, index: tuple) -> list[tuple[int, int]]:
     """First and last element touched on each axis."""
     ends = [(i.start, i.start + (i.step * (nest.extents[i.loop] - 1) if i.loop >= 0 else 0))
             for i in index]
-    return [(min(pair), max(pair)) for pair in ends]
+    return [(minimum(*pair), maximum(*pair)) for pair in ends]
 
 
 def _written(nest: Nest, out: int) -> set:

@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
 
 from fusec.ir import Loc, dtype_name
+from fusec.ir.dims import Bindings, maximum, minimum, resolve
 from fusec.ops.index_maps import AxisIndex, IndexMap
 
 
@@ -168,6 +170,16 @@ class Kernel:
         """Whether it may find that the program fails: see `Stage.checks`."""
         return any(nest.has_checks for nest in self.nests)
 
+    def at_sizes(self, sizes: Bindings) -> Kernel:
+        """The kernel with its sizes evaluated."""
+        buffers = tuple(replace(b, shape=resolve(b.shape, sizes)) for b in self.buffers)
+        nests = tuple(
+            replace(n, extents=resolve(n.extents, sizes),
+                    accesses=tuple(_access_at(a, sizes) for a in n.accesses))
+            for n in self.nests
+        )
+        return replace(self, buffers=buffers, nests=nests)
+
     @property
     def operations(self) -> int:
         """Scalar operations per element, summed over nests."""
@@ -201,6 +213,14 @@ class Kernel:
         return print_kernel(self)
 
 
+def _access_at(access: Access, sizes: Bindings) -> Access:
+    index = tuple(
+        i._replace(start=resolve(i.start, sizes), step=resolve(i.step, sizes))
+        for i in access.index
+    )
+    return Access(access.buffer, index)
+
+
 Span = tuple[int, int, int]
 
 
@@ -209,18 +229,18 @@ def _touched(index: IndexMap, extents: Sequence[int], shape: Sequence[int]) -> l
     spans = []
     for axis, i in enumerate(index):
         if i.computed is not None:
-            spans.append((0, shape[axis] - 1, min(shape[axis], math.prod(extents))))
+            spans.append((0, shape[axis] - 1, minimum(shape[axis], math.prod(extents))))
             continue
         extent = extents[i.loop] if i.loop >= 0 else 1
         end = i.start + i.step * (extent - 1)
-        spans.append((min(i.start, end), max(i.start, end), extent if i.step else 1))
+        spans.append((minimum(i.start, end), maximum(i.start, end), extent if i.step else 1))
     return spans
 
 
 def _hull(spans: Sequence[Span]) -> Span:
-    low, high = min(s[0] for s in spans), max(s[1] for s in spans)
+    low, high = reduce(minimum, (s[0] for s in spans)), reduce(maximum, (s[1] for s in spans))
     same = len({(s[0], s[1], s[2]) for s in spans}) == 1
-    return (low, high, spans[0][2] if same else min(high - low + 1, sum(s[2] for s in spans)))
+    return (low, high, spans[0][2] if same else minimum(high - low + 1, sum(s[2] for s in spans)))
 
 
 def _box_size(box: Sequence[Span]) -> int:
@@ -320,4 +340,6 @@ def index_text(i: AxisIndex, args: Sequence[str]) -> str:
         return str(i.start)
     name = f"i{i.loop}" if i.computed is None else args[i.computed]
     text = name if i.step == 1 else f"{i.step}*{name}"
+    if not isinstance(i.start, int):
+        return f"{text}+{i.start}"
     return text if i.start == 0 else f"{text}{i.start:+d}"

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from fusec.ir.dims import Bindings, is_static, resolve, typical
 from fusec.ops.index_maps import COMPUTED
 
 from .loop_ir import Kernel, Nest, walk
@@ -41,6 +42,15 @@ class LoopOperand:
     gathered: tuple[int, ...] = ()
 
     @property
+    def is_static(self) -> bool:
+        return is_static((self.offset, *self.strides, *self.gathered))
+
+    def at_sizes(self, sizes: Bindings) -> LoopOperand:
+        return self if self.is_static else replace(
+            self, offset=resolve(self.offset, sizes), strides=resolve(self.strides, sizes),
+            gathered=resolve(self.gathered, sizes))
+
+    @property
     def is_contiguous_gather(self) -> bool:
         """Whether one computed index steps through neighbouring elements."""
         return self.gathered == (self.dtype.itemsize,)
@@ -66,24 +76,12 @@ class LoopForm:
     @property
     def tasks(self) -> int:
         """The number of independent pieces of work."""
-        if 0 in self.extents and self.mode in ("map",):
-            return 0
-        count = 1
-        for loop, extent in enumerate(self.extents[: self.outer]):
-            if not (self.mode in ("map", "column") and loop == self.axis):
-                count *= extent
-        if self.mode == "row":
-            return count
-        if self.mode == "column":
-            return count * -(-self.extents[self.axis] // COLUMN_BLOCK) if count else 0
-        if self.mode == "map":
-            return count * -(-self.extents[self.axis] // MAP_BLOCK)
-        return self.flat_tasks
+        return count_tasks(self.mode, self.extents, self.outer, self.axis)
 
     @property
     def rows(self) -> int:
         """Rows of a full reduction: points of all loops but the last."""
-        return int(np.prod(self.extents[:-1], dtype=np.int64))
+        return math.prod(self.extents[:-1])
 
     @property
     def rows_per_task(self) -> int:
@@ -91,12 +89,21 @@ class LoopForm:
 
     @property
     def flat_tasks(self) -> int:
-        chunks = max(1, -(-self.extents[-1] // FLAT_BLOCK))
-        return max(1, -(-self.rows // self.rows_per_task)) * chunks
+        return count_tasks("flat", self.extents, 0, 0)
 
     @property
     def points(self) -> int:
-        return int(np.prod(self.extents, dtype=np.int64))
+        return math.prod(self.extents)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether all its sizes are known."""
+        return is_static(self.extents) and all(o.is_static for o in self.operands)
+
+    def at_sizes(self, sizes: Bindings) -> LoopForm:
+        """The same form, hence the same code, with its sizes evaluated."""
+        operands = tuple(o.at_sizes(sizes) for o in self.operands)
+        return replace(self, extents=resolve(self.extents, sizes), operands=operands)
 
     def stride_class(self, operand: LoopOperand) -> Literal["zero", "unit", "strided"]:
         stride = operand.strides[self.axis]
@@ -109,6 +116,20 @@ class LoopForm:
 SHORT_AXIS = 8
 # Columns of an outer-axis reduction that one task carries in registers.
 COLUMN_BLOCK = 64
+
+
+def count_tasks(mode: Mode, extents: Sequence[int], outer: int, axis: int) -> int:
+    """The number of independent pieces of work of a form with these extents."""
+    if mode == "flat":
+        *before, last = extents
+        rows_per_task = max(1, FLAT_BLOCK // max(1, last))
+        return max(1, -(-math.prod(before) // rows_per_task)) * max(1, -(-last // FLAT_BLOCK))
+    if mode == "row":
+        return math.prod(extents[:outer])
+    count = math.prod(n for loop, n in enumerate(extents[:outer]) if loop != axis)
+    if mode == "column":
+        return count * -(-extents[axis] // COLUMN_BLOCK)
+    return 0 if 0 in extents else count * -(-extents[axis] // MAP_BLOCK)
 
 
 def specialise(kernel: Kernel, nest: Nest, strides: Sequence[tuple[int, ...]]) -> LoopForm:
@@ -163,8 +184,8 @@ class _Specialiser:
     def _sorted(self, loops: Sequence[int]) -> list[int]:
         """Loops of more than one point, largest stride first: stores decide, then loads."""
         def weight(loop: int) -> tuple[int, int]:
-            stores = [abs(o.strides[loop]) for o in self.operands if o.is_store]
-            loads = [abs(o.strides[loop]) for o in self.operands if not o.is_store]
+            stores = [abs(typical(o.strides[loop])) for o in self.operands if o.is_store]
+            loads = [abs(typical(o.strides[loop])) for o in self.operands if not o.is_store]
             return (max(stores, default=0), sum(loads))
 
         return sorted(self._useful(loops), key=weight, reverse=True)
@@ -172,7 +193,7 @@ class _Specialiser:
     def _long_last(self, loops: list[int]) -> list[int]:
         """A loop too short for vectors (the 3 of an RGB image) goes outside a long one."""
         groups = self._collapse(loops)
-        lengths = [math.prod(self.nest.extents[d] for d in g) for g in groups]
+        lengths = [typical(math.prod(self.nest.extents[d] for d in g)) for g in groups]
         if len(groups) < 2 or lengths[-1] >= SHORT_AXIS or max(lengths) < 2 * SHORT_AXIS:
             return loops
         longest = groups[max(range(len(groups)), key=lambda i: lengths[i])][-1]
@@ -186,9 +207,9 @@ class _Specialiser:
         """The outer loop to vectorise when the innermost loop is strided and it is not."""
         if not inner or not outer:
             return None
-        short = math.prod(self.nest.extents[d] for d in inner) < SHORT_AXIS
-        widest = max(outer, key=lambda d: self.nest.extents[d])
-        if short and self.nest.extents[widest] >= 2 * SHORT_AXIS:
+        short = typical(math.prod(self.nest.extents[d] for d in inner)) < SHORT_AXIS
+        widest = max(outer, key=lambda d: typical(self.nest.extents[d]))
+        if short and typical(self.nest.extents[widest]) >= 2 * SHORT_AXIS:
             return widest
         best = min(outer, key=self._misfits)
         if self._misfits(best) < self._misfits(inner[-1]):
@@ -203,7 +224,7 @@ class _Specialiser:
             groups.append([])
         if mode == "map" and not groups:
             groups, outer_count = [[]], 1
-        extents = [int(np.prod([self.nest.extents[d] for d in g], dtype=np.int64)) for g in groups]
+        extents = [math.prod(self.nest.extents[d] for d in g) for g in groups]
         loop_of = [-1] * len(self.nest.extents)
         for position, group in enumerate(groups):
             for d in group:

@@ -123,6 +123,12 @@ class CompiledKernel:
         return f"<kernel {self.name}: {count} operations, {len(self.kernel.nests)} nests>"
 
 
+_CALLED = {
+    "MatMul": "np.matmul", "Size": "len", "Fill": "np.full", "Concat": "np.concatenate",
+    "SliceUpdate": "x[...] = ...", "Pick": "x[...]", "PickUpdate": "x[...] = ...",
+}
+
+
 class CompiledExtern:
     """One library call of a compiled function."""
 
@@ -134,7 +140,7 @@ class CompiledExtern:
         node = self.step.node
         if node.op in LIBRARY:
             return called_name(node.op, node.attrs["form"])
-        return "np.matmul" if node.op == "MatMul" else f"np.{node.op.lower()}"
+        return _CALLED.get(node.op, f"np.{node.op.lower()}")
 
     @property
     def loc(self) -> Loc | None:
@@ -148,7 +154,9 @@ class CompiledExtern:
             return "the memory order changes, so the array is copied"
         if self.step.node.op in LIBRARY:
             return "NumPy's own library code computes it"
-        return "matrix products go to BLAS"
+        if self.step.node.op == "MatMul":
+            return "matrix products go to BLAS"
+        return "a size here is only known when the code runs"
 
     def __repr__(self) -> str:
         return f"<library call {self.name}>"

@@ -128,11 +128,13 @@ class Function:
 
     def _record(self, concrete: ConcreteFunction, build_ms: float, run_us: float) -> None:
         kernels = concrete.build.schedule.kernels
+        points = [f.points for k in kernels for f in k.forms if f.is_static]
+        moved = [size for k in kernels for size in (k.kernel.bytes_loaded, k.kernel.bytes_stored)]
         history.record(
-            self.__name__, elements=max((f.points for k in kernels for f in k.forms), default=1),
+            self.__name__, elements=max(points, default=1),
             ops=sum(k.kernel.operations for k in kernels), hit=build_ms == 0.0, build_ms=build_ms,
             run_us=run_us,
-            nbytes=sum(k.kernel.bytes_loaded + k.kernel.bytes_stored for k in kernels),
+            nbytes=sum(size for size in moved if isinstance(size, int)),
         )
 
     # -- traces

@@ -13,6 +13,7 @@ from typing import Any
 from fusec.ir import Graph, Node, Value
 from fusec.ops import Builder, Namer, registry
 from fusec.ops.checks import has_effects
+from fusec.ops.sizes import defined_symbols
 
 Replacement = Sequence[Value] | None
 Visit = Callable[[Node, "Rewriter"], Replacement]
@@ -83,11 +84,18 @@ class Rewriter(Builder):
         the graph that is computed must not become an argument, a view or another result.
         """
         old = self.old
-        if tuple(v.type for v in values) != old.types:
+        if tuple(v.type for v in values) != old.types or any(map(_is_adrift, values)):
             return False
         fresh = [v for b, v in zip(old.outputs, values, strict=True)
                  if b in self.roots and b.type.kind == "array" and not _may_alias(old)]
         return not any(v in self.claimed or _may_alias(v.node) for v in fresh)
+
+
+def _is_adrift(value: Value) -> bool:
+    """Whether nothing that the value is made of defines its size."""
+    if value.type.is_static or registry.get(value.node.op).kind == "extern":
+        return False
+    return bool(defined_symbols(value.node)) and value.node.op != "Input"
 
 
 def _may_alias(node: Node) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
+from fusec.ir.dims import is_static
 
 Ints = Sequence[int]
 
@@ -38,6 +39,8 @@ def times(steps: Ints, inner_steps: Ints) -> tuple[int, ...]:
 
 def is_disjoint(a: Ints, b: Ints, n: Ints, c: Ints, d: Ints, m: Ints) -> bool:
     """Whether two regions (starts, steps, sizes) have no element in common on some axis."""
+    if not is_static((*a, *n, *c, *m)):
+        return False
     ours = [range(s, s + t * k, t) for s, t, k in zip(a, b, n, strict=True)]
     theirs = [range(s, s + t * k, t) for s, t, k in zip(c, d, m, strict=True)]
     return any(_apart(p, q) for p, q in zip(ours, theirs, strict=True))

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.dims import Bindings
+
 
 @dataclass(frozen=True)
 class LeafSpec:
@@ -25,7 +27,7 @@ class ResultSpec:
 
     kind: str
     index: int = 0
-    views: tuple[Callable[[np.ndarray], np.ndarray], ...] = ()
+    views: tuple[Callable[[np.ndarray, Bindings], np.ndarray], ...] = ()
     value: Any = None
 
 

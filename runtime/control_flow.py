@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +57,8 @@ class SubProgram:
         compile_schedule(schedule, CompileStats())
         return StepByStep(schedule, _spec(fused, layouts[0]))
 
-    def run(self, operands: Sequence[Any]) -> list[Any]:
-        return self.stepper.run(operands)
+    def run(self, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
+        return self.stepper.run(operands, sizes=sizes)
 
 
 def _spec(graph: Graph, strides: Sequence[tuple[int, ...]]) -> CallSpec:
@@ -81,12 +81,14 @@ class LoopRun:
         self.body = SubProgram(node.attrs["body"])
         self.carried: int = node.attrs["carried"]
 
-    def __call__(self, operands: Sequence[Any], memory: Sequence[Memory]) -> list[np.ndarray]:
+    def __call__(
+        self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
+    ) -> list[np.ndarray]:
         now = [_own(x, v.type, memory[i] if i < self.carried and i not in self.reused else None)
                for i, (x, v) in enumerate(zip(operands, self.node.inputs, strict=True))]
         scalars = [i for i in range(self.carried) if self.node.types[i].kind != "array"]
-        while bool(self.test.run(now)[0]):
-            for i, value in zip(scalars, self.body.run(now), strict=True):
+        while bool(self.test.run(now, sizes)[0]):
+            for i, value in zip(scalars, self.body.run(now, sizes), strict=True):
                 now[i] = value
         return [_held(x, t) for x, t in zip(now[: self.carried], self.node.types, strict=True)]
 
@@ -99,13 +101,15 @@ class CondRun:
         self.sides = SubProgram(node.attrs["orelse"]), SubProgram(node.attrs["then"])
         self.changed: int = node.attrs["changed"]
 
-    def __call__(self, operands: Sequence[Any], memory: Sequence[Memory]) -> list[np.ndarray]:
+    def __call__(
+        self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
+    ) -> list[np.ndarray]:
         test, *rest = operands
         first = len(self.node.types) - self.changed
         fresh = {i for i in range(self.changed) if first + i not in self.reused}
         now = [_own(x, v.type, memory[first + i] if i in fresh else None)
                for i, (x, v) in enumerate(zip(rest, self.node.inputs[1:], strict=True))]
-        outputs = self.sides[bool(test)].run(now)
+        outputs = self.sides[bool(test)].run(now, sizes)
         return [_held(x, t) for x, t in zip(
             [*outputs, *now[: self.changed]], self.node.types, strict=True)]
 
@@ -115,7 +119,7 @@ def _own(operand: Any, type_: TensorType, memory: Memory | None) -> Any:
     if type_.kind != "array":
         return operand.item() if type_.is_weak and isinstance(operand, np.generic) else operand
     if memory is None:
-        return np.ascontiguousarray(operand).reshape(type_.shape)
+        return np.ascontiguousarray(operand).reshape(np.shape(operand))
     out = memory()
     np.copyto(out, operand)
     return out
@@ -141,6 +145,8 @@ class ControlRun:
         if self._run is not None:
             return
         try:
+            if not _has_static_sizes(self.node):
+                raise NotNativeError("sizes that only the run knows")
             self._run = NativeRun(
                 compile_control(self.node, self.strides, stats), self.strides, self.reused)
         except NotNativeError as error:
@@ -160,9 +166,18 @@ class ControlRun:
     def code(self) -> NativeCode | None:
         return self._run.program.code if isinstance(self._run, NativeRun) else None
 
-    def __call__(self, operands: Sequence[Any], memory: Sequence[Memory]) -> list[np.ndarray]:
+    def __call__(
+        self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
+    ) -> list[np.ndarray]:
         assert self._run is not None
-        return self._run(operands, memory)
+        return self._run(operands, memory, sizes)
+
+
+def _has_static_sizes(node: Node) -> bool:
+    """Whether all values of the node and of the graphs in it have sizes known now."""
+    graphs = [g for g in node.attrs.values() if isinstance(g, Graph)]
+    return all(t.is_static for t in (*node.types, *(v.type for v in node.inputs))) and all(
+        _has_static_sizes(n) for g in graphs for n in g.nodes)
 
 
 class NativeRun:
@@ -180,7 +195,9 @@ class NativeRun:
         self.pool = threads.pool_address() if program.nests else 0
         self._idle: list[_Blocks] = []
 
-    def __call__(self, operands: Sequence[Any], memory: Sequence[Memory]) -> list[np.ndarray]:
+    def __call__(
+        self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
+    ) -> list[np.ndarray]:
         blocks = self._idle.pop() if self._idle else _Blocks(self.program, self.pool)
         try:
             return self._called(blocks, operands, memory)

@@ -16,13 +16,21 @@ from fusec.ir.evaluate import apply, as_type
 
 def check_error(graph: Graph, inputs: Sequence[Any]) -> Exception:
     """What NumPy raises on these inputs, with the user's line as a note."""
+    return numpy_error(graph, inputs) or IndexError("an index is out of bounds")
+
+
+def numpy_error(graph: Graph, inputs: Sequence[Any]) -> Exception | None:
+    """What NumPy raises on these inputs, None: nothing."""
+    sizes: dict[str, int] = {}
     table: dict[Value, Any] = {
-        v: as_type(a, v.type, v.node) for v, a in zip(graph.inputs, inputs, strict=True)
+        v: as_type(a, v.type, v.node, sizes) for v, a in zip(graph.inputs, inputs, strict=True)
     }
-    return _first_error(graph.nodes, table) or IndexError("an index is out of bounds")
+    return _first_error(graph.nodes, table, sizes)
 
 
-def _first_error(nodes: Iterable[Node], table: dict[Value, Any]) -> Exception | None:
+def _first_error(
+    nodes: Iterable[Node], table: dict[Value, Any], sizes: dict[str, int]
+) -> Exception | None:
     for node in nodes:
         if node.op == "Input":
             continue
@@ -30,13 +38,13 @@ def _first_error(nodes: Iterable[Node], table: dict[Value, Any]) -> Exception | 
         body = node.attrs.get("body")
         if isinstance(body, Graph):
             inner = dict(zip(body.inputs, operands, strict=True))
-            error = _first_error(body.nodes, inner)
+            error = _first_error(body.nodes, inner, sizes)
             if error is not None:
                 return error
             results = [inner[v] for v in body.outputs]
         else:
             try:
-                results = apply(node, operands)
+                results = apply(node, operands, sizes)
             except Exception as raised:
                 return located(raised, node.loc)
         table.update(zip(node.outputs, results, strict=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,24 @@ from fusec.codegen.loop_ir import Kernel
 from fusec.codegen.lower import lower
 from fusec.codegen.specialise import LoopForm, specialise
 from fusec.ir import Graph, Node, Value
+from fusec.ir.dims import (
+    Bindings,
+    Size,
+    is_static,
+    maximum,
+    resolve,
+    resolve_attrs,
+    symbols_of,
+)
 from fusec.ops import get
+from fusec.ops.cones import is_copied_whole
 from fusec.ops.library import LIBRARY
 
 from .control_flow import CONTROL_RUNS, ControlRun
 from .library_calls import LibraryRun, library_run
 from .work import GRAIN_NS, work_ns
 
-Strides = tuple[int, ...]
+Strides = tuple[Size, ...]
 
 
 @dataclass
@@ -43,9 +53,19 @@ class Place:
     kind: str
     number: int
     strides: Strides
-    shape: tuple[int, ...]
+    shape: tuple[Size, ...]
     dtype: np.dtype
-    views: tuple[Callable[[np.ndarray], np.ndarray], ...] = ()
+    views: tuple[Callable[[np.ndarray, Bindings], np.ndarray], ...] = ()
+
+    @property
+    def is_static(self) -> bool:
+        """Whether its sizes are known when it is planned."""
+        return is_static(self.shape)
+
+    def at_sizes(self, sizes: Bindings) -> Place:
+        """The place with its sizes evaluated."""
+        return self if self.is_static else replace(
+            self, shape=resolve(self.shape, sizes), strides=resolve(self.strides, sizes))
 
 
 @dataclass
@@ -55,6 +75,7 @@ class KernelStep:
     kernel: Kernel
     places: list[Place]
     boundaries: tuple[str, ...] = ()
+    not_empty: tuple[Size, ...] = ()  # what extrema go over: of nothing NumPy raises
     forms: list[LoopForm] = field(default_factory=list)
     code: list[NativeNest] = field(default_factory=list)
 
@@ -92,11 +113,12 @@ class Schedule:
         return [s for s in self.steps if isinstance(s, ExternStep)]
 
 
-def contiguous_strides(shape: Sequence[int], itemsize: int) -> Strides:
-    strides, step = [0] * len(shape), itemsize
+def contiguous_strides(shape: Sequence[Size], itemsize: int) -> Strides:
+    strides: list[Size] = [0] * len(shape)
+    step: Size = itemsize
     for axis in reversed(range(len(shape))):
         strides[axis] = step
-        step *= max(shape[axis], 1)
+        step = step * maximum(shape[axis], 1)
     return tuple(strides)
 
 
@@ -131,7 +153,7 @@ class _Scheduler:
                 self._view(node)
             elif node.op in CONTROL_RUNS:
                 self._control(node, position)
-            elif get(node.op).kind == "extern":
+            elif get(node.op).kind == "extern" or is_copied_whole(node):
                 self._extern(node)
         outputs = [
             v.node.attrs["value"] if v.node.op == "Const" else self.places[v]
@@ -166,7 +188,8 @@ class _Scheduler:
         kernel, targets, copies = self._updates(node, kernel, targets, position)
         self.places.update(zip(node.outputs, targets, strict=True))
         places = [self.places[v] for v in node.inputs] + targets
-        self.steps.append(KernelStep(kernel, places, node.attrs["boundaries"]))
+        self.steps.append(
+            KernelStep(kernel, places, node.attrs["boundaries"], _sizes_of_extrema(node)))
         self.late.extend(copies)
 
     def _updates(
@@ -225,7 +248,7 @@ class _Scheduler:
         place, reference, attrs = self.places[source], get(node.op).reference, dict(node.attrs)
         self.places[value] = Place(
             place.kind, place.number, (), value.shape, value.dtype,
-            (*place.views, lambda array: reference(array, **attrs)),
+            (*place.views, lambda array, sizes: reference(array, **resolve_attrs(attrs, sizes))),
         )
 
     def _reshape(self, node: Node) -> None:
@@ -240,7 +263,7 @@ class _Scheduler:
             shape = value.shape
             self.places[value] = Place(
                 source.kind, source.number, strides, shape, value.dtype,
-                (lambda array: array.reshape(shape),),
+                (lambda array, sizes: array.reshape(resolve(shape, sizes)),),
             )
             return
         self._extern(node)
@@ -351,7 +374,17 @@ def _last_fallible(graph: Graph) -> int:
 
 
 def _checks(node: Node) -> bool:
-    return node.op == "Fused" and any(n.op == "CheckIndex" for n in node.attrs["body"].nodes)
+    return node.op == "Fused" and (bool(_sizes_of_extrema(node)) or any(
+        n.op == "CheckIndex" for n in node.attrs["body"].nodes))
+
+
+def _sizes_of_extrema(node: Node) -> tuple[Size, ...]:
+    """How many elements, where only the run knows it, a kernel's extrema are chosen from."""
+    found = (
+        math.prod(n.inputs[0].shape[axis] for axis in n.attrs["axes"])
+        for n in node.attrs["body"].nodes if n.op in ("Max", "Min", "ArgMax", "ArgMin")
+    )
+    return tuple(dict.fromkeys(size for size in found if symbols_of(size)))
 
 
 def make_schedule(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, NamedTuple, Protocol
 
+from ..ir.dims import Size
 from ..ir.graph import Loc
 from .passes_report import PassRecord, passes_text
 
@@ -177,9 +178,9 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{s[0]}-{s[-1]}" if len(s) > 1 else str(s[0]) for s in spans)
 
 
-def _bytes(count: int) -> str:
+def _bytes(count: Size) -> str:
     """Exact bytes below 10 kB, then three digits: ``800 B``, ``80.0 kB``, ``1.60 GB``."""
-    if count < 10_000:
+    if not isinstance(count, int) or count < 10_000:
         return f"{count} B"
     digits = math.log10(count * 1.0005)
     power = min(int(digits) // 3, 4)

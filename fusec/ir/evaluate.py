@@ -15,6 +15,7 @@ import numpy as np
 from fusec.errors import InternalError
 from fusec.ops import registry
 
+from .dims import bind, resolve
 from .graph import Graph, Node, Value
 from .types import TensorType
 
@@ -38,48 +39,64 @@ def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     return evaluate_all(graph, arrays)[0]
 
 
-def evaluate_all(graph: Graph, arrays: Sequence[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
-    """Outputs, and (parameter position, new content) for every update."""
+def evaluate_all(
+    graph: Graph, arrays: Sequence[Any], sizes: dict[str, int] | None = None
+) -> tuple[list[Any], list[tuple[int, Any]]]:
+    """Outputs, and (parameter position, new content) for every update.
+
+    ``sizes`` are the symbols known so far; results add theirs.
+    """
     if len(arrays) != len(graph.inputs):
         raise InternalError(
             f"{graph.name!r} has {len(graph.inputs)} parameters, got {len(arrays)} arguments"
         )
+    sizes = {} if sizes is None else sizes
     table: dict[Value, Any] = {
-        v: as_type(a, v.type, v.node) for v, a in zip(graph.inputs, arrays, strict=True)
+        v: as_type(a, v.type, v.node, sizes) for v, a in zip(graph.inputs, arrays, strict=True)
     }
     for node in graph.nodes:
         if node.op != "Input":
-            results = apply(node, [table[v] for v in node.inputs])
+            results = apply(node, [table[v] for v in node.inputs], sizes)
             table.update(zip(node.outputs, results, strict=True))
     outputs = [table[v] for v in graph.outputs]
     return outputs, [(position, table[v]) for position, v in graph.updates]
 
 
-def apply(node: Node, operands: Sequence[Any]) -> list[Any]:
+def apply(
+    node: Node, operands: Sequence[Any], sizes: dict[str, int] | None = None
+) -> list[Any]:
     """The node's results, each of the type and kind the node states.
 
-    Operands are ndarrays, NumPy scalars or (weak) Python numbers.
+    Operands are ndarrays, NumPy scalars or (weak) Python numbers.  ``sizes`` holds the symbols of
+    sizes; those that the results define are added.
     """
+    sizes = {} if sizes is None else sizes
+    if node.op == "Fused":
+        return evaluate_all(node.attrs["body"], operands, sizes)[0]
     with np.errstate(all="ignore"):
-        result = _function(node)(*operands)
+        result = _function(node, sizes)(*operands)
     results = result if isinstance(result, tuple) else (result,)
-    return [as_type(r, t, node) for r, t in zip(results, node.types, strict=True)]
+    return [as_type(r, t, node, sizes) for r, t in zip(results, node.types, strict=True)]
 
 
-def _function(node: Node) -> Callable[..., Any]:
+def _function(node: Node, sizes: dict[str, int]) -> Callable[..., Any]:
     weak = bool(node.inputs) and all(v.type.is_weak for v in node.inputs)
     if weak and node.op in PYTHON_OPERATORS:
         return PYTHON_OPERATORS[node.op]
     reference = registry.get(node.op).reference
-    return lambda *operands: reference(*operands, **node.attrs)
+    attrs = {k: resolve(v, sizes) for k, v in node.attrs.items()}
+    return lambda *operands: reference(*operands, **attrs)
 
 
-def as_type(value: Any, kind: TensorType, node: Node) -> Any:
+def as_type(
+    value: Any, kind: TensorType, node: Node, sizes: dict[str, int] | None = None
+) -> Any:
     """``value`` as an ndarray, NumPy scalar or Python number; raises when dtype or shape differ."""
     array = np.asarray(value)
     if type(value) is int and kind.dtype.kind == "i":
         array = _int64(value, node)
-    if (array.dtype, array.shape) != (kind.dtype, kind.shape):
+    if array.dtype != kind.dtype or not bind(kind.shape, array.shape, {} if sizes is None
+                                             else sizes):
         raise InternalError(
             f"{node.name!r} ({node.op}) gave {array.dtype}{list(array.shape)} where its type is "
             f"{kind}", loc=node.loc,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from .dims import Size
 from .types import TensorType
 
 _ids = itertools.count(1)
@@ -104,7 +105,7 @@ class Value(NamedTuple):
         return self.node.types[self.index].dtype
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Size, ...]:
         return self.node.types[self.index].shape
 
     @property

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from .dims import parse_dim
 from .graph import Graph, Loc, Node, Value
 from .types import DTYPE_NAMES, TensorType, dtype_from_name, parse_type
 
@@ -34,7 +35,7 @@ _TOKEN = re.compile(
     r"""(?P<space>\s+)
       | (?P<comment>\#[^\n]*)
       | (?P<string>"(?:[^"\\\n]|\\.)*")
-      | (?P<type>(?:bool|[iufc]\d+)(?:~|\[[\d,]*\]))
+      | (?P<type>(?:bool|[iufc]\d+)(?:~|\[[^\]\n]*\]))
       | (?P<number>-?(?:inf(?![\w./-])|0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?))
       | (?P<name>[A-Za-z_][\w./-]*)
       | (?P<punct>[%^@(){}=,:])
@@ -282,10 +283,13 @@ class _Parser:
         return self.typed_value(token)
 
     def typed_value(self, token: Token) -> Any:
-        """``f64``, ``type(f64[3])``, ``f32(1.5)``, ``complex(1.0, 2.0)``, ``float.bits(0x…)``."""
+        """``f64``, ``type(f64[3])``, ``size("n")``, ``f32(1.5)``, ``float.bits(0x…)`` and so on."""
         if token.text == "type":
             self.expect("(")
             return self.many(self.type, ")")[0]
+        if token.text == "size":
+            self.expect("(")
+            return parse_dim(self.many(self.name, ")")[0])
         name, dot, bits = token.text.partition(".")
         if name not in (*DTYPE_NAMES, "float", "complex") or (dot and bits != "bits"):
             self.fail(f"expected an attribute value, found {token.text!r}", token)

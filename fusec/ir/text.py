@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .dims import Dim
 from .graph import Graph, Loc, Node, Value
 from .types import TensorType, dtype_name
 
@@ -134,6 +135,8 @@ def print_attr(value: Any, *, locs: bool = True) -> str:
         return dtype_name(value)
     if isinstance(value, TensorType):
         return f"type({value})"
+    if isinstance(value, Dim):
+        return f"size({json.dumps(str(value))})"
     if isinstance(value, np.generic):
         return _print_numpy(value)
     return _print_python(value)

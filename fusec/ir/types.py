@@ -14,6 +14,8 @@ from typing import Literal
 
 import numpy as np
 
+from .dims import Size, is_static, parse_shape
+
 Kind = Literal["array", "scalar", "weak"]
 
 DTYPE_NAMES: dict[str, np.dtype] = {
@@ -45,10 +47,13 @@ def is_supported_dtype(dtype: np.dtype) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """dtype, shape and kind of a value.  ``scalar`` and ``weak`` values have shape ``()``."""
+    """dtype, shape and kind of a value.  ``scalar`` and ``weak`` values have shape ``()``.
+
+    A size is an int or, where only the run knows it, a `fusec.ir.dims.Dim`.
+    """
 
     dtype: np.dtype
-    shape: tuple[int, ...] = ()
+    shape: tuple[Size, ...] = ()
     kind: Kind = "array"
 
     @property
@@ -56,12 +61,17 @@ class TensorType:
         return len(self.shape)
 
     @property
-    def size(self) -> int:
-        return math.prod(self.shape)
+    def size(self) -> Size:
+        return math.prod(self.shape)  # type: ignore[arg-type,return-value]  # of Dims: a Dim
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> Size:
         return self.size * self.dtype.itemsize
+
+    @property
+    def is_static(self) -> bool:
+        """Whether all sizes are plain ints."""
+        return is_static(self.shape)
 
     @property
     def is_weak(self) -> bool:
@@ -79,7 +89,7 @@ class TensorType:
         return f"{name}[{','.join(map(str, self.shape))}]"
 
 
-_TYPE = re.compile(r"(?P<dtype>[a-z]+\d*)(?P<tail>~|\[(?P<dims>[\d,]*)\])?$")
+_TYPE = re.compile(r"(?P<dtype>[a-z]+\d*)(?P<tail>~|\[(?P<dims>[^\]]*)\])?$")
 
 
 def parse_type(text: str) -> TensorType:
@@ -92,5 +102,4 @@ def parse_type(text: str) -> TensorType:
         return TensorType(dtype, (), "scalar")
     if match["tail"] == "~":
         return TensorType(dtype, (), "weak")
-    dims = tuple(int(d) for d in match["dims"].split(",")) if match["dims"] else ()
-    return TensorType(dtype, dims, "array")
+    return TensorType(dtype, parse_shape(match["dims"]), "array")

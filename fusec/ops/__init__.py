@@ -9,6 +9,7 @@ from . import (
     library,
     picking,
     reductions,
+    sizes,
     sources,
     special,
     structured,
@@ -19,6 +20,6 @@ from .registry import Op, all_ops, get, register
 
 __all__ = [
     "Builder", "Namer", "Op", "all_ops", "checks", "composite", "elementwise", "externs",
-    "gather", "get", "library", "picking", "reductions", "register", "sources", "special",
-    "structured", "views",
+    "gather", "get", "library", "picking", "reductions", "register", "sizes", "sources",
+    "special", "structured", "views",
 ]

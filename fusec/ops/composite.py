@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from fusec.ir import Node, TensorType, Value
+from fusec.ir.dims import Dim, maximum
 
 from .build import Builder
 from .reductions import _infer
 from .registry import Op, register
+from .sizes import size_value
 
 
-def _count(builder: Builder, x: Value, axes: Sequence[int]) -> Value:
-    """The number of reduced elements as a constant of x's dtype."""
-    count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+def _count(builder: Builder, x: Value, axes: Sequence[int], less: int = 0) -> Value:
+    """The number of reduced elements less ``less``, at least 0, in x's dtype."""
+    count = maximum(math.prod(x.shape[a] for a in axes) - less, 0)
+    if isinstance(count, Dim):
+        return builder.cast(size_value(builder, count, [x]), x.dtype)
     return builder.const(x.dtype.type(count))
 
 
@@ -32,8 +37,7 @@ def decompose_var(builder: Builder, node: Node) -> list[Value]:
     mean = builder.emit("Div", builder.emit("Sum", x, axes=axes), _count(builder, x, axes))
     centred = builder.emit("Sub", x, builder.emit("ExpandDims", mean, axes=axes))
     total = builder.emit("Sum", builder.emit("Square", centred), axes=axes)
-    count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
-    return [builder.emit("Div", total, builder.const(x.dtype.type(max(count - ddof, 0))))]
+    return [builder.emit("Div", total, _count(builder, x, axes, ddof))]
 
 
 def decompose_std(builder: Builder, node: Node) -> list[Value]:

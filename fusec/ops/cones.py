@@ -23,7 +23,17 @@ def is_boundary(node: Node) -> bool:
     kind = registry.get(node.op).kind
     if kind == "source":
         return node.op == "Input"
-    return kind in ("reduce", "extern", "composite", "call") or node.op == "Reshape"
+    return kind in ("reduce", "extern", "composite", "call") or node.op == "Reshape" or (
+        is_copied_whole(node))
+
+
+def is_copied_whole(node: Node) -> bool:
+    """Whether a piecewise op has sizes that only the run knows: they cannot cut a domain now.
+
+    NumPy copies its pieces then, as a library call.
+    """
+    return is_piecewise(node) and any(
+        not t.is_static for t in (*node.types, *(v.type for v in node.inputs)))
 
 
 def view_base(value: Value) -> Value:

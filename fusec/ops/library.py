@@ -29,12 +29,14 @@ class LibraryCall:
 
     All other parameters of rank 0 decide shapes or the algorithm and must be known while tracing.
     A function that ``writes`` changes its first argument; the op's result is the changed copy.
+    Of a ``sized`` one the sizes of results depend on data.
     """
 
     op: str
     function: Callable[..., Any]
     varying: tuple[str, ...] = ()
     writes: bool = False
+    sized: bool = False
 
 
 def decode(form: Form, arrays: Sequence[Any]) -> Any:
@@ -133,8 +135,18 @@ def _op_name(function: Callable[..., Any]) -> str:
     return "".join(w[:1].upper() + w[1:] for w in words if w)
 
 
-def _row(function: Callable[..., Any], *varying: str, writes: bool = False) -> LibraryCall:
-    return LibraryCall(_op_name(function), function, varying, writes)
+def _row(
+    function: Callable[..., Any], *varying: str, writes: bool = False, sized: bool = False
+) -> LibraryCall:
+    return LibraryCall(_op_name(function), function, varying, writes, sized)
+
+
+def call_by_name(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Any function of NumPy by its name (``linalg.norm``)."""
+    function: Any = np
+    for part in name.split("."):
+        function = getattr(function, part)
+    return function(*args, **kwargs)
 
 
 _LINALG = np.linalg
@@ -181,7 +193,14 @@ _TABLE: tuple[LibraryCall, ...] = (
     # the rest
     _row(np.vander), _row(np.geomspace, "start", "stop"), _row(np.histogramdd, "range"),
     _row(np.packbits), _row(np.unpackbits),
-    LibraryCall("GetItem", operator.getitem, ("a", "b")),
+    # results of data-dependent size
+    *(_row(f, "a", "x", "ar", "ar1", "ar2", "condition", "weights", "arr", "obj", sized=True)
+      for f in (
+          np.nonzero, np.flatnonzero, np.argwhere, np.extract, np.compress, np.unique,
+          np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d,
+          np.intersect1d, np.setdiff1d, np.setxor1d, np.bincount)),
+    LibraryCall("Numpy", call_by_name, ("args",), False, True),
+    LibraryCall("GetItem", operator.getitem, ("a", "b"), False, True),
     LibraryCall("SetItem", _set_item, ("key", "value"), True),
     # ufuncs without a row of their own, and methods of any
     LibraryCall("Ufunc", _ufunc_method, ("args",)),
@@ -210,6 +229,8 @@ def called_name(op: str, form: Form) -> str:
         return special[op]
     if op == "Scipy":
         return f"scipy.{form[1]}"
+    if op == "Numpy":
+        return f"np.{form[1]}"
     if op == "Ufunc":
         return _ufunc_name(form[1]) + ("" if form[2] == "__call__" else f".{form[2]}")
     if op == "UfuncAt":

@@ -6,18 +6,41 @@ from collections.abc import Sequence
 
 import numpy as np
 
-Shape = tuple[int, ...]
+from fusec.ir.dims import Dim, Size, UndecidedSizeError, is_static
+
+Shape = tuple[Size, ...]
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
-    """NumPy's broadcast of shapes; raises ``ValueError`` with NumPy's wording."""
+    """NumPy's broadcast of shapes; raises ``ValueError`` with NumPy's wording.
+
+    A size that only the run knows fits itself and 1 alone.
+    """
     try:
-        return np.broadcast_shapes(*shapes)
+        if all(map(is_static, shapes)):
+            return np.broadcast_shapes(*shapes)  # type: ignore[arg-type]
+        return _broadcast_symbolic(shapes)
     except ValueError:
         shown = " ".join(str(s).replace(" ", "") for s in shapes)
         raise ValueError(
             f"operands could not be broadcast together with shapes {shown}"
         ) from None
+
+
+def _broadcast_symbolic(shapes: Sequence[Shape]) -> Shape:
+    rank = max(map(len, shapes))
+    aligned = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
+    return tuple(_common(column) for column in zip(*aligned, strict=True))
+
+
+def _common(sizes: Sequence[Size]) -> Size:
+    """The one size other than 1; undecided where a size of the run meets another."""
+    found = {s for s in sizes if s != 1} or {1}
+    unknown = next((s for s in found if isinstance(s, Dim)), None)
+    if len(found) > 1 and unknown is not None:
+        raise UndecidedSizeError(unknown, "broadcasting")
+    (only,) = found  # raises ValueError
+    return only
 
 
 def normalise_axis(axis: int, rank: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import TensorType
+from fusec.ir.dims import maximum, minimum
 
 from .registry import Op, register
 from .shapes import broadcast
@@ -76,9 +77,9 @@ def infer_concat(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 
 def infer_diagonal(types: Any, attrs: Any) -> tuple[TensorType, ...]:
     shape, (first, second), offset = types[0].shape, attrs["axes"], attrs["offset"]
-    size = min(shape[first] - max(-offset, 0), shape[second] - max(offset, 0))
+    size = minimum(shape[first] - max(-offset, 0), shape[second] - max(offset, 0))
     kept = tuple(d for i, d in enumerate(shape) if i not in attrs["axes"])
-    return _array(types[0], (*kept, max(size, 0)))
+    return _array(types[0], (*kept, maximum(size, 0)))
 
 
 def infer_slice_update(types: Any, attrs: Any) -> tuple[TensorType, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -347,6 +348,8 @@ def _binary(ufunc: np.ufunc, name: str) -> None:
         self.check_alive()
         if not is_operand(other):
             return NotImplemented
+        if ufunc is np.multiply and type(other) in (list, tuple) and self.origin.type.is_weak:
+            return other * operator.index(self)  # Python repeats the sequence
         return call_ufunc(self.trace, ufunc, "__call__", (other, self), {}, True)
 
     def in_place(self: TracedArray, other: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from fusec.errors import FusecError, user_error
 from fusec.ir import Loc, Node, TensorType, Value
+from fusec.ir.dims import Dim, UndecidedSizeError
 from fusec.ops import Builder
 
 from .cures import cure_for
@@ -51,6 +52,13 @@ class Trace:
         self.journal: list[tuple[Storage, Value, int]] = []
         self.guards: dict[tuple[int, str], Guard] = {}
         self.intervals: dict[Value, tuple[int, int]] = {}  # of Python ints computed at run time
+        # Sizes that the run defines: where, by which value, and as numbers.  See `sizes`, `masks`.
+        self.size_locs: dict[str, Loc | None] = {}
+        self.definers: dict[str, Value] = {}
+        self.size_numbers: dict[Dim, Value] = {}
+        self.value_numbers: dict[int, int] = {}
+        self.node_numbers: dict[Any, int] = {}
+        self.mask_indices: dict[tuple[int, int], Any] = {}
         self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
         self.local_objects: dict[int, Any] = {}
 
@@ -81,7 +89,7 @@ class Trace:
         self.builder.loc = self.loc
         try:
             return self.builder.emit(op, *inputs, **attrs)
-        except FusecError:
+        except (FusecError, UndecidedSizeError):
             raise
         except (ValueError, TypeError, IndexError) as error:
             raise self.error(error, inputs) from None

@@ -10,7 +10,9 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
+from fusec.ir.dims import is_static
 
+from . import sizes
 from .array import TracedArray, from_value
 from .context import Trace
 from .layout import contiguous, is_c_contiguous, k_order, order_like
@@ -28,7 +30,7 @@ def _dtype(trace: Trace, dtype: Any, default: Any = float) -> np.dtype:
 def filled(trace: Trace, shape: Any, value: Any, dtype: np.dtype, strides: Any = None) -> Any:
     """A fresh array of one value."""
     constant = cast(trace, as_traced(trace, value).value, dtype)
-    full = trace.emit("BroadcastTo", constant, shape=_shape(shape))
+    full = spread(trace, constant, _shape(shape))
     return TracedArray(trace, Storage(full, strides))
 
 
@@ -38,12 +40,12 @@ def _filled_with(value: Any) -> Any:
         like: Any = None,
     ) -> Any:
         target = _dtype(trace, dtype)
-        sizes = _shape(shape)
-        if any(d < 0 for d in sizes):
+        dims = _shape(shape)
+        if is_static(dims) and any(d < 0 for d in dims):
             raise trace.error(ValueError("negative dimensions are not allowed"))
-        axes = list(range(len(sizes)))[::-1] if order == "F" else None
-        return filled(trace, sizes, target.type(value), target,
-                      contiguous(sizes, target.itemsize, axes))
+        axes = list(range(len(dims)))[::-1] if order == "F" else None
+        return filled(trace, dims, target.type(value), target,
+                      contiguous(dims, target.itemsize, axes))
 
     return create
 
@@ -186,6 +188,9 @@ def arange(trace: Trace, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
     names = ("start", "stop", "step")
     given = dict(zip(names if len(args) > 1 else ("stop",), args, strict=False))
     given.update({k: kwargs[k] for k in names if k in kwargs})
+    if any(map(sizes.is_number, given.values())):
+        bounds = [given.get(name) for name in names]
+        return _range(trace, bounds, _dtype(trace, dtype, np.int64))
     if any(type(v) is TracedArray for v in given.values()):
         raise unsupported("np.arange of a traced number", loc=trace.loc,
                           cure="make the size a static argument")
@@ -196,6 +201,17 @@ def arange(trace: Trace, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
     size = len(range(operator.index(start), operator.index(given["stop"]), operator.index(step)))
     default = np.result_type(start, step, given["stop"])
     return _counted(trace, int(start), int(step), size, _dtype(trace, dtype, default))
+
+
+def _range(trace: Trace, bounds: Sequence[Any], dtype: np.dtype) -> Any:
+    """A range of a size that only the run knows, made by NumPy."""
+    from .library import call_library
+
+    start, stop, step = (
+        default if bound is None else sizes.number(trace, sizes.as_size(bound))
+        for bound, default in zip(bounds, (0, 0, 1), strict=True)
+    )
+    return call_library(trace, "Numpy", ("arange", start, stop, step), {"dtype": dtype})
 
 
 def _counted(trace: Trace, start: int, step: int, size: int, dtype: np.dtype) -> Any:
@@ -236,8 +252,11 @@ def eye(
 def where(trace: Trace, condition: Any, *choices: Any) -> Any:
     """``np.where`` with three arguments."""
     if len(choices) != 2:
-        raise unsupported("np.where with one argument", loc=trace.loc,
-                          cure="give both choices: np.where(condition, a, b)")
+        if choices:
+            raise trace.error(ValueError("either both or neither of x and y should be given"))
+        from .library import call_library
+
+        return call_library(trace, "Nonzero", (condition,), {})
     from .ufuncs import truth
 
     test = as_traced(trace, condition)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import FusecError, InternalError, UnsupportedError, unsupported
+from fusec.ir.dims import UndecidedSizeError
 
 from .array import TracedArray
 from .context import Trace
@@ -34,9 +35,24 @@ def guarded(
         return handler(*context, *args, **kwargs)
     except (FusecError, InternalError):
         raise
+    except UndecidedSizeError as error:
+        return _by_numpy(trace, plain, args, kwargs, error)
     except Exception as error:
         made = explained(trace, name, handler, plain, args, kwargs, context, error)
         raise made from made.__cause__
+
+
+def _by_numpy(
+    trace: Trace, plain: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any],
+    error: UndecidedSizeError,
+) -> Any:
+    """NumPy itself, called at run time, where a handler asked what only the run can answer."""
+    from .library import call_by_name
+    from .sizes import undecided
+
+    if kwargs.get("out") is not None:
+        raise undecided(trace, error) from None
+    return call_by_name(trace, plain, args, kwargs)
 
 
 def on_known(

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
+from fusec.ir.dims import Dim, Size
 from fusec.ops.gather import INDEX
 
 from .array import TracedArray
 from .context import Trace
 from .library import ask_on_stand_ins, call_library, result_like
+from .sizes import number as size_number
 from .ufuncs import as_traced, cast
 
 Key = Sequence[Any]
@@ -72,9 +74,12 @@ def get_item(
     return _gather(source, checked, axes, axes[0] if adjacent else 0, like)
 
 
-def checked_index(trace: Trace, index: Value, size: int, axis: int) -> Value:
+def checked_index(trace: Trace, index: Value, size: Size, axis: int) -> Value:
     """An index as int64, wrapped and checked; constants now, others when the kernel runs."""
     index = cast(trace, index, INDEX)
+    if isinstance(size, Dim):
+        limit = cast(trace, size_number(trace, size).value, INDEX)
+        return trace.emit("CheckIndex", index, limit, axis=axis)
     if index.node.op == "Const":
         number = int(index.node.attrs["value"])
         if -size <= number < size:

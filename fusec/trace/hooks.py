@@ -13,7 +13,7 @@ import numpy as np
 
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError, unsupported
 
-from . import scipy_functions
+from . import scipy_functions, sizes
 from .array import TracedArray, from_value
 from .attributes import Attributes
 from .context import Trace
@@ -142,6 +142,9 @@ class GraphHooks(ControlHooks):
             return obj.diagonal_sum  # the attribute itself is the trace in progress
         result = super().getattr(where, obj, name)
         self.effects.note_read(result)
+        if name in _SIZES and type(obj) is TracedArray:
+            self.where = where
+            return sizes.numbers(self.trace, result)
         if type(obj) is np.ndarray:
             return self._local(result)
         if self.trace.active and type(obj) is not TracedArray and is_guarded(obj) and (
@@ -200,6 +203,9 @@ def _as_arrays(result: Any) -> Any:
     if type(result) is tuple:
         return tuple(map(_as_arrays, result))
     return spread_scalar(result) if type(result) is TracedArray else result
+
+
+_SIZES = frozenset({"shape", "size", "nbytes"})
 
 
 def is_numpys(fn: Any) -> bool:
@@ -424,6 +430,13 @@ _MATH = [f"math.{n}" for n in vars(math) if getattr(math, n) in TABLE]
 for _function in vars(math).values():
     if callable(_function) and _function not in TABLE:
         _math_refused(_function, _MATH)
+
+
+@_when_traced(builtins.len)
+def _len(hooks: GraphHooks, x: Any) -> Any:
+    if type(x) is TracedArray and x.ndim:
+        return sizes.number(hooks.trace, x.shape[0])
+    return len(x)
 
 
 def _text(function: Callable[..., Any]) -> None:

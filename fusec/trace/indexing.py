@@ -11,9 +11,12 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
+from fusec.ir.dims import Size, is_static, maximum, minimum
+from fusec.ops.shapes import broadcast
 
-from . import gathers, library, picking
+from . import gathers, library, masks, picking
 from .array import TracedArray, from_value
+from .sizes import as_size
 from .ufuncs import as_traced, cast, spread, truth
 
 
@@ -83,7 +86,7 @@ def _add_axis(array: TracedArray, plan: _Plan, axis: int, entry: Any) -> None:
         start, stop, step = _slice_indices(array, entry, size)
         plan.starts.append(start)
         plan.steps.append(step)
-        plan.sizes.append(len(range(start, stop, step)))
+        plan.sizes.append(_length(start, stop, step, size))
         return
     index = _integer(array, entry)
     if not -size <= index < size:
@@ -95,13 +98,41 @@ def _add_axis(array: TracedArray, plan: _Plan, axis: int, entry: Any) -> None:
     plan.dropped.append(axis)
 
 
-def _slice_indices(array: TracedArray, entry: slice, size: int) -> tuple[int, int, int]:
+def _length(start: Size, stop: Size, step: int, size: Size) -> Size:
+    if is_static((start, stop)):
+        return len(range(start, stop, step))
+    if step == 1 and stop == size and start == minimum(1, size):
+        return maximum(size - 1, 0)
+    return maximum(-((start - stop) // step), 0)
+
+
+def _slice_indices(array: TracedArray, entry: slice, size: Size) -> tuple[Size, Size, int]:
     try:
+        bounds = [None if b is None else as_size(b) for b in (entry.start, entry.stop)]
+        if not is_static((size, *bounds)):
+            return _clamped(*bounds, 1 if entry.step is None else as_size(entry.step), size)
         return entry.indices(size)
     except (ValueError, TypeError) as error:
         if type(entry.start) is TracedArray or type(entry.stop) is TracedArray:
             raise
         raise array.trace.error(error) from None
+
+
+def _clamped(
+    start: Size | None, stop: Size | None, step: Size, size: Size
+) -> tuple[Size, Size, int]:
+    """``slice.indices`` for a size that only the run knows."""
+    if not isinstance(step, int) or step == 0:
+        raise ValueError("slice step cannot be zero" if step == 0 else "slice step")
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+
+    def clamped(bound: Size) -> Size:
+        is_negative = minimum(maximum(-bound, 0), 1)
+        return minimum(maximum(bound + size * is_negative, low), high)
+
+    first = (low if step > 0 else high) if start is None else clamped(start)
+    last = (high if step > 0 else low) if stop is None else clamped(stop)
+    return first, last, step
 
 
 def _integer(array: TracedArray, entry: Any) -> int:
@@ -133,7 +164,7 @@ def view(array: TracedArray, key: Any) -> TracedArray:
 def _apply(array: TracedArray, plan: _Plan) -> TracedArray:
     sizes, result = tuple(plan.sizes), array
     moved = tuple(s * k for s, k in zip(array.strides, plan.steps, strict=True))
-    if any(plan.starts) or sizes != array.shape or any(s != 1 for s in plan.steps):
+    if any(s != 0 for s in plan.starts) or sizes != array.shape or any(s != 1 for s in plan.steps):
         result = result.view_through("Slice", moved, starts=tuple(plan.starts),
                                      steps=tuple(plan.steps), sizes=sizes)
     if plan.dropped:
@@ -158,14 +189,17 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
     if not array.is_array and array.type.is_weak:
         raise array.trace.error(
             TypeError(f"'{array.kind_name}' object is not subscriptable"), [array.value])
-    if _is_mask(key) or (not array.is_array and isinstance(key, (bool, np.bool_))):
+    if not array.is_array and (_is_mask(key) or isinstance(key, (bool, np.bool_))):
         raise unsupported(
-            "reading with a boolean mask", loc=array.trace.loc,
-            cure="reduce with np.where(mask, x, 0).sum(), or select outside the function",
-            notes=("results whose size depends on data come with a later release",),
+            "reading a scalar with a boolean mask", loc=array.trace.loc,
+            cure="make it an array first: np.atleast_1d(x)[mask]",
         )
     if not array.is_array:
         raise array.trace.error(IndexError("invalid index to scalar variable."), [array.value])
+    if masks.is_whole_mask(array, key):
+        return masks.get_item(array, key)
+    if _is_mask(key) or library.has_mask(key):
+        return library.get_item(array, key)
     if (library.is_run_time_element(array, key) and not array.trace.in_region) or (
             library.has_index_array(key) and not library.has_mask(key)):
         key = gathers.with_arrays(key)
@@ -173,7 +207,7 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
         if gathers.can_gather(key, entries):
             return gathers.get_item(array, entries, view)
         return library.get_item(array, key)
-    if picking.has_run_time_int(key):
+    if picking.has_run_time_int(key) or picking.has_open_index(array, key):
         return picking.get(array, *_expanded(array, key))
     plan = _parse(array, key)
     result = _apply(array, plan)
@@ -209,7 +243,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
             library.has_mask(key) and library.has_run_time_int(key)):
         library.set_item(array, key, value)
         return
-    if picking.has_run_time_int(key):
+    if picking.has_run_time_int(key) or picking.has_open_index(array, key):
         target = picking.part(array, _expanded(array, key)[0])
     else:
         target = view(array, key)
@@ -230,7 +264,7 @@ def fit(array: TracedArray, source: Value, shape: Sequence[int]) -> Value:
     while value.type.rank > len(shape) and value.shape[0] == 1:
         value = trace.emit("Squeeze", value, axes=(0,))
     try:
-        fits = np.broadcast_shapes(value.shape, shape) == tuple(shape)
+        fits = broadcast([value.shape, shape]) == tuple(shape)
     except ValueError:
         fits = False
     if not fits:

@@ -40,8 +40,8 @@ def _history(value: Value) -> list[Node] | None:
     while todo:
         node = todo[-1]
         waiting = [v.node for v in node.inputs if v.node.id not in done]
-        if node.op == "Input" or len(done) > _MOST_NODES or max(
-                t.size for t in node.types) > _MOST_ELEMENTS:
+        if node.op == "Input" or len(done) > _MOST_NODES or any(
+                not t.is_static or t.size > _MOST_ELEMENTS for t in node.types):
             return None
         if waiting:
             todo += waiting

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-Strides = tuple[int, ...]
-Shape = tuple[int, ...]
+from fusec.ir.dims import Dim, Size, UndecidedSizeError, is_static, maximum, typical
+
+Strides = tuple[Size, ...]
+Shape = tuple[Size, ...]
 
 
 def contiguous(shape: Shape, itemsize: int, order: Sequence[int] | None = None) -> Strides:
     """Strides of a fresh array whose axes lie in ``order`` (outermost first; default C)."""
     if 0 in shape:
         return (0,) * len(shape)
-    strides = [0] * len(shape)
-    step = itemsize
+    strides: list[Size] = [0] * len(shape)
+    step: Size = itemsize
     for axis in reversed(range(len(shape)) if order is None else order):
         strides[axis] = step
-        step *= max(shape[axis], 1)
+        step = step * maximum(shape[axis], 1)
     return tuple(strides)
+
+
+def _unknown(sizes: Sequence[Size]) -> Dim:
+    return next(s for s in sizes if isinstance(s, Dim))
 
 
 def is_c_contiguous(shape: Shape, strides: Strides, itemsize: int) -> bool:
@@ -59,7 +65,7 @@ def _compare(a: int, b: int, operands: Sequence[Strides]) -> int:
     """-1: axis a is outside b, 1: inside, 0: the operands do not say (broadcast or equal)."""
     verdict = 0
     for strides in operands:
-        sa, sb = abs(strides[a]), abs(strides[b])
+        sa, sb = abs(typical(strides[a])), abs(typical(strides[b]))
         if sa == 0 or sb == 0:
             continue
         if sa >= sb:
@@ -88,7 +94,7 @@ def like_order(strides: Strides) -> list[int]:
 
     Unlike in `k_order`, broadcast axes (stride 0) come last.
     """
-    return sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
+    return sorted(range(len(strides)), key=lambda axis: -abs(typical(strides[axis])))
 
 
 def order_like(shape: Shape, strides: Strides, itemsize: int, order: str) -> list[int] | None:
@@ -110,7 +116,7 @@ def joined_order(shapes: Sequence[Shape], strides: Sequence[Strides]) -> list[in
     Unlike in `k_order`, a stride of 0 counts; only axes of length 1 say nothing.
     """
     return _c_sorted(len(strides[0]), [
-        tuple(0 if size == 1 else abs(s) + 1 for size, s in zip(shape, row, strict=True))
+        tuple(0 if size == 1 else abs(typical(s)) + 1 for size, s in zip(shape, row, strict=True))
         for shape, row in zip(shapes, strides, strict=True)
     ])
 
@@ -129,6 +135,10 @@ def reshape_strides(shape: Shape, strides: Strides, target: Shape, itemsize: int
     """Strides of ``reshape(target)`` as a view; ``None`` when NumPy has to copy."""
     if 0 in shape:
         return contiguous(target, itemsize)
+    if not is_static((*shape, *strides, *target)):  # of fresh memory, else it is copied
+        if strides == contiguous(shape, itemsize):
+            return contiguous(target, itemsize)
+        raise UndecidedSizeError(_unknown((*shape, *strides, *target)), "reshape of a view")
     old = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     result: list[int] = []
     at = axis = 0

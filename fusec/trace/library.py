@@ -19,6 +19,7 @@ import numpy as np
 
 from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import TensorType, Value
+from fusec.ir.dims import Bindings, Size, resolve, symbols_of
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
 from .array import TracedArray, from_value
@@ -27,6 +28,8 @@ from .failures import on_known
 from .known import known
 from .layout import Strides, contiguous, like_order
 from .refusals import is_compiled
+from .result_sizes import sized_types
+from .sizes import EQUAL, ORDINARY, define, size_of
 from .ufuncs import as_traced, store
 
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
@@ -96,52 +99,60 @@ def _takes_out(function: Callable[..., Any]) -> bool:
 # --------------------------------------------------------------------------------- asking NumPy
 
 
-def _stand_in(x: TracedArray, op: str) -> Any:
+def _stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
     """A plain value of the type and layout of ``x`` with contents that calls accept.
 
     Matrices of linear algebra are identities, integers otherwise 0 (they may be indices).
     """
     type_ = x.type
     if type_.kind != "array":
-        number = np.zeros((), type_.dtype)
+        size = size_of(x.value)
+        number = np.asarray(0 if size is None else resolve(size, sizes), type_.dtype)
         return number.item() if type_.is_weak else number[()]
-    array = _memory_like(x)
+    shape = resolve(type_.shape, sizes)
+    array = _memory_like(x, shape)
     is_linear = op.startswith("Linalg")
-    side = math.isqrt(type_.size)
-    if op in _TENSORS and side * side == type_.size:
-        array = np.eye(side, dtype=type_.dtype).reshape(type_.shape)
+    side = math.isqrt(math.prod(shape))
+    if op in _TENSORS and side * side == math.prod(shape):
+        array = np.eye(side, dtype=type_.dtype).reshape(shape)
     elif is_linear and type_.rank >= 2:
         array[...] = np.eye(*array.shape[-2:])
     elif is_linear or type_.dtype.kind == "f" or op in _DIVIDE_BY_SIZE:
         array[...] = 1
-    return _repeated(x, array)
+    return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
-def _memory_like(x: TracedArray) -> np.ndarray:
+def _memory_like(x: TracedArray, sizes: Sequence[int]) -> np.ndarray:
     """Zeros that lie in memory as ``x`` does, axes that repeat (of stride 0) of length 1."""
     axes = like_order(x.strides)
-    shape = [1 if s == 0 else n for s, n in zip(x.strides, x.shape, strict=True)]
+    shape = [1 if s == 0 else n for s, n in zip(x.strides, sizes, strict=True)]
     memory = np.zeros([shape[d] for d in axes], x.dtype)
     return memory.transpose(np.argsort(axes)) if axes else memory
-
-
-def _repeated(x: TracedArray, array: np.ndarray) -> np.ndarray:
-    """The stand-in in its full shape: read-only where an axis repeats, as the argument is."""
-    return array if array.shape == x.shape else np.broadcast_to(array, x.shape)
 
 
 def _ask(
     trace: Trace, call: LibraryCall, operands: Sequence[TracedArray], form: Any, named: Any,
 ) -> tuple[Any, list[Any]]:
     """NumPy's answer on stand-ins, and those; raises what NumPy raises, at the user's line."""
+    several = len(symbols_of(tuple(x.shape for x in operands))) > 1
     stand_ins = [_stand_in(x, call.op) for x in operands]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if several and not _is_accepted(call, stand_ins, form, named):
+                stand_ins = [_stand_in(x, call.op, EQUAL) for x in operands]
             return run_call(call, stand_ins, form, named), stand_ins
     except Exception as error:
         raise trace.error(error, [x.value for x in operands],
                           [f"operand {i}" for i in range(len(operands))]) from None
+
+
+def _is_accepted(call: LibraryCall, stand_ins: Sequence[Any], form: Any, named: Any) -> bool:
+    try:
+        run_call(call, [x.copy() if type(x) is np.ndarray else x for x in stand_ins], form, named)
+    except (ValueError, IndexError):
+        return False
+    return True
 
 
 def ask_on_stand_ins(
@@ -171,12 +182,13 @@ def _type_of(trace: Trace, name: str, leaf: Any) -> TensorType:
     return TensorType(found.dtype, found.shape, "array" if type(leaf) is np.ndarray else "scalar")
 
 
-def _layout(leaf: Any) -> Strides:
-    return contiguous(leaf.shape, leaf.dtype.itemsize, like_order(leaf.strides))
+def _layout(leaf: Any, shape: Sequence[Size]) -> Strides:
+    return contiguous(tuple(shape), leaf.dtype.itemsize, like_order(leaf.strides))
 
 
 def _result(trace: Trace, leaf: Any, value: Value) -> TracedArray:
-    return from_value(trace, value, _layout(leaf) if type(leaf) is np.ndarray else None)
+    is_array = type(leaf) is np.ndarray
+    return from_value(trace, value, _layout(leaf, value.shape) if is_array else None)
 
 
 def _same_structure(answer: Any, leaves: list[TracedArray]) -> Any:
@@ -247,8 +259,12 @@ def _finish(
         return itself[id(answer)]
     leaves = leaves_of(answer)
     types = tuple(_type_of(trace, name, leaf) for leaf in leaves)
+    types = sized_types(trace, LIBRARY[op], [x.value for x in operands], form, named, types,
+                        stand_ins)
     _refuse_views(trace, name, [x for x in leaves if id(x) not in itself], stand_ins)
     first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
+    for value in first.node.outputs:
+        define(trace, value)
     results = [itself[id(leaf)] if id(leaf) in itself else _result(trace, leaf, v)
                for leaf, v in zip(leaves, first.node.outputs, strict=True)]
     if out is None:
@@ -287,6 +303,15 @@ def _write(
     results = (TensorType(target.dtype, target.shape),)
     target.write(trace.emit(call.op, *(x.value for x in operands), form=form, named=named,
                             results=results))
+
+
+def call_by_name(
+    trace: Trace, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """Any function of NumPy's main namespaces, called when the code runs."""
+    home = function.__module__.partition("numpy")[2].lstrip(".")
+    name = f"{home}.{function.__name__}" if home else function.__name__
+    return call_library(trace, "Numpy", (name, *args), kwargs)
 
 
 def _handler(op: str) -> Callable[..., Any]:
@@ -392,15 +417,6 @@ def _call_with_targets(
 
 # --------------------------------------------------------------------------------------- refusals
 
-_SIZE = "mark elements with a boolean array of the same shape, or call it outside the function"
-_UNKNOWN_SIZE: dict[Callable[..., Any], str] = {
-    np.bincount: "its length is the largest value + 1: use np.histogram(x, n, (0, n)), or "
-                 "np.add.at on np.zeros(n)",
-    np.nonzero: _SIZE, np.flatnonzero: _SIZE, np.argwhere: _SIZE, np.extract: _SIZE,
-    np.compress: _SIZE, np.unique: _SIZE, np.unique_all: _SIZE, np.unique_counts: _SIZE,
-    np.unique_inverse: _SIZE, np.unique_values: _SIZE, np.union1d: _SIZE, np.intersect1d: _SIZE,
-    np.setdiff1d: _SIZE, np.setxor1d: _SIZE, np.trim_zeros: _SIZE,
-}
 _COMPLEX: tuple[Callable[..., Any], ...] = (
     np.fft.fft, np.fft.ifft, np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn, np.fft.rfft,
     np.fft.irfft, np.fft.rfft2, np.fft.irfft2, np.fft.rfftn, np.fft.irfftn, np.fft.hfft,
@@ -423,12 +439,12 @@ def _refused(function: Callable[..., Any], why: str, cure: str) -> Callable[...,
     return handler
 
 
-_INTERNAL_ROWS = ("SortInPlace", "PartitionInPlace", "GetItem", "SetItem", "Ufunc", "UfuncAt",
-                  "Scipy")
+_INTERNAL_ROWS = ("Numpy", "SortInPlace", "PartitionInPlace", "GetItem", "SetItem", "Ufunc",
+                  "UfuncAt", "Scipy")
 LIBRARY_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     **{call.function: _handler(op) for op, call in LIBRARY.items() if op not in _INTERNAL_ROWS},
-    **{f: _refused(f, "the size of its result depends on the data", cure)
-       for f, cure in _UNKNOWN_SIZE.items()},
+    np.trim_zeros: _refused(np.trim_zeros, "its result is a view of a size that depends on data",
+                            "find the ends with np.flatnonzero(x) and slice"),
     **{f: _refused(f, "complex numbers are not compiled yet", "call it before or after the "
                    "compiled function") for f in _COMPLEX},
 }
@@ -444,11 +460,10 @@ def _method(op: str) -> Callable[..., Any]:
     return method
 
 
-def _refused_method(function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
-        return LIBRARY_FUNCTIONS[function](self.trace, self, *args, **kwargs)
-
-    return method
+def _compress(
+    self: TracedArray, /, condition: Any, axis: Any = None, out: Any = None
+) -> Any:
+    return call_library(self.trace, "Compress", (condition, self, axis), {"out": out})
 
 
 LIBRARY_METHODS: dict[str, Callable[..., Any]] = {
@@ -457,7 +472,7 @@ LIBRARY_METHODS: dict[str, Callable[..., Any]] = {
     "searchsorted": _method("Searchsorted"), "cumsum": _method("Cumsum"),
     "cumprod": _method("Cumprod"), "put": _method("Put"),
     "choose": _method("Choose"), "trace": _method("Trace"),
-    "nonzero": _refused_method(np.nonzero),
+    "nonzero": _method("Nonzero"), "compress": _compress,
 }
 
 __all__ = ["LIBRARY_FUNCTIONS", "LIBRARY_METHODS", "call_library", "call_ufunc_method", "get_item",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
+from fusec.ir.dims import Dim
 
 from .array import TracedArray, from_value
 from .known import known
@@ -30,6 +31,17 @@ def is_run_time_int(entry: Any) -> bool:
 def has_run_time_int(key: Any) -> bool:
     """Whether the key holds such an integer."""
     return any(map(is_run_time_int, _entries(key)))
+
+
+def has_open_index(array: TracedArray, key: Any) -> bool:
+    """Whether an integer of the key is for an axis whose size only the run knows."""
+    if array.type.is_static:
+        return False
+    from .indexing import _expanded
+
+    entries = (e for e in _expanded(array, key)[0] if e is not None)
+    return any(isinstance(size, Dim) and not isinstance(e, slice) and hasattr(e, "__index__")
+               for e, size in zip(entries, array.shape, strict=True))
 
 
 def get(array: TracedArray, entries: Sequence[Any], dots: bool) -> Any:
@@ -69,6 +81,8 @@ def _index(array: TracedArray, entry: Any, axis: int) -> Value:
         return value if value.dtype == I64 else trace.emit(
             "Cast", value, dtype=I64, kind="weak" if value.type.is_weak else "scalar")
     size, index = array.shape[axis], operator.index(entry)
+    if isinstance(size, Dim):
+        return trace.builder.const(index)  # NumPy checks it at run time
     if not -size <= index < size:
         raise trace.error(IndexError(
             f"index {index} is out of bounds for axis {axis} with size {size}"), [array.value])
@@ -82,6 +96,8 @@ def _safe(
     found = []
     for axis, index in zip(axes, indices, strict=True):
         bounds = interval(array.trace, index)
-        if bounds is not None and bounds[0] >= 0 and bounds[1] < array.shape[axis]:
+        size = array.shape[axis]
+        if bounds is not None and not isinstance(size, Dim) and bounds[0] >= 0 and (
+                bounds[1] < size):
             found.append(axis)
     return tuple(found)

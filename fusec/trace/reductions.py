@@ -8,6 +8,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
+from fusec.ir.dims import typical
 from fusec.ops.shapes import normalise_axes
 
 from .array import TracedArray, from_value
@@ -53,9 +54,9 @@ def _strides(x: TracedArray, result: Value, axes: tuple[int, ...], keepdims: boo
     if result.type.rank < 2:
         return None
     kept = [d for d in range(x.ndim) if d not in axes]
-    order = sorted(range(len(kept)), key=lambda i: -abs(x.strides[kept[i]]))
+    order = sorted(range(len(kept)), key=lambda i: -abs(typical(x.strides[kept[i]])))
     if keepdims:
-        full = sorted(range(x.ndim), key=lambda d: -abs(x.strides[d]))
+        full = sorted(range(x.ndim), key=lambda d: -abs(typical(x.strides[d])))
         return contiguous(result.shape, result.dtype.itemsize, full)
     return contiguous(result.shape, result.dtype.itemsize, order)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.dims import Dim, Size, UndecidedSizeError, is_static
 from fusec.ops.shapes import normalise_axes, normalise_axis
 
 from .array import TracedArray, from_value
@@ -33,12 +34,12 @@ def _guarded(trace: Trace, function: Any, *args: Any) -> Any:
         raise trace.error(error) from None
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
-    import operator
+def _shape(shape: Any) -> tuple[Size, ...]:
+    from .sizes import as_size, is_number
 
-    if isinstance(shape, (int, np.integer)):
-        return (int(shape),)
-    return tuple(operator.index(d) for d in shape)
+    if isinstance(shape, (int, np.integer)) or is_number(shape):
+        return (as_size(shape),)
+    return tuple(as_size(d) for d in shape)
 
 
 def copy_of(x: TracedArray, order: str = "K") -> TracedArray:
@@ -81,8 +82,10 @@ def _reshape_reversed(
 
 
 def _inferred(trace: Trace, x: TracedArray, shape: tuple[int, ...]) -> tuple[int, ...]:
-    unknown = [i for i, d in enumerate(shape) if d < 0]
-    known = math.prod(d for d in shape if d >= 0)
+    unknown = [i for i, d in enumerate(shape) if not isinstance(d, Dim) and d < 0]
+    known = math.prod(d for d in shape if isinstance(d, Dim) or d >= 0)
+    if not is_static((x.size, known)):
+        return _inferred_size(x, shape, known, unknown)
     fits = x.size == known if not unknown else known > 0 and x.size % known == 0
     if len(unknown) > 1:
         raise trace.error(ValueError("can only specify one unknown dimension"))
@@ -91,6 +94,16 @@ def _inferred(trace: Trace, x: TracedArray, shape: tuple[int, ...]) -> tuple[int
             f"cannot reshape array of size {x.size} into shape "
             f"{str(shape).replace(' ', '')}"), [x.value])
     return tuple(x.size // known if d < 0 else d for d in shape)
+
+
+def _inferred_size(
+    x: TracedArray, shape: tuple[Size, ...], known: Size, unknown: list[int]
+) -> tuple[Size, ...]:
+    """The same where only the run knows a size: it must be provable that the elements fit."""
+    missing = x.size // known if len(unknown) == 1 and known != 0 else 1
+    if known * missing != x.size or len(unknown) > 1:
+        raise UndecidedSizeError(next(s for s in (x.size, known) if isinstance(s, Dim)), "reshape")
+    return tuple(missing if i in unknown else d for i, d in enumerate(shape))
 
 
 def _unit_axes(shape: tuple[int, ...], target: tuple[int, ...]) -> bool | None:
@@ -119,7 +132,7 @@ def ravel(trace: Trace, a: Any, order: str = "C") -> Any:
     if order != "C" and x.ndim > 1:
         return ravel(trace, transpose(trace, x, _read_order(x, order)))
     order = "C"
-    flat = reshape(trace, x, (-1,) if x.size else (0,), order)
+    flat = reshape(trace, x, (0,) if x.size == 0 else (-1,), order)
     return flat if is_contiguous(x) or flat.storage is not x.storage else copy_of(flat, "C")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
+from fusec.ir.dims import Bindings, resolve, symbols_of
 from fusec.ir.graph import new_id
 from fusec.ops import Builder
 from fusec.ops.picking import PickView
@@ -59,10 +60,21 @@ class ViewStep:
         raise AssertionError(f"internal error: view step {self.op} cannot be written through")
 
     def on_array(self, numbers: Iterator[int]) -> Callable[..., np.ndarray]:
-        """The same view of a concrete array; ``numbers`` say which outputs hold its indices."""
-        attrs = dict(self.attrs)
+        """The same view of a concrete array, for the values of the sizes' symbols; ``numbers`` say
+        which outputs hold its indices."""
         if self.op == "Pick":
-            return PickView(attrs["axes"], tuple(next(numbers) for _ in self.operands))
+            axes = dict(self.attrs)["axes"]
+            return PickView(axes, tuple(next(numbers) for _ in self.operands))
+        if symbols_of(tuple(value for _, value in self.attrs)):
+            return lambda array, sizes: self.at_sizes(sizes)._on_array()(array)
+        view = self._on_array()
+        return lambda array, sizes: view(array)
+
+    def at_sizes(self, sizes: Bindings) -> ViewStep:
+        return ViewStep(self.op, resolve(self.attrs, sizes), self.strides)
+
+    def _on_array(self) -> Callable[..., np.ndarray]:
+        attrs = dict(self.attrs)
         if self.op == "ReadOnly":
             return _read_only
         if self.op == "Slice":

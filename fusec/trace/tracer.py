@@ -20,6 +20,7 @@ from fusec.errors import (
     users_own,
 )
 from fusec.ir import Graph, TensorType, Value
+from fusec.ir.dims import UndecidedSizeError
 
 from .array import TracedArray
 from .attributes import Assignment
@@ -29,6 +30,7 @@ from .guards import name_guards
 from .hooks import GraphHooks
 from .randomness import random_state
 from .signature import FlatCall
+from .sizes import undecided
 from .storage import Storage, ViewStep
 
 NO_SOURCE = "the function's source is not at hand, so only NumPy's own protocols are traced"
@@ -122,6 +124,8 @@ def _run(
         result = runnable(*args, **kwargs)
     except FusecError:
         raise
+    except UndecidedSizeError as error:
+        raise undecided(trace, error) from None
     except Exception as error:
         cause = error.__cause__ or error.__context__
         if isinstance(cause, ConcreteValueError) and type(error) in (TypeError, ValueError):

@@ -9,6 +9,7 @@ import numpy as np
 
 from fusec.errors import nearest, unsupported
 from fusec.ir import Value
+from fusec.ir.dims import Size, UndecidedSizeError, symbols_of
 from fusec.ops import Op, all_ops
 from fusec.ops.shapes import broadcast
 
@@ -191,6 +192,22 @@ class _Call:
         self.operands = [as_traced(trace, x) for x in inputs]
 
     def run(self) -> Any:
+        try:
+            return self._run()
+        except UndecidedSizeError:  # sizes meet that may differ: NumPy broadcasts when it runs
+            return self._by_numpy()
+
+    def _by_numpy(self) -> Any:
+        from .library import call_ufunc_method
+
+        options: dict[str, Any] = {"where": self.where} if self.where is not True else {}
+        if self.out is not None:
+            options["out"] = self.out
+        if self.dtype is not None:
+            options["dtype"] = self.dtype
+        return call_ufunc_method(self.trace, self.ufunc, "__call__", self.operands, options)
+
+    def _run(self) -> Any:
         values = [o.value for o in self.operands]
         if self.out is not None:
             as_traced(self.trace, self.out).check_writeable()
@@ -334,7 +351,18 @@ def spread(trace: Trace, value: Value, shape: tuple[int, ...]) -> Value:
     """The value as an array of this shape."""
     if value.shape == shape and value.type.kind == "array":
         return value
+    if symbols_of(shape) - symbols_of(value.shape):
+        return _spread_by_numpy(trace, value, shape)
     return trace.emit("BroadcastTo", value, shape=shape)
+
+
+def _spread_by_numpy(trace: Trace, value: Value, shape: tuple[Size, ...]) -> Value:
+    """The same to a size that the value does not have: it must depend on what defines it."""
+    from .sizes import number
+
+    dims = [cast(trace, as_traced(trace, number(trace, s)).value, np.dtype(np.int64), "weak")
+            for s in shape]
+    return trace.emit("Fill", value, *dims, shape=shape)
 
 
 MAX_POWER = 64

@@ -20,7 +20,9 @@ from tolerance import EXACT, Tolerance
 
 import fusec
 from fusec.concrete import ConcreteFunction
+from fusec.ir.dims import resolve
 from fusec.jit import Function
+from fusec.runtime.failed_checks import numpy_error
 from fusec.runtime.plan import ExternStep, KernelStep, Place, write_cell
 from fusec.runtime.step_by_step import StepByStep, results_of
 
@@ -247,22 +249,34 @@ class _EngineRun(StepByStep):
 
     def run(self, leaves: Sequence[Any]) -> list[Any]:
         memory: dict[tuple[str, int], np.ndarray] = {}
+        self.sizes, self.called, self.sized = {}, {}, {}
         inputs = self._load(leaves, memory)
         for place in self.places:
-            memory.setdefault((place.kind, place.number), _poisoned(place))
+            if place.is_static:
+                memory.setdefault((place.kind, place.number), _poisoned(place))
         for step in self.schedule.steps:
             if isinstance(step, ExternStep):
                 self._library_call(step, memory)
             else:
-                self._run_kernel(step, memory)
+                self._run_kernel(step, memory, inputs)
         outputs = [self._output(i, p, memory) for i, p in enumerate(self.schedule.outputs)]
-        return results_of(self.spec.results, outputs, inputs)
+        return results_of(self.spec.results, outputs, inputs, self.sizes)
 
-    def _run_kernel(self, step: KernelStep, memory: dict[tuple[str, int], np.ndarray]) -> None:
+    def _run_kernel(
+        self, step: KernelStep, memory: dict[tuple[str, int], np.ndarray], inputs: list[Any]
+    ) -> None:
+        for place in step.places:
+            if place.kind != "cell" and (place.kind, place.number) not in memory:
+                memory[place.kind, place.number] = _poisoned(place.at_sizes(self.sizes))
+        kernel = step.kernel.at_sizes(self.sizes)
+        if any(resolve(size, self.sizes) == 0 for size in step.not_empty):
+            error = numpy_error(self.schedule.graph, inputs)
+            if error is not None:
+                raise error
         arrays = [np.array(self._array(p, memory)) if p.kind == "cell" else self._array(p, memory)
                   for p in step.places]
-        pairs = zip(arrays, step.kernel.buffers, strict=True)
-        self.engine(step.kernel, [_as_buffer(a, b) for a, b in pairs])
+        pairs = zip(arrays, kernel.buffers, strict=True)
+        self.engine(kernel, [_as_buffer(a, b) for a, b in pairs])
         for place, array in zip(step.places, arrays, strict=True):
             if place.kind == "cell":
                 write_cell(self.cells, place.number, place.dtype, array[()])

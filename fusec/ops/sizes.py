@@ -1,0 +1,68 @@
+"""Sizes as values: a size that only the run knows, computed from arrays that have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Node, TensorType, Value
+from fusec.ir.dims import Dim, symbols_of
+
+from .build import Builder
+from .registry import Op, register
+
+_TYPE = TensorType(np.dtype(np.int64), (), "weak")
+
+
+def defined_symbols(node: Node) -> frozenset[str]:
+    """The symbols that a node's results define: those of no operand's size."""
+    made = symbols_of(tuple(t.shape for t in node.types))
+    return made - symbols_of(tuple(v.shape for v in node.inputs)) if made else made
+
+
+def definer(name: str, users: Iterable[Value]) -> Value:
+    """The value behind ``users`` whose size defines the symbol."""
+    stack, seen = [v.node for v in users], set()
+    while stack:
+        node = stack.pop()
+        if node.id in seen:
+            continue
+        seen.add(node.id)
+        if name in defined_symbols(node):
+            return next(v for v in node.outputs if name in symbols_of(v.shape))
+        stack.extend(v.node for v in node.inputs)
+    raise AssertionError(f"internal error: nothing defines the size {name}")
+
+
+def size_value(builder: Builder, size: Dim, users: Iterable[Value]) -> Value:
+    """A size as a Python int of the graph; ``users`` are values that have it."""
+    users = list(users)
+    sources = dict.fromkeys(definer(name, users) for name in sorted(size.symbols))
+    return builder.emit("Size", *sources, size=size)
+
+
+def infer_fill(types: Any, attrs: Any) -> tuple[TensorType, ...]:
+    return (TensorType(types[0].dtype, tuple(attrs["shape"])),)
+
+
+def fill_reference(value: Any, *dims: Any, shape: Any) -> np.ndarray:
+    return np.array(np.broadcast_to(value, dims))
+
+
+register(Op(
+    name="Fill", kind="extern", infer=infer_fill, reference=fill_reference, cost=1000.0,
+    doc="A value broadcast to sizes that it does not have: the other operands. attrs shape.",
+))
+
+
+def size_reference(*arrays: Any, size: int) -> int:
+    return size
+
+
+register(Op(
+    name="Size", kind="extern", infer=lambda types, attrs: (_TYPE,), reference=size_reference,
+    cost=1000.0,
+    doc="attrs size; the operands are the values whose results define its symbols.",
+))

@@ -1,0 +1,127 @@
+"""Sizes of a library call's results where its operands, or their contents, leave them open.
+
+NumPy is asked several times, on stand-ins of different sizes and contents.  A size that is always
+the same is static; one that is always an operand's size, or a simple expression of them, is that;
+any other is a new symbol, which the run binds.  The run checks every size, so a wrong guess is an
+error and never a wrong value.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import TensorType, Value
+from fusec.ir.dims import Bindings, Dim, Size, maximum, resolve, symbols_of
+from fusec.ops.library import LibraryCall, leaves_of, run_call
+
+from .context import Trace
+from .sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, new_size, size_of
+
+# Symbols, and the results' shapes; None where NumPy refuses the operands.
+Sample = tuple[Bindings, list[tuple[int, ...]] | None]
+
+
+# What operands hold, by position: one of them gives the result of a data-dependent function
+# another size than the rest.
+_CONTENTS: tuple[Callable[[int, tuple[int, ...]], Any], ...] = (
+    lambda position, shape: 0,
+    lambda position, shape: 1,
+    lambda position, shape: np.arange(int(np.prod(shape))).reshape(shape),
+    lambda position, shape: position,
+)
+
+
+def sized_types(
+    trace: Trace, call: LibraryCall, operands: Sequence[Value], form: Any, named: Any,
+    types: tuple[TensorType, ...], stand_ins: Sequence[Any],
+) -> tuple[TensorType, ...]:
+    """The results' types with every size that the run decides as an expression."""
+    if not call.sized and not _has_symbols(operands):
+        return types
+    tried = list(_samples(call, operands, form, named, stand_ins))
+    samples = [(sizes, shapes) for sizes, shapes in tried if shapes is not None]
+    if not samples:
+        raise AssertionError(f"internal error: {call.op} has no result on stand-ins")
+    known = list(dict.fromkeys(s for v in operands for s in (*v.shape, v.type.size, size_of(v))
+                               if isinstance(s, Dim)))
+    if any(shapes is None for _, shapes in tried) and _has_symbols(operands):
+        known = []  # sizes that must agree may also broadcast: only the run tells the result's
+    fresh: dict[tuple[int, ...], Size] = {}
+
+    def size(column: tuple[int, ...]) -> Size:
+        if len(set(column)) == 1:
+            return column[0]
+        for candidate in _candidates(known):
+            if all(resolve(candidate, b) == n for (b, _), n in zip(samples, column, strict=True)):
+                return candidate
+        return fresh.setdefault(column, new_size(trace)) if column not in fresh else fresh[column]
+
+    return tuple(
+        replace(t, shape=tuple(map(size, zip(*(s[1][i] for s in samples), strict=True))))
+        for i, t in enumerate(types)
+    )
+
+
+def _has_symbols(operands: Sequence[Value]) -> bool:
+    return bool(symbols_of(tuple((*v.shape, size_of(v)) for v in operands)))
+
+
+def _assignments(operands: Sequence[Value]) -> tuple[Bindings, ...]:
+    symbols = symbols_of(tuple((*v.shape, size_of(v)) for v in operands))
+    if len(symbols) > 1:
+        return ORDINARY, OTHER, EQUAL, OTHER_EQUAL
+    return (ORDINARY, OTHER) if symbols else (ORDINARY,)
+
+
+def _candidates(known: Sequence[Dim]) -> Iterator[Size]:
+    yield from known
+    for size in known:
+        yield from (maximum(size - 1, 0), size + 1)
+    for a, b in itertools.combinations_with_replacement(known, 2):
+        yield from (a + b, a * b)
+
+
+def _samples(
+    call: LibraryCall, operands: Sequence[Value], form: Any, named: Any, stand_ins: Sequence[Any]
+) -> Iterator[Sample]:
+    for sizes in _assignments(operands):
+        for contents in _CONTENTS if call.sized else (None,):
+            arrays = [_filled(v, s, sizes, contents, i)
+                      for i, (v, s) in enumerate(zip(operands, stand_ins, strict=True))]
+            yield sizes, _shapes(call, arrays, form, named)
+
+
+def _filled(value: Value, stand_in: Any, sizes: Bindings, contents: Any, position: int) -> Any:
+    if value.type.kind != "array":
+        number = size_of(value)
+        return stand_in if number is None else type(stand_in)(resolve(number, sizes))
+    shape = resolve(value.shape, sizes)
+    if contents is None:
+        made = np.empty(shape, value.dtype)
+        made[...] = stand_in.flat[0] if stand_in.size and not _is_eye(stand_in) else np.eye(
+            shape[-2], shape[-1]) if len(shape) > 1 else 0
+        return made
+    return np.broadcast_to(np.asarray(contents(position, shape)), shape).astype(value.dtype)
+
+
+def _is_eye(array: np.ndarray) -> bool:
+    """Whether the stand-in is an identity matrix, as linear algebra's are."""
+    return array.ndim > 1 and bool(array.any()) and not bool(array.all())
+
+
+def _shapes(
+    call: LibraryCall, arrays: Sequence[Any], form: Any, named: Any
+) -> list[tuple[int, ...]] | None:
+    """The results' shapes, None where NumPy refuses these contents."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return [np.shape(leaf) for leaf in leaves_of(run_call(call, arrays, form, named))]
+    except (ValueError, TypeError, IndexError, ArithmeticError, np.linalg.LinAlgError):
+        return None
