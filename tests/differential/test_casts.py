@@ -1,8 +1,8 @@
 """Conversions: every pair of dtypes, extremes first, in every path that compiles one differently.
 
-A vector body, a loop's tail, a strided loop and rank 0 must give the same bits.  NumPy itself gives
-two results for some floats that do not fit an unsigned integer: its vectorised loops over contiguous
-memory and its loops over strided memory differ.  fusec gives the strided (scalar) loop's everywhere.
+A vector body, a loop's tail, a strided loop and rank 0 must give the same bits.  NumPy itself
+gives two results for some floats that do not fit an unsigned integer: its loops over contiguous
+memory and over strided memory differ.  fusec gives the strided loop's everywhere.
 """
 
 from __future__ import annotations
