@@ -1,0 +1,47 @@
+"""The registry walked row by row: columns that the row's kind needs, and rows that are reached."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import fusec
+from fusec.ops import Op, all_ops
+from fusec.ops.library import LIBRARY
+from fusec.trace.functions import FUNCTIONS
+from fusec.trace.library import LIBRARY_FUNCTIONS
+
+ROWS = list(all_ops())
+VARIADIC = {"Gather", "Fused", "Cond", "Loop", "Concat"}
+FRONT_ENDS = Path(fusec.__file__).parent / "trace"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_columns(row: Op) -> None:
+    assert callable(row.infer) and callable(row.reference) and row.cost >= 0
+    assert row.arity is not None or row.kind == "extern" or row.name in VARIADIC
+    assert (row.scalar is not None) == (row.kind in ("elementwise", "reduce"))
+    assert (row.decompose is not None) == (row.kind == "composite")
+    if row.ufunc is not None:
+        assert row.arity == row.ufunc.nin and row.ufunc in row.numpy
+
+
+def _named_in_front_ends() -> set[str]:
+    text = "\n".join(p.read_text(encoding="utf-8") for p in FRONT_ENDS.rglob("*.py"))
+    return set(re.findall(r"[\"'](\w+)[\"']", text))
+
+
+def test_every_library_row_is_reached() -> None:
+    """A row whose function another handler answers for is dead unless a front end names it."""
+    named = _named_in_front_ends()
+    dead = [op for op, call in LIBRARY.items() if op not in named
+            and FUNCTIONS.get(call.function) is not LIBRARY_FUNCTIONS.get(call.function)]
+    assert dead == []
+
+
+def test_names_are_unique_words() -> None:
+    assert all(re.fullmatch(r"[A-Z]\w*", row.name) for row in ROWS)
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    assert all(callable(f) for row in ROWS for f in row.numpy)
