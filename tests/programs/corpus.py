@@ -18,7 +18,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 FOLDER = Path(__file__).parent
-SUPPORT = frozenset({"corpus", "compare", "report", "expected_failures"})
+SUPPORT = frozenset({"corpus", "compare", "measure", "report", "expected_failures"})
 
 
 @dataclass(frozen=True)

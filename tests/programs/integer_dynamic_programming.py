@@ -277,5 +277,5 @@ PROGRAMS = (
     (union_find, lambda n: (np.random.default_rng(11).integers(0, n, (n, 2)), n), 20, 3000,
      "data-loop"),
     (longest_increasing, lambda n: (np.random.default_rng(12).permutation(n),), 20, 3000,
-     "published data-loop"),
+     "data-loop"),
 )

@@ -1,0 +1,63 @@
+"""Programs that do not run under ``fusec.jit`` yet: the reason and the programs it stops.
+
+A test asserts that each still fails with the words of its reason, so that a fix is noticed: remove
+the name here then.  The report shows them, marked.
+"""
+
+from __future__ import annotations
+
+BY_REASON: dict[str, tuple[str, ...]] = {
+    "reading with a boolean mask is not supported": (
+        "solar_position", "orbital_elements", "light_curve", "sandpile", "ising_checkerboard",
+        "floyd_warshall", "crr_american_put", "kmeans", "convective_adjustment", "sph_density",
+        "boids",
+    ),
+    "an index or a length is needed": (
+        "berlekamp_massey", "knapsack", "gillespie", "csr_matvec_slices", "csr_transpose",
+        "csr_product", "breadth_first", "lomb_scargle",
+    ),
+    "writing a traced value into an array made from plain numbers": (
+        "levenshtein", "union_find", "lu_solve", "householder_least_squares",
+        "jacobi_eigenvalues",
+    ),
+    "complex128": (
+        "levinson_durbin", "ekman_spiral", "fft_radix2", "fft_recursive",
+    ),
+    "is assigned in a branch or loop that data decides": (
+        "controlled_tank", "track", "advect",
+    ),
+    "complex numbers are not compiled": (
+        "particle_in_cell", "welch", "dpss_like_multitaper",
+    ),
+    "indexing with an array is not supported": (
+        "lattice_boltzmann", "longstaff_schwartz",
+    ),
+    "np.bincount is not supported": (
+        "otsu_threshold", "viterbi",
+    ),
+    "an int is needed": (
+        "smith_waterman", "longest_increasing",
+    ),
+    "an ndarray is needed": (
+        "dynamic_time_warping", "pagerank",
+    ),
+    "a truth value is needed": (
+        "percolation",
+    ),
+    "np.nonzero is not supported": (
+        "equalise",
+    ),
+    "np.argwhere is not supported": (
+        "harris_corners",
+    ),
+    "does not have enough dimensions": (
+        "cholesky",
+    ),
+    "the sides of a branch return different things": (
+        "gauss_jordan_inverse",
+    ),
+}
+
+EXPECTED_FAILURES: dict[str, str] = {
+    name: reason for reason, names in BY_REASON.items() for name in names
+}

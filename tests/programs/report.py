@@ -1,0 +1,128 @@
+"""Writes ``docs/programs.md``: what each program of the corpus gains, or why it does not run.
+
+``python -m tests.programs.report [--write docs/programs.md] [NAME ...]`` measures each program in a
+process of its own.  A program that takes longer than `LIMIT` seconds counts as failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from .corpus import Program, programs
+from .expected_failures import EXPECTED_FAILURES
+
+LIMIT = 120
+HEAD = (
+    "program", "field", "lines", "n", "eager ms", "fusec ms", "speed-up", "kernels", "externs",
+    "loops native", "step by step", "retraces", "compile ms", "first call ms", "slower",
+)
+INTRODUCTION = """\
+# The corpus of NumPy programs
+
+Written by `python -m tests.programs.report --write docs/programs.md`; the programs are in
+`tests/programs/`, a file per field, and each was committed before fusec first ran it.  Times are
+the best of repeated calls on fresh arguments at the size n, eager NumPy and fusec in one process;
+"first call" includes tracing and compiling, "compile" is the stages' own time.  "Loops native" and
+"step by step" count the branches and loops that data decides; "retraces" counts traces after the
+first for calls of one signature.  fusec never falls back to eager here, so there is no such column.
+"""
+
+
+def measured(program: Program) -> dict[str, Any]:
+    """The row of one program, from a process of its own."""
+    command = [sys.executable, "-m", "tests.programs.measure", program.name]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+    except subprocess.TimeoutExpired:
+        return {"name": program.name, "failure": f"longer than {LIMIT} s at the large size"}
+    if done.returncode:
+        words = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+        return {"name": program.name, "failure": words[0]}
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    row["failure"] = row["failure"] or row["large_failure"]
+    return row
+
+
+def line(program: Program, row: dict[str, Any]) -> str:
+    """A Markdown line of the table of programs that run."""
+    gain = row["eager_ms"] / row["compiled_ms"]
+    cells = (
+        program.name, program.field.replace("_", " "), program.lines, program.large,
+        f"{row['eager_ms']:.3g}", f"{row['compiled_ms']:.3g}", f"{gain:.2f}", row["kernels"],
+        row["externs"], row["native"], len(row["stepwise"]), row["traces"] - 1,
+        f"{row['compile_ms']:.0f}", f"{row['first_ms']:.0f}", "slower" if gain < 1 else "",
+    )
+    return _cells(cells)
+
+
+def page(rows: dict[str, dict[str, Any]]) -> str:
+    """The whole document."""
+    known = {p.name: p for p in programs()}
+    good = [(known[n], r) for n, r in rows.items() if not r["failure"]]
+    bad = [(known[n], r) for n, r in rows.items() if r["failure"]]
+    parts = [INTRODUCTION, _headline(good, bad), _cells(HEAD), _cells(["---"] * len(HEAD))]
+    parts += [line(p, r) for p, r in good]
+    return "\n".join([*parts, *_stepwise(good), *_failures(bad), ""])
+
+
+def _headline(good: list[Any], bad: list[Any]) -> str:
+    gains = sorted(r["eager_ms"] / r["compiled_ms"] for _, r in good)
+    slower = sum(g < 1 for g in gains)
+    mean = math.exp(sum(map(math.log, gains)) / max(len(gains), 1))
+    middle = gains[len(gains) // 2] if gains else 0.0
+    return (f"{len(good)} of {len(good) + len(bad)} programs run as in NumPy, {len(bad)} do not.\n"
+            f"Speed-up: geometric mean {mean:.2f}, median {middle:.2f}; slower than NumPy: "
+            f"{slower}.\n")
+
+
+def _stepwise(good: list[Any]) -> list[str]:
+    reasons = Counter(reason for _, r in good for reason in set(r["stepwise"]))
+    if not reasons:
+        return []
+    found = [_cells((n, reason)) for reason, n in reasons.most_common()]
+    return ["\n## Why loops and branches run step by step\n",
+            _cells(("programs", "reason")), _cells(("---", "---")), *found]
+
+
+def _failures(bad: list[Any]) -> list[str]:
+    found = [_cells((p.name, p.field.replace("_", " "), _reason(p, r))) for p, r in bad]
+    return ["\n## Programs that fail\n", _cells(("program", "field", "reason")),
+            _cells(("---", "---", "---")), *found]
+
+
+def _reason(program: Program, row: dict[str, Any]) -> str:
+    first = row["failure"].splitlines()[0]
+    return first if program.name in EXPECTED_FAILURES else f"**not expected**: {first}"
+
+
+def _cells(cells: Any) -> str:
+    return "| " + " | ".join(str(c).replace("|", "\\|") for c in cells) + " |"
+
+
+def main() -> None:
+    """Measure the named programs, or all, and print or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, help="the file to write instead of stdout")
+    parser.add_argument("names", nargs="*", help="programs to measure (all)")
+    options = parser.parse_args()
+    chosen = [p for p in programs() if not options.names or p.name in options.names]
+    rows = {}
+    for program in chosen:
+        rows[program.name] = measured(program)
+        print(program.name, rows[program.name]["failure"][:60], file=sys.stderr, flush=True)
+    text = page(rows)
+    if options.write:
+        options.write.write_text(text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
