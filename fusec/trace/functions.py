@@ -85,6 +85,8 @@ def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool
 def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
     """``np.round``: scale, round half to even, scale back, as NumPy does."""
     x = as_traced(trace, a)
+    if x.dtype == np.bool_ and not x.type.is_weak:
+        x = astype(trace, x, np.float16)
     is_plain = decimals == 0 and x.dtype.kind == "f"
     result: Any = np.rint(x) if is_plain else _rounded(x, decimals)
     if out is None:

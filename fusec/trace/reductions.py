@@ -341,7 +341,7 @@ def reduce_by_ufunc(
     """``np.add.reduce`` and its kin; the default axis is 0."""
     op = _BY_UFUNC.get(ufunc)
     if op is None and ufunc in _WITHOUT_ROW and dtype is None and initial is _NO_VALUE:
-        return _WITHOUT_ROW[ufunc](as_traced(trace, a), axis, out, keepdims, where)
+        return _WITHOUT_ROW[ufunc](strong(trace, a), axis, out, keepdims, where)
     if op is None:
         return _by_library(trace, ufunc, a, axis=axis, dtype=dtype, out=out, keepdims=keepdims,
                            initial=initial, where=where)

@@ -30,7 +30,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "dot with a Python number": (lambda x: (x.dot(1), np.inner(x, 2), np.kron(x, 2)), (U1,)),
     "flip of a Python number": (lambda a: np.flip(a), (2.0,)),
     "an index of a Python number": (lambda a: a[...], (2.0,)),
+    "isreal of a Python number": (lambda a: np.isreal(a), (1.25,)),
+    "fmax of a Python number": (lambda a: np.fmax.reduce(a), (-2.5,)),
     # dtypes
+    "rounded booleans": (lambda x: (x.round(), np.round(x)), (B,)),
     "square of booleans by the operator": (lambda x: (x**2, x**1, np.power(x, 2)), (B,)),
     "reduction in another dtype": (lambda x: np.maximum.reduce(x, dtype="i1"), (np.ones(2),)),
     "spread in integers": (lambda x: (x.var(dtype="i2"), x.std(dtype="u4"), x.mean(dtype="i8"),
