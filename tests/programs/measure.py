@@ -14,7 +14,7 @@ from typing import Any
 from .compare import difference, outcome
 from .corpus import Program, programs
 
-BUDGET = 1.5  # seconds of repeated calls per side
+BUDGET = 0.4  # seconds of repeated calls per side
 
 
 def check(program: Program, size: int) -> str:

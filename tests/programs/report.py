@@ -18,7 +18,7 @@ from typing import Any
 from .corpus import Program, programs
 from .expected_failures import EXPECTED_FAILURES
 
-LIMIT = 120
+LIMIT = 60
 HEAD = (
     "program", "field", "lines", "n", "eager ms", "fusec ms", "speed-up", "kernels", "externs",
     "loops native", "step by step", "retraces", "compile ms", "first call ms", "slower",
