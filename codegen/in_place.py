@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fusec.ir.dims import maximum, minimum
+from fusec.ops.index_maps import IndexMap
 
 from .loop_ir import Access, Buffer, Expr, Kernel, Nest, Stage, Store, expr, walk
 
@@ -32,11 +33,11 @@ def _drop(nest: Nest, out: int, source: int) -> Nest | None:
     stages = tuple(replace(s, stores=tuple(filter(is_kept, s.stores))) for s in nest.stages)
     if not any(s.stores or s.scratch or s.reductions or s.checks for s in stages):
         return None
-    return _without_unused(replace(nest, stages=stages))
+    return without_unused(replace(nest, stages=stages))
 
 
-def _without_unused(nest: Nest) -> Nest:
-    """Renumber accesses, keeping those still read or written."""
+def without_unused(nest: Nest) -> Nest:
+    """The nest with the accesses that it still makes, renumbered."""
     used = {e.attr for e in walk(nest.roots) if e.op == "load"}
     used |= {s.access for stage in nest.stages for s in stage.stores}
     if len(used) == len(nest.accesses):
@@ -54,7 +55,10 @@ def _without_unused(nest: Nest) -> Nest:
 def _renumbered(stage: Stage, number: dict[int, int], memo: dict[int, Expr]) -> Stage:
     return replace(
         stage,
-        stores=tuple(Store(number[s.access], memo[id(s.value)]) for s in stage.stores),
+        stores=tuple(
+            Store(number[s.access], memo[id(s.value)], tuple(memo[id(i)] for i in s.index),
+                  s.combine)
+            for s in stage.stores),
         scratch=tuple((n, memo[id(e)]) for n, e in stage.scratch),
         reductions=tuple(replace(r, value=memo[id(r.value)]) for r in stage.reductions),
         checks=tuple(memo[id(e)] for e in stage.checks),
@@ -70,6 +74,25 @@ def may_run_in_place(kernel: Kernel, pairs: dict[int, int]) -> bool:
     return all(_reads_match(kernel, out, source) for out, source in pairs.items())
 
 
+def checks_come_first(kernel: Kernel, out: int) -> bool:
+    """Whether every check of the kernel is done before it first writes buffer ``out``."""
+    written = False
+    for nest in kernel.nests:
+        written = written or bool(_written(nest, out))
+        if written and any(stage.checks for stage in nest.stages):
+            return False
+    return True
+
+
+def stores_at_computed(kernel: Kernel, out: int) -> bool:
+    """Whether it stores to buffer ``out`` at computed indices."""
+    return any(_is_computed(index) for nest in kernel.nests for index in _written(nest, out))
+
+
+def _is_computed(index: IndexMap) -> bool:
+    return any(i.computed is not None for i in index)
+
+
 def _reads_match(kernel: Kernel, out: int, source: int) -> bool:
     writers = [n for n in kernel.nests if _written(n, out)]
     if not writers:
@@ -80,6 +103,8 @@ def _reads_match(kernel: Kernel, out: int, source: int) -> bool:
         if not reads:
             continue
         if not writes and len(kernel.nests) > 1:
+            return False
+        if writes and any(map(_is_computed, reads)):
             return False
         if writes and (reads != writes or _reads_after_write(nest, out, source)):
             return False
@@ -103,7 +128,7 @@ def _reads_after_write(nest: Nest, out: int, source: int) -> bool:
 
 def _overlap(nest: Nest, indices: set, other: Nest, others: set) -> bool:
     """Whether two sets of accesses may touch one element: their bounding boxes meet."""
-    if any(i.computed is not None for index in indices for i in index):
+    if any(map(_is_computed, (*indices, *others))):
         return True
     boxes = [_bounds(nest, i) for i in indices]
     return any(
@@ -126,13 +151,17 @@ def _written(nest: Nest, out: int) -> set:
 
 
 def copy_kernel(kernel: Kernel, out: int) -> Kernel:
-    """Copies what ``kernel`` stored to ``out`` (buffer 0) to another array (buffer 1)."""
+    """Copies what ``kernel`` stored to ``out`` (buffer 0) to another array (buffer 1).
+
+    A kernel that stores at computed indices stores the rest as well.
+    """
     info = kernel.buffers[out]
     buffers = (
         Buffer(info.value, info.dtype, info.shape, "in"),
         Buffer(info.value + "_target", info.dtype, info.shape, "out"),
     )
-    nests = [_copy_nest(n, index, info) for n in kernel.nests for index in _written(n, out)]
+    nests = [_copy_nest(n, index, info) for n in kernel.nests for index in _written(n, out)
+             if not _is_computed(index)]
     return Kernel(f"{kernel.name}_writeback", buffers, (), tuple(nests), kernel.locs)
 
 

@@ -29,7 +29,8 @@ class Expr:
     Leaves: ``load`` (attr: access number; args: its computed indices, if any), ``scratch`` (attr:
     scratch number), ``reduced`` (attr: reduction number), ``param`` (attr: parameter number),
     ``const`` (attr: value), ``index`` (attr: loop number).  Everything else is an operation on
-    ``args``; ``cast`` converts to ``dtype``.
+    ``args``; ``cast`` converts to ``dtype``; ``scan`` (attr: a binary op of the registry) combines
+    its operand over the inner loop's points up to the present one.
     """
 
     __slots__ = ("__weakref__", "args", "attr", "dtype", "op")
@@ -93,8 +94,15 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Store:
+    """``index``: the access's computed indices, in the order of the axes.
+
+    ``combine``: a scalar op that joins what is there with the value.
+    """
+
     access: int
     value: Expr
+    index: tuple[Expr, ...] = ()
+    combine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +129,22 @@ class Stage:
     def roots(self) -> list[Expr]:
         return [s.value for s in self.stores] + [e for _, e in self.scratch] + [
             r.value for r in self.reductions
-        ] + list(self.checks)
+        ] + list(self.checks) + [i for s in self.stores for i in s.index]
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """Loops ``extents`` (the first ``outer`` of them outer) around stages."""
+    """Loops ``extents`` (the first ``outer`` of them outer) around stages.
+
+    The points of a ``sequential`` nest run in order: it may store to one place several times.
+    """
 
     extents: tuple[int, ...]
     outer: int
     accesses: tuple[Access, ...]
     stages: tuple[Stage, ...]
     scratch: tuple[np.dtype, ...] = ()
+    sequential: bool = False
 
     @property
     def roots(self) -> list[Expr]:
@@ -143,8 +155,12 @@ class Nest:
         return any(stage.reductions for stage in self.stages)
 
     @property
+    def has_scans(self) -> bool:
+        return any(e.op == "scan" for e in walk(self.roots))
+
+    @property
     def has_checks(self) -> bool:
-        return any(stage.checks for stage in self.stages)
+        return any(e.op == "check_index" for e in walk(self.roots))
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +300,9 @@ def print_kernel(kernel: Kernel) -> str:
 
 def _nest_lines(kernel: Kernel, nest: Nest) -> Iterator[str]:
     indent = ""
+    in_order = " in order" if nest.sequential else ""
     for loop in range(nest.outer):
-        yield f"{indent}for i{loop} in {nest.extents[loop]}:"
+        yield f"{indent}for i{loop} in {nest.extents[loop]}{in_order}:"
         indent += "  "
     for stage in nest.stages:
         inner = indent
@@ -314,7 +331,10 @@ def _stage_lines(kernel: Kernel, nest: Nest, stage: Stage) -> Iterator[str]:
     for check in stage.checks:
         yield f"check {names[id(check)]}"
     for s in stage.stores:
-        yield f"{_access_text(kernel, nest, s.access)} = {names[id(s.value)]}"
+        index = [names[id(i)] for i in s.index]
+        combine = f" {s.combine}" if s.combine else ""
+        place = _access_text(kernel, nest, s.access, index)
+        yield f"{place}{combine} = {names[id(s.value)]}"
 
 
 def _leaf_text(e: Expr) -> str:
@@ -326,6 +346,8 @@ def _operation_text(e: Expr, names: dict[int, str]) -> str:
     if e.op == "scratch":
         return f"scratch{e.attr}"
     args = [names[id(a)] for a in e.args]
+    if e.op == "scan":
+        return f"{e.attr}-scan {args[0]}"
     return f"{args[0]} {_INFIX[e.op]} {args[1]}" if e.op in _INFIX else f"{e.op}({', '.join(args)})"
 
 

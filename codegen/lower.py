@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -18,9 +18,23 @@ import numpy as np
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.cones import has_unit_region, is_piecewise, operands, root_operands
+from fusec.ops.gather import gathered_map, index_operands
 from fusec.ops.index_maps import COMPUTED, AxisIndex, IndexMap, identity
 
-from .loop_ir import Access, Buffer, Expr, Kernel, Nest, Param, Reduction, Stage, Store, expr
+from .in_place import without_unused
+from .loop_ir import (
+    Access,
+    Buffer,
+    Expr,
+    Kernel,
+    Nest,
+    Param,
+    Reduction,
+    Stage,
+    Store,
+    expr,
+    walk,
+)
 from .scalar_rules import INDEX, operation, scalar_constant
 
 # Row scratch costs a store and a load in cache; cheaper values are computed again.
@@ -85,8 +99,11 @@ class _KernelLowering:
         """Strided slice updates: a second nest writes the region over the copied target."""
         for root, buffer in self.outputs.items():
             if is_piecewise(root.node) and not has_unit_region(root.node):
-                yield from self._nests(root.node.inputs[1].shape, partial(
-                    _override, self, root, buffer))
+                shape = root.node.inputs[1].shape
+                nests = list(self._nests(shape, partial(_override, self, root, buffer)))
+                checks = list(filter(None, map(_checks_alone, nests)))
+                yield from checks
+                yield from (_without_checks(n) for n in nests) if checks else nests
 
     def param(self, dtype: np.dtype, value: Any) -> Expr:
         """A run-time constant, one number per distinct bit pattern."""
@@ -105,6 +122,18 @@ def _cut(box: Box, split: _Split) -> list[Box]:
     before = (*box[: split.axis], (low, split.at), *box[split.axis + 1:])
     after = (*box[: split.axis], (split.at, high), *box[split.axis + 1:])
     return [before, after]
+
+
+def _checks_alone(nest: Nest) -> Nest | None:
+    """The checks of a nest that stores at computed indices: all are done before it begins."""
+    checks = nest.stages[0].checks
+    if not checks or not nest.sequential:
+        return None
+    return without_unused(replace(nest, stages=(Stage(False, checks=checks),), sequential=False))
+
+
+def _without_checks(nest: Nest) -> Nest:
+    return replace(nest, stages=tuple(replace(s, checks=()) for s in nest.stages))
 
 
 def _override(kernel: _KernelLowering, root: Value, buffer: int, box: Box) -> Nest:
@@ -160,15 +189,33 @@ class _NestLowering:
         self.outer, self.loop_of = len(self.box), {d: d for d in self.order}
         draft = self._draft(inner=False, level=0)
         result = self._build(draft, value, identity(value.shape))
-        attrs = root.node.attrs
-        index = tuple(
-            AxisIndex(d, step, start) for d, (step, start) in
-            enumerate(zip(attrs["steps"], attrs["starts"], strict=True))
-        )
-        draft.stores.append(Store(self._access(buffer, index), result))
         extents = tuple(high - low for low, high in self.box)
-        stage = Stage(False, tuple(draft.stores), checks=tuple(draft.checks))
-        return Nest(extents, self.outer, tuple(self.accesses), (stage,))
+        if root.node.op == "Scatter":
+            store = self._scattered(draft, root.node, buffer, result)
+        else:
+            attrs = root.node.attrs
+            index = tuple(
+                AxisIndex(d, step, start) for d, (step, start) in
+                enumerate(zip(attrs["steps"], attrs["starts"], strict=True))
+            )
+            store = Store(self._access(buffer, index), result)
+        stage = Stage(False, (store,), checks=tuple(draft.checks))
+        return Nest(extents, self.outer, tuple(self.accesses), (stage,),
+                    sequential=bool(store.index))
+
+    def _scattered(self, draft: _StageDraft, node: Node, buffer: int, value: Expr) -> Store:
+        """Stores a value at computed indices, alone or combined with what is there."""
+        inside, indices = identity(node.inputs[1].shape), node.inputs[2:]
+        index = gathered_map(node, indices, inside)
+        for operand in index_operands(node, indices, inside):
+            self._build(draft, *operand)
+        args = tuple(self._build(draft, *i) for i in _computed(index))
+        access = self._access(buffer, index)
+        combine = node.attrs.get("combine", "")
+        if combine:  # of booleans + is or
+            scalar = get(combine).scalar or ""
+            combine = operation(self.kernel, scalar, value.dtype, [value, value]).op
+        return Store(access, value, args, combine)
 
     def _roots(self) -> list[Value]:
         """Reductions and results, in an order that respects their dependencies."""
@@ -335,6 +382,8 @@ class _NestLowering:
             yield from operands(node, index)
 
     def _combine(self, draft: _StageDraft, node: Node, args: list[Expr]) -> Expr:
+        if node.op == "Scan":
+            return expr("scan", node.types[0].dtype, args[0], attr=node.attrs["combine"])
         if get(node.op).kind != "elementwise":
             return args[0]
         made = operation(self.kernel, get(node.op).scalar or "", node.types[0].dtype, args)
@@ -390,7 +439,6 @@ def _computed(index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
 
 
 def _is_expensive(made: Expr) -> bool:
-    from .loop_ir import walk
     from .scalar_rules import scalar_cost
 
     return sum(scalar_cost(e.op) for e in walk([made])) >= SCRATCH_COST

@@ -17,10 +17,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fusec.ir import Loc
-from fusec.ops.index_maps import AxisIndex
+import numpy as np
 
-from .loop_ir import Expr, Kernel, Nest, Reduction, Stage, walk
+from fusec.ir import Loc
+from fusec.ops import get
+from fusec.ops.index_maps import AxisIndex
+from fusec.ops.scans import start_of
+
+from .loop_ir import Expr, Kernel, Nest, Reduction, Stage, Store, walk
+from .scalar_rules import boolean_op
 from .source_ops import HELPERS, REPEATING, Literal, literal, operation_text, start_text
 
 INDENT = "    "
@@ -77,9 +82,10 @@ class _SourceWriter:
         self.lines: list[str] = []
         self.helpers: dict[str, None] = {}
         self.counts: Counter[str] = Counter()
+        self.scans: dict[int, str] = {}  # variables that hold what a scan has reached
         taken = set(RESERVED)
         # Names made below look like these; no buffer may have one.
-        pattern = re.compile(r"(i|t|r|best|scratch)\d+$")
+        pattern = re.compile(r"(i|t|r|s|best|scratch)\d+$")
         names = [b.value for b in kernel.buffers]
         self.names = [_identifier(f"v{n}" if pattern.match(n) else n, taken) for n in names]
         self.name = _identifier(kernel.name, taken)
@@ -116,6 +122,11 @@ class _SourceWriter:
     def _stage(self, nest: Nest, stage: Stage) -> Iterator[str]:
         for r in stage.reductions:
             yield from self._start(r)
+        for e in walk(stage.roots):
+            if e.op == "scan":
+                self.scans[id(e)] = f"s{len(self.scans)}"
+                start = literal(e.dtype, start_of(e.attr, e.dtype), Literal.TYPED)
+                yield f"{self.scans[id(e)]} = {start}"
         indent = ""
         if stage.inner:
             for loop in range(nest.outer, len(nest.extents)):
@@ -153,14 +164,33 @@ class _StageWriter:
         self.made += [self.texts[id(e)] for e in self.stage.checks
                       if not self.texts[id(e)].isidentifier()]
         for s in self.stage.stores:
-            self.made.append(f"{self._element(s.access)} = {self.texts[id(s.value)]}")
+            self._store(s)
         for number, e in self.stage.scratch:
             self.made.append(f"scratch{number}[{self._inner_index()}] = {self.texts[id(e)]}")
         for r in self.stage.reductions:
             self._combine(r)
         return self.made
 
+    def _store(self, s: Store) -> None:
+        place = self._element(s.access, [self.texts[id(i)] for i in s.index])
+        text = self.texts[id(s.value)]
+        if s.combine:
+            text = self._applied(s.combine, s.value, [place, text])
+        self.made.append(f"{place} = {text}")
+
+    def _applied(self, op: str, like: Expr | Reduction, texts: list[str]) -> str:
+        """The text of a binary op on operands of the type of ``like``."""
+        operand = like.value if isinstance(like, Reduction) else like
+        here = Expr.__new__(Expr)
+        here.op, here.dtype, here.args, here.attr = op, like.dtype, (operand, operand), None
+        text, helpers = operation_text(here, texts)
+        self.writer.helpers.update(dict.fromkeys(helpers))
+        return text
+
     def _expression(self, e: Expr) -> None:
+        if e.op == "scan":
+            self._scan(e)
+            return
         is_leaf = not e.args or e.op == "load"
         text = self._leaf(e) if is_leaf else self._operation(e)
         plain = e.op in ("const", "param", "reduced", "index")
@@ -168,6 +198,13 @@ class _StageWriter:
         if not plain and (repeated or len(text) > LONGEST_INLINE):
             text = self._name(text)
         self.texts[id(e)] = text
+
+    def _scan(self, e: Expr) -> None:
+        """One more step: the variable holds the element until the next one."""
+        name, scalar = self.writer.scans[id(e)], get(e.attr).scalar or ""
+        op = boolean_op(scalar) if e.dtype == np.bool_ else scalar
+        self.made.append(f"{name} = {self._applied(op, e, [name, self.texts[id(e.args[0])]])}")
+        self.texts[id(e)] = name
 
     def _name(self, text: str) -> str:
         name = f"t{self.writer.counts['t']}"
@@ -211,11 +248,8 @@ class _StageWriter:
         if r.kind in ("argmin", "argmax"):
             self._combine_indexed(r, text)
             return
-        here = Expr.__new__(Expr)
-        here.op, here.dtype, here.args, here.attr = r.kind, r.dtype, (r.value, r.value), None
-        combined, helpers = operation_text(here, [f"r{r.number}", text])
-        self.writer.helpers.update(dict.fromkeys(helpers))
-        self.made.append(f"r{r.number} = {combined}")
+        here = [f"r{r.number}", text]
+        self.made.append(f"r{r.number} = {self._applied(r.kind, r, here)}")
 
     def _combine_indexed(self, r: Reduction, text: str) -> None:
         if not text.isidentifier():

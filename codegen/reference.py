@@ -16,11 +16,9 @@ from fusec.errors import InternalError
 from fusec.ops import all_ops
 from fusec.ops.exact_fma import exact_fma
 from fusec.ops.index_maps import AxisIndex
+from fusec.ops.scans import scan_reference
 
-from .loop_ir import Access, Expr, Kernel, Nest, Reduction, Stage, walk
-
-# The position of an index reduction over nothing.
-NO_INDEX = 2**63 - 1
+from .loop_ir import Access, Expr, Kernel, Nest, Reduction, Stage, Store, walk
 
 
 def run_kernel(kernel: Kernel, buffers: Sequence[np.ndarray]) -> None:
@@ -68,6 +66,10 @@ class _NestRun:
             extents = extents[: self.nest.outer] + (1,) * len(self.inner)
         values = self._evaluate(stage.roots, extents)
         for store in stage.stores:
+            if store.index:
+                index = [values[id(i)] for i in store.index]
+                self._scatter(store, index, values[id(store.value)], extents)
+                continue
             target = self._view(self.nest.accesses[store.access], extents)
             target[...] = values[id(store.value)]
         for number, e in stage.scratch:
@@ -83,6 +85,9 @@ class _NestRun:
         for e in walk(roots):
             if e.op == "load" and e.args:
                 values[id(e)] = self._gathered(e, [values[id(a)] for a in e.args], extents)
+            elif e.op == "scan":
+                whole = np.broadcast_to(values[id(e.args[0])], extents)
+                values[id(e)] = scan_reference(whole, e.attr, (self.nest.outer,))
             elif e.args:
                 values[id(e)] = apply(e.op, e.dtype, [values[id(a)] for a in e.args])
             else:
@@ -143,6 +148,19 @@ class _NestRun:
                 )
         return buffer[tuple(index)]
 
+    def _scatter(
+        self, store: Store, args: Sequence[np.ndarray], value: np.ndarray, extents: tuple[int, ...]
+    ) -> None:
+        """Store at computed indices, point after point."""
+        access = self.nest.accesses[store.access]
+        places = [self._counters(i, args, extents) for i in access.index]
+        flat = tuple(np.broadcast_to(p, extents).ravel() for p in places)
+        values = np.broadcast_to(value, extents).ravel()
+        if store.combine:
+            _functions()[store.combine].at(self.buffers[access.buffer], flat, values)
+        else:
+            self.buffers[access.buffer][flat] = values
+
     def _counters(
         self, i: AxisIndex, args: Sequence[np.ndarray], extents: tuple[int, ...]
     ) -> np.ndarray:
@@ -169,7 +187,7 @@ class _NestRun:
 def _reduce_rows(r: Reduction, rows: np.ndarray) -> np.ndarray:
     if r.kind in ("argmin", "argmax"):
         if 0 in rows.shape:
-            return np.full(rows.shape[:-1], NO_INDEX, np.int64)
+            return np.zeros(rows.shape[:-1], np.int64)
         return np.asarray(np.argmax(rows, -1) if r.kind == "argmax" else np.argmin(rows, -1))
     ufunc = _functions()[r.kind]
     start = _start(r.kind, r.dtype)

@@ -79,10 +79,15 @@ def _never_unless_float(op: str, otherwise: bool) -> Callable[..., Expr]:
     return build
 
 
+def boolean_op(op: str) -> str:
+    """What an arithmetic op is on booleans; other ops are what they are."""
+    return {"add": "or", "mul": "and", "maximum": "or", "minimum": "and", "fmax": "or",
+            "fmin": "and", "abs": "pos"}.get(op, op)
+
+
 def _boolean(op: str) -> Callable[..., Expr]:
     """Arithmetic on booleans is logic: + is or, * is and, max is or, min is and."""
-    logic = {"add": "or", "mul": "and", "maximum": "or", "minimum": "and", "fmax": "or",
-             "fmin": "and", "abs": "pos"}[op]
+    logic = boolean_op(op)
 
     def build(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
         if dtype != BOOL:

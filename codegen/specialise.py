@@ -165,12 +165,15 @@ class _Specialiser:
 
     def run(self) -> LoopForm:
         nest, rank = self.nest, len(self.nest.extents)
-        if not nest.has_reductions:
-            return self._form("map", self._long_last(self._sorted(range(rank))), [])
+        if not nest.has_reductions and not nest.has_scans:
+            loops = range(rank)
+            order = (self._useful(loops) if nest.sequential
+                     else self._long_last(self._sorted(loops)))
+            return self._form("map", order, [])
         outer = self._sorted(range(nest.outer))
         inner = list(range(nest.outer, rank))
         inner = self._useful(inner) if self.ordered else self._sorted(inner)
-        if nest.outer == 0:
+        if nest.outer == 0 and not nest.has_scans:
             return self._form("flat", [], inner)
         axis = self._column_axis(outer, inner)
         if axis is not None:
@@ -270,7 +273,9 @@ def structure_key(form: LoopForm) -> tuple:
     stages = tuple(
         (
             s.inner,
-            tuple((st.access, numbers[id(st.value)]) for st in s.stores),
+            tuple((st.access, numbers[id(st.value)], tuple(numbers[id(i)] for i in st.index),
+                   st.combine)
+                  for st in s.stores),
             tuple((n, numbers[id(e)]) for n, e in s.scratch),
             tuple((r.number, r.kind, r.dtype.str, numbers[id(r.value)]) for r in s.reductions),
             tuple(numbers[id(e)] for e in s.checks),

@@ -100,18 +100,23 @@ def _is_reduction(value: Value) -> bool:
     return get(value.node.op).kind == "reduce"
 
 
+def _accumulates(value: Value) -> bool:
+    """Whether it needs a loop over its axes inside the others."""
+    return get(value.node.op).kind in ("reduce", "scan")
+
+
 def _group(graph: Graph, materialised: set[Value]) -> tuple[list[Unit], dict[Value, Unit]]:
     units: list[Unit] = []
     home: dict[Value, Unit] = {}
     for node in graph.nodes:
         value = Value(node, 0)
-        if is_boundary(node) and not _is_reduction(value):
+        if is_boundary(node) and not _accumulates(value):
             if node.op != "Input":
                 bases = map(view_base, node.inputs)
                 unit = Unit(opaque=node, deps={home[v] for v in bases if v in home})
                 home.update((out, unit) for out in node.outputs)
                 units.append(unit)
-        elif _is_reduction(value) or value in materialised:
+        elif _accumulates(value) or value in materialised:
             _place(value, cone(value, materialised), units, home)
     return units, home
 
@@ -139,7 +144,7 @@ def _place(root: Value, reach: Cone, units: list[Unit], home: dict[Value, Unit])
 def _join(
     unit: Unit, root: Value, reach: Cone, deps: set[Unit], home: dict[Value, Unit]
 ) -> None:
-    if _is_reduction(root):
+    if _accumulates(root):
         unit.axes = root.node.attrs["axes"]
     unit.roots.append(root)
     unit.cones.append(reach)
@@ -166,12 +171,15 @@ def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | Non
 
 
 def _shape_refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | None:
-    if _is_reduction(root):
+    if _accumulates(root):
         axes = root.node.attrs["axes"]
         if reach.domain != unit.domain:
             return f"iteration domains differ: {reach.domain} and {unit.domain}"
         if unit.axes is not None and unit.axes != axes:
             return f"reduced axes differ: {axes} and {unit.axes}"
+        if any(_accumulates(v) and v.node.op != root.node.op and "Scan" in (
+                v.node.op, root.node.op) for v in unit.roots):
+            return "a scan and a reduction take a row's elements in different orders"
         if _mixes_sums(unit, root):
             return "float32 and float64 sums keep their own order of addition"
         if unit.axes is None and any(v.shape != unit.domain for v in unit.roots):
@@ -197,6 +205,8 @@ def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:
     is_full = _is_reduction(root) or reach.domain == unit.domain
     for value in unit.roots:
         for index in reach.reads.get(value, ()):
+            if root.node.op == "Scatter" and value in root.node.inputs[1:]:
+                return f"{value.name} is computed as a whole before any of it is written"
             if is_piecewise(value.node) and not has_unit_region(value.node):
                 return f"{value.name} is written in strided pieces"
             if value.shape == unit.domain and not _is_reduction(value):

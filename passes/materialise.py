@@ -37,9 +37,33 @@ def required_values(graph: Graph) -> set[Value]:
     """Values that must be in memory: results, updates, and what libraries and reshapes read."""
     needed = set(graph.roots)
     for node in graph.nodes:
-        if is_boundary(node) and get(node.op).kind != "reduce":
+        if is_boundary(node) and get(node.op).kind not in ("reduce", "scan"):
             needed.update(map(view_base, node.inputs))
+        if node.op == "Scatter":
+            needed.update(_read_before_written(node))
     return {v for v in needed if v.node.op != "Const" and not is_boundary(v.node)}
+
+
+def _read_before_written(node: Node) -> list[Value]:
+    """Operands of a scatter that read what it writes: computed before it writes in place."""
+    written = _sources(node.inputs[0])
+    return [v for v in node.inputs[1:] if not written.isdisjoint(_sources(v))]
+
+
+def _sources(value: Value) -> set[Value]:
+    """The values in memory that it is computed from."""
+    found: set[Value] = set()
+    stack, seen = [value], set[Value]()
+    while stack:
+        v = stack.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        if v.node.op != "Reshape" and (is_boundary(v.node) or is_piecewise(v.node)):
+            found.add(v)
+        else:
+            stack.extend(v.node.inputs)
+    return found
 
 
 def materialised_values(graph: Graph, extra: Iterable[Value] = ()) -> set[Value]:
@@ -50,7 +74,7 @@ def materialised_values(graph: Graph, extra: Iterable[Value] = ()) -> set[Value]
         if node.op in ("Const", "Input"):
             continue
         if is_boundary(node):
-            if get(node.op).kind == "reduce":
+            if get(node.op).kind in ("reduce", "scan"):
                 _start(node.out(), contexts, reduction=True)
             continue
         value = node.out()
@@ -66,7 +90,9 @@ def materialised_values(graph: Graph, extra: Iterable[Value] = ()) -> set[Value]
 
 def _start(value: Value, contexts: dict[Value, set[Context]], reduction: bool) -> None:
     domain, reads = root_operands(value)
-    for operand, index in reads:
+    for position, (operand, index) in enumerate(reads):
+        if position == 1 and is_piecewise(value.node) and not has_unit_region(value.node):
+            domain = operand.shape  # what is written has loops of its own
         contexts.setdefault(operand, set()).add((domain, index, reduction, False))
 
 

@@ -293,7 +293,8 @@ class _Blocks:
             return 0
         nest = program.nests[word.value]
         work, tasks = work_ns(nest.form), nest.form.tasks
-        parallel = work > config.parallel_threshold and tasks > 1
+        parallel = work > config.parallel_threshold and tasks > 1 and (
+            not nest.form.nest.sequential)
         grain = math.ceil(tasks * GRAIN_NS / max(work, 1.0)) if parallel else tasks
         return {
             "nest": int(self.nests[word.value].ctypes.data), "code": nest.code.entry,

@@ -8,6 +8,7 @@ else in them is static.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,7 +19,13 @@ from fusec import config
 from fusec.codegen.cpu.abi import BlockLayout, fill_block, raw_bits
 from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
 from fusec.codegen.cpu.loops import changed_operands
-from fusec.codegen.in_place import copy_kernel, drop_unchanged, may_run_in_place
+from fusec.codegen.in_place import (
+    checks_come_first,
+    copy_kernel,
+    drop_unchanged,
+    may_run_in_place,
+    stores_at_computed,
+)
 from fusec.codegen.loop_ir import Kernel
 from fusec.codegen.lower import lower
 from fusec.codegen.specialise import LoopForm, specialise
@@ -142,6 +149,19 @@ class _Scheduler:
                 self.places[value] = self._cell(value)
         self.results = {v: (i, s) for i, (v, s) in
                         enumerate(zip(graph.outputs, output_strides, strict=True))}
+        self.reshaped = self._reshaped_results()
+
+    def _reshaped_results(self) -> dict[Value, int]:
+        """Values that are read only to be a result in another shape: computed right there."""
+        counts = Counter(v for node in self.graph.nodes for v in node.inputs)
+        found = {}
+        for value, (number, strides) in self.results.items():
+            source = value.node.inputs[0] if value.node.op == "Reshape" else None
+            if source is not None and counts[source] == 1 and source.node.op == "Fused" and (
+                    source.type.is_static and source not in self.graph.roots and source.type.kind == "array"
+                    and strides == contiguous_strides(value.shape, value.dtype.itemsize)):
+                found[source] = number
+        return found
 
     def run(self) -> Schedule:
         for position, node in enumerate(self.graph.nodes):
@@ -178,6 +198,9 @@ class _Scheduler:
         if value in self.results and value.type.kind == "array":
             number, strides = self.results[value]
             return Place("out", number, strides, value.shape, value.dtype)
+        if value in self.reshaped:
+            strides = contiguous_strides(value.shape, value.dtype.itemsize)
+            return Place("out", self.reshaped[value], strides, value.shape, value.dtype)
         return self._temp(value) if value.shape else self._cell(value)
 
     # -- steps
@@ -185,17 +208,23 @@ class _Scheduler:
     def _kernel(self, node: Node, position: int) -> None:
         kernel = lower(node)
         targets = [self._new_place(v) for v in node.outputs]
-        kernel, targets, copies = self._updates(node, kernel, targets, position)
+        kernel, copies = self._updates(node, kernel, targets, position)
+        kernel = self._reused(node, kernel, targets, position)
         self.places.update(zip(node.outputs, targets, strict=True))
         places = [self.places[v] for v in node.inputs] + targets
         self.steps.append(
             KernelStep(kernel, places, node.attrs["boundaries"], _sizes_of_extrema(node)))
-        self.late.extend(copies)
+        first = len(node.inputs)
+        self.late.extend(KernelStep(copy, [targets[out - first], self.places[source]])
+                         for out, source, copy in copies)
 
     def _updates(
         self, node: Node, kernel: Kernel, targets: list[Place], position: int
-    ) -> tuple[Kernel, list[Place], list[KernelStep]]:
-        """Write new values of arguments in place where that is safe, else copy at the end."""
+    ) -> tuple[Kernel, list[tuple[int, Value, Kernel]]]:
+        """Write new values of arguments in place where that is safe, else copy at the end.
+
+        Changes ``targets``; returns the kernel and, for each buffer to copy, argument and kernel.
+        """
         first = len(node.inputs)
         sources = {
             first + value.index: self.graph.inputs[argument]
@@ -207,20 +236,46 @@ class _Scheduler:
             out: node.inputs.index(sources[out]) for out in in_place
             if sources[out] in node.inputs
         }
-        too_early = position < self.last_fallible or kernel.has_checks
-        if too_early or not may_run_in_place(final, reads) or any(
+        is_early = position < self.last_fallible or not all(
+            checks_come_first(final, out) for out in in_place) or any(
+            self._reads_another_way(node, sources[out]) for out in in_place)
+        if is_early or not may_run_in_place(final, reads) or any(
                 self.readers.get(source, -1) > position for source in sources.values()):
             in_place = set()
             final = self._without_unchanged(node, kernel, sources, in_place)
         copies = []
         for out, source in sources.items():
-            place = self.places[source]
             if out in in_place:
-                targets[out - first] = place
+                targets[out - first] = self.places[source]
             else:
-                changed = self._without_unchanged(node, kernel, {out: source}, {out})
-                copies.append(KernelStep(copy_kernel(changed, out), [targets[out - first], place]))
-        return final, targets, copies
+                changed = kernel if stores_at_computed(kernel, out) else (
+                    self._without_unchanged(node, kernel, {out: source}, {out}))
+                copies.append((out, source, copy_kernel(changed, out)))
+        return final, copies
+
+    def _reads_another_way(self, node: Node, value: Value) -> bool:
+        """Whether the node reads the memory of ``value`` in another shape too."""
+        memory = self.places[value]
+        others = (self.places[v] for v in node.inputs if v != value and v in self.places)
+        return any((p.kind, p.number) == (memory.kind, memory.number) for p in others)
+
+    def _reused(
+        self, node: Node, kernel: Kernel, targets: list[Place], position: int
+    ) -> Kernel:
+        """Scatters into a temporary that nothing reads any more write to that itself."""
+        first = len(node.inputs)
+        for out in range(first, first + len(targets)):
+            source = _scattered_input(node, out - first)
+            if source is None or targets[out - first].kind != "temp":
+                continue
+            value, place = node.inputs[source], self.places[node.inputs[source]]
+            is_free = place.kind == "temp" and value.node.op == "Fused" and (
+                self.readers.get(value, -1) <= position and value not in self.results)
+            changed = drop_unchanged(kernel, out, source)
+            is_free = is_free and not self._reads_another_way(node, value)
+            if is_free and may_run_in_place(changed, {out: source}):
+                kernel, targets[out - first] = changed, place
+        return kernel
 
     def _without_unchanged(
         self, node: Node, kernel: Kernel, sources: dict[int, Value], in_place: set[int]
@@ -231,7 +286,8 @@ class _Scheduler:
         """
         for out, source in sources.items():
             is_read = node.outputs[out - len(node.inputs)] in self.readers
-            if source in node.inputs and (out in in_place or not is_read):
+            whole = is_read or stores_at_computed(kernel, out)
+            if source in node.inputs and (out in in_place or not whole):
                 kernel = drop_unchanged(kernel, out, node.inputs.index(source))
         return kernel
 
@@ -253,6 +309,9 @@ class _Scheduler:
 
     def _reshape(self, node: Node) -> None:
         source, value = self.places[node.inputs[0]], node.out()
+        if node.inputs[0] in self.reshaped:
+            self.places[value] = self._new_place(value)
+            return
         if source.views and not source.strides:  # a view that only libraries can read
             self._extern(node)
             return
@@ -344,6 +403,15 @@ def _copy_step(value: Value, source: Place, target: Place) -> KernelStep:
     fused = {"body": body, "domain": value.shape, "axes": (), "boundaries": ()}
     kernel = lower(Node("Fused", [value], (value.type,), fused, name=name, loc=value.node.loc))
     return KernelStep(kernel, [source, target])
+
+
+def _scattered_input(node: Node, output: int) -> int | None:
+    """The input of a ``Fused`` node that its output is a scatter into."""
+    body = node.attrs["body"]
+    made = body.outputs[output].node
+    if made.op != "Scatter" or made.inputs[0] not in body.inputs:
+        return None
+    return body.inputs.index(made.inputs[0])
 
 
 def _last_readers(graph: Graph) -> dict[Value, int]:
@@ -477,7 +545,7 @@ def _add_launches(
         nbytes = 16 * reductions * form.flat_tasks
         blocks.partials.append((block, layout.partial_results, nbytes))
     work, tasks = work_ns(form), form.tasks
-    parallel = work >= config.parallel_threshold and tasks > 1
+    parallel = work >= config.parallel_threshold and tasks > 1 and not form.nest.sequential
     grain = max(1, math.ceil(tasks * GRAIN_NS / max(work, 1.0))) if parallel else max(tasks, 1)
     if tasks:
         blocks.launches.append(Launch(code.entry, block, tasks, grain, parallel))

@@ -40,7 +40,11 @@ class AxisLoop:
         self.step = self.lanes * self.copies
         self.needs_valid = bool(stage.reductions or stage.checks) or any(
             e.op == "load" and e.args for e in walk(stage.roots))
-        self.is_long = sum(scalar_cost(e.op) for e in walk(stage.roots)) >= LONG_COST
+        # Stores at computed indices cannot go through padding, nor may scans see its elements.
+        cost = sum(scalar_cost(e.op) for e in walk(stage.roots))
+        unpadded = any(s.index for s in stage.stores) or any(
+            e.op == "scan" for e in walk(stage.roots))
+        self.is_long = cost >= LONG_COST and not unpadded
 
     def emit(self, low: str, high: str) -> None:
         """Emit the loop over ``low`` to ``high``."""

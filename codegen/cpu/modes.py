@@ -57,6 +57,7 @@ class RowNest(NestEmitter):
 
     def _row_stage(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
         accs = self._accumulators(stage)
+        self.scans.start(stage, 1)
         self._inner_loops(
             list(range(self.form.outer, self.form.axis)), stage, pointers, counters, "0", accs
         )
@@ -125,6 +126,7 @@ class ColumnNest(NestEmitter):
         em, form = self.em, self.form
         for stage in form.nest.stages:
             accs = [make_accumulator(em, r, width, 1, cascade=False) for r in stage.reductions]
+            self.scans.start(stage, width)
             loops = list(range(form.outer, len(form.extents))) if stage.inner else []
             self._column_loops(loops, stage, width, column, pointers, counters, "0", accs)
             for acc in accs:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fusec.codegen.loop_ir import LEAVES, Expr, Stage, walk
+from fusec.codegen.loop_ir import LEAVES, Expr, Stage, Store, walk
 from fusec.codegen.specialise import LoopForm
 
 from .abi import BlockLayout
@@ -29,6 +29,7 @@ from .reductions import (
     sum_lanes,
 )
 from .scalar_ops import emit_operation
+from .scans import ScanSlots
 
 STEP_VECTORS = 4  # the most vectors that one step of a loop takes
 
@@ -66,6 +67,7 @@ class NestEmitter:
         self.reduced: dict[int, Operand] = {}
         self.scratch: list[str] = []
         self.failures = FailureFlags(self.em)
+        self.scans = ScanSlots(self.em, form)
 
     # -- function frame
 
@@ -180,6 +182,8 @@ class NestEmitter:
         args = [point.memo[id(a)] for a in e.args]
         if e.op == "check_index":
             return check_index(self.em, args[0], args[1], point.valid, self.failures)
+        if e.op == "scan":
+            return self.scans.step(e, self.em.splat(args[0], point.lanes))
         if e.op == "load" and e.args:
             return self._gathered_load(e.attr, args, point)
         return self._leaf(e, point) if e.op in LEAVES else emit_operation(
@@ -264,13 +268,17 @@ class NestEmitter:
 
     def _run(self, stage: Stage, point: Point, accs: Sequence[Accumulator], copy: int) -> None:
         em, form = self.em, self.form
-        stores = [(s.access, self._evaluate(s.value, point)) for s in stage.stores]
+        stores = [(s, self._evaluate(s.value, point)) for s in stage.stores]
+        places = [[self._evaluate(i, point) for i in s.index] for s in stage.stores]
         scratch = [(n, self._evaluate(e, point)) for n, e in stage.scratch]
         totals = [self._evaluate(r.value, point) for r in stage.reductions]
         for check in stage.checks:
             self._evaluate(check, point)
-        for number, value in stores:
-            self._store(number, value, point)
+        for (store, value), where in zip(stores, places, strict=True):
+            if where:
+                self._store_at(store, where, value, point)
+            else:
+                self._store(store.access, value, point)
         for number, value in scratch:
             em.store(self._scratch_pointer(number, point), em.splat(value, point.lanes))
         for acc, value in zip(accs, totals, strict=True):
@@ -294,6 +302,28 @@ class NestEmitter:
         else:
             wide = em.splat(value, point.lanes)
             em.scatter(self._at(number, point), self._axis_stride(number, point), wide)
+
+    def _store_at(
+        self, store: Store, indices: list[Operand], value: Operand, point: Point
+    ) -> None:
+        """At computed indices: neighbours as a vector, else lane after lane."""
+        em, number = self.em, store.access
+        operand, pointer = self.form.operands[number], point.pointers[number]
+        kind = self.form.stride_class(operand)
+        parts = list(zip(indices, self.gathered[number], strict=True))
+        together = kind == "unit" and all(index.lanes == 1 for index in indices)
+        if kind != "zero":
+            steps = em.iota(point.position, 1 if together else point.lanes)
+            parts.append((steps, self.stride[number][self.form.axis]))
+        wide = em.splat(value, point.lanes)
+        lanes = [wide] if together or wide.lanes == 1 else [
+            em.lane(wide, k) for k in range(wide.lanes)]
+        for k, part in enumerate(lanes):
+            place = em.offset(pointer, offset_of(em, parts, k))
+            if store.combine:
+                old = em.load(place, operand.dtype, part.lanes)
+                part = emit_operation(em, store.combine, operand.dtype, [old, part])
+            em.store(place, part)
 
     def _can_vectorise(self, stage: Stage) -> bool:
         return all(

@@ -9,6 +9,7 @@ from . import (
     library,
     picking,
     reductions,
+    scans,
     sizes,
     sources,
     special,
@@ -20,6 +21,6 @@ from .registry import Op, all_ops, get, register
 
 __all__ = [
     "Builder", "Namer", "Op", "all_ops", "checks", "composite", "elementwise", "externs",
-    "gather", "get", "library", "picking", "reductions", "register", "sizes", "sources",
+    "gather", "get", "library", "picking", "reductions", "register", "scans", "sizes", "sources",
     "special", "structured", "views",
 ]

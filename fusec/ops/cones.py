@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fusec.ir import Node, Value
 
 from . import registry
-from .gather import gather_operands
+from .gather import gather_operands, index_operands
 from .index_maps import COMPUTED, ZERO, IndexMap, identity, is_affine, pull
 
 Operand = tuple[Value, IndexMap]
@@ -23,7 +23,7 @@ def is_boundary(node: Node) -> bool:
     kind = registry.get(node.op).kind
     if kind == "source":
         return node.op == "Input"
-    return kind in ("reduce", "extern", "composite", "call") or node.op == "Reshape" or (
+    return kind in ("reduce", "scan", "extern", "composite", "call") or node.op == "Reshape" or (
         is_copied_whole(node))
 
 
@@ -52,7 +52,8 @@ def is_piecewise(node: Node) -> bool:
 
 def has_unit_region(node: Node) -> bool:
     """Whether the pieces of a piecewise op are boxes of contiguous indices."""
-    return node.op == "Concat" or all(step == 1 for step in node.attrs["steps"])
+    return node.op == "Concat" or (
+        node.op == "SliceUpdate" and all(step == 1 for step in node.attrs["steps"]))
 
 
 def can_split(node: Node, index: IndexMap) -> bool:
@@ -92,6 +93,8 @@ def operands(node: Node, index: IndexMap) -> Iterator[Operand]:
             yield value, pull(node, position, index)
     elif is_piecewise(node):
         yield from pieces(node, index)
+    elif node.op == "Scan":
+        yield node.inputs[0], index
     elif node.op == "Gather":
         yield from gather_operands(node, index)
 
@@ -103,8 +106,10 @@ def root_operands(root: Value) -> tuple[tuple[int, ...], list[Operand]]:
         operand = node.inputs[0]
         return operand.shape, [(operand, identity(operand.shape))]
     if is_piecewise(node) and not has_unit_region(node):
-        target, value = node.inputs
-        return root.shape, [(target, identity(target.shape)), (value, identity(value.shape))]
+        target, value, *indices = node.inputs
+        inside = identity(value.shape)
+        return root.shape, [(target, identity(target.shape)), (value, inside),
+                            *(index_operands(node, indices, inside) if indices else ())]
     return root.shape, list(operands(node, identity(root.shape)))
 
 

@@ -1,8 +1,8 @@
-"""Gathers: elements at computed indices, as index functions.
+"""Gathers and scatters: elements at computed indices, as index functions.
 
-``Gather`` reads its source where its index operands say.  These are integers in range: what a
-program gives goes through ``CheckIndex`` first, which wraps negative ones and raises NumPy's
-``IndexError``, so a load at a gathered index never leaves its array.
+``Gather`` reads its source where its index operands say; ``Scatter`` replaces elements of its
+target there.  Indices are integers in range: what a program gives goes through ``CheckIndex``,
+which wraps negative ones and raises NumPy's ``IndexError``, so nothing outside an array is touched.
 """
 
 from __future__ import annotations
@@ -81,20 +81,71 @@ register(Op(
 ))
 
 
+def infer_scatter(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    target, value = types[:2]
+    (part,) = infer_gather((target, *types[2:]), {k: attrs[k] for k in ("axes", "at")})
+    if (value.shape, value.dtype) != (part.shape, part.dtype):
+        raise TypeError(f"Scatter: the value is {value}, the indices select {part}")
+    return (target,)
+
+
+def scatter_reference(
+    target: Any, value: Any, *indices: Any, axes: Sequence[int], at: int, combine: str = ""
+) -> Any:
+    """``target`` with ``value`` at the indices; of equal indices the last counts.
+
+    With ``combine``, the name of a binary op, each element is combined with what is there, equal
+    indices one after another.
+    """
+    result = np.array(target)
+    indices = tuple(np.broadcast_arrays(*indices)) if len(indices) > 1 else indices
+    rank = np.ndim(indices[0])
+    rest = [axis for axis in range(result.ndim) if axis not in axes]
+    part = np.transpose(result, (*axes, *rest))
+    # One flat list of indices, so that they are taken in order.
+    index = tuple(np.ravel(i) for i in indices)
+    values = np.moveaxis(np.asarray(value), range(at, at + rank), range(rank))
+    values = values.reshape((index[0].size, *part.shape[len(axes):]))
+    if combine:
+        registry.get(combine).reference.at(part, index, values)  # type: ignore[attr-defined]
+    else:
+        part[index] = values
+    return result
+
+
+register(Op(
+    name="Scatter", kind="piecewise", infer=infer_scatter, reference=scatter_reference,
+    numpy=(np.put_along_axis,),
+    doc="Operand 0 with operand 1 at the indices that the others are: attrs axes, at as of Gather; "
+        "combine: a binary op that joins each element with what is there.",
+))
+
+
 def gather_operands(node: Node, index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
     """What a ``Gather`` reads, and where, when its output is read at ``index``."""
+    yield node.inputs[0], gathered_map(node, node.inputs[1:], index)
+    yield from index_operands(node, node.inputs[1:], index)
+
+
+def index_operands(
+    node: Node, indices: Sequence[Value], index: IndexMap
+) -> Iterator[tuple[Value, IndexMap]]:
+    """The index operands of a gather or scatter when the selected part is read at ``index``."""
+    at = node.attrs["at"]
+    rank = max(v.type.rank for v in indices)
+    return ((v, _aligned(index[at: at + rank], v.shape)) for v in indices)
+
+
+def gathered_map(node: Node, indices: Sequence[Value], index: IndexMap) -> IndexMap:
+    """Where in the array the selected part at ``index`` lies."""
     axes, at = node.attrs["axes"], node.attrs["at"]
-    rank = len(_index_shape([v.type for v in node.inputs]))
-    inner = index[at: at + rank]
+    rank = max(v.type.rank for v in indices)
     rest = iter((*index[:at], *index[at + rank:]))
-    places = [(v, _aligned(inner, v.shape)) for v in node.inputs[1:]]
-    where = dict(zip(axes, places, strict=True))
-    source = node.inputs[0]
-    yield source, tuple(
+    where = dict(zip(axes, index_operands(node, indices, index), strict=True))
+    return tuple(
         _axis_index(*where[axis]) if axis in where else next(rest)
-        for axis in range(source.type.rank)
+        for axis in range(node.inputs[0].type.rank)
     )
-    yield from places
 
 
 def _aligned(index: IndexMap, shape: Sequence[int]) -> IndexMap:

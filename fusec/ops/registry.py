@@ -12,7 +12,8 @@ import numpy as np
 from fusec.ir import Node, TensorType, Value
 
 OpKind = Literal[
-    "source", "elementwise", "view", "piecewise", "gather", "reduce", "composite", "extern", "call"
+    "source", "elementwise", "view", "piecewise", "gather", "reduce", "scan", "composite", "extern",
+    "call",
 ]
 Types = tuple[TensorType, ...]
 InferRule = Callable[[Sequence[TensorType], Mapping[str, Any]], Types]
@@ -24,8 +25,9 @@ class Op:
 
     ``kind`` decides how the op is compiled: *elementwise* ops become the scalar op ``scalar``;
     *view*, *piecewise* and *gather* ops become index functions; *reduce* ops become accumulators
-    combining with ``scalar``; *composite* ops are rewritten by ``decompose`` before anything else;
-    *extern* ops call ``reference``, a library.  ``reference`` is NumPy's own evaluation always:
+    combining with ``scalar``, *scan* ops such that give every step; *composite* ops are rewritten
+    by ``decompose`` before anything else; *extern* ops call ``reference``, a library.
+    ``reference`` is NumPy's own evaluation always:
     ``reference(*arrays, **attrs)``.  ``ufunc`` resolves dtypes exactly as NumPy does.  ``cost`` is
     in units of one addition.
     """

@@ -11,7 +11,7 @@ from fusec.errors import unsupported
 from fusec.ops.shapes import normalise_axis
 
 from . import creation, shaping
-from .array import TracedArray
+from .array import TracedArray, from_value
 from .composed import strong
 from .context import Trace
 from .known import known
@@ -50,8 +50,31 @@ def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     spread = shaping.broadcast_to(
         trace, wide, (*shape[: position + 1], count, *shape[position + 1:]))
     shape[position] *= count
-    # A copy in which the reshape is a view: it is a kernel, and fuses with what made x.
-    return shaping.reshape(trace, shaping.copy_of(spread, "C"), tuple(shape))
+    return _spread_out(trace, spread, tuple(shape))
+
+
+def tile(trace: Trace, A: Any, reps: Any) -> Any:
+    """``np.tile``: the array side by side; counts known while tracing."""
+    x = shaping.spread_scalar(as_traced(trace, A))
+    counts = [static_number(trace, n, "np.tile by a count") for n in (
+        reps if isinstance(reps, (list, tuple, np.ndarray)) else [reps])]
+    if all(n == 1 for n in counts) and len(counts) <= x.ndim:
+        return shaping.copy_of(x)
+    rank = max(len(counts), x.ndim)
+    counts = [1] * (rank - len(counts)) + counts
+    sizes = [1] * (rank - x.ndim) + list(x.shape)
+    if min(counts) < 0:
+        raise trace.error(ValueError("negative dimensions are not allowed"))
+    wide = shaping.expand_dims(trace, x, tuple(range(rank - x.ndim))) if rank > x.ndim else x
+    wide = shaping.expand_dims(trace, wide, tuple(range(0, 2 * rank, 2)))
+    pairs = [n for pair in zip(counts, sizes, strict=True) for n in pair]
+    spread = shaping.broadcast_to(trace, wide, tuple(pairs))
+    return _spread_out(trace, spread, tuple(n * s for n, s in zip(counts, sizes, strict=True)))
+
+
+def _spread_out(trace: Trace, x: TracedArray, shape: tuple[int, ...]) -> TracedArray:
+    """A broadcast array's elements in memory of their own, in another shape."""
+    return from_value(trace, trace.emit("Reshape", trace.emit("Copy", x.value), shape=shape))
 
 
 def _repeat_each(trace: Trace, x: TracedArray, repeats: Any, axis: int) -> Any:
@@ -267,5 +290,6 @@ def unstack(trace: Trace, x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
 
 __all__ = [
     "broadcast_arrays", "diag", "diagflat", "diagonal", "fill_diagonal", "inner", "isreal",
-    "place", "putmask", "repeat", "static_number", "trace_", "tril", "triu", "unstack", "vdot",
+    "place", "putmask", "repeat", "static_number", "tile", "trace_", "tril", "triu",
+    "unstack", "vdot",
 ]

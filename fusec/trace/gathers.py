@@ -1,6 +1,7 @@
-"""Reading at integer indices that only the run knows: ``x[i, j]``, ``take``, ``take_along_axis``.
+"""Reading and writing at integer indices that only the run knows.
 
-Each becomes a ``Gather``, a load at a computed index inside a fused loop.  NumPy answers on
+``x[i, j]``, ``take`` and ``take_along_axis`` become a ``Gather``, a load at a computed index inside
+a fused loop; ``x[i, j] = v``, ``put_along_axis`` and ``np.add.at`` a ``Scatter``.  NumPy answers on
 stand-ins first: it raises its own errors, and says shape and layout of the result.
 """
 
@@ -19,7 +20,7 @@ from .array import TracedArray
 from .context import Trace
 from .library import ask_on_stand_ins, call_library, result_like
 from .sizes import number as size_number
-from .ufuncs import as_traced, cast
+from .ufuncs import _ROWS, as_traced, cast, resolve, spread
 
 Key = Sequence[Any]
 
@@ -54,24 +55,70 @@ def can_gather(key: Any, entries: Key) -> bool:
     return not any(k is Ellipsis for k in keys[at[0]: at[-1]])  # it would set them apart
 
 
+def are_static(*operands: Any) -> bool:
+    """Whether all sizes are known while tracing: a library writes where they are not."""
+    return all(x.value.type.is_static for x in operands if type(x) is TracedArray)
+
+
 def get_item(
     array: TracedArray, entries: Key, view: Callable[[TracedArray, Any], TracedArray]
 ) -> Any:
     """``array[entries]``, a slice or an index for each axis."""
-    axes = [d for d, e in enumerate(entries) if not isinstance(e, slice)]
-    trace = array.trace
-    places = [as_traced(trace, entries[d]) for d in axes]
+    places = _places(array, entries)
+    like = ask_on_stand_ins(array.trace, lambda x, *i: x[_key(entries, i)], [array, *places])
+    source, indices, where = _parts(array, entries, places, view)
+    return _gather(source, indices, where["axes"], where["at"], like)
 
-    def answer(x: Any, *indices: Any) -> Any:
-        chosen = dict(zip(axes, indices, strict=True))
-        return x[tuple(chosen.get(d, e) for d, e in enumerate(entries))]
 
-    like = ask_on_stand_ins(trace, answer, [array, *places])
+def _places(array: TracedArray, entries: Key) -> list[TracedArray]:
+    """The integers and arrays among the entries."""
+    return [as_traced(array.trace, e) for e in entries if not isinstance(e, slice)]
+
+
+def _key(entries: Key, indices: Sequence[Any]) -> tuple[Any, ...]:
+    """The entries with these in the places of integers and arrays."""
+    rest = iter(indices)
+    return tuple(e if isinstance(e, slice) else next(rest) for e in entries)
+
+
+def _parts(
+    array: TracedArray, entries: Key, places: Sequence[TracedArray],
+    view: Callable[[TracedArray, Any], TracedArray],
+) -> tuple[TracedArray, list[Value], dict[str, Any]]:
+    """The view that the slices give, checked indices into it, and the attrs that place them."""
+    axes = tuple(d for d, e in enumerate(entries) if not isinstance(e, slice))
     adjacent = axes[-1] - axes[0] + 1 == len(axes)
     source = view(array, tuple(slice(None) if d in axes else e for d, e in enumerate(entries)))
-    checked = [checked_index(trace, i.value, source.shape[d], d)
+    checked = [checked_index(array.trace, i.value, source.shape[d], d)
                for d, i in zip(axes, places, strict=True)]
-    return _gather(source, checked, axes, axes[0] if adjacent else 0, like)
+    return source, checked, {"axes": axes, "at": axes[0] if adjacent else 0}
+
+
+def set_item(
+    array: TracedArray, entries: Key, value: Any,
+    view: Callable[[TracedArray, Any], TracedArray], combine: str = "",
+) -> None:
+    """``array[entries] = value``; with ``combine``, the name of an op, as its ``ufunc.at``."""
+    trace = array.trace
+    places, source = _places(array, entries), as_traced(trace, value)
+
+    def answer(x: Any, v: Any, *indices: Any) -> Any:
+        x[_key(entries, indices)] = v
+        return x[_key(entries, indices)]
+
+    shape = np.shape(ask_on_stand_ins(trace, answer, [array, source, *places]))
+    target, indices, where = _parts(array, entries, places, view)
+    fitted = cast(trace, source.value, array.dtype)
+    while fitted.type.rank > len(shape):
+        fitted = trace.emit("Squeeze", fitted, axes=(0,))
+    _scatter(target, spread(trace, fitted, shape), indices, combine=combine, **where)
+
+
+def _scatter(
+    target: TracedArray, value: Value, indices: Sequence[Value], combine: str = "", **where: Any
+) -> None:
+    attrs = {**where, "combine": combine} if combine else where
+    target.write(target.trace.emit("Scatter", target.value, value, *indices, **attrs))
 
 
 def checked_index(trace: Trace, index: Value, size: Size, axis: int) -> Value:
@@ -140,6 +187,52 @@ def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Any
     return _gather(array, operands, all_axes, 0, like)
 
 
+def put_along_axis(trace: Trace, arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    """``np.put_along_axis``: writes an element for each index, in all other axes."""
+    array, places = as_traced(trace, arr), as_traced(trace, indices)
+    source = as_traced(trace, values)
+    if axis is None or not array.is_array or not are_static(array, places, source):
+        call_library(trace, "PutAlongAxis", (arr, indices, values, axis), {})
+        return
+
+    def answer(x: Any, i: Any, v: Any) -> Any:
+        np.put_along_axis(x, i, v, axis)
+        return np.take_along_axis(x, i, axis)
+
+    shape = ask_on_stand_ins(trace, answer, [array, places, source]).shape
+    along, all_axes = axis % array.ndim, tuple(range(array.ndim))
+    index = checked_index(trace, places.value, array.shape[along], along)
+    operands = [index if d == along else _counter(trace, array.shape, d) for d in all_axes]
+    fitted = cast(trace, source.value, array.dtype)
+    while fitted.type.rank > len(shape):
+        fitted = trace.emit("Squeeze", fitted, axes=(0,))
+    _scatter(array, spread(trace, fitted, shape), operands, axes=all_axes, at=0)
+
+
+def ufunc_at(trace: Trace, ufunc: np.ufunc, a: Any, key: Any, b: Any) -> bool:
+    """``ufunc.at(a, key, b)`` as a scatter; False where it is not one."""
+    from .indexing import _expanded, view
+
+    array, value, key = as_traced(trace, a), as_traced(trace, b), with_arrays(key)
+    row = _ROWS.get(ufunc)
+    if row is None or not array.is_array or row.name not in COMBINING or not are_static(
+            array, value):
+        return False
+    entries = _expanded(array, key)[0]
+    if not any(map(_is_index, entries)) or not can_gather(key, entries) or not are_static(
+            *entries):
+        return False
+    if set(resolve(trace, ufunc, [array.value, value.value])) != {array.dtype}:
+        return False
+    set_item(array, entries, value, view, row.name)
+    return True
+
+
+# Ops that the kernels may combine elements with; the rest are library calls.
+COMBINING = frozenset({"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Fmax", "Fmin", "BitAnd",
+                       "BitOr", "BitXor"})
+
+
 def _counter(trace: Trace, shape: Sequence[int], axis: int) -> Value:
     """0, 1, … along an axis of arrays of this rank."""
     counter = trace.emit("Iota", size=shape[axis], dtype=INDEX)
@@ -148,7 +241,7 @@ def _counter(trace: Trace, shape: Sequence[int], axis: int) -> Value:
 
 
 GATHER_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.take: take, np.take_along_axis: take_along_axis,
+    np.take: take, np.take_along_axis: take_along_axis, np.put_along_axis: put_along_axis,
 }
 
 
@@ -158,4 +251,5 @@ def _take_method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
 
 GATHER_METHODS: dict[str, Callable[..., Any]] = {"take": _take_method}
 
-__all__ = ["GATHER_FUNCTIONS", "GATHER_METHODS", "can_gather", "checked_index", "get_item"]
+__all__ = ["GATHER_FUNCTIONS", "GATHER_METHODS", "are_static", "can_gather", "checked_index", "get_item",
+           "set_item", "ufunc_at", "with_arrays"]

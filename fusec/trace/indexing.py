@@ -240,6 +240,13 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
         _masked_assignment(array, key, source)
         return
     if library.has_index_array(key) or (
+            library.is_run_time_element(array, key) and not trace.in_region):
+        key = gathers.with_arrays(key)
+        entries = _expanded(array, key)[0]
+        if gathers.can_gather(key, entries) and gathers.are_static(array, value, *entries):
+            gathers.set_item(array, entries, value, view)
+            return
+    if library.has_index_array(key) or (
             library.has_mask(key) and library.has_run_time_int(key)):
         library.set_item(array, key, value)
         return

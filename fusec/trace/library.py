@@ -390,7 +390,17 @@ def call_ufunc_method(
     name = ufunc.__name__ if getattr(np, ufunc.__name__, None) is ufunc else (
         f"special.{ufunc.__name__}")
     if method == "at":
+        from .gathers import ufunc_at
+
+        if len(inputs) == 3 and ufunc_at(trace, ufunc, *inputs):
+            return None
         return call_library(trace, "UfuncAt", (inputs[0], name, *inputs[1:]), kwargs)
+    if method == "accumulate":
+        from .scans import accumulate
+
+        scanned = accumulate(trace, ufunc, tuple(inputs), kwargs)
+        if scanned is not None:
+            return scanned
     if method == "__call__":
         return _call_with_targets(trace, ufunc, name, inputs, dict(kwargs))
     if kwargs.get("out") is not None and kwargs.get("dtype") is None:
@@ -469,8 +479,7 @@ def _compress(
 LIBRARY_METHODS: dict[str, Callable[..., Any]] = {
     "sort": _method("SortInPlace"), "partition": _method("PartitionInPlace"),
     "argsort": _method("Argsort"), "argpartition": _method("Argpartition"),
-    "searchsorted": _method("Searchsorted"), "cumsum": _method("Cumsum"),
-    "cumprod": _method("Cumprod"), "put": _method("Put"),
+    "searchsorted": _method("Searchsorted"), "put": _method("Put"),
     "choose": _method("Choose"), "trace": _method("Trace"),
     "nonzero": _method("Nonzero"), "compress": _compress,
 }

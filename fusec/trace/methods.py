@@ -17,6 +17,7 @@ from .gathers import GATHER_METHODS
 from .library import LIBRARY_METHODS
 from .more_functions import MORE_METHODS
 from .reductions import REDUCTIONS
+from .scans import SCAN_METHODS
 
 
 def _method(handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,6 +100,7 @@ def _conjugate(self: TracedArray) -> TracedArray:
 _METHODS: dict[str, Callable[..., Any]] = {
     **LIBRARY_METHODS,
     **GATHER_METHODS,
+    **SCAN_METHODS,
     **{name: _method(handler) for name, handler in MORE_METHODS.items()},
     **{name: _method(handler) for name, handler in REDUCTIONS.items() if name != "ptp"},
     "reshape": _reshape, "transpose": _transpose, "copy": _copy, "astype": _astype,

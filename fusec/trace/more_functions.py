@@ -157,7 +157,7 @@ def einsum_path(trace: Trace, *operands: Any, optimize: Any = "greedy",
 
 # Functions whose own source is traced.  Each has a differential test.
 TRACED: tuple[Any, ...] = (
-    np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.pad, np.tile, np.rot90,
+    np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.pad, np.rot90,
     np.fliplr, np.flipud, np.column_stack, np.dstack, np.block, np.append, np.insert, np.delete,
     np.atleast_2d, np.atleast_3d, np.meshgrid, np.resize, np.rollaxis, np.matrix_transpose,
     np.isclose, np.allclose, np.array_equal, np.array_equiv, np.sinc, np.angle, np.unwrap, np.fix,
@@ -180,7 +180,8 @@ TRACED_ASSUMING: dict[Any, bool] = {
 MORE: dict[Any, Handler] = {
     **{f: traced_source(f) for f in TRACED},
     **{f: traced_source(f, assume) for f, assume in TRACED_ASSUMING.items()},
-    np.repeat: arranging.repeat, np.diagonal: arranging.diagonal, np.trace: arranging.trace_,
+    np.repeat: arranging.repeat, np.tile: arranging.tile, np.diagonal: arranging.diagonal,
+    np.trace: arranging.trace_,
     np.diag: arranging.diag, np.diagflat: arranging.diagflat, np.tril: arranging.tril,
     np.triu: arranging.triu, np.fill_diagonal: arranging.fill_diagonal,
     np.broadcast_arrays: arranging.broadcast_arrays, np.putmask: arranging.putmask,
