@@ -251,5 +251,5 @@ def _take_method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
 
 GATHER_METHODS: dict[str, Callable[..., Any]] = {"take": _take_method}
 
-__all__ = ["GATHER_FUNCTIONS", "GATHER_METHODS", "are_static", "can_gather", "checked_index", "get_item",
-           "set_item", "ufunc_at", "with_arrays"]
+__all__ = ["GATHER_FUNCTIONS", "GATHER_METHODS", "are_static", "can_gather", "checked_index",
+           "get_item", "set_item", "ufunc_at", "with_arrays"]
