@@ -336,9 +336,11 @@ def _body(unit: Unit, results: list[Value], name: str) -> tuple[Graph, list[Valu
     inside = set(unit.roots)
     nodes, externals = _collect(unit, inside)
     mapping: dict[Value, Value] = {}
-    for position, value in enumerate(externals):
-        attrs = {"index": position, "path": value.node.name, "type": value.type}
-        source = Node("Input", (), (value.type,), attrs, name=value.node.name, loc=value.node.loc)
+    namer = Namer(node.name for node in nodes)
+    for position, value in enumerate(externals):  # several outputs of a node are several inputs
+        title = namer.fresh(value.node.name)
+        attrs = {"index": position, "path": title, "type": value.type}
+        source = Node("Input", (), (value.type,), attrs, name=title, loc=value.node.loc)
         mapping[value] = source.out()
     for node in nodes:
         # A copy even when nothing changed: ids must follow the new inputs' ids.

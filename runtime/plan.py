@@ -159,7 +159,8 @@ class _Scheduler:
             source = value.node.inputs[0] if value.node.op == "Reshape" else None
             if source is not None and counts[source] == 1 and source.node.op == "Fused" and (
                     source.type.is_static and source.type.kind == "array"
-                    and source not in self.graph.roots and strides == contiguous_strides(value.shape, value.dtype.itemsize)):
+                    and source not in self.graph.roots
+                    and strides == contiguous_strides(value.shape, value.dtype.itemsize)):
                 found[source] = number
         return found
 

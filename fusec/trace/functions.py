@@ -10,7 +10,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 
-from . import creation, shaping
+from . import creation, shaping, sizes
 from .arranging import scaled
 from .array import TracedArray, from_value
 from .composed import strong
@@ -178,6 +178,11 @@ def _attribute(name: str) -> Handler:
     return lambda trace, a: getattr(as_traced(trace, a), name)
 
 
+def shape(trace: Trace, a: Any) -> Any:
+    """``np.shape``."""
+    return sizes.numbers(trace, as_traced(trace, a).shape)
+
+
 def size(trace: Trace, a: Any, axis: Any = None) -> int:
     """``np.size``."""
     x = as_traced(trace, a)
@@ -232,7 +237,7 @@ FUNCTIONS: dict[Callable[..., Any], Handler] = {
     np.stack: shaping.stack, np.vstack: shaping.vstack, np.hstack: shaping.hstack,
     np.roll: shaping.roll, np.flip: shaping.flip, np.clip: clip, np.dot: dot, np.outer: outer,
     np.linalg.norm: norm, np.round: round_, np.around: round_, np.diff: diff,
-    np.nan_to_num: nan_to_num, np.shape: _attribute("shape"), np.ndim: _attribute("ndim"),
+    np.nan_to_num: nan_to_num, np.shape: shape, np.ndim: _attribute("ndim"),
     np.size: size, np.atleast_1d: atleast_1d, **MORE,
 }
 
