@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,8 @@ class SizedNest:
         self.form, layout = form, BlockLayout.of(form)
         ones = _Ones()
         self.block = fill_block(form.at_sizes(ones), step.kernel.params)
-        self.words = memoryview(self.block)
+        block: Any = self.block
+        self.words = memoryview(block)
         self.address = int(self.block.ctypes.data)
         self.layout, self.reductions = layout, sum(len(s.reductions) for s in form.nest.stages)
         open_words = dict(_open_words(form, layout))

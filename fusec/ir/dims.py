@@ -17,7 +17,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn, Union
 
-Size = Union[int, "Dim"]
+# An int, or a `Dim` where only the run knows it: most code handles both alike, typed for ints.
+Size = Any
 Monomial = tuple[Union[str, "Call"], ...]
 Bounds = tuple[int | None, int | None]
 Bindings = Mapping[str, int]
@@ -60,6 +61,8 @@ class Dim:
 
     __slots__ = ("__weakref__", "_code", "_hash", "terms")
     terms: tuple[tuple[Monomial, int], ...]
+    _hash: int
+    _code: Callable[..., Any]
 
     # -- arithmetic
 
@@ -168,7 +171,7 @@ class Dim:
             code = self._code
         except AttributeError:
             code = self._code = eval(f"lambda b: {self.source('b')}", {"min": min, "max": max})
-        return code(bindings)
+        return int(code(bindings))
 
     def source(self, bindings: str) -> str:
         """A Python expression of the size that reads the symbols from a mapping of this name."""
@@ -319,8 +322,7 @@ def _by_cases(size: Dim) -> Bounds:
         if isinstance(atom, Call) and atom.function in ("min", "max"):
             rest = size - _make({monomial: factor})
             first, second = bounds(rest + atom.left * factor), bounds(rest + atom.right * factor)
-            low = None if None in (first[0], second[0]) else min(first[0], second[0])
-            return low, None if None in (first[1], second[1]) else max(first[1], second[1])
+            return _least(first[0], second[0]), _most(first[1], second[1])
     return None, None
 
 
@@ -339,9 +341,20 @@ def _scaled(limits: Bounds, factor: int) -> Bounds:
     return (low, high) if factor > 0 else (high, low)
 
 
+def _least(a: int | None, b: int | None) -> int | None:
+    """The smaller bound; none where one is missing."""
+    return None if a is None or b is None else min(a, b)
+
+
+def _most(a: int | None, b: int | None) -> int | None:
+    """The larger bound; none where one is missing."""
+    return None if a is None or b is None else max(a, b)
+
+
 def _monomial_bounds(monomial: Monomial) -> Bounds:
     """Of a product: exact for factors that are not negative, else unknown."""
-    low, high = 1, 1
+    low: int = 1
+    high: int | None = 1
     for atom in monomial:
         below, above = _atom_bounds(atom)
         if below is None or below < 0:
@@ -359,7 +372,7 @@ def _atom_bounds(atom: str | Call) -> Bounds:
         return None if low is None or below is None else min(low, below), min(known, default=None)
     if atom.function == "max":
         known = [x for x in (low, below) if x is not None]
-        return max(known, default=None), None if None in (high, above) else max(high, above)
+        return max(known, default=None), _most(high, above)
     if below is None or below <= 0:
         return None, None
     if atom.function == "%":
@@ -418,7 +431,7 @@ def resolve_attrs(attrs: Mapping[str, Any], bindings: Bindings) -> dict[str, Any
 def evaluator(sizes: Iterable[Size]) -> Callable[[Bindings], tuple[int, ...]]:
     """One function that evaluates all of these sizes, quicker than one by one."""
     parts = "".join(f"{s.source('b') if isinstance(s, Dim) else s}," for s in sizes)
-    return eval(f"lambda b: ({parts})", {"min": min, "max": max})  # type: ignore[no-any-return]
+    return eval(f"lambda b: ({parts})", {"min": min, "max": max})
 
 
 class _Typical(dict[str, int]):

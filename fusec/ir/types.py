@@ -62,7 +62,7 @@ class TensorType:
 
     @property
     def size(self) -> Size:
-        return math.prod(self.shape)  # type: ignore[arg-type,return-value]  # of Dims: a Dim
+        return math.prod(self.shape)  # of Dims: a Dim
 
     @property
     def nbytes(self) -> Size:

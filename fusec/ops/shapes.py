@@ -18,7 +18,7 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     """
     try:
         if all(map(is_static, shapes)):
-            return np.broadcast_shapes(*shapes)  # type: ignore[arg-type]
+            return np.broadcast_shapes(*shapes)
         return _broadcast_symbolic(shapes)
     except ValueError:
         shown = " ".join(str(s).replace(" ", "") for s in shapes)

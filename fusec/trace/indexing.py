@@ -110,7 +110,8 @@ def _slice_indices(array: TracedArray, entry: slice, size: Size) -> tuple[Size, 
     try:
         bounds = [None if b is None else as_size(b) for b in (entry.start, entry.stop)]
         if not is_static((size, *bounds)):
-            return _clamped(*bounds, 1 if entry.step is None else as_size(entry.step), size)
+            first, last = bounds
+            return _clamped(first, last, 1 if entry.step is None else as_size(entry.step), size)
         return entry.indices(size)
     except (ValueError, TypeError) as error:
         if type(entry.start) is TracedArray or type(entry.stop) is TracedArray:
@@ -277,7 +278,7 @@ def fit(array: TracedArray, source: Value, shape: Sequence[int]) -> Value:
     while value.type.rank > len(shape) and value.shape[0] == 1:
         value = trace.emit("Squeeze", value, axes=(0,))
     try:
-        fits = broadcast([value.shape, shape]) == tuple(shape)
+        fits = broadcast([value.shape, tuple(shape)]) == tuple(shape)
     except ValueError:
         fits = False
     if not fits:

@@ -36,7 +36,7 @@ def logsumexp(
         total = np.sum(np.exp(x - top), axis=axis, keepdims=True)
     else:
         weights = _floating(trace, b)
-        x = x + np.zeros(weights.shape, weights.dtype)  # type: ignore[assignment]
+        x = x + np.zeros(weights.shape, weights.dtype)
         used: Any = np.where(weights == 0, x.dtype.type(-np.inf), x)
         top = _greatest(used, axis)
         total = np.sum(weights * np.exp(used - top), axis=axis, keepdims=True)

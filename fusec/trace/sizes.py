@@ -75,13 +75,13 @@ def size_of(value: Value) -> Size | None:
     if value.shape or value.dtype.kind not in "iu":
         return None
     if node.op == "Size":
-        return node.attrs["size"]  # type: ignore[no-any-return]
+        return node.attrs["size"]
     if node.op == "Const":
         return int(node.attrs["value"])
     operands = [size_of(v) for v in node.inputs] if node.op in _ARITHMETIC else [None]
     if any(s is None for s in operands):
         return None
-    return _ARITHMETIC[node.op](*operands)  # type: ignore[no-any-return]
+    return _ARITHMETIC[node.op](*operands)
 
 
 def as_size(x: Any) -> Size:
