@@ -157,10 +157,11 @@ class _Scheduler:
         found = {}
         for value, (number, strides) in self.results.items():
             source = value.node.inputs[0] if value.node.op == "Reshape" else None
-            if source is not None and counts[source] == 1 and source.node.op == "Fused" and (
-                    source.type.is_static and source.type.kind == "array"
-                    and source not in self.graph.roots
-                    and strides == contiguous_strides(value.shape, value.dtype.itemsize)):
+            if source is None or source in self.graph.roots or counts[source] != 1:
+                continue
+            dense = contiguous_strides(value.shape, value.dtype.itemsize)
+            if source.node.op == "Fused" and source.type.is_static and strides == dense and (
+                    source.type.kind == "array"):
                 found[source] = number
         return found
 
