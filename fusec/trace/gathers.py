@@ -103,6 +103,7 @@ def set_item(
     places, source = _places(array, entries), as_traced(trace, value)
 
     def answer(x: Any, v: Any, *indices: Any) -> Any:
+        x = np.array(x)
         x[_key(entries, indices)] = v
         return x[_key(entries, indices)]
 
@@ -196,6 +197,7 @@ def put_along_axis(trace: Trace, arr: Any, indices: Any, values: Any, axis: Any)
         return
 
     def answer(x: Any, i: Any, v: Any) -> Any:
+        x = np.array(x)
         np.put_along_axis(x, i, v, axis)
         return np.take_along_axis(x, i, axis)
 

@@ -143,6 +143,11 @@ def _ask(
                 stand_ins = [_stand_in(x, call.op, EQUAL) for x in operands]
             return run_call(call, stand_ins, form, named), stand_ins
     except Exception as error:
+        if not all(x.type.is_static for x in operands):
+            raise unsupported(
+                "a call that fits some of the sizes which data may decide, and not others",
+                loc=trace.loc, values=[("operand", x.type) for x in operands],
+                cure="make the sizes equal: select both operands with the same mask") from error
         raise trace.error(error, [x.value for x in operands],
                           [f"operand {i}" for i in range(len(operands))]) from None
 
