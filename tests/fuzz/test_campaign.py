@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -30,10 +29,9 @@ X = Argument("array", "f8", (1.5, -2.0, 3.25), (3,))
 
 
 def test_no_program_is_compiled_wrongly() -> None:
-    start = int.from_bytes(os.urandom(4), "big") << 20
-    seeds = itertools.chain(range(400), itertools.count(start))
-    summary = Campaign(map(str, seeds), jobs=2, seconds=SECONDS).run()
-    print(f"random seeds from {start}\n{summary}")
+    """Fixed seeds, so that a change is judged by what it changes; `make fuzz` draws new ones."""
+    summary = Campaign(map(str, range(400)), jobs=2, seconds=SECONDS).run()
+    print(summary)
     shown = "".join(f"\n# ---- seed {f['seed']}: {f['failure']}\n{f['program']}"
                     for f in summary.failures)
     assert not summary.failures, shown
