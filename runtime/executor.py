@@ -41,10 +41,13 @@ class Executable:
             return WholeCall(self.schedule, self.spec).plan.call
         fits = guard_plan(self.spec).call
         bare = self.spec.bare
+        may_overlap = bool(self.spec.captured and self.spec.updates)
 
         def call(*leaves: Any) -> Any:
             if fits(*leaves) is launch.MISS:
                 return launch.MISS
+            if may_overlap:  # the guards compare arguments with each other only
+                self._check_captured(leaves)
             results = self._run_checked(leaves)
             return results[0] if bare else tuple(results)
 

@@ -115,10 +115,18 @@ def test_an_argument_that_is_also_an_attribute() -> None:
             self.u += x
             return x * 2
 
+        @fusec.jit
+        def shift(self, x):
+            self.u[1:] += x[:-1]
+            return x * 2
+
     holder = Holder()
-    holder.add(np.ones(3))
-    with pytest.raises(fusec.UnsupportedError, match="overlaps an array"):
-        holder.add(holder.u)
+    for method in (holder.add, holder.shift):
+        for calls in (1, 4):  # a repeated call takes a shorter way
+            for _ in range(calls):
+                method(np.ones(3))
+            with pytest.raises(fusec.UnsupportedError, match="overlaps an array"):
+                method(holder.u)
 
 
 def test_assignments_that_cannot_be_made_later() -> None:
