@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from functools import partial
 from types import CodeType
 from typing import Any
 
@@ -19,7 +18,7 @@ from fusec.ir import Graph, Value
 from ..array import TracedArray
 from ..context import Trace
 from ..convert import Hooks
-from ..convert.hooks import Tested, Where, tested, untested
+from ..convert.hooks import Tested, Where, untested
 from ..known import known
 from ..ufuncs import as_traced, truth
 from .branches import branch
@@ -55,7 +54,7 @@ class ControlHooks(Hooks):
 
     def truth(self, test: Any) -> Value:
         """A test as a boolean of the graph."""
-        x = as_traced(self.trace, untested(test) if type(test) is not Tested else test.truth)
+        x = as_traced(self.trace, test.truth if type(test) is Tested else test)
         value = x.value
         if x.ndim:
             value = self.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)), kind="scalar")
@@ -81,66 +80,23 @@ class ControlHooks(Hooks):
             value = self.trace.emit("LogicalOr", value, other)
         return number(self.trace, value)
 
-    def and_(
-        self, where: Where, as_operand: bool, value: Any, *thunks: Callable[[], Any]
-    ) -> Any:
-        for position, thunk in enumerate(thunks):
-            found = self.decide(self.operand(where, value))
-            if found is None:
-                rest = partial(self._rest, self.and_, where, as_operand, thunks[position:])
-                return self._logic(where, as_operand, value, rest, True)
-            if not found:
-                return tested(value, False) if as_operand else untested(value)
-            value = thunk()
-        return value
-
-    def or_(
-        self, where: Where, as_operand: bool, value: Any, *thunks: Callable[[], Any]
-    ) -> Any:
-        for position, thunk in enumerate(thunks):
-            found = self.decide(self.operand(where, value))
-            if found is None:
-                rest = partial(self._rest, self.or_, where, as_operand, thunks[position:])
-                return self._logic(where, as_operand, value, rest, False)
-            if found:
-                return tested(value, True) if as_operand else untested(value)
-            value = thunk()
-        return value
-
-    @staticmethod
-    def _rest(
-        hook: Callable[..., Any], where: Where, as_operand: bool,
+    def undecided(
+        self, where: Where, as_operand: bool, going: bool, value: Any,
         thunks: tuple[Callable[[], Any], ...],
     ) -> Any:
-        return hook(where, as_operand, thunks[0](), *thunks[1:])
+        def rest() -> Any:
+            return self._joined(where, as_operand, going, thunks[0](), thunks[1:])
 
-    def _logic(
-        self, where: Where, as_operand: bool, value: Any, rest: Callable[[], Any], goes_on: bool
-    ) -> Any:
-        """``value and rest`` (``goes_on``: when true) or ``value or rest`` on data."""
-        test, variables = self.truth(value), Variables(())
+        test = self.truth(value)
         if not as_operand:
             sides: list[Callable[[], Any]] = [lambda: untested(rest()), lambda: value]
         else:
-            sides = [lambda: number(self.trace, self.truth(rest())), lambda: not goes_on]
-        if not goes_on:
+            sides = [lambda: number(self.trace, self.truth(rest())), lambda: not going]
+        if not going:
             sides.reverse()
-        result = branch(self.trace, test, variables, (), sides[0], sides[1])
+        result = branch(self.trace, test, Variables(()), (), sides[0], sides[1])
         self.where = where
         return result
-
-    def chain(
-        self, where: Where, as_operand: bool, ops: tuple[str, ...], left: Any, right: Any,
-        *thunks: Callable[[], Any],
-    ) -> Any:
-        result = self.link(where, ops[0], left, right)
-        if not thunks:
-            return result
-
-        def rest() -> Any:
-            return self.chain(where, as_operand, ops[1:], right, thunks[0](), *thunks[1:])
-
-        return self.and_(where, as_operand, result, rest)
 
     def assert_(
         self, where: Where, test: Any, message: Callable[[], Any], has_message: bool

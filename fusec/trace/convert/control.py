@@ -127,9 +127,8 @@ class ControlFlow(Conditions):
     def _after_return(self, node: ast.stmt, rest: list[ast.stmt]) -> list[ast.stmt]:
         """``if returned: return result``, else the rest."""
         self._use_returned()
-        result = ast.copy_location(ast.Return(self.name(RESULT, LOAD, node)), node)
         test = self.name(RETURNED, LOAD, node)
-        return self._returning(node, test, [result], rest)
+        return self._returning(node, test, [self._return_result(node)], rest)
 
     def _return_result(self, node: ast.stmt) -> ast.stmt:
         return ast.copy_location(ast.Return(self.name(RESULT, LOAD, node)), node)
@@ -201,12 +200,17 @@ class ControlFlow(Conditions):
             return []
         flags = self._flags(found)
         self.guarded.update(flags)
-        test: ast.expr = self._any(flags, node)
-        orelse = self._function("orelse", self.inner(rest), self._names(rest), node)
+        return self._unless(node, flags, rest, self._needed(rest[-1], rest))
+
+    def _unless(
+        self, node: ast.stmt, flags: list[str], body: list[ast.stmt], needed: list[str]
+    ) -> list[ast.stmt]:
+        """``if not any(flags): body``."""
+        orelse = self._function("orelse", self.inner(body), self._names(body), node)
         then = self._function("then", [ast.copy_location(ast.Pass(), node)], {}, node)
         call = self.hook(
-            "if_", node, test, self.name(then.name, LOAD, node), self.name(orelse.name, LOAD, node),
-            self._strings(self._needed(rest[-1], rest), node))
+            "if_", node, self._any(flags, node), self.name(then.name, LOAD, node),
+            self.name(orelse.name, LOAD, node), self._strings(needed, node))
         return [then, orelse, self._expr(call, node)]
 
     def _flags(self, found: frozenset[str]) -> list[str]:
@@ -365,15 +369,8 @@ class ControlFlow(Conditions):
         if not node.orelse:
             return []
         if not stops:
-            return self.inner(node.orelse) if self.current else self.block(node.orelse)
-        flags = self._any(stops, node)
-        orelse = self._function("orelse", self.inner(node.orelse), self._names(node.orelse), node)
-        then = self._function("then", [ast.copy_location(ast.Pass(), node)], {}, node)
-        call = self.hook(
-            "if_", node, flags, self.name(then.name, LOAD, node),
-            self.name(orelse.name, LOAD, node),
-            self._strings(self._needed(node, node.orelse), node))
-        return [then, orelse, self._expr(call, node)]
+            return self.inner(node.orelse)
+        return self._unless(node, stops, node.orelse, self._needed(node, node.orelse))
 
     # -- the rest ---------------------------------------------------------------------------------
 

@@ -282,6 +282,10 @@ class Hooks:
         """Whether one of the exits was taken."""
         return any(flags)
 
+    def decide(self, test: Any) -> bool | None:
+        """What a test is in every call; None, which only a tracer says, where data decides."""
+        return self.test(self.where, test)
+
     def and_(
         self, where: Where, as_operand: bool, value: Any, *thunks: Callable[[], Any]
     ) -> Any:
@@ -289,21 +293,34 @@ class Hooks:
 
         With ``as_operand`` another test takes the result, which knows its truth where it was found.
         """
-        for thunk in thunks:
-            if not self.test(where, self.operand(where, value)):
-                return tested(value, False) if as_operand else untested(value)
-            value = thunk()
-        return value
+        return self._joined(where, as_operand, True, value, thunks)
 
     def or_(
         self, where: Where, as_operand: bool, value: Any, *thunks: Callable[[], Any]
     ) -> Any:
         """``value or ...``; see `and_`."""
-        for thunk in thunks:
-            if self.test(where, self.operand(where, value)):
-                return tested(value, True) if as_operand else untested(value)
+        return self._joined(where, as_operand, False, value, thunks)
+
+    def _joined(
+        self, where: Where, as_operand: bool, going: bool, value: Any,
+        thunks: tuple[Callable[[], Any], ...],
+    ) -> Any:
+        """The first operand that is not ``going``, or the last one."""
+        for position, thunk in enumerate(thunks):
+            found = self.decide(self.operand(where, value))
+            if found is None:
+                return self.undecided(where, as_operand, going, value, thunks[position:])
+            if found is not going:
+                return tested(value, found) if as_operand else untested(value)
             value = thunk()
         return value
+
+    def undecided(
+        self, where: Where, as_operand: bool, going: bool, value: Any,
+        thunks: tuple[Callable[[], Any], ...],
+    ) -> Any:
+        """``value and ...`` (``going``) or ``value or ...`` where data decides on ``value``."""
+        raise NotImplementedError("internal error: plain hooks decide every test")
 
     def chain(
         self, where: Where, as_operand: bool, ops: tuple[str, ...], left: Any, right: Any,
@@ -311,12 +328,13 @@ class Hooks:
     ) -> Any:
         """``a < b < c``: comparisons joined by ``and``, each operand evaluated once."""
         result = self.link(where, ops[0], left, right)
-        for op, thunk in zip(ops[1:], thunks, strict=True):
-            if not self.test(where, self.operand(where, result)):
-                return tested(result, False) if as_operand else result
-            left, right = right, thunk()
-            result = self.link(where, op, left, right)
-        return result
+        if not thunks:
+            return result
+
+        def rest() -> Any:
+            return self.chain(where, as_operand, ops[1:], right, thunks[0](), *thunks[1:])
+
+        return self.and_(where, as_operand, result, rest)
 
     def link(self, where: Where, op: str, left: Any, right: Any) -> Any:
         """One comparison, ``in`` and ``not in`` among them."""
