@@ -10,6 +10,7 @@ leaves: effects, nodes with control edges, and results that NumPy would keep in 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 from fusec.ir import Graph, Node, Value
 from fusec.ir.text import print_attr
@@ -34,8 +35,13 @@ def cse(graph: Graph) -> Graph:
 
 def _key(node: Node) -> Hashable:
     """Equal for nodes that compute the same; attributes by their exact text, so 0.0 is not -0.0."""
-    attrs = tuple((k, print_attr(node.attrs[k], locs=False)) for k in sorted(node.attrs))
+    attrs = tuple((k, _attr_key(node.attrs[k])) for k in sorted(node.attrs))
     return node.op, _operands(node), attrs, node.types, node.device
+
+
+def _attr_key(value: Any) -> Hashable:
+    """A graph stands for itself: the text of nested branches would be written once per level."""
+    return id(value) if isinstance(value, Graph) else print_attr(value, locs=False)
 
 
 def _operands(node: Node) -> tuple[tuple[int, int], ...]:

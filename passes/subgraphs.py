@@ -9,29 +9,31 @@ leaves  the same nodes with smaller sub-graphs; fusion of sub-graphs is left to 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from fusec.ir import Graph, Node
 
-from .rewrite import Replacement, Rewriter, rewrite
+from .rewrite import Rewriter, rebuilt
 
 CONTROL = frozenset({"Cond", "Loop"})
 
 
 def optimise_subgraphs(graph: Graph, optimise: Callable[[Graph], Graph]) -> Graph:
-    """``graph`` with ``optimise`` applied to every graph inside it."""
+    """``graph`` with ``optimise`` applied to every graph inside it.
 
-    def visit(node: Node, rewriter: Rewriter) -> Replacement:
-        if node.op not in CONTROL:
-            return None
-        attrs = {k: optimise(v) if isinstance(v, Graph) else v for k, v in node.attrs.items()}
-        if all(attrs[k] is v for k, v in node.attrs.items()):
-            return None
-        return _emit(rewriter, node, attrs)
-
-    return rewrite(graph, visit)
+    Unlike `rewrite` it takes nodes with effects too: the node stays, in its place.
+    """
+    rewriter = Rewriter(graph)
+    for old in graph.nodes:
+        rewriter.stand_for(old)
+        rewriter.keep(_optimised(rewriter.operands(old), optimise))
+    return rebuilt(graph, rewriter.nodes, rewriter.values)
 
 
-def _emit(rewriter: Rewriter, node: Node, attrs: dict[str, Any]) -> Replacement:
-    value = rewriter.emit(node.op, *node.inputs, **attrs)
-    return value.node.outputs
+def _optimised(node: Node, optimise: Callable[[Graph], Graph]) -> Node:
+    if node.op not in CONTROL:
+        return node
+    attrs = {k: optimise(v) if isinstance(v, Graph) else v for k, v in node.attrs.items()}
+    if all(attrs[k] is v for k, v in node.attrs.items()):
+        return node
+    return Node(node.op, node.inputs, node.types, attrs, name=node.name, loc=node.loc,
+                control_inputs=node.control_inputs, device=node.device)

@@ -17,7 +17,9 @@ from .layout import Strides, contiguous
 from .origins import describe, way_out
 from .storage import Storage, ViewStep
 
+# What the constant that a traced array stands for cannot answer: writing, and sharing its memory.
 _WRITING = ("sort", "partition", "put", "resize", "itemset", "setfield", "byteswap", "setflags")
+_SHARING = ("base", "ctypes", "data", "getfield", "view")
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
@@ -278,6 +280,13 @@ class TracedArray:
         return self.transpose()
 
     @property
+    def mT(self) -> TracedArray:
+        if self.ndim < 2:
+            raise self.trace.error(
+                ValueError("matrix transpose with ndim < 2 is undefined"), [self.value])
+        return self.swapaxes(-1, -2)
+
+    @property
     def real(self) -> TracedArray:
         return self
 
@@ -312,7 +321,7 @@ class TracedArray:
             return method.__get__(self)
         if hasattr(self.__class__, name):
             found = known(self.value)
-            if found is not None and name not in _WRITING:
+            if found is not None and name not in (*_WRITING, *_SHARING):
                 return getattr(found, name)
             owner = "ndarray" if self.is_array else self.kind_name.replace("numpy.", "np.")
             raise unsupported(f"{owner}.{name}", [f"{owner}.{m}" for m in METHODS],

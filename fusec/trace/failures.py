@@ -73,9 +73,16 @@ def on_known(
     except UnsupportedError:
         raise refusal from None
     result = plain(*plain_args, **plain_kwargs)
+    if any(_shares(result, a) for a in (*plain_args, *plain_kwargs.values())):
+        raise refusal  # a view of what may be written to later, or is the caller's
     if type(result) is np.ndarray:
         trace.local_arrays[id(result)] = result
     return result
+
+
+def _shares(result: Any, argument: Any) -> bool:
+    return isinstance(result, np.ndarray) and isinstance(argument, np.ndarray) and (
+        np.may_share_memory(result, argument))
 
 
 def _known(x: Any, refusal: FusecError) -> Any:

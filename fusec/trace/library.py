@@ -397,6 +397,7 @@ def call_ufunc_method(
     if method == "at":
         from .gathers import ufunc_at
 
+        inputs = (*inputs[:2], *(_as_array(trace, x) for x in inputs[2:]))
         if len(inputs) == 3 and ufunc_at(trace, ufunc, *inputs):
             return None
         return call_library(trace, "UfuncAt", (inputs[0], name, *inputs[1:]), kwargs)
@@ -413,6 +414,15 @@ def call_ufunc_method(
         computed = ufunc.resolve_dtypes((*given, None), casting="unsafe", reduction=True)[-1]
         kwargs = {**kwargs, "dtype": computed}
     return call_library(trace, "Ufunc", (name, method, *inputs), kwargs)
+
+
+def _as_array(trace: Trace, x: Any) -> Any:
+    """A Python number as the array that ``ufunc.at`` makes of it, with a dtype of its own."""
+    from .composed import strong
+
+    if type(x) is TracedArray:
+        return strong(trace, x)
+    return np.asarray(x)[()] if type(x) in (bool, int, float, complex) else x
 
 
 def _first(out: Any) -> Any:

@@ -236,3 +236,35 @@ def test_copyto_drops_leading_axes_of_length_1() -> None:
 
     check(program, np.array(2.0), np.array([[3.0]]))
     check(program, np.arange(3.0), np.arange(3.0)[None, None] - 1)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u8", "f4"])
+@pytest.mark.parametrize("number", [3, 300, -129, 1.5, 2**63])
+def test_a_number_given_to_ufunc_at_has_a_dtype_of_its_own(dtype: str, number: Any) -> None:
+    def f(x: np.ndarray) -> np.ndarray:
+        np.maximum.at(x, np.array([0, 2, 0]), number)
+        np.add.at(x, np.array([1]), number)
+        return x
+
+    x = np.array([1, 2, 3], dtype)
+    check(f, x, engines=False)
+
+
+def test_the_matrix_transpose_of_an_array_made_in_the_function_can_be_written() -> None:
+    def f(a: float) -> tuple[np.ndarray, np.ndarray]:
+        y = np.ones((2, 3))
+        z = y.mT
+        z[0] = a
+        return y, z
+
+    check(f, 2.0)
+    check(lambda x: x.mT, np.ones((2, 3, 4)))
+
+
+def test_a_view_of_known_contents_is_not_taken_for_a_constant() -> None:
+    def f(x: np.ndarray) -> np.ndarray:
+        x[:] = 1
+        return np.trim_zeros(x)
+
+    with pytest.raises(fusec.UnsupportedError, match="trim_zeros"):
+        fusec.jit(f)(np.zeros(2))
