@@ -13,6 +13,7 @@ import optree
 from fusec.codegen.cpu.compile import CompileStats
 from fusec.codegen.loop_ir import LEAVES, walk
 from fusec.ir import Graph, Loc, dtype_name
+from fusec.ops.host_calls import called_on_host
 from fusec.ops.library import LIBRARY, called_name
 from fusec.passes.pipeline import PassRecord
 from fusec.runtime.control_flow import ControlRun
@@ -138,6 +139,8 @@ class CompiledExtern:
     @property
     def name(self) -> str:
         node = self.step.node
+        if node.op == "HostCall":
+            return called_on_host(node.attrs)
         if node.op in LIBRARY:
             return called_name(node.op, node.attrs["form"])
         return _CALLED.get(node.op, f"np.{node.op.lower()}")
@@ -150,6 +153,8 @@ class CompiledExtern:
     def reason(self) -> str:
         if self.step.node.op in ("Pick", "PickUpdate"):
             return "an element or part at a run-time index, outside any loop"
+        if self.step.node.op == "HostCall":
+            return "called in program order, with the arrays and numbers of the run"
         if self.step.node.op == "Reshape":
             return "the memory order changes, so the array is copied"
         if self.step.node.op in LIBRARY:
@@ -377,5 +382,5 @@ def _call_spec(build: Build) -> CallSpec:
         build.name, tuple(leaves), call.paths, tuple(v.type for v in traced.graph.inputs),
         tuple(traced.input_strides), tuple(v.type for v in traced.graph.outputs),
         tuple(traced.captured), results, tuple(traced.updates),
-        bare=not flat_tuple,
+        bare=not flat_tuple, calls_host=traced.calls_host,
     )

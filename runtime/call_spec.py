@@ -45,6 +45,7 @@ class CallSpec:
     results: tuple[ResultSpec, ...]
     updates: tuple[int, ...]
     bare: bool  # one result, not in a tuple
+    calls_host: bool = False  # whether steps call objects of the user's
 
 
 @functools.cache

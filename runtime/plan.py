@@ -434,16 +434,17 @@ def _last_readers(graph: Graph) -> dict[Value, int]:
     return last
 
 
-MAY_RAISE = frozenset({*LIBRARY, *CONTROL_RUNS, "Pick", "PickUpdate", "Check"})
+MAY_RAISE = frozenset({*LIBRARY, *CONTROL_RUNS, "Pick", "PickUpdate", "Check", "HostCall"})
 
 
 def _last_fallible(graph: Graph) -> int:
     """Position of the last step that may raise while it runs, -1: there is none."""
-    fallible = (i for i, node in enumerate(graph.nodes) if node.op in MAY_RAISE or _checks(node))
+    fallible = (i for i, node in enumerate(graph.nodes) if node.op in MAY_RAISE or may_fail(node))
     return max(fallible, default=-1)
 
 
-def _checks(node: Node) -> bool:
+def may_fail(node: Node) -> bool:
+    """Whether a kernel may find that an index or a size is wrong."""
     return node.op == "Fused" and (bool(_sizes_of_extrema(node)) or any(
         n.op == "CheckIndex" for n in node.attrs["body"].nodes))
 

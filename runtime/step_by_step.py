@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import located
+from fusec.ir import Graph
 from fusec.ir.dims import Bindings, bind
+from fusec.ops.host_calls import Mark, host_calls, host_objects
 from fusec.ops.picking import PickView
 
 from .call_spec import CallSpec, ResultSpec, cell_of_input
 from .failed_checks import check_error, numpy_error
-from .plan import ExternStep, KernelStep, Place, Schedule, read_cell, write_cell
+from .plan import ExternStep, KernelStep, Place, Schedule, may_fail, read_cell, write_cell
 from .segments import Segment, SizedSegment, allocator, sized_allocator
 
 
@@ -35,6 +37,10 @@ class StepByStep:
         self.called = {key: fresh.pop(key) for key in targets if key in fresh}
         self.fresh = list(fresh.items())
         self.sizes: dict[str, int] = {}
+        # Kernels with checks may make the call start again: then host calls are taken back.
+        fallible = any(map(may_fail, schedule.graph.nodes))
+        self.objects = host_objects(schedule.graph) if fallible else None
+        self.mark: Mark | None = None
         self.sized: dict[tuple[str, int], Callable[[Mapping[str, int]], np.ndarray]] = {}
 
     def _segment(self, steps: list[Any]) -> Any:
@@ -48,6 +54,17 @@ class StepByStep:
         sizes: Mapping[str, int] | None = None,
     ) -> list[Any]:
         """Result leaves; ``sizes`` are symbols known already, of the plan around this one."""
+        if not self.spec.calls_host:
+            return self._run(leaves, times, sizes)
+        with host_calls(leaves):
+            return self._run(leaves, times, sizes)
+
+    def _run(
+        self, leaves: Sequence[Any], times: list[tuple[str, float]] | None,
+        sizes: Mapping[str, int] | None,
+    ) -> list[Any]:
+        if self.objects is not None:
+            self.mark = Mark(self.objects)
         memory_of: dict[tuple[str, int], np.ndarray] = {}
         self.sizes = dict(sizes or {})
         inputs = self._load(leaves, memory_of)
@@ -72,11 +89,22 @@ class StepByStep:
     ) -> None:
         if isinstance(segment, SizedSegment):
             done = segment.run(
-                memory_of, self.sizes, lambda: numpy_error(self.schedule.graph, inputs))
+                memory_of, self.sizes, lambda: self._repeated(numpy_error, inputs))
         else:
             done = segment.run(memory_of)
         if not done:
-            raise check_error(self.schedule.graph, inputs)
+            raise self._repeated(check_error, inputs)
+
+    def _repeated(self, find: Callable[[Graph, Sequence[Any]], Any], inputs: Sequence[Any]) -> Any:
+        """The error that NumPy raises; generators draw again what they drew."""
+        if self.mark is None or self.objects is None:
+            return find(self.schedule.graph, inputs)
+        now = Mark(self.objects)
+        self.mark.restore()
+        error = find(self.schedule.graph, inputs)
+        if error is None:
+            now.restore()
+        return error
 
     def _load(
         self, leaves: Sequence[Any], memory_of: dict[tuple[str, int], np.ndarray]

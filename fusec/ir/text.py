@@ -145,7 +145,7 @@ def print_attr(value: Any, *, locs: bool = True) -> str:
 def _print_python(value: Any) -> str:
     if value is None or type(value) in (bool, int):
         return repr(value)
-    if type(value) is str:
+    if isinstance(value, str):
         return json.dumps(value)
     if type(value) is float:
         return repr(value) if _plain(value) else f"float.bits({_bits(value)})"

@@ -6,6 +6,7 @@ from . import (
     elementwise,
     externs,
     gather,
+    host_calls,
     library,
     picking,
     reductions,
@@ -21,6 +22,6 @@ from .registry import Op, all_ops, get, register
 
 __all__ = [
     "Builder", "Namer", "Op", "all_ops", "checks", "composite", "elementwise", "externs",
-    "gather", "get", "library", "picking", "reductions", "register", "scans", "sizes", "sources",
-    "special", "structured", "views",
+    "gather", "get", "host_calls", "library", "picking", "reductions", "register", "scans", "sizes",
+    "sources", "special", "structured", "views",
 ]

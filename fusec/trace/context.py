@@ -15,6 +15,7 @@ from fusec.errors import FusecError, user_error
 from fusec.ir import Loc, Node, TensorType, Value
 from fusec.ir.dims import Dim, UndecidedSizeError
 from fusec.ops import Builder
+from fusec.ops.host_calls import HostObject
 
 from .cures import cure_for
 from .origins import describe
@@ -61,6 +62,12 @@ class Trace:
         self.mask_indices: dict[tuple[int, int], Any] = {}
         self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
         self.local_objects: dict[int, Any] = {}
+        # Calls of the user's objects: their order, generators from outside, and those made here.
+        order = self.builder.emit("Const", name="order", value=np.int64(0), kind="array")
+        self.order = Storage(order, ())
+        self.calls_host = False
+        self.generators: dict[int, HostObject] = {}
+        self.slots = 0
 
     @property
     def in_region(self) -> bool:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ops.host_calls import is_generator
+
 from .array import TracedArray
 
 DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
@@ -45,7 +47,8 @@ def _is_fixed(value: Any) -> bool:
 
 def is_data(value: Any) -> bool:
     """Whether rebinding a name from this value to another must be noticed."""
-    return isinstance(value, (*DATA, FunctionType)) or type(value) in CONTAINERS
+    return isinstance(value, (*DATA, FunctionType)) or type(value) in CONTAINERS or (
+        is_generator(value))
 
 
 class Guard:

@@ -27,7 +27,7 @@ from .functions import CREATION
 from .guards import attribute_guard, is_data, is_guarded
 from .handlers import any_traced, when_traced
 from .known import known
-from .randomness import is_random
+from .randomness import drawn, is_random
 from .refusals import is_compiled
 from .shaping import spread_scalar
 from .ufuncs import as_traced, call_ufunc, cast
@@ -56,11 +56,7 @@ class GraphHooks(ControlHooks):
         """As Python's, and remembers arrays and objects that the trace itself made."""
         self.where = where
         if self.trace.active and is_random(fn):
-            raise unsupported(
-                "drawing random numbers", loc=self.loc,
-                cure="draw them before the call and pass them as an argument",
-                notes=("while tracing they would be drawn once and become constants",),
-            )
+            fn = drawn(self.trace, fn)
         self.effects.check_call(fn, self.loc)
         if self.table.find(fn) is None and home_of(fn) == "scipy":
             scipy_functions.register_imported(self.table)

@@ -8,6 +8,7 @@ import numpy as np
 
 from fusec.ir import Node, Value
 from fusec.ir.evaluate import apply
+from fusec.ops.checks import has_effects
 
 _MOST_NODES = 1_000
 _MOST_ELEMENTS = 1 << 20
@@ -33,14 +34,14 @@ def known(value: Value) -> Any:
 
 
 def _history(value: Value) -> list[Node] | None:
-    """Every node behind a value, operands first; None when an input is among them."""
+    """Every node behind a value, operands first; None when an input or effect is among them."""
     order: list[Node] = []
     done: set[int] = set()
     todo = [value.node]
     while todo:
         node = todo[-1]
         waiting = [v.node for v in node.inputs if v.node.id not in done]
-        if node.op == "Input" or len(done) > _MOST_NODES or any(
+        if node.op == "Input" or has_effects(node) or len(done) > _MOST_NODES or any(
                 not t.is_static or t.size > _MOST_ELEMENTS for t in node.types):
             return None
         if waiting:

@@ -44,7 +44,7 @@ _TENSORS = ("LinalgTensorinv", "LinalgTensorsolve")  # square matrices once resh
 
 
 @dataclass
-class _Encoder:
+class Encoder:
     """Turns arguments into forms; ``operands`` collects the traced ones."""
 
     trace: Trace
@@ -99,7 +99,7 @@ def _takes_out(function: Callable[..., Any]) -> bool:
 # --------------------------------------------------------------------------------- asking NumPy
 
 
-def _stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
+def stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
     """A plain value of the type and layout of ``x`` with contents that calls accept.
 
     Matrices of linear algebra are identities, integers otherwise 0 (they may be indices).
@@ -135,12 +135,12 @@ def _ask(
 ) -> tuple[Any, list[Any]]:
     """NumPy's answer on stand-ins, and those; raises what NumPy raises, at the user's line."""
     several = len(symbols_of(tuple(x.shape for x in operands))) > 1
-    stand_ins = [_stand_in(x, call.op) for x in operands]
+    stand_ins = [stand_in(x, call.op) for x in operands]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if several and not _is_accepted(call, stand_ins, form, named):
-                stand_ins = [_stand_in(x, call.op, EQUAL) for x in operands]
+                stand_ins = [stand_in(x, call.op, EQUAL) for x in operands]
             return run_call(call, stand_ins, form, named), stand_ins
     except Exception as error:
         if not all(x.type.is_static for x in operands):
@@ -165,7 +165,7 @@ def ask_on_stand_ins(
 ) -> Any:
     """NumPy's answer on stand-ins of the operands; raises what NumPy raises, at the user's line."""
     try:
-        return function(*[_stand_in(x, "") for x in operands])
+        return function(*[stand_in(x, "") for x in operands])
     except Exception as error:
         raise trace.error(error, [x.value for x in operands],
                           [f"operand {i}" for i in range(len(operands))]) from None
@@ -176,7 +176,7 @@ def result_like(trace: Trace, leaf: Any, value: Value) -> TracedArray:
     return _result(trace, leaf, value)
 
 
-def _type_of(trace: Trace, name: str, leaf: Any) -> TensorType:
+def type_of(trace: Trace, name: str, leaf: Any) -> TensorType:
     if type(leaf) in _WEAK:
         return TensorType(_WEAK[type(leaf)], (), "weak")
     found = np.asarray(leaf)
@@ -217,7 +217,7 @@ def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, A
     names = _parameters(call.function)
     args, kwargs, out = _without_out(
         trace, names, list(args), dict(kwargs), _takes_out(call.function))
-    encoder = _Encoder(trace, name)
+    encoder = Encoder(trace, name)
     form = ("tuple", *[encoder.encode(a, _at(names, i) in call.varying)
                        for i, a in enumerate(args)])
     named = ("tuple", *[("tuple", k, encoder.encode(v, k in call.varying))
@@ -263,7 +263,7 @@ def _finish(
     if id(answer) in itself:
         return itself[id(answer)]
     leaves = leaves_of(answer)
-    types = tuple(_type_of(trace, name, leaf) for leaf in leaves)
+    types = tuple(type_of(trace, name, leaf) for leaf in leaves)
     types = sized_types(trace, LIBRARY[op], [x.value for x in operands], form, named, types,
                         stand_ins)
     _refuse_views(trace, name, [x for x in leaves if id(x) not in itself], stand_ins)
@@ -376,7 +376,7 @@ def get_item(array: TracedArray, key: Any) -> Any:
 def set_item(array: TracedArray, key: Any, value: Any) -> None:
     """``array[key] = value`` with run-time integers, arrays of integers, or masks of any shape."""
     trace, call = array.trace, LIBRARY["SetItem"]
-    encoder = _Encoder(trace, "x[...] = ...")
+    encoder = Encoder(trace, "x[...] = ...")
     form = ("tuple", *[encoder.encode(x, True) for x in (array, key, value)])
     masked = has_mask(key)
     if masked:  # how many elements it selects, and so which values fit, is known at run time

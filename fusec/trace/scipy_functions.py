@@ -24,7 +24,7 @@ from .convert import CallTable
 from .failures import guarded
 from .handlers import when_traced
 from .known import known
-from .library import _Encoder, _finish, _stand_in
+from .library import Encoder, _finish, stand_in
 
 # Module → functions whose results' types follow from those of the arguments.
 LIBRARY_CALLS: dict[str, str] = {
@@ -74,7 +74,7 @@ def call_scipy(trace: Trace, name: str, args: Sequence[Any], kwargs: dict[str, A
     full = f"scipy.{name}"
     kwargs = {k: v for k, v in kwargs.items() if not k.startswith("overwrite_")}
     _refuse_targets(trace, full, kwargs)
-    encoder = _Encoder(trace, full)
+    encoder = Encoder(trace, full)
     form = ("tuple", name, *[encoder.encode(a, _is_float(a)) for a in args])
     named = ("tuple", *[("tuple", k, encoder.encode(v, _is_float(v))) for k, v in kwargs.items()])
     answer, stand_ins = _ask(trace, encoder.operands, form, named)
@@ -128,7 +128,7 @@ def _filled(x: TracedArray, fill: Callable[[np.ndarray], None]) -> Any:
     constant = known(x.value)
     if constant is not None:
         return constant
-    found = _stand_in(x, "")
+    found = stand_in(x, "")
     if type(found) is np.ndarray and found.dtype.kind in "fc" and found.size:
         fill(found)
     return found

@@ -13,6 +13,7 @@ import optree
 from fusec.errors import nearest, user_error, users_own
 from fusec.ir import dtype_name
 from fusec.ir.types import RUN_TIME_INT
+from fusec.ops.host_calls import is_generator
 
 from .refusals import check_array, check_dtype, is_compiled
 
@@ -169,7 +170,13 @@ def _key_part(leaf: Any, path: str, dynamic: bool) -> tuple:
         raise user_error(
             TypeError, f"argument {path} is the complex number {leaf}, which is not compiled", None,
             "pass x.real and x.imag")
+    if is_generator(leaf):  # which one it is, the call says
+        return (kind, _generator_kind(leaf))
     return (kind, _bits(leaf, path))
+
+
+def _generator_kind(generator: Any) -> str:
+    return type(getattr(generator, "bit_generator", generator)).__name__
 
 
 def _int_part(leaf: int, dynamic: bool) -> tuple:

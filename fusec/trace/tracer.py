@@ -21,6 +21,7 @@ from fusec.errors import (
 )
 from fusec.ir import Graph, TensorType, Value
 from fusec.ir.dims import UndecidedSizeError
+from fusec.ops.host_calls import HostObject, is_generator
 
 from .array import TracedArray
 from .attributes import Assignment
@@ -28,7 +29,7 @@ from .context import Trace, tracing
 from .convert import SourceUnavailable, convert
 from .guards import name_guards
 from .hooks import GraphHooks
-from .randomness import random_state
+from .randomness import TracedGenerator, random_state
 from .signature import FlatCall
 from .sizes import undecided
 from .storage import Storage, ViewStep
@@ -75,6 +76,7 @@ class Traced:
     # Attributes assigned after the call, with the structure of their values, whose leaves follow
     # the result's among the outputs.
     assignments: list[tuple[Assignment, Any]] = field(default_factory=list)
+    calls_host: bool = False  # whether it calls objects of the user's: generators, print
 
     @property
     def updates(self) -> list[int]:
@@ -112,6 +114,7 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
         graph, outputs, treespec, strides, _input_strides(trace), trace.captured, positions,
         guards, 1e3 * (time.perf_counter() - start), notes,
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
+        trace.calls_host,
     )
 
 
@@ -165,7 +168,7 @@ def _traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, An
         if static:
             if isinstance(leaf, np.ndarray):  # its contents are part of the key: a constant
                 trace.local_arrays[id(leaf)] = leaf
-            leaves.append(leaf)
+            leaves.append(_generator(trace, position, leaf, path) if is_generator(leaf) else leaf)
             positions.append(-1)
             continue
         positions.append(len(trace.inputs))
@@ -173,6 +176,11 @@ def _traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, An
     tree: Any = optree.tree_unflatten(call.treespec, leaves)
     args, kwargs = tree
     return args, kwargs, positions
+
+
+def _generator(trace: Trace, position: int, leaf: Any, path: str) -> Any:
+    """A random generator that is an argument: each call draws from its own."""
+    return TracedGenerator(trace, HostObject.of(path, leaf=position), type(leaf))
 
 
 def _traced_leaf(
@@ -214,6 +222,10 @@ def _output(
     if type(leaf) is not TracedArray:
         if type(leaf) is np.ndarray and id(leaf) in trace.local_arrays:
             return Output("fresh", value=leaf)
+        if type(leaf) is TracedGenerator:
+            raise user_error(
+                TypeError, "the function returns a random generator that it was given or made",
+                trace.loc, "make it outside the compiled function")
         return Output("const", value=leaf)
     if leaf.trace is not trace:
         raise user_error(TypeError, "the function returns a value of another trace", trace.loc,

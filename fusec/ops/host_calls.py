@@ -1,0 +1,223 @@
+"""Calls of the user's own Python objects, at run time and in program order: random numbers, prints.
+
+``HostCall(order, *operands)`` has an effect.  Its last result is the *order*, which the next such
+call reads: an array of rank 0 that stands for the state of everything outside the graph, so data
+dependence alone keeps the program's order, also through branches and loops, whose graphs update it.
+
+Attributes: ``action`` (a key of `ACTIONS`), ``target`` (the object, or where the call puts it),
+``method``, ``form`` and ``named`` (the arguments, as in `fusec.ops.library`), ``results``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import InternalError
+from fusec.ir import Graph, TensorType
+
+from .library import decode
+from .registry import Op, Types, register
+
+ORDER = TensorType(np.dtype(np.int64), (), "array")
+
+
+class HostObject(str):
+    """An object of the user's: a name in the text form, which also knows where the object is.
+
+    It is ``held`` itself, or leaf number ``leaf`` of the call's arguments, or what the call has put
+    into slot number ``slot``.
+    """
+
+    __slots__ = ("held", "leaf", "slot")
+    held: Any
+    leaf: int
+    slot: int
+
+    @classmethod
+    def of(cls, name: str, *, held: Any = None, leaf: int = -1, slot: int = -1) -> HostObject:
+        made = cls(name)
+        made.held, made.leaf, made.slot = held, leaf, slot
+        return made
+
+    def found(self, context: HostContext) -> Any:
+        """The object in this call; None before the call has made it."""
+        if self.leaf >= 0:
+            return context.leaves[self.leaf]
+        return context.made.get(self.slot) if self.slot >= 0 else self.held
+
+
+@dataclass
+class HostContext:
+    """What the host calls of one call of a compiled function share."""
+
+    leaves: Sequence[Any] = ()
+    made: dict[int, Any] = field(default_factory=dict)
+    prints: int = 0  # so far
+    repeated: int = 0  # prints that were done before the call was taken back
+
+
+class _Contexts(threading.local):
+    def __init__(self) -> None:
+        self.stack = [HostContext()]
+
+
+_contexts = _Contexts()
+
+
+def context() -> HostContext:
+    """The context of the innermost call that is running in this thread."""
+    return _contexts.stack[-1]
+
+
+@contextmanager
+def host_calls(leaves: Sequence[Any]) -> Iterator[None]:
+    """A call with these argument leaves is running."""
+    _contexts.stack.append(HostContext(leaves))
+    try:
+        yield
+    finally:
+        _contexts.stack.pop()
+
+
+# ----------------------------------------------------------------------------------------- actions
+
+
+def _found(value: Any, here: HostContext) -> Any:
+    return value.found(here) if type(value) is HostObject else value
+
+
+def _arguments(
+    arrays: Sequence[Any], form: Any, named: Any, here: HostContext
+) -> tuple[list[Any], dict[str, Any]]:
+    args = [_found(value, here) for value in decode(form, arrays)]
+    return args, {p[1]: _found(decode(p[2], arrays), here) for p in named[1:]}
+
+
+def _draw(target: Any, method: str, args: list[Any], kwargs: dict[str, Any], _: Any) -> Any:
+    return getattr(target, method)(*args, **kwargs)
+
+
+def _change(target: Any, method: str, args: list[Any], kwargs: dict[str, Any], _: Any) -> Any:
+    """The changed copy of the first argument."""
+    changed = np.array(args[0], order="K")
+    getattr(target, method)(changed, *args[1:], **kwargs)
+    return changed
+
+
+def _make(
+    target: HostObject, method: str, args: list[Any], kwargs: dict[str, Any], here: HostContext
+) -> tuple[()]:
+    here.made[target.slot] = getattr(np.random, method)(*args, **kwargs)
+    return ()
+
+
+def _print(
+    target: Any, method: str, args: list[Any], kwargs: dict[str, Any], here: HostContext
+) -> tuple[()]:
+    if here.repeated:
+        here.repeated -= 1
+    else:
+        here.prints += 1
+        print(*args, **kwargs)
+    return ()
+
+
+ACTIONS: dict[str, Callable[..., Any]] = {
+    "draw": _draw, "change": _change, "make": _make, "print": _print,
+}
+
+
+def _reference(
+    order: Any, *arrays: Any, action: str, target: str, method: str, form: Any, named: Any,
+    results: Any,
+) -> Any:
+    here = context()
+    if type(target) is not HostObject:
+        raise InternalError(f"{target!r} is the name of an object in a graph that was parsed, "
+                            f"which cannot be run")
+    found: Any = target if action == "make" else target.found(here)
+    args, kwargs = _arguments(arrays, form, named, here)
+    result = ACTIONS[action](found, method, args, kwargs, here)
+    if result is None or type(result) is tuple:
+        return np.asarray(order)
+    return result, np.asarray(order)
+
+
+def _infer(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    return tuple(attrs["results"])
+
+
+register(Op(
+    name="HostCall", kind="extern", infer=_infer, reference=_reference, stateful=True, cost=1000.0,
+    doc="Calls an object of the user's: a random generator, print. attrs: action, target, method, "
+        "form, named, results.",
+))
+
+
+# --------------------------------------------------------------------------------- taking it back
+
+
+def host_objects(graph: Graph) -> list[HostObject] | None:
+    """The objects that a graph's host calls use, those of its sub-graphs too; None: no calls."""
+    found: dict[int, HostObject] = {}
+    calls = 0
+    graphs = [graph]
+    while graphs:
+        for node in graphs.pop().nodes:
+            graphs += [g for g in node.attrs.values() if isinstance(g, Graph)]
+            if node.op == "HostCall":
+                calls += 1
+                found[id(node.attrs["target"])] = node.attrs["target"]
+    return [o for o in found.values() if type(o) is HostObject] if calls else None
+
+
+class Mark:
+    """The state of the outside world at a moment of a call, to which it can be taken back.
+
+    Generators get their state back; what has been printed is not printed again.
+    """
+
+    def __init__(self, objects: Sequence[HostObject]) -> None:
+        self.context = context()
+        self.prints = self.context.prints
+        found = [o.found(self.context) for o in objects]
+        self.states = [(g, _state(g)) for g in found if is_generator(g)]
+
+    def restore(self) -> None:
+        self.context.repeated = self.context.prints - self.prints
+        for generator, state in self.states:
+            _set_state(generator, state)
+
+
+def is_generator(x: Any) -> bool:
+    """Whether it is a ``np.random.Generator`` or ``RandomState``; does not import ``np.random``."""
+    kind = type(x)
+    return kind.__module__ in ("numpy.random._generator", "numpy.random.mtrand") and (
+        kind.__name__ in ("Generator", "RandomState"))
+
+
+def _state(generator: Any) -> Any:
+    if type(generator).__name__ == "Generator":
+        return generator.bit_generator.state
+    return generator.get_state(legacy=False)
+
+
+def _set_state(generator: Any, state: Any) -> None:
+    if type(generator).__name__ == "Generator":
+        generator.bit_generator.state = state
+    else:
+        generator.set_state(state)
+
+
+def called_on_host(attrs: Mapping[str, Any]) -> str:
+    """What the user called: ``np.random.normal``, ``rng.normal``, ``fusec.print``."""
+    action, target, method = attrs["action"], attrs["target"], attrs["method"]
+    if action == "print":
+        return "fusec.print"
+    return f"np.random.{method}" if action == "make" else f"{target}.{method}"
