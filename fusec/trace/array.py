@@ -265,10 +265,7 @@ class TracedArray:
                 "decides", loc=self.trace.loc,
                 cure="copy the argument before the branch or loop: x = x.copy()")
         if storage.is_constant:
-            raise unsupported(
-                "writing a traced value into an array made from plain numbers", loc=self.trace.loc,
-                cure="create it with np.zeros, np.empty or np.full, or copy it: np.array(x) + 0",
-            )
+            self.trace.own.write_to(storage)
         self.trace.builder.loc = self.trace.loc
         self.trace.journal.append((storage, storage.value, storage.version))
         storage.write(self.trace.builder, self.steps, value)

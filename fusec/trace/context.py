@@ -34,6 +34,8 @@ class Trace:
     """Collects the nodes of one traced call."""
 
     def __init__(self, name: str) -> None:
+        from .own_arrays import OwnArrays
+
         self.name = name
         self.builder = Builder()
         self.inputs: list[Value] = []
@@ -48,7 +50,8 @@ class Trace:
         self.hooks: Hooks | None = None
         self.active = True
         self.checks: list[Node] = []  # nodes with effects, in order
-        self.regions = 0  # sides of branches and bodies of loops around what is being traced
+        # When each side of a branch and body of a loop around what is being traced began.
+        self.regions: list[int] = []
         # Every write: the storage, its value and version before.  Control flow takes writes back.
         self.journal: list[tuple[Storage, Value, int]] = []
         self.guards: dict[tuple[int, str], Guard] = {}
@@ -68,11 +71,16 @@ class Trace:
         self.calls_host = False
         self.generators: dict[int, HostObject] = {}
         self.slots = 0
+        self.own = OwnArrays(self)
 
     @property
     def in_region(self) -> bool:
         """Whether a side of a branch, or a loop body, is being traced."""
-        return self.regions > 0
+        return bool(self.regions)
+
+    def is_older_than_region(self, born: int) -> bool:
+        """Whether what was made at ``born`` was there before the innermost of these."""
+        return bool(self.regions) and born < self.regions[-1]
 
     # -- locations
 

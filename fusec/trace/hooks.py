@@ -27,6 +27,7 @@ from .functions import CREATION
 from .guards import attribute_guard, is_data, is_guarded
 from .handlers import any_traced, when_traced
 from .known import known
+from .own_arrays import WRITERS, WRITING_METHODS
 from .randomness import drawn, is_random
 from .refusals import is_compiled
 from .shaping import spread_scalar
@@ -60,6 +61,7 @@ class GraphHooks(ControlHooks):
         self.effects.check_call(fn, self.loc)
         if self.table.find(fn) is None and home_of(fn) == "scipy":
             scipy_functions.register_imported(self.table)
+        fn, args, kwargs = self._with_written_traced(fn, args, kwargs)
         if self.trace.active and (is_numpys(fn) or self.table.find(fn) is not None):
             args = tuple(map(self.lifted, args))
             kwargs = {name: self.lifted(value) for name, value in kwargs.items()}
@@ -76,6 +78,23 @@ class GraphHooks(ControlHooks):
             self.trace.local_objects[id(result)] = result
         return result
 
+    def _with_written_traced(
+        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        """The call with an array made in the trace as a traced one where it is written."""
+        own, owner = self.trace.own, getattr(fn, "__self__", None)
+        if type(owner) is np.ndarray and fn.__name__ in WRITING_METHODS and (
+                own.must_trace(owner) or any_traced(args, kwargs)):
+            fn = getattr(as_traced(self.trace, owner), fn.__name__)
+        is_writer = args and (is_numpys(fn) or isinstance(owner, np.ufunc)) and (
+            getattr(fn, "__name__", "") in WRITERS)
+        if is_writer and type(args[0]) is np.ndarray and (
+                own.must_trace(args[0]) or any_traced(args, kwargs)):
+            args = (as_traced(self.trace, args[0]), *args[1:])
+        if own.must_trace(kwargs.get("out")):
+            kwargs = {**kwargs, "out": as_traced(self.trace, kwargs["out"])}
+        return fn, args, kwargs
+
     def lifted(self, x: Any) -> Any:
         """An array from outside as a traced value, so that every call reads it anew."""
         if type(x) in (list, tuple):
@@ -84,11 +103,12 @@ class GraphHooks(ControlHooks):
 
     def _is_outside(self, x: Any) -> bool:
         return type(x) is np.ndarray and self.trace.active and is_compiled(x.dtype) and (
-            id(x) not in self.trace.local_arrays)
+            id(x) not in self.trace.local_arrays or self.trace.own.is_traced(x))
 
     def _local(self, result: Any) -> Any:
         """Remembers an array that plain NumPy made of arrays of the trace: a constant."""
         if issubclass(type(result), np.ndarray):
+            self.trace.own.note(result)
             self.trace.local_arrays[id(result)] = result
         elif isinstance(result, (tuple, list)) and type(result) is not TracedArray:
             for item in result:
@@ -106,7 +126,8 @@ class GraphHooks(ControlHooks):
 
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         self.where = where
-        if self._is_outside(a) or (type(a) is np.ndarray and _holds_traced(b)):
+        if self._is_outside(a) or (type(a) is np.ndarray and (
+                _holds_traced(b) or self.trace.own.must_trace(a))):
             a = as_traced(self.trace, a)
         return super().iop(where, op, a, self.lifted(b) if self._is_outside(b) else b)
 
@@ -169,7 +190,7 @@ class GraphHooks(ControlHooks):
     def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
         self.where = where
         if self._is_outside(obj) or (type(obj) is np.ndarray and (
-                _holds_traced(value) or _holds_traced(key))):
+                _holds_traced(value) or _holds_traced(key) or self.trace.own.must_trace(obj))):
             as_traced(self.trace, obj)[key] = value
             return
         self.effects.check_change(obj, "assigning to an item of a container", self.loc)

@@ -33,6 +33,7 @@ from .randomness import TracedGenerator, random_state
 from .signature import FlatCall
 from .sizes import undecided
 from .storage import Storage, ViewStep
+from .ufuncs import as_traced
 
 NO_SOURCE = "the function's source is not at hand, so only NumPy's own protocols are traced"
 _WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64)}
@@ -167,6 +168,7 @@ def _traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, An
             zip(call.leaves, call.paths, call.is_static, strict=True)):
         if static:
             if isinstance(leaf, np.ndarray):  # its contents are part of the key: a constant
+                trace.own.exclude(leaf)
                 trace.local_arrays[id(leaf)] = leaf
             leaves.append(_generator(trace, position, leaf, path) if is_generator(leaf) else leaf)
             positions.append(-1)
@@ -219,6 +221,8 @@ def _output(
     trace: Trace, leaf: Any, values: list[Value], strides: list[tuple[int, ...]],
     known: dict[int, int],
 ) -> Output:
+    if type(leaf) is np.ndarray and trace.own.is_traced(leaf):
+        leaf = as_traced(trace, leaf)
     if type(leaf) is not TracedArray:
         if type(leaf) is np.ndarray and id(leaf) in trace.local_arrays:
             return Output("fresh", value=leaf)

@@ -41,7 +41,8 @@ def as_traced(trace: Trace, x: Any) -> TracedArray:
         trace.builder.loc = trace.loc
         return TracedArray(trace, None, (), trace.builder.const(x))
     if isinstance(x, np.ndarray):
-        return TracedArray(trace, trace.capture(x))
+        own = trace.own.traced(x)
+        return own if own is not None else TracedArray(trace, trace.capture(x))
     if isinstance(x, (list, tuple)):
         from .functions import array_from_sequence
 

@@ -11,10 +11,6 @@ BY_REASON: dict[str, tuple[str, ...]] = {
         "berlekamp_massey", "knapsack", "gillespie", "csr_matvec_slices", "csr_transpose",
         "csr_product", "breadth_first", "lomb_scargle", "longest_increasing",
     ),
-    "writing a traced value into an array made from plain numbers": (
-        "levenshtein", "union_find", "lu_solve", "householder_least_squares",
-        "jacobi_eigenvalues",
-    ),
     "complex128": (
         "levinson_durbin", "ekman_spiral", "fft_radix2", "fft_recursive",
     ),
@@ -29,9 +25,6 @@ BY_REASON: dict[str, tuple[str, ...]] = {
     ),
     "an ndarray is needed": (
         "dynamic_time_warping", "pagerank",
-    ),
-    "leave different things": (
-        "longstaff_schwartz",
     ),
     "a truth value is needed": (
         "percolation",

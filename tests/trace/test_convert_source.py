@@ -188,15 +188,26 @@ def test_the_cache_does_not_keep_functions_alive(tmp_path):
     assert key not in cache_module._codes
 
 
-def test_a_thirty_line_function_converts_in_milliseconds(tmp_path):
+def _best(function):
+    """Seconds of the fastest of a few runs, of this process alone."""
+    times = []
+    for _ in range(7):
+        start = time.process_time()
+        function()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def test_converting_takes_little_more_than_compiling(tmp_path):
     body = "".join(f"    x[{i}] = np.sin(x[{i}:] + y * {i}.5).sum() / (a if y > 0 else -a)\n"
                    for i in range(30))
-    space = _load(tmp_path / "long.py", f"import numpy as np\ndef f(x, y, a):\n{body}    return x")
+    text = f"import numpy as np\ndef f(x, y, a):\n{body}    return x"
+    space = _load(tmp_path / "long.py", text)
     code = space["f"].__code__
-    times = []
-    for _ in range(5):
+
+    def anew():
         cache_module._codes.pop(id(code), None)
-        start = time.perf_counter()
         converted_code(code, space)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.05  # measured 6 ms: ten hooks a line; a busy machine may be slower
+
+    # Measured: 21 times. There are ten hooks a line, and the result is compiled too.
+    assert _best(anew) < 60 * _best(lambda: compile(text, "long.py", "exec"))

@@ -12,6 +12,7 @@ from typing import Any
 
 from fusec.errors import ConcreteValueError
 from fusec.ir import Loc
+from fusec.ir.graph import new_id
 
 from ..context import Trace
 
@@ -42,12 +43,12 @@ class Effects:
                 except ValueError:
                     continue
         self._outside.append(found)
-        self.trace.regions += 1
+        self.trace.regions.append(new_id())
         try:
             yield
         finally:
             self._outside.pop()
-            self.trace.regions -= 1
+            self.trace.regions.pop()
 
     def note_read(self, found: Any) -> None:
         """A container that was read from an attribute or another container."""

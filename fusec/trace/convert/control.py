@@ -200,7 +200,7 @@ class ControlFlow(Conditions):
             return []
         flags = self._flags(found)
         self.guarded.update(flags)
-        return self._unless(node, flags, rest, self._needed(rest[-1], rest))
+        return self._unless(node, flags, rest, self._needed(rest[-1], rest, after_exit=True))
 
     def _unless(
         self, node: ast.stmt, flags: list[str], body: list[ast.stmt], needed: list[str]
@@ -286,16 +286,17 @@ class ControlFlow(Conditions):
         return dict.fromkeys([*names, *flags])
 
     def _needed(
-        self, node: ast.stmt, body: Sequence[ast.stmt], moved: Sequence[ast.stmt] = ()
+        self, node: ast.stmt, body: Sequence[ast.stmt], moved: Sequence[ast.stmt] = (),
+        after_exit: bool = False,
     ) -> list[str]:
         """Names bound in the body that may be read after it."""
         assert self.current is not None
-        after = self.current.liveness.after
-        live = set(after.get(node, ()))
-        for statement in moved:
-            live |= after.get(statement, set())
+        liveness, last = self.current.liveness, moved[-1] if moved else node
+        unknown = last not in liveness.after
+        live = set(liveness.after.get(last, ()))
+        if moved or after_exit or flow.exits(body):
+            live |= liveness.elsewhere.get(last, set())
         names = self._names(body)
-        unknown = node not in after or bool(flow.exits(body)) or bool(moved)
         return [n for n in names if n in live or unknown or n.startswith("_fusec_")]
 
     def _strings(self, names: Sequence[str], like: ast.stmt) -> ast.expr:

@@ -144,13 +144,15 @@ def captured_names(body: Iterable[ast.stmt]) -> set[str]:
 
 
 class Liveness:
-    """Which names are needed after each branch and loop, by backward analysis.
+    """Which names are needed after each statement, by backward analysis.
 
-    ``after[node]`` holds the names that may be read after the statement before they are bound.
+    ``after[node]`` holds the names that may be read after the statement before they are bound,
+    ``elsewhere[node]`` those that may be where a ``break`` or ``continue`` in its place leads.
     """
 
     def __init__(self, body: Sequence[ast.stmt]) -> None:
         self.after: dict[ast.stmt, set[str]] = {}
+        self.elsewhere: dict[ast.stmt, set[str]] = {}
         self._always = captured_names(body)
         self._block(body, set(), set(), set())
 
@@ -164,12 +166,13 @@ class Liveness:
     def _statement(
         self, node: ast.stmt, live: set[str], on_break: set[str], on_continue: set[str]
     ) -> set[str]:
+        self._note(node, live)
+        self.elsewhere[node] = self.elsewhere.get(node, set()) | on_break | on_continue
         if isinstance(node, ast.Return):
             return loaded_names(node)
         if isinstance(node, ast.Break | ast.Continue):
             return on_break if isinstance(node, ast.Break) else on_continue
         if isinstance(node, ast.If):
-            self._note(node, live)
             parts = [self._block(b, live, on_break, on_continue) for b in (node.body, node.orelse)]
             return parts[0] | parts[1] | loaded_names(node.test)
         if isinstance(node, LOOPS):
