@@ -109,6 +109,11 @@ def popcount(a):
         count += 1
     return count
 ''',
+    "mulhi": '''
+def mulhi(a, b):
+    """The upper half of the product of two uint32."""
+    return np.uint32((np.uint64(a) * np.uint64(b)) >> np.uint64(32))
+''',
     "shift_left": '''
 def shift_left(a, b, bits):
     """a << b; 0 for counts outside 0 to bits - 1."""
@@ -352,6 +357,7 @@ def _float_to_int(dtype: np.dtype, arg: str) -> Text:
 _SPECIAL: dict[str, Callable[[Expr, Sequence[str]], Text]] = {
     **{name: _helper(name) for name in ("maximum", "minimum", "fmax", "fmin")},
     "popcount": lambda e, args: (f"{type_name(e.dtype)}({_call('popcount', args)})", ("popcount",)),
+    "mulhi": lambda e, args: (_call("mulhi", args), ("mulhi",)),
     "mod": _by_kind("floor_mod", "int_floor_mod", "unsigned_mod"),
     "floor_div": _by_kind("floor_divide", "int_floor_divide", "unsigned_divide"),
     "fmod": _by_kind("np.fmod", "int_fmod", "unsigned_mod"),

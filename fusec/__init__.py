@@ -26,6 +26,7 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from . import random
     from .bench.measure import benchmark
     from .concrete import ConcreteFunction, RunMetadata, RunOptions
     from .explanation import explain
@@ -43,11 +44,13 @@ _LAZY = {
 __all__ = [
     "ConcreteFunction", "ConcreteValueError", "Function", "FusecError", "InternalError",
     "RunMetadata", "RunOptions", "TensorSpec", "TraceError", "UnsupportedError", "benchmark",
-    "config", "explain", "history", "jit", "no_retrace",
+    "config", "explain", "history", "jit", "no_retrace", "random",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "random":
+        return importlib.import_module("fusec.random")
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'fusec' has no attribute {name!r}")

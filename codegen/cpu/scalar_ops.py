@@ -17,7 +17,7 @@ from .instructions import binary, both, compare, isnan, lowest_int, select
 from .vecmath import FUNCTIONS, define
 
 Emit = Callable[[Emitter, np.dtype, list[Operand]], Operand]
-I32 = np.dtype(np.int32)
+I32, U64 = np.dtype(np.int32), np.dtype(np.uint64)
 
 
 def emit_operation(em: Emitter, op: str, dtype: np.dtype, args: list[Operand]) -> Operand:
@@ -127,6 +127,14 @@ def _comparison(float_predicate: str, int_predicate: str) -> Emit:
 
 def _logic(name: str) -> Emit:
     return lambda em, dtype, args: binary(em, name, dtype, *args)
+
+
+def _mul_high(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+    """Both factors are extended in sight of the multiplication: one instruction for two lanes."""
+    a, b = (_convert(em, "zext", U64, x) for x in args)
+    thirty_two = em.splat(Operand("32", U64, 1), a.lanes)
+    return _convert(em, "trunc", dtype, binary(
+        em, "lshr", U64, binary(em, "mul", U64, a, b), thirty_two))
 
 
 def _not(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
@@ -294,6 +302,7 @@ _OPS: dict[str, Emit] = {
     "rint": _intrinsic("rint"),
     "copysign": _intrinsic("copysign"),
     "popcount": _intrinsic("ctpop"),
+    "mulhi": _mul_high,
     "maximum": _extremum(larger=True, keep_nan=True),
     "minimum": _extremum(larger=False, keep_nan=True),
     "fmax": _extremum(larger=True, keep_nan=False),

@@ -85,6 +85,10 @@ def where_reference(condition: Any, a: Any, b: Any, kind: str | None = None) -> 
     return np.where(condition, a, b)[()]
 
 
+def mul_high_reference(a: Any, b: Any) -> Any:
+    return (np.asarray(a, np.uint64) * b >> np.uint64(32)).astype(np.uint32)[()]
+
+
 def population_reference(x: Any) -> Any:
     return np.bitwise_count(x).astype(np.asarray(x).dtype)
 
@@ -170,6 +174,8 @@ _ufunc("ShiftLeft", np.left_shift, "shl")
 _ufunc("ShiftRight", np.right_shift, "shr")
 # Ones in an unsigned number, in its own dtype (np.bitwise_count gives uint8).
 _plain("PopulationCount", 1, "popcount", infer_same, population_reference, 2)
+# The upper half of the product of two uint32, which counter-based random numbers are made of.
+_plain("MulHigh", 2, "mulhi", infer_same, mul_high_reference, 2)
 # --- selection, conversion, contraction
 _plain("Where", 3, "select", infer_where, where_reference)
 _plain("Cast", 1, "cast", infer_cast, cast_reference)
