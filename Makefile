@@ -4,7 +4,8 @@
 #   make demo          the benchmark: every program, eager against compiled
 #   make test          the test suite
 #   make lint          ruff, and mypy on the installed package
-#   make fuzz N=5000   random programs against NumPy; SEED=0 (or random), SAVE=folder for failures
+#   make fuzz N=5000   random programs against NumPy; SEED=0 (or random), SAVE=folder for failures,
+#                      CONTROL=1 for those with branches, loops and views
 #   make clean         remove the environments
 #
 # PYTHON=/path/to/python picks the interpreter, VENV=dir the environment's folder.
@@ -36,7 +37,8 @@ test: $(VENV)/stamp-test
 	$(BIN) -m pytest
 
 fuzz: $(VENV)/stamp-test
-	$(BIN) tests/fuzz --programs $(N) --seed $(SEED) $(if $(SAVE),--save $(SAVE))
+	$(BIN) tests/fuzz --programs $(N) --seed $(SEED) $(if $(SAVE),--save $(SAVE)) \
+	  $(if $(CONTROL),--control)
 
 lint: style types
 

@@ -148,6 +148,10 @@ class UnsupportedError(FusecError, NotImplementedError):
     """NumPy or Python can do this and fusec cannot; the message names the nearest it can."""
 
 
+class OverlapError(UnsupportedError):
+    """Arguments that share memory in a way that the trace of this call does not know."""
+
+
 class InternalError(FusecError):
     """A defect of fusec, never of the user's program."""
 

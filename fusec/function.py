@@ -19,6 +19,7 @@ from .errors import (
     ConcreteValueError,
     FusecError,
     InternalError,
+    OverlapError,
     short_errors,
     user_error,
     users_own,
@@ -26,6 +27,7 @@ from .errors import (
 from .inspect import history, log
 from .specs import TensorSpec, describe
 from .trace.convert import check_supported
+from .trace.overlap import merged
 from .trace.signature import FlatCall, Signature, explain_miss, flatten
 
 if TYPE_CHECKING:
@@ -109,7 +111,15 @@ class Function:
         trace = current()
         if trace is not None:
             return self._inline(trace, args, kwargs)
-        call = self._flatten(args, kwargs)
+        try:
+            return self._run(self._flatten(args, kwargs))
+        except OverlapError:
+            call = merged(self._flatten(args, kwargs))  # with what the first try learnt
+            if call is None:
+                raise
+        return self._run(call)
+
+    def _run(self, call: FlatCall) -> Any:
         concrete, is_new = self._lookup(call)
         start = time.perf_counter()
         result = concrete.run_leaves(call.leaves)
@@ -193,8 +203,12 @@ class Function:
         if not changed:
             return call
         self._dynamic_ints |= changed
-        args, kwargs = _unflatten(call)
-        return flatten(self._signature, args, kwargs, self._dynamic_ints)
+        return self._again(call)
+
+    def _again(self, call: FlatCall) -> FlatCall:
+        """The call flattened anew, with other ints at run time."""
+        made = flatten(self._signature, *_unflatten(call.separate or call), self._dynamic_ints)
+        return made if call.separate is None else merged(made) or made
 
     def _make(self, call: FlatCall) -> ConcreteFunction:
         self._forbid_retrace(call)
@@ -236,7 +250,7 @@ class Function:
             return None
         self._pinned_ints |= used
         self._dynamic_ints -= used
-        return flatten(self._signature, *_unflatten(call), self._dynamic_ints)
+        return self._again(call)
 
     def _forbid_retrace(self, call: FlatCall) -> None:
         if getattr(_state, "no_retrace", 0) and self._traces:

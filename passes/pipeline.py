@@ -7,7 +7,7 @@ and stops the build with an internal error when a pass fails.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -85,8 +85,7 @@ def simplification(options: PassOptions) -> list[Pass | Repeat]:
 def _simplified(options: PassOptions, graph: Graph) -> Graph:
     """A sub-graph, simplified, and those inside it."""
     log: list[PassRecord] = []
-    for step in simplification(options):
-        graph = _run_step(step, graph, options, log)
+    graph = _run_steps(simplification(options), graph, options, log)
     return optimise_subgraphs(graph, partial(_simplified, options))
 
 
@@ -127,16 +126,22 @@ def run_pipeline(
     log = [] if log is None else log
     if options.verify:
         verify(graph)
-    for step in pipeline(options):
-        graph = _run_step(step, graph, options, log)
-    return graph
+    return _run_steps(pipeline(options), graph, options, log)
 
 
-def _run_step(
-    step: Pass | Repeat, graph: Graph, options: PassOptions, log: list[PassRecord]
+def _run_steps(
+    steps: Sequence[Pass | Repeat], graph: Graph, options: PassOptions, log: list[PassRecord]
 ) -> Graph:
-    run: Any = _run_repeated if isinstance(step, Repeat) else _run_logged
-    return run(step, graph, options, log)
+    settled: Any = None  # what a `Repeat` left: as long as nobody changes it, it would be idle again
+    for step in steps:
+        if isinstance(step, Pass):
+            graph = _run_logged(step, graph, options, log)
+        elif settled == (id(step), id(graph)):
+            log += [PassRecord(item.name, 0.0, 0, graph, graph) for item in step.passes]
+        else:
+            graph = _run_repeated(step, graph, options, log)
+            settled = id(step), id(graph)
+    return graph
 
 
 def _run_repeated(

@@ -25,6 +25,7 @@ class Rewriter(Builder):
     def __init__(self, graph: Graph) -> None:
         super().__init__(Namer(n.name for n in graph.nodes))
         self.roots = set(graph.roots)
+        self.root_nodes = {v.node.id for v in self.roots}
         self.claimed: set[Value] = set()
         self.values: dict[Value, Value] = {}
         self.controls: dict[int, Node] = {}
@@ -57,13 +58,18 @@ class Rewriter(Builder):
 
     def operands(self, node: Node) -> Node:
         """The node reading rewritten values and control inputs."""
+        if not self.controls:
+            return node
         inputs = [self.values.get(v, v) for v in node.inputs]
         return node.with_inputs(inputs, [self.controls.get(n.id, n) for n in node.control_inputs])
 
     def keep(self, node: Node) -> None:
         self.pending.clear()
         self.nodes.append(node)
-        self._bind(node.outputs, node)
+        if node is not self.old:
+            self._bind(node.outputs, node)
+        elif node.id in self.root_nodes:
+            self.claimed.update(v for v in node.outputs if v in self.roots)
 
     def accept(self, values: Sequence[Value]) -> None:
         self.nodes += self.pending

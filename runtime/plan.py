@@ -366,9 +366,11 @@ class _Scheduler:
         self.steps.append(ExternStep(node, run, sources, targets))
 
     def _dies(self, node: Node, operand: int, position: int) -> bool:
-        """Whether the node is the last to read an operand, and reads it once."""
+        """Whether the node is the last to read an operand, and reads it once, in one way."""
         value = node.inputs[operand]
-        return self.readers.get(value, -1) <= position and node.inputs.count(value) == 1
+        if self.readers.get(value, -1) > position or node.inputs.count(value) > 1:
+            return False
+        return value in self.places and not self._reads_another_way(node, value)
 
     def _may_stay(
         self, value: Value, source_value: Value, source: Any, updated: dict[Value, int]

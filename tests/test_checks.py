@@ -85,7 +85,7 @@ def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 @pytest.mark.parametrize(("fn", "args"), CASES, ids=lambda v: getattr(v, "__name__", ""))
 def test_the_same_exception_or_result(fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    expected, found = outcome(fn, args), outcome(fusec.jit(fn), args)
+    expected, found = outcome(fn, args), outcome(fusec.jit(fn, fp="strict"), args)
     if isinstance(expected, tuple) and isinstance(expected[0], type):
         assert found == expected
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -150,6 +151,16 @@ class Graph:
     def roots(self) -> tuple[Value, ...]:
         """What a call must produce: outputs, then updated inputs."""
         return (*self.outputs, *(v for _, v in self.updates))
+
+    @cached_property
+    def ops(self) -> frozenset[str]:
+        """Names of the ops of its nodes and of those in the graphs inside it."""
+        found = {node.op for node in self.nodes}
+        for node in self.nodes:
+            for value in node.attrs.values():
+                if isinstance(value, Graph):
+                    found |= value.ops
+        return frozenset(found)
 
     def __getitem__(self, name: str) -> Node:
         """The node of that name; raises ``KeyError`` with close matches when there is none."""

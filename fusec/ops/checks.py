@@ -50,10 +50,9 @@ def has_effects(node: Node) -> bool:
     """Whether running the node does more than give its results."""
     if get(node.op).stateful:
         return True
-    return any(
-        has_effects(inner) for value in node.attrs.values() if isinstance(value, Graph)
-        for inner in value.nodes
-    ) if node.op in ("Cond", "Loop") else False
+    return node.op in ("Cond", "Loop") and any(
+        get(op).stateful for value in node.attrs.values() if isinstance(value, Graph)
+        for op in value.ops)
 
 
 register(Op(

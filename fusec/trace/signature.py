@@ -79,13 +79,17 @@ def _static_name(names: tuple[str, ...], static: str | int) -> str:
 
 @dataclass(frozen=True)
 class FlatCall:
-    """A call's leaves with their paths and key parts; equal ``key`` means the same trace."""
+    """A call's leaves with their paths and key parts; equal ``key`` means the same trace.
+
+    ``separate`` is the call as it was made, where overlapping arrays were merged (see `overlap`).
+    """
 
     leaves: tuple[Leaf, ...]
     paths: tuple[str, ...]
     key: tuple
     treespec: Any
     is_static: tuple[bool, ...]
+    separate: FlatCall | None = None
 
 
 def flatten(

@@ -29,6 +29,7 @@ from .context import Trace, tracing
 from .convert import SourceUnavailable, convert
 from .guards import name_guards
 from .hooks import GraphHooks
+from .overlap import view_of
 from .randomness import TracedGenerator, random_state
 from .signature import FlatCall
 from .sizes import undecided
@@ -191,9 +192,10 @@ def _traced_leaf(
 ) -> TracedArray:
     if type(leaf) is np.ndarray:
         storage = trace.add_array(leaf, path)
-        first = call.key[position + 1][4] if leaf.size else position
+        first, *layout = call.key[position + 1][4:] if leaf.size else (position,)
         storage = shared.setdefault(first, storage)  # the same memory passed twice
-        return TracedArray(trace, storage)
+        array = TracedArray(trace, storage)
+        return view_of(array, *layout) if layout else array
     if isinstance(leaf, np.generic):
         type_ = TensorType(leaf.dtype, (), "scalar")
     else:

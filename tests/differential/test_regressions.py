@@ -268,3 +268,13 @@ def test_a_view_of_known_contents_is_not_taken_for_a_constant() -> None:
 
     with pytest.raises(fusec.UnsupportedError, match="trim_zeros"):
         fusec.jit(f)(np.zeros(2))
+
+
+def test_a_branch_reads_a_view_of_what_it_changes() -> None:
+    """The view was taken before the branch; its memory must not change under it."""
+    def f(a: np.ndarray, c: float) -> None:
+        w = a[1]
+        if w[1] > c:
+            w[1], w[2] = 1.0, w[1]
+
+    check(f, np.arange(1.0, 9.0).reshape(2, 4), 0.0, engines=False)

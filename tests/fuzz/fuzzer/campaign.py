@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from . import vocabulary
-from .grow import program_of
-from .program import Program
-from .shrink import shrink
+from .child import AnyProgram, program_of, shorten
 
 HANGS_AFTER = 60.0  # seconds without a sign of life
 RECYCLED_AFTER = 2500  # programs; traces and kernels add up in a process
@@ -222,12 +220,12 @@ def died(seed: str, how: str, said: str = "") -> dict[str, Any]:
         return {**report, "now": "NumPy itself dies or hangs while the program is grown"}
     program = program_of(seed)
     if takes_its_process_along(program):
-        found = shrink(program, lambda p: how if takes_its_process_along(p) else None, 60)
+        found = shorten(program, lambda p: how if takes_its_process_along(p) else None, 60)
         report |= {"program": found.runnable, "now": how}
     return report
 
 
-def takes_its_process_along(program: Program | str) -> bool:
+def takes_its_process_along(program: AnyProgram | str) -> bool:
     """Whether a process of its own dies of the program, or of growing that of a seed; or hangs."""
     try:
         done = subprocess.run([*CHILD, "--program"], cwd=HERE, input=pickle.dumps(program),

@@ -12,8 +12,12 @@ import warnings
 from collections import Counter
 from typing import Any, TextIO
 
-from .grow import program_of
-from .judge import Judge, Verdict
+from . import grow
+from .control import grammar
+from .control.judge import ControlJudge
+from .control.program import ControlProgram
+from .control.shrink import shrink_control
+from .judge import Judge
 from .program import Program
 from .shrink import shrink
 
@@ -44,42 +48,68 @@ def _say(out: TextIO, what: dict[str, Any]) -> None:
     out.flush()
 
 
+AnyProgram = Program | ControlProgram
+
+
+def program_of(seed: str) -> AnyProgram:
+    """The program of a seed: ``"17"`` is a straight line, ``"c17"`` has branches and loops."""
+    return grammar.program_of(int(seed[1:])) if seed.startswith("c") else grow.program_of(seed)
+
+
+def judge_of(program: AnyProgram, turn: int) -> Judge | ControlJudge:
+    if isinstance(program, ControlProgram):
+        return ControlJudge(program)
+    return Judge(program, turn)
+
+
+def kinds_in(program: AnyProgram) -> Counter[str]:
+    """What a program exercises."""
+    if isinstance(program, ControlProgram):
+        return Counter(program.kinds)
+    return Counter(s.op for s in program.statements)
+
+
+def shorten(program: Any, fails: Any, seconds: float | None = None) -> Any:
+    """The shortest program found that fails in the same way."""
+    limit = {} if seconds is None else {"seconds": seconds}
+    make: Any = shrink_control if isinstance(program, ControlProgram) else shrink
+    return make(program, fails, **limit)
+
+
 def judged(seed: str, alive: Any = lambda: None) -> dict[str, Any]:
     """What the seed's program showed, as plain data; a failing one is shrunk."""
     program = program_of(seed)
     try:
-        verdict = Judge(program, _turn(seed)).judge()
+        verdict = judge_of(program, _turn(seed)).judge()
     except Exception as error:
         return _failure(seed, program, error, alive)
-    ops = Counter(s.op for s in verdict.program.statements)
-    return {"seed": seed, "ops": ops, "rows": verdict.rows, "checks": verdict.checks,
-            "refused": verdict.refused}
+    return {"seed": seed, "ops": kinds_in(verdict.program), "rows": verdict.rows,
+            "checks": verdict.checks, "refused": verdict.refused}
 
 
 def _turn(seed: str) -> int:
     return int(seed) if seed.isdigit() else len(seed)
 
 
-def _failure(seed: str, program: Program, error: Exception, alive: Any) -> dict[str, Any]:
+def _failure(seed: str, program: AnyProgram, error: Exception, alive: Any) -> dict[str, Any]:
     text = describe(error)
     trace = "".join(traceback.format_exception(error))
 
-    def fails(candidate: Program) -> str | None:
+    def fails(candidate: AnyProgram) -> str | None:
         alive()
         return failure_of(candidate, _turn(seed))
 
-    found = shrink(program, fails)
+    found = shorten(program, fails)
     return {"seed": seed, "failure": text, "traceback": trace, "program": found.runnable,
             "now": failure_of(found, _turn(seed)) or "it does not fail again"}
 
 
-def failure_of(program: Program, turn: int = 0) -> str | None:
+def failure_of(program: AnyProgram, turn: int = 0) -> str | None:
     """How the program fails; None when it does not, or when NumPy does not take it."""
     try:
-        verdict: Verdict = Judge(program, turn).judge()
+        judge_of(program, turn).judge()
     except Exception as error:
         return describe(error)
-    del verdict
     return None
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "differential"))
 from harness import Outcome, assert_outcomes, clone, run, run_with
-from tolerance import Tolerance, same_bits
+from tolerance import EXACT, Tolerance, same_bits
 
 import fusec
 from fusec.codegen.python_source import kernel_source
@@ -102,7 +102,7 @@ class Judge:
             number = len(self.program.statements) - 1
         if number < 0:
             return False
-        self.verdict.refused.append(f"{self.program.statements[number].op}: {_short(refusal)}")
+        self.verdict.refused.append(f"{self.program.statements[number].op}: {short(refusal)}")
         rest = self.program.without(number)
         self.program = replace(rest, results=rest.results or ("x0",))
         self.spans.clear()
@@ -202,7 +202,8 @@ def _run_source(kernel: Any, buffers: Any) -> None:
         functions[-1](*buffers)
 
 
-def _short(error: Exception) -> str:
+def short(error: Exception) -> str:
+    """A refusal as a campaign counts it."""
     return str(error).partition("\n")[0].replace(
         " is not supported inside a fusec.jit function", "")[:100]
 

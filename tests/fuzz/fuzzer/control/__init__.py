@@ -1,0 +1,1 @@
+"""Programs with branches, loops, views, aliasing arguments and element updates."""

@@ -1,0 +1,138 @@
+"""Whether a control program gives what Python and NumPy give: results, mutations, exceptions."""
+
+from __future__ import annotations
+
+import ast
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import fusec
+from fusec.errors import FusecError
+
+from ..judge import (
+    EXACT,
+    REFUSALS,
+    Failure,
+    Outcome,
+    Tolerance,
+    Verdict,
+    assert_outcomes,
+    rows_of,
+    run,
+    short,
+)
+from .program import ControlProgram
+from .trees import without_line
+
+TRIALS = 2
+EAGER_SECONDS = 2.0  # a shortened program may have lost what ends its loop
+
+
+class TookTooLong(Exception):
+    """The eager run does not end."""
+
+
+_NOT_JUDGED = (UnboundLocalError, NameError, TookTooLong)
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raises `TookTooLong` in the block when the time is up."""
+    def stop(*_: Any) -> None:
+        raise TookTooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Near(Tolerance):
+    """Sums may be taken in another order; what follows from them is as near."""
+
+    def check(self, got: np.ndarray, want: np.ndarray, wide: Any, what: str) -> None:
+        with np.errstate(all="ignore"):
+            near = np.isclose(got, want, rtol=1e-9, atol=1e-9, equal_nan=True)
+        if not near.all():
+            super().check(np.where(near, want, got), want, wide, what)
+
+
+class ControlJudge:
+    """Runs the program on a few draws of its arguments, what is refused taken out of it."""
+
+    def __init__(self, program: ControlProgram, turn: int = 0) -> None:
+        self.program = program
+        self.verdict = Verdict(program)
+
+    def judge(self) -> Verdict:
+        """Raises `Failure`, or whatever fusec raised that NumPy did not."""
+        while True:
+            try:
+                self._agree()
+                self.verdict.program = self.program
+                return self.verdict
+            except REFUSALS as refusal:
+                if not self._drop_refused(refusal):
+                    raise Failure(f"nothing left to refuse: {refusal}") from refusal
+
+    def _drop_refused(self, refusal: FusecError) -> bool:
+        line = refusal.loc.line if refusal.loc is not None else 0
+        shorter = without_line(self.program.source, line)
+        if shorter is None:
+            return False
+        self.verdict.refused.append(short(refusal))
+        self.program = self.program.with_source(shorter)
+        return True
+
+    def _agree(self) -> None:
+        program = self.program
+        compiled = fusec.jit(program.function(), fp="strict")
+        for trial in range(TRIALS):
+            args = program.make(trial)
+            with limited(EAGER_SECONDS):
+                want = run(program.function(), args)
+            if isinstance(want.error, _NOT_JUDGED):
+                return
+            got = run(compiled, args)
+            if isinstance(got.error, REFUSALS):
+                raise got.error
+            if chosen_by_data(program.source):
+                got.result, want.result = unshared(got.result), unshared(want.result)
+            tolerance = Near() if program.rounds else EXACT
+            assert_outcomes(plain(got), plain(want), tolerance, what=f"trial {trial}:")
+            self.verdict.checks["errors"] += want.error is not None
+        for concrete in compiled.traces:
+            self.verdict.rows.update(rows_of(concrete.graph))
+
+
+def chosen_by_data(source: str) -> bool:
+    """Whether branches or loops decide which arrays are returned: then they are copies of them,
+    which `docs/ir.md` says."""
+    tree = ast.parse(source)
+    returns = [n for n in ast.walk(tree) if isinstance(n, ast.Return)]
+    compound = [n for n in ast.walk(tree) if isinstance(n, ast.If | ast.For | ast.While)]
+    return len(returns) > 1 or any(isinstance(n, ast.IfExp) for n in ast.walk(tree)) or any(
+        isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in ("v", "x", "y")
+        for c in compound for n in ast.walk(c))
+
+
+def unshared(result: Any) -> Any:
+    """The result with arrays that share no memory, in C order."""
+    return tuple(r.copy() if isinstance(r, np.ndarray) else r for r in result or ())
+
+
+def plain(outcome: Outcome) -> Outcome:
+    """Scalars as floats: a Python number that another path makes a NumPy scalar is one of these."""
+    def one(leaf: Any) -> Any:
+        return leaf if isinstance(leaf, np.ndarray) else float(leaf)
+
+    if outcome.error is not None:
+        return outcome
+    return Outcome(tuple(map(one, outcome.result)), outcome.args, None)
