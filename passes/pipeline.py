@@ -132,7 +132,7 @@ def run_pipeline(
 def _run_steps(
     steps: Sequence[Pass | Repeat], graph: Graph, options: PassOptions, log: list[PassRecord]
 ) -> Graph:
-    settled: Any = None  # what a `Repeat` left: as long as nobody changes it, it would be idle again
+    settled: Any = None  # what a `Repeat` left: until that changes, it would be idle again
     for step in steps:
         if isinstance(step, Pass):
             graph = _run_logged(step, graph, options, log)

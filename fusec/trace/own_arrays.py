@@ -19,6 +19,7 @@ from fusec.errors import unsupported
 from fusec.ir.graph import new_id
 
 from .array import TracedArray
+from .refusals import check_array
 from .storage import Storage
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def root_of(x: np.ndarray) -> np.ndarray:
         x = x.base
     return x
 
+
+WHAT = "an array made in the function"
 
 @dataclass
 class _Memory:
@@ -100,6 +103,7 @@ class OwnArrays:
         memory = self._memory.get(id(root_of(x)))
         if memory is None:
             return None
+        check_array(x, WHAT, self.trace.loc)
         for base in (memory.root, *self._whole_views(memory.root)):
             viewed = _viewing(base, x)
             if viewed is not None:
@@ -109,7 +113,7 @@ class OwnArrays:
     def _whole(self, memory: _Memory) -> TracedArray:
         if memory.storage is None:
             trace, copied = self.trace, memory.root.copy(order="K")
-            trace.outside[len(trace.inputs)] = "an array made in the function"
+            trace.outside[len(trace.inputs)] = WHAT
             read_only = trace.add_array(copied, f"captured_{len(trace.captured)}")
             trace.captured.append(copied)
             memory.storage = Storage(read_only.value, memory.root.strides)

@@ -89,7 +89,8 @@ def test_separate_and_overlapping_calls_in_turn() -> None:
         want = run(shift, arrays)
         got = run(f, arrays)
         np.testing.assert_array_equal(got.result, want.result)
-    assert f.trace_count == 4  # each kind of overlap, and that strides alone cannot tell from separate ones
+    # One for each kind of overlap, and for the strides of each without knowing of the overlap.
+    assert f.trace_count == 4
 
 
 def test_what_cannot_be_a_view_of_one_memory_is_refused() -> None:

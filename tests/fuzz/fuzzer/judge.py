@@ -14,7 +14,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "differential"))
 from harness import Outcome, assert_outcomes, clone, run, run_with
-from tolerance import EXACT, Tolerance, same_bits
+from tolerance import Tolerance, same_bits
 
 import fusec
 from fusec.codegen.python_source import kernel_source

@@ -181,7 +181,8 @@ class Writer:
             self.line(self.pick("s, t = t, s", f"q = float({self.number(1)})",
                                 f"s, k = {self.number(1)}, (k + 2) % 20"))
         elif kind == 7 and self.has_helper:
-            self.line(f"{self.pick(*NUMBERS)} = helper({self.pick('v', 'x', 'A[1]')}, {self.leaf()})")
+            array = self.pick("v", "x", "A[1]")
+            self.line(f"{self.pick(*NUMBERS)} = helper({array}, {self.leaf()})")
         else:
             self.line(f"{self.target()} {self.pick('=', '+=', '=', '*=')} {self.number(1)}")
 

@@ -14,7 +14,6 @@ import fusec
 from fusec.errors import FusecError
 
 from ..judge import (
-    EXACT,
     REFUSALS,
     Failure,
     Outcome,
@@ -105,7 +104,7 @@ class ControlJudge:
                 raise got.error
             if chosen_by_data(program.source):
                 got.result, want.result = unshared(got.result), unshared(want.result)
-            tolerance = Near() if program.rounds else EXACT
+            tolerance = Near() if program.rounds else Tolerance()
             assert_outcomes(plain(got), plain(want), tolerance, what=f"trial {trial}:")
             self.verdict.checks["errors"] += want.error is not None
         for concrete in compiled.traces:
