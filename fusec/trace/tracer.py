@@ -135,7 +135,7 @@ def _run(
         cause = error.__cause__ or error.__context__
         if isinstance(cause, ConcreteValueError) and type(error) in (TypeError, ValueError):
             raise cause from None  # NumPy's C code replaced it by a message about sequences
-        if "TracedArray" in str(error) and type(error) in (TypeError, AttributeError):
+        if "'Traced" in str(error) and type(error) in (TypeError, AttributeError):
             raise _in_numpys_words(trace, error) from None
         users_own(error)
         raise
@@ -148,7 +148,8 @@ def _run(
 
 def _in_numpys_words(trace: Trace, error: Exception) -> Exception:
     """Python's complaint about an operand's type, with the type the user knows."""
-    text = str(error).replace("'TracedArray'", "'numpy.ndarray'")
+    text = str(error).replace("'TracedArray'", "'numpy.ndarray'").replace(
+        "'TracedGenerator'", "'Generator'")
     found = trace.error(type(error)(text))
     if trace.no_source:
         found.diagnostic = replace(found.diagnostic, loc=innermost_line(error))
