@@ -21,6 +21,7 @@ from .errors import (
     ConcreteValueError,
     FusecError,
     InternalError,
+    SideEffectWarning,
     TraceError,
     UnsupportedError,
 )
@@ -33,18 +34,21 @@ if TYPE_CHECKING:
     from .function import Function, no_retrace
     from .inspect.history import history
     from .jit import jit
+    from .printing import check_numerics, print
     from .specs import TensorSpec
 
 __version__ = "0.1.0"
 _LAZY = {
     "jit": "jit", "Function": "function", "TensorSpec": "specs", "no_retrace": "function",
     "ConcreteFunction": "concrete", "RunMetadata": "concrete", "RunOptions": "concrete",
+    "print": "printing", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
 }
 __all__ = [
     "ConcreteFunction", "ConcreteValueError", "Function", "FusecError", "InternalError",
-    "RunMetadata", "RunOptions", "TensorSpec", "TraceError", "UnsupportedError", "benchmark",
-    "config", "explain", "history", "jit", "no_retrace", "random",
+    "RunMetadata", "RunOptions", "SideEffectWarning", "TensorSpec", "TraceError",
+    "UnsupportedError", "benchmark", "check_numerics", "config", "explain", "history", "jit",
+    "no_retrace", "print", "random",
 ]
 
 

@@ -152,6 +152,10 @@ class OverlapError(UnsupportedError):
     """Arguments that share memory in a way that the trace of this call does not know."""
 
 
+class SideEffectWarning(UserWarning):
+    """A side effect of a compiled function happens while it is traced, not at each call."""
+
+
 class InternalError(FusecError):
     """A defect of fusec, never of the user's program."""
 

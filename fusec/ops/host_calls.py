@@ -89,6 +89,8 @@ def host_calls(leaves: Sequence[Any]) -> Iterator[None]:
 
 
 def _found(value: Any, here: HostContext) -> Any:
+    if type(value) in (list, tuple):
+        return type(value)(_found(item, here) for item in value)
     return value.found(here) if type(value) is HostObject else value
 
 

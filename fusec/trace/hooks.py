@@ -31,6 +31,7 @@ from .own_arrays import WRITERS, WRITING_METHODS
 from .randomness import drawn, is_random
 from .refusals import is_compiled
 from .shaping import spread_scalar
+from .side_effects import warn_of_effect
 from .ufuncs import as_traced, call_ufunc, cast
 
 F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
@@ -58,6 +59,8 @@ class GraphHooks(ControlHooks):
         self.where = where
         if self.trace.active and is_random(fn):
             fn = drawn(self.trace, fn)
+        elif self.trace.active:
+            warn_of_effect(self.trace, fn, args)
         self.effects.check_call(fn, self.loc)
         if self.table.find(fn) is None and home_of(fn) == "scipy":
             scipy_functions.register_imported(self.table)
@@ -505,8 +508,15 @@ def _divmod(hooks: GraphHooks, a: Any, b: Any) -> Any:
 
 @_when_traced(builtins.print)
 def _print(hooks: GraphHooks, *args: Any, **kwargs: Any) -> None:
-    raise unsupported("print of a traced value", loc=hooks.loc,
-                      cure="print the result after the call, or move the print out of the function")
+    """The trace's own names: a warning has said that this is not printed at each call."""
+    print(*map(repr_of, args), **kwargs)
+
+
+def repr_of(x: Any) -> Any:
+    """What stands for a traced value, in lists and tuples too, in text written while tracing."""
+    if type(x) in (list, tuple):
+        return type(x)(map(repr_of, x))
+    return repr(x) if type(x) is TracedArray else x
 
 
 __all__ = ["GraphHooks", "UnsupportedError"]

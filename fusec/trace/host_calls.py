@@ -7,13 +7,21 @@ branches and loops carry it like any other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import optree
+
+from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
 from fusec.ops.host_calls import ORDER, HostObject
 
+from .array import TracedArray
 from .context import Trace
 from .control.regions import assign
+
+if TYPE_CHECKING:
+    from .library import Encoder
 
 
 def call_host(
@@ -29,3 +37,32 @@ def call_host(
     assign(trace, trace.order, order)
     trace.checks.append(first.node)
     return tuple(results)
+
+
+def printed(trace: Trace, args: Sequence[Any], options: dict[str, Any]) -> None:
+    """``print`` at run time; what is no array, number or text is printed as it is then."""
+    from .library import Encoder
+
+    encoder = Encoder(trace, "fusec.print")
+    form = ("tuple", *[_printable(encoder, x) for x in args])
+    named = ("tuple", *[("tuple", name, _printable(encoder, x)) for name, x in options.items()])
+    call_host(trace, "print", HostObject.of("print"), "print",
+              [x.value for x in encoder.operands], form, named)
+
+
+def _printable(encoder: Encoder, x: Any) -> Any:
+    if type(x) in (tuple, list):
+        return (type(x).__name__, *[_printable(encoder, item) for item in x])
+    if type(x) in (TracedArray, np.ndarray):
+        return encoder.encode(x, True)
+    if x is None or type(x) in (bool, int, float, str):
+        return x
+    if _holds_traced(x):
+        raise unsupported(f"fusec.print of a {type(x).__name__} that holds traced values",
+                          loc=encoder.trace.loc, cure="print its items")
+    return HostObject.of(type(x).__name__, held=x)
+
+
+def _holds_traced(x: Any) -> bool:
+    leaves = optree.tree_leaves(x, none_is_leaf=True)
+    return any(type(leaf) is TracedArray for leaf in leaves)

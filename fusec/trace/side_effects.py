@@ -1,0 +1,83 @@
+"""Effects that a compiled function would have while it is traced only: a warning, once a line.
+
+What a trace records happens at each call: assignments to attributes, draws of random numbers,
+`fusec.print`.  Everything else that a program does to the world runs as Python runs it: when the
+function is traced.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from fusec.errors import SideEffectWarning
+from fusec.ir import Loc
+
+from .array import TracedArray
+from .context import Trace
+
+_PRINT = "fusec.print prints the values of every call"
+_CLOCKS = frozenset({"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic",
+                     "monotonic_ns", "process_time", "process_time_ns"})
+_LOGGING = frozenset({"debug", "info", "warning", "error", "critical", "exception", "log"})
+_GROWING = frozenset({"append", "extend", "insert", "add", "update", "setdefault", "__setitem__"})
+_seen: set[tuple[str, int, str]] = set()
+
+
+def warn_of_effect(trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Warn, once for each line, of a call with an effect or with a result that changes by itself.
+    """
+    found, owner = _effect(fn), getattr(fn, "__self__", None)
+    if found is None and type(owner) in (list, dict, set) and fn.__name__ in _GROWING and any(
+            type(a) is TracedArray for a in args) and _is_outside(trace, owner):
+        name = f"{type(owner).__name__}.{fn.__name__}"
+        found = f"{name} of a traced value", "return the values and keep them after the call"
+    if found is not None:
+        warn(trace, *found)
+
+
+def warn(trace: Trace, what: str, way_out: str) -> None:
+    loc = trace.loc or Loc("<unknown>", 0)
+    if (loc.file, loc.line, what) in _seen:
+        return
+    _seen.add((loc.file, loc.line, what))
+    warnings.warn_explicit(
+        f"{what} happens while {trace.name} is traced, not at each call: {way_out}",
+        SideEffectWarning, loc.file, loc.line)
+
+
+def _effect(fn: Callable[..., Any]) -> tuple[str, str] | None:
+    """What a call does that is not recorded, and the way out."""
+    module, name = getattr(fn, "__module__", None), getattr(fn, "__name__", "")
+    owner = getattr(fn, "__self__", None)
+    if fn is print:
+        return "print", _PRINT
+    if fn is open or fn is input:
+        return name, "do it before the call and pass what it gives"
+    if module == "time" and (name in _CLOCKS or name == "sleep"):
+        return f"time.{name}", "measure around the call, or with fusec.benchmark"
+    if module == "logging" and name in _LOGGING:
+        return f"logging ({name})", f"log the results after the call; {_PRINT}"
+    if isinstance(owner, io.IOBase) and name.startswith(("write", "flush")):
+        return f"{type(owner).__name__}.{name}", f"{_PRINT}, to a file too (file=...)"
+    if owner is not None and name in ("now", "utcnow", "today") and (
+            getattr(owner, "__module__", "") == "datetime"):
+        return f"{owner.__name__}.{name}", "pass the time as an argument"
+    return None
+
+
+def _is_outside(trace: Trace, container: Any) -> bool:
+    """Whether a container is a global, or a closure variable of the traced function."""
+    functions = (*trace.entry, *getattr(trace.hooks, "functions", ()))
+    named = (fn.__globals__.get(name) for fn in functions for name in fn.__code__.co_names)
+    return any(found is container for found in named) or any(
+        _contents(cell) is container for fn in trace.entry for cell in fn.__closure__ or ())
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # an empty cell
+        return None
