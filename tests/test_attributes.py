@@ -150,15 +150,3 @@ def test_assignments_that_cannot_be_made_later() -> None:
 
     with pytest.raises(fusec.UnsupportedError, match="assigning a list"):
         Lists().step(np.ones(2))
-
-    class Branching:
-        u = 0.0
-
-        @fusec.jit
-        def step(self, x):
-            if x.sum() > 0:
-                self.u = x.sum()
-            return x
-
-    with pytest.raises(fusec.ConcreteValueError, match="assigned in a branch or loop"):
-        Branching().step(np.ones(2))

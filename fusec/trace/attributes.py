@@ -3,7 +3,7 @@
 An array that an attribute holds is an input of the graph, whichever array it is at the call, as
 long as dtype, shape and strides stay.  A number is one too if the program also assigns that
 attribute; else it is a constant, guarded like any other.  Assignments happen after the call, with
-its results.
+its results.  In branches and loops an attribute that is assigned is a variable like any other.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from fusec.errors import unsupported
 from fusec.ir import TensorType
 
 from .array import TracedArray
+from .control.cells import UNBOUND
 from .guards import Guard
 from .refusals import is_compiled
 
@@ -52,14 +53,15 @@ class Attributes:
 
     trace: Trace
     read: dict[Key, Any] = field(default_factory=dict)
-    written: dict[Key, tuple[Assignment, Any]] = field(default_factory=dict)
+    names: dict[Key, str] = field(default_factory=dict)  # of those assigned, for control flow
+    owners: dict[str, tuple[Any, str]] = field(default_factory=dict)
+    current: dict[str, Any] = field(default_factory=dict)  # by these names
+    initial: dict[str, Any] = field(default_factory=dict)
     held: list[Any] = field(default_factory=list)  # so that ids stay theirs during the trace
 
     def value(self, obj: Any, name: str, found: Any, functions: Iterable[FunctionType]) -> Any:
         """What reading ``obj.name`` gives in the trace; ``found`` is what it holds now."""
         key = (id(obj), name)
-        if key in self.written:
-            return self.written[key][1]
         if key in self.read:
             return self.read[key]
         if not _is_plain(obj, name):
@@ -99,6 +101,9 @@ class Attributes:
 
     def write(self, obj: Any, name: str, value: Any) -> None:
         """Note ``obj.name = value``; raises for what cannot be assigned after the call."""
+        if id(obj) in self.trace.local_objects:
+            self._note(obj, name, value)
+            return
         if not _may_assign(obj, name):
             raise unsupported(
                 f"assigning to the attribute {name!r} of a {type(obj).__name__}",
@@ -108,8 +113,53 @@ class Attributes:
             raise unsupported(
                 f"assigning a {type(value).__name__} to the attribute {name!r}",
                 loc=self.trace.loc, cure="assign arrays, numbers, text or tuples of them")
-        self.held.append(obj)
-        self.written[id(obj), name] = (Assignment(_reference(obj), name), value)
+        self._note(obj, name, value)
+
+    def _note(self, obj: Any, name: str, value: Any) -> None:
+        key = (id(obj), name)
+        if key not in self.names:
+            before = self._before(obj, name)
+            self.held.append(obj)
+            title = self.names[key] = self._title(obj, name)
+            self.owners[title], self.initial[title] = (obj, name), before
+        self.current[self.names[key]] = value
+
+    def _title(self, obj: Any, name: str) -> str:
+        title, number = f"{type(obj).__name__}.{name}", 2
+        while title in self.owners:
+            title, number = f"{type(obj).__name__}.{name} ({number})", number + 1
+        return title
+
+    def _before(self, obj: Any, name: str) -> Any:
+        """What the attribute holds where a branch or loop begins that assigns it."""
+        trace = self.trace
+        if not trace.in_region:
+            return self.read.get((id(obj), name), UNBOUND)
+        assert trace.hooks is not None
+        if not hasattr(obj, name):
+            return UNBOUND
+        return trace.hooks.getattr(trace.hooks.where, obj, name)
+
+    def assigned(self, obj: Any, name: str) -> Any:
+        """What was assigned to the attribute last."""
+        value = self.current[self.names[id(obj), name]]
+        if value is UNBOUND:
+            raise AttributeError(f"{type(obj).__name__!r} object has no attribute {name!r}")
+        return value
+
+    def restore(self, values: dict[str, Any]) -> None:
+        """Take assignments back that came after ``values`` were the current ones."""
+        self.current = {name: values.get(name, before) for name, before in self.initial.items()}
+
+    def effects(self) -> list[tuple[Assignment, Any]]:
+        """What is to be assigned after the call."""
+        found = []
+        for title, value in self.current.items():
+            obj, name = self.owners[title]
+            if value is not UNBOUND and value is not self.initial[title] and (
+                    id(obj) not in self.trace.local_objects):
+                found.append((Assignment(_reference(obj), name), value))
+        return found
 
 
 class LayoutGuard(Guard):

@@ -65,6 +65,7 @@ class Trace:
         self.mask_indices: dict[tuple[int, int], Any] = {}
         self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
         self.local_objects: dict[int, Any] = {}
+        self.local_births: dict[int, int] = {}
         # Calls of the user's objects: their order, generators from outside, and those made here.
         order = self.builder.emit("Const", name="order", value=np.int64(0), kind="array")
         self.order = Storage(order, ())
@@ -153,6 +154,7 @@ class Trace:
             self.outside[len(self.inputs)] = what
             found = self.add_array(check_array(array, what, self.loc),
                                    f"captured_{len(self.captured)}")
+            found.born = 0  # older than any branch or loop that reads it first
             if id(array) in self.local_arrays:
                 found.is_constant = True
             self.captured.append(self.readers.get(id(array), array))

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import ConcreteValueError, FusecError, UnsupportedError, unsupported
+from fusec.errors import FusecError, UnsupportedError, unsupported
+from fusec.ir.graph import new_id
 
 from . import scipy_functions, sizes
 from .array import TracedArray, from_value
@@ -79,6 +80,7 @@ class GraphHooks(ControlHooks):
             self._local(result)
         elif isinstance(fn, type):
             self.trace.local_objects[id(result)] = result
+            self.trace.local_births[id(result)] = new_id()
         return result
 
     def _with_written_traced(
@@ -160,6 +162,9 @@ class GraphHooks(ControlHooks):
             obj = as_traced(self.trace, obj)
         if name == "trace" and type(obj) is TracedArray and obj.is_array:
             return obj.diagonal_sum  # the attribute itself is the trace in progress
+        if (id(obj), name) in self.attributes.names:
+            self.where = where
+            return self.attributes.assigned(obj, name)
         result = super().getattr(where, obj, name)
         self.effects.note_read(result)
         if name in _SIZES and type(obj) is TracedArray:
@@ -180,15 +185,17 @@ class GraphHooks(ControlHooks):
         self.where = where
         if type(obj) is TracedArray and self.trace.active:
             raise _attribute_error(self.trace, obj, name)
-        if self.trace.active and id(obj) not in self.trace.local_objects:
-            if self.trace.in_region:
-                raise ConcreteValueError(
-                    f"the attribute {name!r} is assigned in a branch or loop that data decides",
-                    loc=self.loc, cure="use a local variable there, and assign the attribute after "
-                    "it")
+        is_local = id(obj) in self.trace.local_objects
+        if self.trace.active and (not is_local or self._is_older(obj, name)):
             self.attributes.write(obj, name, value)
             return
         super().setattr(where, value, obj, name)
+
+    def _is_older(self, obj: Any, name: str) -> bool:
+        """Whether an object made in the trace outlives the branch or loop that assigns to it."""
+        born = self.trace.local_births[id(obj)]
+        return (id(obj), name) in self.attributes.names or (
+            hasattr(obj, "__dict__") and self.trace.is_older_than_region(born))
 
     def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
         self.where = where

@@ -99,7 +99,7 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     with tracing(trace):
         result = _run(trace, runnable, args, kwargs)
         leaves, treespec = optree.tree_flatten(result, none_is_leaf=True)
-        effects = list(hooks.attributes.written.values())
+        effects = hooks.attributes.effects()
         assigned = [optree.tree_flatten(v, none_is_leaf=True) for _, v in effects]
         leaves += [leaf for part, _ in assigned for leaf in part]
         outputs, values, strides = _outputs(trace, leaves)

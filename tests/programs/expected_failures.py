@@ -14,9 +14,6 @@ BY_REASON: dict[str, tuple[str, ...]] = {
     "complex128": (
         "levinson_durbin", "ekman_spiral", "fft_radix2", "fft_recursive",
     ),
-    "is assigned in a branch or loop that data decides": (
-        "controlled_tank", "track", "advect",
-    ),
     "complex numbers are not compiled": (
         "particle_in_cell", "welch", "dpss_like_multitaper",
     ),

@@ -122,7 +122,7 @@ class Attempting:
             self._storages()
             return Attempt(self.region, test, self.carried, finals, self.region.take_checks())
         finally:
-            variables.write(self.entry)
+            variables.restore(self.entry)
             self.region.take_checks()
             self.region.undo()
 
@@ -176,7 +176,7 @@ class Attempting:
 
     def _carry(self, key: Leaf, type_: TensorType, initial: Value | None) -> Carried:
         carried = Carried(placeholder(self.trace, type_, key[0]), initial, leaf=key)
-        carried.is_needed = key[0] in self.parts.needed
+        carried.is_needed = self._is_needed(key[0])
         self.by_leaf[key] = carried
         self.carried.append(carried)
         return carried
@@ -203,11 +203,18 @@ class Attempting:
     # -- after the body
 
     def _variable(self, name: str, value: Any) -> None:
+        if name not in self.entry:  # an attribute: from now on it is known that it is assigned
+            self.known.changed = True
+            return
         before = self.entry[name]
         if value is UNBOUND:
             return
         if before is UNBOUND:
-            if name in self.parts.needed:
+            if name in self.parts.variables.attributes.current:
+                raise unsupported(
+                    f"the attribute {name!r} that only a loop makes", loc=self.trace.loc,
+                    cure="give it a value before the loop")
+            if self._is_needed(name):
                 self._made_in_body(name, value)
             return
         leaves, structure = flatten(value)
@@ -216,6 +223,9 @@ class Attempting:
             raise self._disagreement(name, before, value)
         for i, (a, b) in enumerate(zip(old, leaves, strict=True)):
             self._leaf((name, i), a, b)
+
+    def _is_needed(self, name: str) -> bool:
+        return name in self.parts.needed or name in self.parts.variables.attributes.current
 
     def _made_in_body(self, name: str, value: Any) -> None:
         """A variable without a value before the loop: the last iteration's is its result."""

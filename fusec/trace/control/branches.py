@@ -100,8 +100,8 @@ def branch(
     if any(failing):
         return _checked(trace, test, sides, (then, orelse), failing)
     pairs = _Pairs(trace, sides)
-    states = {name: _merged_variable(trace, name, sides, pairs)
-              for name in variables.cells if name in needed}
+    states = {name: _merged_variable(trace, name, sides, pairs, variables)
+              for name in variables.needed(needed)}
     result = _merged_result(trace, sides, pairs)
     storages = list(dict.fromkeys(s for side in sides for s in side.written))
     outputs = _emit(trace, test, sides, pairs, storages)
@@ -124,7 +124,7 @@ def _trace_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) ->
         return Side(region, None, {}, {}, "", raised=error)
     finally:
         region.take_checks()
-        variables.write(before)
+        variables.restore(before)
         region.undo()
 
 
@@ -155,8 +155,15 @@ def _line(trace: Trace) -> int:
 # -- merging --------------------------------------------------------------------------------------
 
 
-def _merged_variable(trace: Trace, name: str, sides: Sequence[Side], pairs: _Pairs) -> Any:
-    a, b = (side.variables[name] for side in sides)
+def _merged_variable(
+    trace: Trace, name: str, sides: Sequence[Side], pairs: _Pairs, variables: Variables
+) -> Any:
+    initial = variables.attributes.initial
+    a, b = (side.variables.get(name, initial.get(name)) for side in sides)
+    if (a is UNBOUND or b is UNBOUND) and a is not b and name in initial:
+        raise unsupported(
+            f"the attribute {name!r} that only one side of a branch makes", loc=trace.loc,
+            cure="give it a value before the branch")
     if a is UNBOUND or b is UNBOUND:
         # Only the side that binds it goes on to read it, or Python itself would raise.
         return b if a is UNBOUND else a

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import CellType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..attributes import Attributes
 
 
 class _Unbound:
@@ -18,9 +21,13 @@ UNBOUND: Any = _Unbound()
 
 
 class Variables:
-    """Cells by name, read and written as a whole."""
+    """Cells by name, read and written as a whole, and with them the attributes that are assigned,
+    by names of the form ``Class.attribute``."""
 
-    def __init__(self, names: Iterable[str], *functions: Callable[..., Any]) -> None:
+    def __init__(
+        self, attributes: Attributes, names: Iterable[str], *functions: Callable[..., Any]
+    ) -> None:
+        self.attributes = attributes
         found: dict[str, CellType] = {}
         for function in functions:
             code: Any = function.__code__
@@ -30,11 +37,24 @@ class Variables:
 
     def read(self) -> dict[str, Any]:
         """What every variable holds."""
-        return {name: _contents(cell) for name, cell in self.cells.items()}
+        cells = {name: _contents(cell) for name, cell in self.cells.items()}
+        return cells | self.attributes.current
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Bind everything as it was when `read` gave these values."""
+        self.write({name: value for name, value in values.items() if name in self.cells})
+        self.attributes.restore({n: v for n, v in values.items() if n not in self.cells})
+
+    def needed(self, names: Iterable[str]) -> list[str]:
+        """Of some names and all attributes, those that are variables here."""
+        return [*(n for n in self.cells if n in set(names)), *self.attributes.current]
 
     def write(self, values: Mapping[str, Any]) -> None:
         """Bind every variable that ``values`` names; `UNBOUND` unbinds."""
         for name, value in values.items():
+            if name not in self.cells:
+                self.attributes.current[name] = value
+                continue
             cell = self.cells[name]
             if value is not UNBOUND:
                 cell.cell_contents = value

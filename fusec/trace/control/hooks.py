@@ -8,9 +8,9 @@ body is small and handles whole arrays; else it is a loop of the graph if its bo
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
 from fusec.ir import Graph, Value
@@ -27,6 +27,9 @@ from .effects import Effects
 from .loops import LoopParts, LoopResult, nothing_done, trace_loop
 from .ranges import Counted, counted, number
 
+if TYPE_CHECKING:
+    from ..attributes import Attributes
+
 UNROLL = 16  # loops of at most this many iterations are unrolled
 UNROLL_NESTS = 4  # the same for loops around other loops
 UNROLL_NODES = 3000  # and longer ones over whole arrays up to this many nodes
@@ -38,6 +41,11 @@ class ControlHooks(Hooks):
 
     trace: Trace
     effects: Effects
+    attributes: Attributes
+
+    def variables(self, names: Iterable[str], *functions: Callable[..., Any]) -> Variables:
+        """The variables that converted parts share, and the attributes that are assigned."""
+        return Variables(self.attributes, names, *functions)
 
     # -- truth ------------------------------------------------------------------------------------
 
@@ -94,7 +102,7 @@ class ControlHooks(Hooks):
             sides = [lambda: number(self.trace, self.truth(rest())), lambda: not going]
         if not going:
             sides.reverse()
-        result = branch(self.trace, test, Variables(()), (), sides[0], sides[1])
+        result = branch(self.trace, test, self.variables(()), (), sides[0], sides[1])
         self.where = where
         return result
 
@@ -119,7 +127,7 @@ class ControlHooks(Hooks):
             names = dict.fromkeys([*bound_by(then), *bound_by(orelse)])
             self.where = where
             with self.effects.region(then, orelse):
-                branch(self.trace, self.truth(test), Variables(names, then, orelse), needed,
+                branch(self.trace, self.truth(test), self.variables(names, then, orelse), needed,
                        then, orelse)
         self.where = where
 
@@ -131,7 +139,7 @@ class ControlHooks(Hooks):
             return (then if found else orelse)()
         self.where = where
         names = dict.fromkeys([*bound_by(then), *bound_by(orelse)])
-        variables = Variables(names, then, orelse)
+        variables = self.variables(names, then, orelse)
         with self.effects.region(then, orelse):
             return branch(self.trace, self.truth(test), variables, (), then, orelse)
 
@@ -143,7 +151,7 @@ class ControlHooks(Hooks):
         self, where: Where, test: Callable[[], Any], body: Callable[[], None],
         stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
     ) -> None:
-        parts = LoopParts(Variables(names, body), needed, body,
+        parts = LoopParts(self.variables(names, body), needed, body,
                           lambda: self._goes_on(where, test, stop), where)
         for done in itertools.count():
             found = self.decide(test())
@@ -169,8 +177,11 @@ class ControlHooks(Hooks):
 
     def _emitted(self, where: Where, parts: LoopParts) -> bool:
         """Whether the loop could be put into the graph."""
+        written = self.trace.own.written_now()
         found = self._try(where, parts)
-        if found is not None:
+        if found is None:
+            self.trace.own.restore(written)
+        else:
             found.emit()
         return found is not None
 
@@ -198,14 +209,14 @@ class ControlHooks(Hooks):
             if type(items.count) is not int:
                 self._traced(parts).emit()
             elif not self._try_counted(where, parts, items.count):
-                self._unrolled(where, items, body, stop, needed, names)
+                self._peeled(where, items, body, stop, needed, names)
         self.where = where
 
     def _parts(
         self, where: Where, items: Counted, body: Callable[..., Any],
         stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
     ) -> LoopParts:
-        return LoopParts(Variables(names, body), needed, body,
+        return LoopParts(self.variables(names, body), needed, body,
                          lambda: self._goes_on(where, None, stop), where, items.count, items.item)
 
     def _unrolled(
@@ -223,6 +234,20 @@ class ControlHooks(Hooks):
                 self._traced(parts).emit()
                 break
 
+    def _peeled(
+        self, where: Where, items: Counted, body: Callable[[Any], None],
+        stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
+    ) -> None:
+        """The first iteration by itself: it may give variables the types that they keep."""
+        body(items.item(0))
+        left = False if stop is None else self.decide(stop())
+        rest = items.after(1)
+        parts = self._parts(where, rest, body, stop, needed, names)
+        if left is None:
+            self._traced(parts).emit()
+        elif not left and not self._try_counted(where, parts, rest.count):
+            self._unrolled(where, rest, body, stop, needed, names)
+
     def _from_python(
         self, where: Where, over: Iterator[Any], body: Callable[[Any], None],
         stop: Callable[[], Any] | None, names: tuple[str, ...],
@@ -234,7 +259,7 @@ class ControlHooks(Hooks):
             if left:
                 break
             if left is None and stop is not None:
-                branch(self.trace, self.truth(stop()), Variables(names, body), names,
+                branch(self.trace, self.truth(stop()), self.variables(names, body), names,
                        lambda: None,
                        lambda: self._from_python(where, over, body, stop, names))
                 break
@@ -251,8 +276,10 @@ class ControlHooks(Hooks):
             return None
 
     def _try_counted(self, where: Where, parts: LoopParts, count: int) -> bool:
+        written = self.trace.own.written_now()
         found = self._try(where, parts)
         if found is None or _pays_to_unroll(found.body, count):
+            self.trace.own.restore(written)
             return False
         found.emit()
         return True

@@ -30,8 +30,8 @@ MAX_ATTEMPTS = 12
 def trace_loop(trace: Trace, parts: LoopParts) -> LoopResult:
     """The loop traced, nothing of it done yet: `LoopResult.emit` puts it into the graph."""
     known = Known()
-    entry = parts.variables.read()
     for _ in range(MAX_ATTEMPTS):
+        entry = parts.variables.read()
         known.changed = False
         attempt = Attempting(trace, parts, known, entry).run()
         if not known.changed:
@@ -83,7 +83,7 @@ class LoopResult:
 
     def _bind(self, results: dict[Leaf | None, Value]) -> None:
         bound = {}
-        for name in self.parts.needed:
+        for name in self.parts.variables.needed(self.parts.needed):
             held = self.attempt.finals.get(name, UNBOUND)
             if held is UNBOUND:
                 continue
@@ -153,7 +153,7 @@ def nothing_done(trace: Trace, variables: Variables) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        variables.write(entry)
+        variables.restore(entry)
         region.undo()
         raise
 
