@@ -21,6 +21,14 @@ from fusec.ops.cones import has_unit_region, is_piecewise, operands, root_operan
 from fusec.ops.gather import gathered_map, index_operands
 from fusec.ops.index_maps import COMPUTED, AxisIndex, IndexMap, identity
 
+from .boxes import Box, Split, cut, live_branch
+from .complex_pairs import (
+    Pair,
+    buffer_layout,
+    complex_constant,
+    complex_operation,
+    concerns,
+)
 from .in_place import without_unused
 from .loop_ir import (
     Access,
@@ -39,16 +47,6 @@ from .scalar_rules import INDEX, operation, scalar_constant
 
 # Row scratch costs a store and a load in cache; cheaper values are computed again.
 SCRATCH_COST = 8.0
-
-Box = tuple[tuple[int, int], ...]
-
-
-class _Split(Exception):
-    """A piecewise op needs the box cut in two along an axis."""
-
-    def __init__(self, axis: int, at: int) -> None:
-        self.axis, self.at = axis, at
-
 
 def lower(node: Node) -> Kernel:
     """The kernel of a ``Fused`` node; buffers are its inputs in order, then its outputs."""
@@ -69,7 +67,8 @@ class _KernelLowering:
         self.inputs = {v: i for i, v in enumerate(self.body.inputs)}
         self.outputs = {v: len(self.inputs) + i for i, v in enumerate(self.body.outputs)}
         self.buffers = tuple(
-            Buffer(v.node.name, v.dtype, v.shape, "in" if i < len(self.inputs) else "out")
+            Buffer(v.node.name, *buffer_layout(v.dtype, v.shape),
+                   "in" if i < len(self.inputs) else "out")
             for i, v in enumerate(values)
         )
 
@@ -92,8 +91,8 @@ class _KernelLowering:
             box = boxes.pop()
             try:
                 yield lower_box(box)
-            except _Split as split:
-                boxes.extend(reversed(_cut(box, split)))
+            except Split as split:
+                boxes.extend(reversed(cut(box, split)))
 
     def _override_nests(self) -> Iterator[Nest]:
         """Strided slice updates: a second nest writes the region over the copied target."""
@@ -115,13 +114,6 @@ class _KernelLowering:
 
     def constant(self, dtype: np.dtype, value: Any) -> Expr:
         return scalar_constant(dtype, value) or self.param(dtype, value)
-
-
-def _cut(box: Box, split: _Split) -> list[Box]:
-    low, high = box[split.axis]
-    before = (*box[: split.axis], (low, split.at), *box[split.axis + 1:])
-    after = (*box[: split.axis], (split.at, high), *box[split.axis + 1:])
-    return [before, after]
 
 
 def _checks_alone(nest: Nest) -> Nest | None:
@@ -148,7 +140,7 @@ class _StageDraft:
     scratch: list[tuple[int, Expr]] = field(default_factory=list)
     reductions: list[Reduction] = field(default_factory=list)
     checks: dict[Expr, None] = field(default_factory=dict)
-    memo: dict[tuple[Value, IndexMap], Expr] = field(default_factory=dict)
+    memo: dict[tuple[Value, IndexMap], Expr | Pair] = field(default_factory=dict)
 
 
 class _NestLowering:
@@ -165,8 +157,9 @@ class _NestLowering:
         self.accesses: dict[Access, int] = {}
         self.scratch: list[np.dtype] = []
         self.scratch_of: dict[Value, int] = {}
-        self.numbers: dict[Value, int] = {}
+        self.numbers: dict[Value, int] = {}  # of a complex one, the first of two
         self.drafts: list[_StageDraft] = []
+        self.reductions = 0
         self.levels: dict[Value, int] = {}
 
     # -- stages
@@ -191,31 +184,33 @@ class _NestLowering:
         result = self._build(draft, value, identity(value.shape))
         extents = tuple(high - low for low, high in self.box)
         if root.node.op == "Scatter":
-            store = self._scattered(draft, root.node, buffer, result)
+            self._scattered(draft, root.node, buffer, result)
         else:
             attrs = root.node.attrs
             index = tuple(
                 AxisIndex(d, step, start) for d, (step, start) in
                 enumerate(zip(attrs["steps"], attrs["starts"], strict=True))
             )
-            store = Store(self._access(buffer, index), result)
-        stage = Stage(False, (store,), checks=tuple(draft.checks))
+            self._store_parts(draft, buffer, result, index)
+        stage = Stage(False, tuple(draft.stores), checks=tuple(draft.checks))
         return Nest(extents, self.outer, tuple(self.accesses), (stage,),
-                    sequential=bool(store.index))
+                    sequential=any(s.index for s in stage.stores))
 
-    def _scattered(self, draft: _StageDraft, node: Node, buffer: int, value: Expr) -> Store:
+    def _scattered(
+        self, draft: _StageDraft, node: Node, buffer: int, value: Expr | Pair
+    ) -> None:
         """Stores a value at computed indices, alone or combined with what is there."""
         inside, indices = identity(node.inputs[1].shape), node.inputs[2:]
         index = gathered_map(node, indices, inside)
         for operand in index_operands(node, indices, inside):
             self._build(draft, *operand)
         args = tuple(self._build(draft, *i) for i in _computed(index))
-        access = self._access(buffer, index)
         combine = node.attrs.get("combine", "")
         if combine:  # of booleans + is or
+            part = value[0] if isinstance(value, tuple) else value
             scalar = get(combine).scalar or ""
-            combine = operation(self.kernel, scalar, value.dtype, [value, value]).op
-        return Store(access, value, args, combine)
+            combine = operation(self.kernel, scalar, part.dtype, [part, part]).op
+        self._store_parts(draft, buffer, value, index, args, combine)
 
     def _roots(self) -> list[Value]:
         """Reductions and results, in an order that respects their dependencies."""
@@ -257,17 +252,21 @@ class _NestLowering:
     def _evaluate_reduction(self, root: Value, read: tuple[Value, IndexMap], level: int) -> None:
         draft = self._draft(inner=True, level=level)
         value = self._build(draft, *read)
-        number = self.numbers.setdefault(root, len(self.numbers))
+        parts = value if isinstance(value, tuple) else (value,)
+        number = self.numbers[root] = self.reductions
+        self.reductions += len(parts)
         self.levels[root] = level
         kind = get(root.node.op).scalar or ""
-        draft.reductions.append(Reduction(number, kind, value, root.dtype))
+        dtype = buffer_layout(root.dtype, ())[0]
+        draft.reductions.extend(
+            Reduction(number + i, kind, part, dtype) for i, part in enumerate(parts))
         if root in self.kernel.outputs:
             row = self._draft(inner=False, level=level)
             index = tuple(
                 AxisIndex(-1, 0, 0) if size == 1 else AxisIndex(self.order[loop], 1, 0)
                 for loop, size in enumerate(root.shape)
             )
-            self._store(row, root, expr("reduced", root.dtype, attr=number), index)
+            self._store(row, root, self._reduced(root), index)
 
     def _level(self, reads: list[tuple[Value, IndexMap]]) -> int:
         """The first stage at which every reduction below is complete."""
@@ -283,18 +282,39 @@ class _NestLowering:
                 stack.extend(value.node.inputs)
         return level
 
-    def _store(self, draft: _StageDraft, root: Value, value: Expr, index: IndexMap) -> None:
-        access = self._access(self.kernel.outputs[root], index)
-        draft.stores.append(Store(access, value))
+    def _reduced(self, root: Value) -> Expr | Pair:
+        number, dtype = self.numbers[root], buffer_layout(root.dtype, ())[0]
+        real = expr("reduced", dtype, attr=number)
+        return (real, expr("reduced", dtype, attr=number + 1)) if root.dtype.kind == "c" else real
+
+    def _store(
+        self, draft: _StageDraft, root: Value, value: Expr | Pair, index: IndexMap
+    ) -> None:
+        self._store_parts(draft, self.kernel.outputs[root], value, index)
+
+    def _store_parts(
+        self, draft: _StageDraft, buffer: int, value: Expr | Pair, index: IndexMap,
+        at: tuple[Expr, ...] = (), combine: str = "",
+    ) -> None:
+        """``at``: the computed indices; a ``combine`` of complex values works part by part."""
+        if not isinstance(value, tuple):
+            draft.stores.append(Store(self._access(buffer, index), value, at, combine))
+            return
+        for number, part in enumerate(value):
+            access = self._access(buffer, index, number)
+            draft.stores.append(Store(access, part, at, combine))
 
     # -- expressions
 
-    def _access(self, buffer: int, index: IndexMap) -> int:
+    def _access(self, buffer: int, index: IndexMap, part: int | None = None) -> int:
+        """``part``: 0 or 1 of a complex buffer."""
         numbers = itertools.count()
         placed = tuple(
             i._replace(computed=next(numbers)) if i.loop == COMPUTED else self._placed(i)
             for i in index
         )
+        if part is not None:
+            placed = (*placed, AxisIndex(-1, 0, part))
         return self.accesses.setdefault(Access(buffer, placed), len(self.accesses))
 
     def _placed(self, i: AxisIndex) -> AxisIndex:
@@ -303,7 +323,7 @@ class _NestLowering:
             return i
         return AxisIndex(self.loop_of[i.loop], i.step, i.start + i.step * self.box[i.loop][0])
 
-    def _build(self, draft: _StageDraft, value: Value, index: IndexMap) -> Expr:
+    def _build(self, draft: _StageDraft, value: Value, index: IndexMap) -> Any:
         """The expression of ``value`` at ``index`` in this stage, without recursion."""
         goal = (value, index)
         stack = [goal]
@@ -331,17 +351,26 @@ class _NestLowering:
         return (value in self.kernel.inputs or value in self.numbers
                 or value.node.op in ("Const", "Iota"))
 
-    def _leaf(self, value: Value, index: IndexMap, args: list[Expr]) -> Expr:
+    def _leaf(self, value: Value, index: IndexMap, args: list[Any]) -> Expr | Pair:
         """``args``: the computed indices, in the order of the axes."""
         node = value.node
         if value in self.kernel.inputs:
-            access = self._access(self.kernel.inputs[value], index)
-            return expr("load", value.dtype, *args, attr=access)
+            return self._loaded(value, index, args)
         if value in self.numbers:
-            return expr("reduced", value.dtype, attr=self.numbers[value])
+            return self._reduced(value)
+        if node.op == "Const" and value.dtype.kind == "c":
+            return complex_constant(self.kernel, value.dtype, node.attrs["value"])
         if node.op == "Const":
             return self.kernel.constant(value.dtype, node.attrs["value"])
         return self._iota(value, self._placed(index[0]), args)
+
+    def _loaded(self, value: Value, index: IndexMap, args: list[Any]) -> Expr | Pair:
+        buffer, dtype = self.kernel.inputs[value], buffer_layout(value.dtype, ())[0]
+        if dtype is value.dtype:
+            return expr("load", dtype, *args, attr=self._access(buffer, index))
+        real, imag = (expr("load", dtype, *args, attr=self._access(buffer, index, part))
+                      for part in (0, 1))
+        return real, imag
 
     def _iota(self, value: Value, i: AxisIndex, args: list[Expr]) -> Expr:
         counter = self.kernel.constant(INDEX, i.start)
@@ -361,6 +390,8 @@ class _NestLowering:
         for earlier in self.drafts:
             if earlier.inner and earlier.level < draft.level and (value, index) in earlier.memo:
                 made = earlier.memo[value, index]
+                if isinstance(made, tuple):  # no scratch for complex values: computed again
+                    return None
                 if made.op == "scratch":
                     return made
                 return self._spill(earlier, value, made) if _is_expensive(made) else None
@@ -376,66 +407,38 @@ class _NestLowering:
     def _parts(self, value: Value, index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
         node = value.node
         if is_piecewise(node):
-            chosen = self._branch(node, index)
+            chosen = live_branch(self.box, node, index)
             yield list(operands(node, index))[chosen]
         else:
             yield from operands(node, index)
 
-    def _combine(self, draft: _StageDraft, node: Node, args: list[Expr]) -> Expr:
+    def _combine(self, draft: _StageDraft, node: Node, args: list[Any]) -> Expr | Pair:
         if node.op == "Scan":
-            return expr("scan", node.types[0].dtype, args[0], attr=node.attrs["combine"])
+            return _scan(node, args[0])
         if get(node.op).kind != "elementwise":
             return args[0]
+        if concerns(node):
+            return complex_operation(self.kernel, node, args)
         made = operation(self.kernel, get(node.op).scalar or "", node.types[0].dtype, args)
         if node.op == "CheckIndex":
             draft.checks[made] = None
         return made
 
-    # -- boxes
-
-    def _range(self, i: AxisIndex) -> tuple[int, int]:
-        """First index read and one past the last, over this box."""
-        if i.loop < 0:
-            return i.start, i.start + 1
-        low, high = self.box[i.loop]
-        return low + i.start, high + i.start
-
-    def _branch(self, node: Node, index: IndexMap) -> int:
-        """Which input a piecewise node reads in this whole box; raises `_Split` if several."""
-        if node.op == "Concat":
-            return self._concat_branch(node, index)
-        for axis, (start, size) in enumerate(
-            zip(node.attrs["starts"], node.attrs["sizes"], strict=True)
-        ):
-            low, high = self._range(index[axis])
-            if high <= start or low >= start + size:
-                return 0
-        for axis, (start, size) in enumerate(
-            zip(node.attrs["starts"], node.attrs["sizes"], strict=True)
-        ):
-            low, high = self._range(index[axis])
-            for edge in (start, start + size):
-                if low < edge < high:
-                    raise _Split(index[axis].loop, edge - index[axis].start)
-        return 1
-
-    def _concat_branch(self, node: Node, index: IndexMap) -> int:
-        i = index[node.attrs["axis"]]
-        low, high = self._range(i)
-        offset = 0
-        for position, value in enumerate(node.inputs):
-            end = offset + value.shape[node.attrs["axis"]]
-            if offset <= low < end:
-                if high > end:
-                    raise _Split(i.loop, end - i.start)
-                return position
-            offset = end
-        return 0  # an empty box reads nothing
-
 
 def _computed(index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
     """The indices of a load that are values themselves."""
     return (i.computed for i in index if i.loop == COMPUTED)
+
+
+def _scan(node: Node, value: Expr | Pair) -> Expr | Pair:
+    """Complex values are scanned part by part, which `needs_numpy` limits to additions."""
+    if isinstance(value, tuple):
+        return _scanned(node, value[0]), _scanned(node, value[1])
+    return _scanned(node, value)
+
+
+def _scanned(node: Node, value: Expr) -> Expr:
+    return expr("scan", value.dtype, value, attr=node.attrs["combine"])
 
 
 def _is_expensive(made: Expr) -> bool:

@@ -13,6 +13,7 @@ import optree
 from fusec.codegen.cpu.compile import CompileStats
 from fusec.codegen.loop_ir import LEAVES, walk
 from fusec.ir import Graph, Loc, dtype_name
+from fusec.ops import get
 from fusec.ops.host_calls import called_on_host
 from fusec.ops.library import LIBRARY, called_name
 from fusec.passes.pipeline import PassRecord
@@ -141,6 +142,9 @@ class CompiledExtern:
         node = self.step.node
         if node.op == "HostCall":
             return called_on_host(node.attrs)
+        if node.op == "NumPy":
+            ufunc = get(node.attrs["of"]).ufunc
+            return f"np.{ufunc.__name__ if ufunc else node.attrs['of'].lower()}"
         if node.op in LIBRARY:
             return called_name(node.op, node.attrs["form"])
         return _CALLED.get(node.op, f"np.{node.op.lower()}")
@@ -157,6 +161,8 @@ class CompiledExtern:
             return "called in program order, with the arrays and numbers of the run"
         if self.step.node.op == "Reshape":
             return "the memory order changes, so the array is copied"
+        if self.step.node.op == "NumPy":
+            return "complex numbers: NumPy computes it"
         if self.step.node.op in LIBRARY:
             return "NumPy's own library code computes it"
         if self.step.node.op == "MatMul":

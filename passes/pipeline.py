@@ -18,6 +18,7 @@ from fusec.ir.compare import UNCHANGED, graph_diff
 from fusec.ir.text import print_attr, print_graph
 from fusec.ir.verify import VerificationError, verify
 
+from .complex_calls import complex_calls
 from .constant_folding import constant_folding
 from .copies import separate_results
 from .cse import cse
@@ -73,6 +74,7 @@ def simplification(options: PassOptions) -> list[Pass | Repeat]:
     """The passes that sub-graphs go through too."""
     return [
         Pass("prune", prune),
+        Pass("complex_calls", complex_calls),
         CLEAN_UP,                                   # composites whole: mean(x) twice is one mean
         Pass("decompose", decompose),
         CLEAN_UP,

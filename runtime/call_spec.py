@@ -51,8 +51,23 @@ class CallSpec:
 @functools.cache
 def cells_of(types: tuple[Any, ...]) -> dict[int, int]:
     """Cell of each scalar input: the scheduler numbers them in input order first."""
-    scalars = [i for i, t in enumerate(types) if t.kind != "array"]
-    return {i: number for number, i in enumerate(scalars)}
+    found: dict[int, int] = {}
+    number = 0
+    for i, type_ in enumerate(types):
+        if type_.kind != "array":
+            found[i] = number
+            number += words_of(type_.dtype)
+    return found
+
+
+def words_of(dtype: np.dtype) -> int:
+    """Cells that a scalar takes: two for complex128."""
+    return max(1, dtype.itemsize // 8)
+
+
+def cell_count(types: tuple[Any, ...]) -> int:
+    """Cells of all scalar inputs."""
+    return sum(words_of(t.dtype) for t in types if t.kind != "array")
 
 
 def cell_of_input(spec: CallSpec, index: int) -> int:

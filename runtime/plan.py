@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fusec import config
+from fusec.codegen.complex_pairs import buffer_strides
 from fusec.codegen.cpu.abi import BlockLayout, fill_block, raw_bits
 from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
 from fusec.codegen.cpu.loops import changed_operands
@@ -43,6 +44,7 @@ from fusec.ops import get
 from fusec.ops.cones import is_copied_whole
 from fusec.ops.library import LIBRARY
 
+from .call_spec import words_of
 from .control_flow import CONTROL_RUNS, ControlRun
 from .library_calls import LibraryRun, library_run
 from .work import GRAIN_NS, work_ns
@@ -186,8 +188,9 @@ class _Scheduler:
     # -- places
 
     def _cell(self, value: Value) -> Place:
-        self.cells += 1
-        return Place("cell", self.cells - 1, (), (), value.dtype)
+        first = self.cells
+        self.cells += words_of(value.dtype)
+        return Place("cell", first, (), (), value.dtype)
 
     def _temp(self, value: Value) -> Place:
         strides = contiguous_strides(value.shape, value.dtype.itemsize)
@@ -471,7 +474,7 @@ def compile_schedule(schedule: Schedule, stats: CompileStats) -> None:
     """Specialise and compile every kernel of the schedule, new nests as one LLVM module."""
     forms: list[LoopForm] = []
     for step in schedule.kernels:
-        strides = [p.strides for p in step.places]
+        strides = [buffer_strides(p.dtype, p.strides) for p in step.places]
         step.forms = [specialise(step.kernel, nest, strides) for nest in step.kernel.nests]
         forms.extend(step.forms)
     codes = compile_forms(forms, stats)
@@ -540,7 +543,7 @@ def _add_launches(
     for number, operand in enumerate(form.operands):
         place = step.places[operand.buffer]
         if place.kind == "cell":
-            block[number] = int(cells.ctypes.data) + 8 * place.number
+            block[number] = int(cells.ctypes.data) + 8 * place.number + operand.offset
         else:
             blocks.pointers.append(PointerSlot(block, number, place, operand.offset))
     if layout.checks:
@@ -561,12 +564,13 @@ def _add_launches(
 
 def write_cell(cells: np.ndarray, number: int, dtype: np.dtype, value: Any) -> None:
     """Put a scalar's bits into a cell."""
-    if dtype.itemsize == 8:
-        cells.view(dtype)[number] = value
+    if dtype.itemsize >= 8:
+        count = words_of(dtype)
+        cells[number: number + count].view(dtype)[0] = value
     else:
         cells[number] = raw_bits(dtype, value)
 
 
 def read_cell(cells: np.ndarray, number: int, dtype: np.dtype) -> np.generic:
     """The NumPy scalar in a cell."""
-    return np.frombuffer(cells[number: number + 1].tobytes(), dtype, 1)[0]
+    return np.frombuffer(cells[number: number + words_of(dtype)].tobytes(), dtype, 1)[0]

@@ -38,7 +38,8 @@ class SizedNest:
         places = [step.places[o.buffer] for o in form.operands]
         for number, place in enumerate(places):
             if place.kind == "cell":
-                self.words[number] = int(cells.ctypes.data) + 8 * place.number
+                offset: Any = form.operands[number].offset  # which part of a complex number
+                self.words[number] = int(cells.ctypes.data) + 8 * place.number + offset
         self.slots = tuple(open_words)
         first = len(self.slots) + len(form.extents)
         self.pointers = [(number, (p.kind, p.number), first + number)

@@ -11,13 +11,13 @@ import numpy as np
 from fusec.ir.types import RUN_TIME_INT
 
 from . import launch, launch_spec
-from .call_spec import CallSpec, LeafSpec, ResultSpec, cell_of_input, cells_of
+from .call_spec import CallSpec, LeafSpec, ResultSpec, cell_count, cell_of_input, words_of
 from .plan import Blocks, Place, Schedule, make_blocks
 
 # Above this the GIL is released around the kernels; giving it up and taking it back costs 0.1 µs
 # alone but a switch interval of 5 ms when another thread wants it.
 RELEASE_GIL_NS = 50_000.0
-_PYTHON = {"b": bool, "i": int, "u": int, "f": float}
+_PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
 def stores_of(pointers: Sequence[Any], kind: str, number: int) -> tuple[launch_spec.Store, ...]:
@@ -91,7 +91,7 @@ class WholeCall:
 
 def guard_plan(spec: CallSpec) -> launch.Plan:
     """A plan that runs nothing: it only compares the arguments with the signature."""
-    cells = np.zeros(max(len(cells_of(spec.input_types)), 1), np.int64)
+    cells = np.zeros(max(cell_count(spec.input_types), 1), np.int64)
     return launch.Plan(launch_spec.PlanSpec(
         args=tuple(_leaf_guard(spec, leaf, (), cells) for leaf in spec.leaves),
         outs=(launch_spec.ObjectOut(None),), steps=(), relations=_relations(spec), keep=(cells,),
@@ -115,12 +115,13 @@ def _leaf_guard(
         )
         return launch_spec.ArrayArg(type_.dtype, type_.shape, strides, stores,
                                     writeable=leaf.input in spec.updates)
-    cell = (launch_spec.Store(int(cells.ctypes.data) + 8 * cell_of_input(spec, leaf.input)),)
+    address = int(cells.ctypes.data) + 8 * cell_of_input(spec, leaf.input)
+    cell = tuple(launch_spec.Store(address + 8 * k, 8 * k) for k in range(words_of(type_.dtype)))
     if type_.kind == "scalar":
         return launch_spec.ScalarArg(type_.dtype.type, cell)
     if type_.dtype.kind == "i":
         return launch_spec.IntArg(cell, *RUN_TIME_INT)
-    return launch_spec.ScalarArg(float, cell)
+    return launch_spec.ScalarArg(complex if type_.dtype.kind == "c" else float, cell)
 
 
 def _relations(spec: CallSpec) -> tuple[Any, ...]:

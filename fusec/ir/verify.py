@@ -103,6 +103,8 @@ def _check_types(graph: Graph, node: Node) -> None:
 
 def _check_compute_dtype(graph: Graph, node: Node) -> None:
     """Operands of an elementwise op share its compute dtype; a condition is ``bool``."""
+    if node.op in ("WithReal", "WithImag"):  # a complex operand and its new real part
+        return
     operands = node.inputs[1:] if node.op == "Where" else node.inputs
     if len({v.dtype for v in operands}) > 1:
         shown = ", ".join(str(v.type) for v in node.inputs)

@@ -2,6 +2,7 @@
 
 from . import (
     checks,
+    complex_parts,
     composite,
     elementwise,
     externs,
@@ -21,7 +22,8 @@ from .build import Builder, Namer
 from .registry import Op, all_ops, get, register
 
 __all__ = [
-    "Builder", "Namer", "Op", "all_ops", "checks", "composite", "elementwise", "externs",
-    "gather", "get", "host_calls", "library", "picking", "reductions", "register", "scans", "sizes",
+    "Builder", "Namer", "Op", "all_ops", "checks", "complex_parts", "composite", "elementwise",
+    "externs", "gather", "get", "host_calls", "library", "picking", "reductions", "register",
+    "scans", "sizes",
     "sources", "special", "structured", "views",
 ]

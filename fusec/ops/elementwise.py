@@ -32,6 +32,12 @@ def infer_same(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
     return result_type(types, types[-1].dtype)
 
 
+def infer_abs(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    """The size of a complex number is real."""
+    dtype = types[0].dtype
+    return result_type(types, np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype)
+
+
 def infer_bool(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
     return result_type(types, BOOL)
 
@@ -52,11 +58,11 @@ def infer_copy(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
 
 def _ufunc(
     name: str, ufunc: np.ufunc, scalar: str, cost: float = 1.0, *, predicate: bool = False,
-    commutative: bool = False, associative: bool = False,
+    commutative: bool = False, associative: bool = False, infer: Any = infer_same,
 ) -> Op:
     return register(Op(
         name=name, kind="elementwise", arity=ufunc.nin, scalar=scalar, ufunc=ufunc,
-        numpy=(ufunc,), reference=ufunc, infer=infer_bool if predicate else infer_same,
+        numpy=(ufunc,), reference=ufunc, infer=infer_bool if predicate else infer,
         cost=cost, commutative=commutative, associative=associative,
     ))
 
@@ -108,7 +114,7 @@ _ufunc("Fmod", np.fmod, "fmod", 20)
 _ufunc("Pow", np.power, "pow", 40)
 _ufunc("Neg", np.negative, "neg")
 _ufunc("Pos", np.positive, "pos")
-_ufunc("Abs", np.absolute, "abs")
+_ufunc("Abs", np.absolute, "abs", infer=infer_abs)
 _ufunc("Fabs", np.fabs, "abs")
 _ufunc("Sign", np.sign, "sign", 2)
 _ufunc("Square", np.square, "square")

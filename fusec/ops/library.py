@@ -149,7 +149,7 @@ def call_by_name(name: str, *args: Any, **kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
-_LINALG = np.linalg
+_LINALG, _FFT = np.linalg, np.fft
 _TABLE: tuple[LibraryCall, ...] = (
     # products
     _row(np.einsum, "operands"), _row(np.dot, "a", "b"),
@@ -178,6 +178,11 @@ _TABLE: tuple[LibraryCall, ...] = (
     # signals and polynomials
     _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit), _row(np.poly),
     _row(np.polymul),
+    _row(np.sort_complex),
+    # Fourier transforms
+    _row(_FFT.fft), _row(_FFT.ifft), _row(_FFT.fft2), _row(_FFT.ifft2), _row(_FFT.fftn),
+    _row(_FFT.ifftn), _row(_FFT.rfft), _row(_FFT.irfft), _row(_FFT.rfft2), _row(_FFT.irfft2),
+    _row(_FFT.rfftn), _row(_FFT.irfftn), _row(_FFT.hfft), _row(_FFT.ihfft),
     # indices
     _row(np.take, "indices"), _row(np.choose, "a", "choices"),
     _row(np.put_along_axis, "values", writes=True), _row(np.put, "ind", "v", writes=True),

@@ -265,19 +265,11 @@ def inner(trace: Trace, a: Any, b: Any, /) -> Any:
 
 
 def vdot(trace: Trace, a: Any, b: Any, /) -> Any:
-    """``np.vdot`` of real operands: the inner product of the flattened operands."""
+    """``np.vdot``: the inner product of the flattened operands, the first conjugated."""
     x, y = (shaping.ravel(trace, strong(trace, v)) for v in (a, b))
     if x.size != y.size:
         raise trace.error(ValueError("vectors have different lengths"), [x.value, y.value])
-    return np.matmul(x, y)
-
-
-def isreal(trace: Trace, x: Any) -> Any:
-    """``np.isreal`` of real operands."""
-    a = as_traced(trace, x)
-    if a.type.is_weak:
-        return True
-    return creation.ONES_LIKE(trace, a, bool) if a.is_array and a.ndim else np.True_
+    return np.matmul(np.conjugate(x) if x.dtype.kind == "c" else x, y)
 
 
 def unstack(trace: Trace, x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
@@ -289,7 +281,7 @@ def unstack(trace: Trace, x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
 
 
 __all__ = [
-    "broadcast_arrays", "diag", "diagflat", "diagonal", "fill_diagonal", "inner", "isreal",
+    "broadcast_arrays", "diag", "diagflat", "diagonal", "fill_diagonal", "inner",
     "place", "putmask", "repeat", "static_number", "tile", "trace_", "tril", "triu",
     "unstack", "vdot",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from fusec.errors import ConcreteValueError, TraceError, nearest, unsupported, user_error
 from fusec.ir import TensorType, Value
+from fusec.ops.complex_parts import component
 
 from .context import Trace
 from .known import known
@@ -96,7 +97,9 @@ class TracedArray:
 
     @property
     def dtype(self) -> np.dtype:
-        return self.origin.dtype
+        whole = self.origin.dtype
+        is_part = whole.kind == "c" and any(s.op in ("Real", "Imag") for s in self.steps)
+        return component(whole) if is_part else whole
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -285,13 +288,28 @@ class TracedArray:
 
     @property
     def real(self) -> TracedArray:
-        return self
+        return self._part("Real") if self.dtype.kind == "c" else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
 
     @property
-    def imag(self) -> Any:
-        from .more_functions import imag
+    def imag(self) -> TracedArray:
+        from .complex_numbers import zero_imag
 
-        return imag(self.trace, self)
+        return self._part("Imag") if self.dtype.kind == "c" else zero_imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise self.trace.error(TypeError("array does not have imaginary part to set"))
+        self.imag[...] = value
+
+    def _part(self, op: str) -> TracedArray:
+        if self.is_array:
+            return self.view_through(op, self.strides)
+        return from_value(self.trace, self.trace.emit(op, self.value))
 
     def diagonal_sum(self, *args: Any, **kwargs: Any) -> Any:
         """``ndarray.trace`` (converted code is led here: ``self.trace`` is the trace)."""

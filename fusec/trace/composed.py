@@ -10,9 +10,11 @@ import numpy as np
 
 from fusec.errors import unsupported
 
+from . import complex_numbers
 from .array import TracedArray, from_value
 from .context import Trace
 from .layout import Strides, broadcast_strides, contiguous, k_order
+from .refusals import is_compiled
 from .ufuncs import as_traced, cast, resolve
 
 F64 = np.dtype(np.float64)
@@ -24,7 +26,7 @@ def _operands(trace: Trace, ufunc: np.ufunc, inputs: Any) -> list[TracedArray]:
     arrays = [as_traced(trace, x) for x in inputs]
     values = [a.value for a in arrays]
     dtypes = resolve(trace, ufunc, values)
-    if any((d.kind == "f" and d.itemsize not in (4, 8)) or d.kind == "c" for d in dtypes):
+    if not all(map(is_compiled, dtypes)):
         raise unsupported(f"np.{ufunc.__name__} in dtype {dtypes[0]}", loc=trace.loc,
                           cure="compute in float32 or float64")
     return [a if a.dtype == d and not a.type.is_weak else
@@ -69,12 +71,9 @@ def _bitwise_count(x: Any) -> Any:
     return from_value(n.trace, counted, layout if n.is_array else None).astype(np.uint8)
 
 
-def _conjugate(x: Any) -> Any:
-    return np.positive(x)
-
-
 def _vecdot(x: Any, y: Any) -> Any:
-    return np.matmul(x[..., None, :], y[..., :, None])[..., 0, 0][()]
+    left: Any = np.conjugate(x) if x.dtype.kind == "c" else x
+    return np.matmul(left[..., None, :], y[..., :, None])[..., 0, 0][()]
 
 
 def _matvec(x: Any, y: Any) -> Any:
@@ -82,13 +81,15 @@ def _matvec(x: Any, y: Any) -> Any:
 
 
 def _vecmat(x: Any, y: Any) -> Any:
-    return np.matmul(x[..., None, :], y)[..., 0, :][()]
+    left: Any = np.conjugate(x) if x.dtype.kind == "c" else x
+    return np.matmul(left[..., None, :], y)[..., 0, :][()]
 
 
 FORMULAS: dict[np.ufunc, Formula] = {
     np.logaddexp: _logaddexp, np.logaddexp2: _logaddexp2, np.modf: _modf,
     np.divmod: lambda x, y: (np.floor_divide(x, y), np.remainder(x, y)),
-    np.float_power: np.power, np.bitwise_count: _bitwise_count, np.conjugate: _conjugate,
+    np.float_power: np.power, np.bitwise_count: _bitwise_count,
+    np.conjugate: complex_numbers.conjugate,
     np.degrees: np.rad2deg, np.radians: np.deg2rad,  # the same ufuncs under other names
     np.vecdot: _vecdot, np.matvec: _matvec, np.vecmat: _vecmat,
 }

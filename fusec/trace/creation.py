@@ -111,9 +111,7 @@ def array_from_sequence(trace: Trace, items: Sequence[Any]) -> TracedArray:
         array_from_sequence(trace, i) if isinstance(i, (list, tuple)) else as_traced(trace, i)
         for i in items
     ]
-    dtype = np.result_type(*[
-        p.dtype if p.is_array or not p.type.is_weak else p.dtype.type(0).item() for p in parts
-    ])
+    dtype = np.result_type(*[p.dtype for p in parts])  # Python numbers count in full here
     return stack(trace, [_as_dtype(trace, p, dtype) for p in parts])
 
 

@@ -13,6 +13,7 @@ from fusec.errors import unsupported
 from . import creation, shaping, sizes
 from .arranging import scaled
 from .array import TracedArray, from_value
+from .complex_numbers import by_parts, squared_size
 from .composed import strong
 from .context import Trace
 from .creation import array_from_sequence
@@ -77,9 +78,10 @@ def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool
     many = len(axis) if isinstance(axis, (tuple, list)) else a.ndim if axis is None else 1
     if (axis is not None and many > 2) or ord not in (None, 2) or (ord == 2 and many != 1):
         return call_library(trace, "LinalgNorm", (x, ord, axis, keepdims), {})
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fc":
         a = astype(trace, a, np.float64)
-    squares = REDUCTIONS["sum"](trace, np.square(a), axis, None, None, keepdims)
+    each = squared_size(a) if a.dtype.kind == "c" else np.square(a)
+    squares = REDUCTIONS["sum"](trace, each, axis, None, None, keepdims)
     return np.sqrt(squares)
 
 
@@ -89,7 +91,10 @@ def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
     if x.dtype == np.bool_ and not x.type.is_weak:
         x = astype(trace, x, np.float16)
     is_plain = decimals == 0 and x.dtype.kind == "f"
-    result: Any = np.rint(x) if is_plain else _rounded(x, decimals)
+    if x.dtype.kind == "c":
+        result: Any = by_parts(x, lambda part: round_(trace, part, decimals))
+    else:
+        result = np.rint(x) if is_plain else _rounded(x, decimals)
     if out is None:
         return result
     target = as_traced(trace, out)
@@ -160,9 +165,11 @@ def nan_to_num(
     """``np.nan_to_num`` by selection."""
     a = as_traced(trace, x)
     if not copy and a.is_array:
-        if a.dtype.kind == "f":
+        if a.dtype.kind in "fc":
             a[...] = nan_to_num(trace, a, True, nan, posinf, neginf)
         return a
+    if a.dtype.kind == "c":
+        return by_parts(a, lambda part: nan_to_num(trace, part, True, nan, posinf, neginf))
     if a.dtype.kind != "f":
         return shaping.copy_of(a) if a.ndim else shaping.spread_scalar(a)[()]
     info = np.finfo(a.dtype)

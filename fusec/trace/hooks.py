@@ -184,7 +184,10 @@ class GraphHooks(ControlHooks):
     def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
         self.where = where
         if type(obj) is TracedArray and self.trace.active:
-            raise _attribute_error(self.trace, obj, name)
+            if name not in ("real", "imag") or not obj.is_array:
+                raise _attribute_error(self.trace, obj, name)
+            setattr(obj, name, value)
+            return
         is_local = id(obj) in self.trace.local_objects
         if self.trace.active and (not is_local or self._is_older(obj, name)):
             self.attributes.write(obj, name, value)
@@ -254,7 +257,7 @@ def _attribute_error(trace: Trace, x: TracedArray, name: str) -> FusecError:
     """What ``x.name = value`` raises for a traced array."""
     if hasattr(np.ndarray, name):
         cure = {"shape": "x = x.reshape(...)", "dtype": "x = x.astype(...)",
-                "flat": "x[...] = value", "real": "x[...] = value", "T": "x[...] = value.T"}
+                "flat": "x[...] = value", "T": "x[...] = value.T"}
         return unsupported(f"assignment to ndarray.{name}", loc=trace.loc,
                            cure=f"write {cure[name]}" if name in cure else "")
     return trace.error(AttributeError(
@@ -407,7 +410,7 @@ def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
 for _function, _handler in CREATION.items():
     _creation(_function, _handler)
 for _kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
-              np.uint64, np.float16, np.float32, np.float64):
+              np.uint64, np.float16, np.float32, np.float64, np.complex64, np.complex128):
     _constructor(_kind)
 _number(float, F64)
 _number(int, I64)

@@ -32,7 +32,8 @@ from .result_sizes import sized_types
 from .sizes import EQUAL, ORDINARY, define, size_of
 from .ufuncs import as_traced, store
 
-_WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
+_WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64),
+         complex: np.dtype(np.complex128)}
 _OVERWRITES = "overwrite_input"
 _ANY_OUT = ("Cumsum", "Cumprod", "Nancumsum", "Nancumprod", "Take",
             "Choose")  # what they put into ``out`` is cast unchecked
@@ -117,7 +118,7 @@ def stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
         array = np.eye(side, dtype=type_.dtype).reshape(shape)
     elif is_linear and type_.rank >= 2:
         array[...] = np.eye(*array.shape[-2:])
-    elif is_linear or type_.dtype.kind == "f" or op in _DIVIDE_BY_SIZE:
+    elif is_linear or type_.dtype.kind in "fc" or op in _DIVIDE_BY_SIZE:
         array[...] = 1
     return array if array.shape == shape else np.broadcast_to(array, shape)
 
@@ -181,8 +182,7 @@ def type_of(trace: Trace, name: str, leaf: Any) -> TensorType:
         return TensorType(_WEAK[type(leaf)], (), "weak")
     found = np.asarray(leaf)
     if not is_compiled(found.dtype):
-        note = ("complex numbers are not compiled yet",) if found.dtype.kind == "c" else ()
-        raise unsupported(f"{name} with a result of dtype {found.dtype}", loc=trace.loc, notes=note,
+        raise unsupported(f"{name} with a result of dtype {found.dtype}", loc=trace.loc,
                           cure="call it before or after the compiled function")
     return TensorType(found.dtype, found.shape, "array" if type(leaf) is np.ndarray else "scalar")
 
@@ -442,10 +442,8 @@ def _call_with_targets(
 
 # --------------------------------------------------------------------------------------- refusals
 
-_COMPLEX: tuple[Callable[..., Any], ...] = (
-    np.fft.fft, np.fft.ifft, np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn, np.fft.rfft,
-    np.fft.irfft, np.fft.rfft2, np.fft.irfft2, np.fft.rfftn, np.fft.irfftn, np.fft.hfft,
-    np.fft.ihfft, np.linalg.eig, np.linalg.eigvals, np.roots,
+_REAL_OR_COMPLEX: tuple[Callable[..., Any], ...] = (
+    np.linalg.eig, np.linalg.eigvals, np.roots,
 )
 
 
@@ -470,8 +468,9 @@ LIBRARY_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     **{call.function: _handler(op) for op, call in LIBRARY.items() if op not in _INTERNAL_ROWS},
     np.trim_zeros: _refused(np.trim_zeros, "its result is a view of a size that depends on data",
                             "find the ends with np.flatnonzero(x) and slice"),
-    **{f: _refused(f, "complex numbers are not compiled yet", "call it before or after the "
-                   "compiled function") for f in _COMPLEX},
+    **{f: _refused(f, "whether its result is complex depends on the data", "call it before or "
+                   "after the compiled function, or use eigh and eigvalsh")
+       for f in _REAL_OR_COMPLEX},
 }
 
 

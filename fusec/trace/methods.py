@@ -93,8 +93,8 @@ def _tolist(self: TracedArray) -> Any:
     return self.concrete("a list of numbers", "call .tolist() on the result").tolist()
 
 
-def _conjugate(self: TracedArray) -> TracedArray:
-    return self
+def _conjugate(self: TracedArray) -> Any:
+    return np.conjugate(self) if self.dtype.kind == "c" else self
 
 
 _METHODS: dict[str, Callable[..., Any]] = {

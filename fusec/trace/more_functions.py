@@ -9,7 +9,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 
-from . import arranging, creation, shaping
+from . import arranging, complex_numbers, creation, shaping
 from .array import TracedArray
 from .context import Trace
 from .layout import is_c_contiguous
@@ -82,15 +82,6 @@ def asfortranarray(trace: Trace, a: Any, dtype: Any = None, *, like: Any = None)
     if is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize):
         return x
     return shaping.copy_of(x, "F")
-
-
-def imag(trace: Trace, val: Any) -> Any:
-    """``np.imag`` of real operands: zeros, which NumPy makes read-only."""
-    x = as_traced(trace, val)
-    if not x.is_array:
-        return x.dtype.type(0)
-    zeros = creation.ZEROS_LIKE(trace, x, order="A")
-    return zeros.view_through("ReadOnly", zeros.strides)
 
 
 def linspace(trace: Trace, start: Any, stop: Any, *args: Any, **kwargs: Any) -> Any:
@@ -186,10 +177,10 @@ MORE: dict[Any, Handler] = {
     np.triu: arranging.triu, np.fill_diagonal: arranging.fill_diagonal,
     np.broadcast_arrays: arranging.broadcast_arrays, np.putmask: arranging.putmask,
     np.place: arranging.place, np.inner: arranging.inner, np.vdot: arranging.vdot,
-    np.isreal: arranging.isreal, np.unstack: arranging.unstack, np.result_type: result_type,
+    np.isreal: complex_numbers.isreal, np.unstack: arranging.unstack, np.result_type: result_type,
     np.can_cast: can_cast, np.min_scalar_type: min_scalar_type,
     np.may_share_memory: shares_memory, np.linalg.diagonal: linalg_diagonal,
-    np.linalg.trace: linalg_trace, np.i0: i0, np.imag: imag,
+    np.linalg.trace: linalg_trace, np.i0: i0, np.imag: complex_numbers.imag,
     np.from_dlpack: from_dlpack, np.require: require, np.einsum_path: einsum_path,
     np.shares_memory: shares_memory, np.row_stack: shaping.vstack,
 }

@@ -115,7 +115,7 @@ def _lowest(op: str, dtype: np.dtype) -> Any:
     """The neutral element of Max or Min."""
     if dtype == BOOL:
         return op == "Min"
-    if dtype.kind == "f":
+    if dtype.kind in "fc":  # complex numbers are ordered by their real parts
         return -np.inf if op == "Max" else np.inf
     return np.iinfo(dtype).min if op == "Max" else np.iinfo(dtype).max
 
@@ -222,7 +222,7 @@ def _is_integer(dtype: Any) -> bool:
 def _float_type(trace: Trace, x: Value, dtype: Any) -> np.dtype:
     if dtype is not None:
         return target_dtype(dtype, "a reduction", trace.loc)
-    return x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)
+    return x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
 
 
 def mean(
@@ -254,10 +254,27 @@ def _spread(op: str) -> Any:
                               where=True if _all(where) else where, mean=given)
         axes = _axes(trace, x, axis, strict=True)
         value = cast(trace, x.value, _float_type(trace, x.value, dtype))
+        if value.dtype.kind == "c":
+            return _complex_spread(op, x, axes, value.dtype, ddof, keepdims is True, out)
         result = _in_single(trace, op, value, axes=axes, ddof=ddof)
         return _finish(trace, x, result, axes, keepdims is True, out)
 
     return reduce
+
+
+def _complex_spread(
+    op: str, x: TracedArray, axes: tuple[int, ...], dtype: np.dtype, ddof: Any, keepdims: bool,
+    out: Any,
+) -> Any:
+    """Variance of complex numbers: a real number."""
+    from .complex_numbers import variance
+
+    kept = variance(x, axes, ddof, dtype)
+    kept = np.sqrt(kept) if op == "Std" else kept
+    result = x.trace.emit("Squeeze", kept.value, axes=axes) if axes else kept.value
+    if not result.shape:
+        result = x.trace.emit("Squeeze", result, axes=(), kind="scalar")
+    return _finish(x.trace, x, result, axes, keepdims, out)
 
 
 def count_nonzero(

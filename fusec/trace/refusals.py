@@ -9,10 +9,11 @@ import numpy as np
 from fusec.errors import FusecError, unsupported, user_error
 from fusec.ir import Loc
 
-_COMPILED = "bool, integers, float16, float32 and float64 are compiled"
+_COMPILED = "bool, integers, floats and complex numbers of 16 to 64 bits a part are compiled"
+_SIZES = {"f": (2, 4, 8), "c": (8, 16)}
 _CURES = {
     "O": "use x.astype(float), or split it into arrays of numbers",
-    "c": "use x.real and x.imag",
+    "c": "use x.astype(np.complex128)",
     "M": "use x.astype('i8'), the count of its units",
     "m": "use x.astype('i8'), the count of its units",
     "V": "use its fields one by one: x['name']",
@@ -26,10 +27,10 @@ _SUBCLASS_CURES = {
 
 
 def is_compiled(dtype: np.dtype) -> bool:
-    """Whether it is compiled: bool, integers, floats of 16 to 64 bits, in native order."""
+    """Whether it is compiled: bool, integers, floats and complex numbers, in native order."""
     if not dtype.isnative:
         return False
-    return dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize in (2, 4, 8))
+    return dtype.kind in "biu" or dtype.itemsize in _SIZES.get(dtype.kind, ())
 
 
 def check_array(array: np.ndarray, what: str, loc: Loc | None = None) -> np.ndarray:
@@ -81,5 +82,6 @@ def target_dtype(dtype: Any, what: str, loc: Loc | None, default: Any = float) -
                          "name a dtype: np.float64, 'f4', int") from None
     if not is_compiled(result):
         raise unsupported(f"{what} of dtype {result if result.isnative else result.str}", loc=loc,
-                          cure="use bool, integers, float32 or float64, in native byte order")
+                          cure="use bool, integers, float32, float64, complex64 or complex128, in "
+                               "native byte order")
     return result

@@ -126,7 +126,7 @@ def _path(signature: Signature, steps: tuple) -> str:
 
 def _is_python_static(leaf: Any, dynamic: bool) -> bool:
     """Whether the Python value itself is passed to the function while tracing."""
-    if type(leaf) in (float, np.ndarray) or isinstance(leaf, np.generic):
+    if type(leaf) in (float, complex, np.ndarray) or isinstance(leaf, np.generic):
         return False
     return not (type(leaf) is int and dynamic and _is_run_time_int(leaf))
 
@@ -161,8 +161,8 @@ def _key_part(leaf: Any, path: str, dynamic: bool) -> tuple:
     if kind is np.ndarray:
         check_leaf(leaf, path)
         return (leaf.dtype, leaf.shape, leaf.strides, leaf.flags.writeable)
-    if kind is float:
-        return (float,)
+    if kind in (float, complex):
+        return (kind,)
     if kind is int:
         return _int_part(leaf, dynamic)
     if isinstance(leaf, np.ndarray):
@@ -170,10 +170,6 @@ def _key_part(leaf: Any, path: str, dynamic: bool) -> tuple:
     if isinstance(leaf, np.generic):
         _check_scalar(leaf, path)
         return (kind,)
-    if kind is complex:
-        raise user_error(
-            TypeError, f"argument {path} is the complex number {leaf}, which is not compiled", None,
-            "pass x.real and x.imag")
     if is_generator(leaf):  # which one it is, the call says
         return (kind, _generator_kind(leaf))
     return (kind, _bits(leaf, path))

@@ -55,6 +55,8 @@ class ViewStep:
             return builder.emit("ExpandDims", value, axes=attrs["axes"])
         if self.op == "Reshape":
             return builder.emit("Reshape", value, shape=base.shape)
+        if self.op in ("Real", "Imag"):
+            return builder.emit(f"With{self.op}", base, value)
         if self.op == "Pick":
             return builder.emit("PickUpdate", base, value, *self.operands, **attrs)
         raise AssertionError(f"internal error: view step {self.op} cannot be written through")
@@ -88,6 +90,8 @@ class ViewStep:
             return lambda array: array.diagonal(attrs["offset"], *attrs["axes"])
         if self.op == "Reshape":
             return lambda array: array.reshape(attrs["shape"])
+        if self.op in ("Real", "Imag"):
+            return np.real if self.op == "Real" else np.imag
         if self.op == "ExpandDims":
             return lambda array: np.expand_dims(array, attrs["axes"])
         return lambda array: np.squeeze(array, attrs["axes"])

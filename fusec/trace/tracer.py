@@ -37,7 +37,8 @@ from .storage import Storage, ViewStep
 from .ufuncs import as_traced
 
 NO_SOURCE = "the function's source is not at hand, so only NumPy's own protocols are traced"
-_WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64)}
+_WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64),
+         complex: np.dtype(np.complex128)}
 
 
 @dataclass(frozen=True)

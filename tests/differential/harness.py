@@ -19,6 +19,7 @@ import optree
 from tolerance import EXACT, Tolerance
 
 import fusec
+from fusec.codegen.complex_pairs import as_pairs
 from fusec.concrete import ConcreteFunction
 from fusec.ir.dims import resolve
 from fusec.jit import Function
@@ -283,7 +284,8 @@ class _EngineRun(StepByStep):
 
 
 def _as_buffer(array: np.ndarray, buffer: Any) -> np.ndarray:
-    return array if array.shape == buffer.shape else array.reshape(buffer.shape)
+    shown = as_pairs(array)
+    return shown if shown.shape == buffer.shape else shown.reshape(buffer.shape)
 
 
 def _poisoned(place: Place) -> np.ndarray:

@@ -416,11 +416,10 @@ def test_results_of_unknown_size(f: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("f", [
-    np.fft.fft, np.fft.rfft, np.fft.irfft, np.fft.fft2, np.fft.hfft, np.linalg.eigvals,
-    np.linalg.eig, np.roots,
+    np.linalg.eigvals, np.linalg.eig, np.roots,
 ])
-def test_complex_results_are_refused(f: Callable[..., Any]) -> None:
-    with pytest.raises(fusec.UnsupportedError, match="complex numbers are not compiled yet"):
+def test_results_that_may_be_complex_are_refused(f: Callable[..., Any]) -> None:
+    with pytest.raises(fusec.UnsupportedError, match="whether its result is complex"):
         fusec.jit(lambda x: f(x))(np.eye(4))
 
 

@@ -20,7 +20,7 @@ from fusec.codegen.specialise import LoopForm
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
-from .errors import NotNativeError
+from .errors import NotNativeError, refuse_complex
 from .frame import ArrayRef, ErrorExit, Frame, Held, Strides, Word, contiguous
 from .graph_emitter import GraphEmitter
 
@@ -63,6 +63,7 @@ def compile_control(
     Raises `NotNativeError` where a part can only run step by step.
     """
     start = time.perf_counter()
+    refuse_complex(node)
     frame = Frame()
     copied = _emit(frame, node, strides)
     stats.codegen_ms += 1e3 * (time.perf_counter() - start)

@@ -1,0 +1,135 @@
+"""Complex values in the loop IR: pairs (real part, imaginary part) of real expressions.
+
+A complex buffer is a real one with a last axis of length 2, so no back end knows complex types.
+The formulas are NumPy's own, operation for operation, so that infinities, NaN and signed zeros
+come out the same; complex division is Smith's (Algorithm 116, CACM 5 (8), 1962).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.ir import Node
+from fusec.ops.complex_parts import component, is_complex
+
+from .loop_ir import Expr, expr
+from .scalar_rules import BOOL, operation
+
+if TYPE_CHECKING:
+    from .lower import _KernelLowering
+
+Pair = tuple[Expr, Expr]
+
+
+def buffer_layout(dtype: np.dtype, shape: tuple[int, ...]) -> tuple[np.dtype, tuple[int, ...]]:
+    """Dtype and shape in which a kernel sees an array."""
+    return (component(dtype), (*shape, 2)) if dtype.kind == "c" else (dtype, shape)
+
+
+def buffer_strides(dtype: np.dtype, strides: Sequence[int]) -> tuple[int, ...]:
+    """The strides to go with `buffer_layout`."""
+    return (*strides, dtype.itemsize // 2) if dtype.kind == "c" else tuple(strides)
+
+
+def as_pairs(array: np.ndarray) -> np.ndarray:
+    """The array as a kernel sees it: the same memory with `buffer_layout` and its strides."""
+    if array.dtype.kind != "c":
+        return array
+    dtype, shape = buffer_layout(array.dtype, array.shape)
+    strides = buffer_strides(array.dtype, array.strides)
+    return np.lib.stride_tricks.as_strided(array.real, shape, strides).view(dtype)
+
+
+def complex_constant(kernel: _KernelLowering, dtype: np.dtype, value: Any) -> Pair:
+    """A constant's parts."""
+    number, part = dtype.type(value), component(dtype)
+    return kernel.constant(part, number.real), kernel.constant(part, number.imag)
+
+
+def concerns(node: Node) -> bool:
+    """Whether the node reads or makes complex values."""
+    return is_complex(node.types[0]) or any(is_complex(v.type) for v in node.inputs)
+
+
+class _Real:
+    """Short names for real operations of one dtype."""
+
+    def __init__(self, kernel: _KernelLowering, dtype: np.dtype) -> None:
+        self.kernel, self.dtype = kernel, dtype
+
+    def __getattr__(self, op: str) -> Callable[..., Expr]:
+        return lambda *args: operation(self.kernel, op, self.dtype, list(args))
+
+    def test(self, op: str, *args: Expr) -> Expr:
+        return operation(self.kernel, op, BOOL, list(args))
+
+    def number(self, value: float) -> Expr:
+        return self.kernel.constant(self.dtype, self.dtype.type(value))
+
+
+def _mul(r: _Real, a: Pair, b: Pair) -> Pair:
+    return (r.sub(r.mul(a[0], b[0]), r.mul(a[1], b[1])),
+            r.add(r.mul(a[0], b[1]), r.mul(a[1], b[0])))
+
+
+def _div(r: _Real, a: Pair, b: Pair) -> Pair:
+    """Smith's method, both of its sides computed and one selected; x/0 as NumPy's special case."""
+    size, other = r.abs(b[0]), r.abs(b[1])
+    wide = r.test("ge", size, other)
+    large, small = r.select(wide, b[0], b[1]), r.select(wide, b[1], b[0])
+    ratio = r.div(small, large)
+    scale = r.div(r.number(1), r.add(large, r.mul(small, ratio)))
+    first, second = r.select(wide, a[0], a[1]), r.select(wide, a[1], a[0])
+    real = r.mul(r.add(first, r.mul(second, ratio)), scale)
+    # wide: ai - ar*ratio; else ai*ratio - ar
+    left = r.select(wide, a[1], r.mul(a[1], ratio))
+    right = r.select(wide, r.mul(a[0], ratio), a[0])
+    imag = r.mul(r.sub(left, right), scale)
+    zero = r.test("and", r.test("eq", size, r.number(0)), r.test("eq", other, r.number(0)))
+    return (r.select(zero, r.div(a[0], size), real), r.select(zero, r.div(a[1], size), imag))
+
+
+def _each(op: str) -> Callable[..., Pair]:
+    return lambda r, *args: tuple(getattr(r, op)(*parts) for parts in zip(*args, strict=True))
+
+
+def _joined(op: str, join: str) -> Callable[..., Expr]:
+    """A predicate of both parts."""
+    return lambda r, *args: r.test(join, *(r.test(op, *p) for p in zip(*args, strict=True)))
+
+
+_RULES: dict[str, Callable[..., Any]] = {
+    "Add": _each("add"), "Sub": _each("sub"), "Neg": _each("neg"), "Pos": lambda r, a: a,
+    "Copy": lambda r, a: a, "Mul": _mul, "Div": _div, "Square": lambda r, a: _mul(r, a, a),
+    "Conj": lambda r, a: (a[0], r.neg(a[1])), "Abs": lambda r, a: r.hypot(*a),
+    "Real": lambda r, a: a[0], "Imag": lambda r, a: a[1],
+    "WithReal": lambda r, a, part: (part, a[1]), "WithImag": lambda r, a, part: (a[0], part),
+    "Equal": _joined("eq", "and"), "NotEqual": _joined("ne", "or"),
+    "IsNan": _joined("isnan", "or"), "IsInf": _joined("isinf", "or"),
+    "IsFinite": _joined("isfinite", "and"),
+    "Where": lambda r, c, a, b: (r.select(c, a[0], b[0]), r.select(c, a[1], b[1])),
+}
+
+
+def complex_operation(kernel: _KernelLowering, node: Node, args: Sequence[Any]) -> Any:
+    """The result of an elementwise op on complex values: a pair, or one real expression."""
+    if node.op == "Cast":
+        return _cast(kernel, args[0], node.types[0].dtype)
+    whole = node.types[0].dtype if is_complex(node.types[0]) else node.inputs[0].dtype
+    return _RULES[node.op](_Real(kernel, component(whole)), *args)
+
+
+def _cast(kernel: _KernelLowering, value: Any, dtype: np.dtype) -> Any:
+    if dtype.kind == "c":
+        part = component(dtype)
+        real, imag = value if type(value) is tuple else (value, None)
+        return (operation(kernel, "cast", part, [real]),
+                kernel.constant(part, 0.0) if imag is None
+                else operation(kernel, "cast", part, [imag]))
+    real, imag = value
+    if dtype != BOOL:  # NumPy discards the imaginary part
+        return operation(kernel, "cast", dtype, [real])
+    return expr("or", BOOL, *(expr("cast", BOOL, part) for part in (real, imag)))

@@ -1,0 +1,95 @@
+"""Parts of complex numbers, and which ops on complex values are fused.
+
+A complex value in the loop IR is a pair of real expressions, so an op on complex values is fused
+when ``fusec.codegen.complex_pairs`` says what the pair is.  Everything else calls NumPy: the pass
+``complex_calls`` turns it into a `NumPy` node, whose attrs name the op and hold its attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Node, TensorType
+
+from . import registry
+from .elementwise import result_type
+from .registry import Op, Types, register
+
+FUSED_ON_COMPLEX = frozenset({
+    "Add", "Sub", "Mul", "Div", "Neg", "Pos", "Square", "Conj", "Abs", "Real", "Imag", "WithReal",
+    "WithImag", "Equal", "NotEqual", "IsNan", "IsInf", "IsFinite", "Where", "Cast", "Copy", "Sum",
+    "Mean",
+})
+_COMBINED_BY_PARTS = frozenset({"", "Add", "Sub"})  # of scans and scatters
+_INDEXED = frozenset({"view", "piecewise", "gather", "call"})
+
+
+def is_complex(type_: TensorType) -> bool:
+    """Whether values of this type are complex numbers."""
+    return type_.dtype.kind == "c"
+
+
+def component(dtype: np.dtype) -> np.dtype:
+    """The dtype of the parts: float32 of complex64, float64 of complex128."""
+    return np.dtype(f"f{dtype.itemsize // 2}")
+
+
+def needs_numpy(node: Node) -> bool:
+    """Whether the node computes with complex values in a way that no kernel does."""
+    if not any(map(is_complex, (*(v.type for v in node.inputs), *node.types))):
+        return False
+    if node.op in FUSED_ON_COMPLEX or node.op in ("Input", "Const"):
+        return False
+    if node.attrs.get("combine", "") not in _COMBINED_BY_PARTS:
+        return True
+    if node.op == "Scan":
+        return False
+    kind = registry.get(node.op).kind
+    return kind not in _INDEXED and kind != "extern"
+
+
+def _infer_part(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    return result_type(types, component(types[0].dtype), types[0].kind)
+
+
+def _infer_whole(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    return (types[0],)
+
+
+def _with_real(x: Any, part: Any) -> Any:
+    result = np.array(x)
+    result.real = part
+    return result
+
+
+def _with_imag(x: Any, part: Any) -> Any:
+    result = np.array(x)
+    result.imag = part
+    return result
+
+
+def _numpy_reference(*arrays: Any, of: str, attrs: tuple, results: Any) -> Any:
+    with np.errstate(all="ignore"):
+        found = registry.get(of).reference(*arrays, **dict(attrs))
+    return found if type(found) is not np.ndarray or found.ndim else found[()]
+
+
+def _part(name: str, infer: Any, reference: Any, arity: int = 1) -> None:
+    register(Op(name=name, kind="elementwise", arity=arity, scalar="pos", infer=infer,
+                reference=reference, doc="Of complex operands."))
+
+
+_part("Real", _infer_part, lambda x: np.real(x)[()])
+_part("Imag", _infer_part, lambda x: np.imag(x)[()])
+_part("Conj", _infer_whole, np.conjugate)
+_part("WithReal", _infer_whole, _with_real, 2)
+_part("WithImag", _infer_whole, _with_imag, 2)
+register(Op(
+    name="NumPy", kind="extern", infer=lambda types, attrs: tuple(attrs["results"]),
+    reference=_numpy_reference, cost=1000.0,
+    doc="An op that no kernel computes in these dtypes; attrs of: its name, attrs: (name, value) "
+        "pairs, results: their types.",
+))

@@ -1,0 +1,75 @@
+"""Functions whose answer for complex values is a matter of their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import creation
+from .array import TracedArray, from_value
+from .context import Trace
+from .layout import Strides, contiguous, k_order
+from .ufuncs import as_traced, cast
+
+
+def zero_imag(x: TracedArray) -> Any:
+    """The imaginary part of real numbers: zeros (which NumPy makes read-only)."""
+    if x.is_array:
+        zeros = creation.ZEROS_LIKE(x.trace, x, order="A")
+        return zeros.view_through("ReadOnly", zeros.strides)
+    zero = x.dtype.type(0)
+    return zero.item() if x.type.is_weak else zero
+
+
+def _fresh(x: TracedArray, itemsize: int = 0) -> Strides | None:
+    """The strides of a new array in the order of ``x``."""
+    if not x.is_array:
+        return None
+    return contiguous(x.shape, itemsize or x.itemsize, k_order(x.shape, [x.strides]))
+
+
+def imag(trace: Trace, val: Any) -> Any:
+    """``np.imag``."""
+    return as_traced(trace, val).imag
+
+
+def conjugate(x: Any) -> Any:
+    """``np.conjugate``: real numbers are their own, as a new array."""
+    if x.dtype.kind != "c":
+        return np.positive(x)
+    return from_value(x.trace, x.trace.emit("Conj", x.value), _fresh(x))
+
+
+def isreal(trace: Trace, x: Any) -> Any:
+    """``np.isreal``."""
+    a = as_traced(trace, x)
+    if a.dtype.kind == "c":
+        return a.imag == 0
+    if a.type.is_weak:
+        return True
+    return creation.ONES_LIKE(trace, a, bool) if a.is_array and a.ndim else np.True_
+
+
+def squared_size(x: TracedArray) -> TracedArray:
+    """re² + im², as a complex variance adds up."""
+    real: Any = x.real
+    imaginary: Any = x.imag
+    return real * real + imaginary * imaginary
+
+
+def by_parts(x: TracedArray, function: Callable[[Any], Any]) -> Any:
+    """Complex values made of the function's answers for both parts."""
+    real, imaginary = as_traced(x.trace, function(x.real)), as_traced(x.trace, function(x.imag))
+    with_real = x.trace.emit("WithReal", x.value, real.value)
+    value = x.trace.emit("WithImag", with_real, imaginary.value)
+    return from_value(x.trace, value, _fresh(x))
+
+
+def variance(x: TracedArray, axes: tuple[int, ...], ddof: Any, dtype: np.dtype) -> Any:
+    """The mean squared distance from the mean, axes kept."""
+    wide = from_value(x.trace, cast(x.trace, x.value, dtype), _fresh(x, dtype.itemsize))
+    total = squared_size(wide - wide.mean(axis=axes, keepdims=True)).sum(axis=axes, keepdims=True)
+    count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+    return total / max(count - ddof, 0)
