@@ -24,6 +24,5 @@ from .registry import Op, all_ops, get, register
 __all__ = [
     "Builder", "Namer", "Op", "all_ops", "checks", "complex_parts", "composite", "elementwise",
     "externs", "gather", "get", "host_calls", "library", "picking", "reductions", "register",
-    "scans", "sizes",
-    "sources", "special", "structured", "views",
+    "scans", "sizes", "sources", "special", "structured", "views",
 ]

@@ -11,12 +11,6 @@ BY_REASON: dict[str, tuple[str, ...]] = {
         "berlekamp_massey", "knapsack", "gillespie", "csr_matvec_slices", "csr_transpose",
         "csr_product", "breadth_first", "lomb_scargle", "longest_increasing",
     ),
-    "complex128": (
-        "levinson_durbin", "ekman_spiral", "fft_radix2", "fft_recursive",
-    ),
-    "complex numbers are not compiled": (
-        "particle_in_cell", "welch", "dpss_like_multitaper",
-    ),
     "an int is needed": (
         "otsu_threshold", "smith_waterman",
     ),
