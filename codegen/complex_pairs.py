@@ -1,12 +1,15 @@
 """Complex values in the loop IR: pairs (real part, imaginary part) of real expressions.
 
 A complex buffer is a real one with a last axis of length 2, so no back end knows complex types.
-The formulas are NumPy's own, operation for operation, so that infinities, NaN and signed zeros
-come out the same; complex division is Smith's (Algorithm 116, CACM 5 (8), 1962).
+The formulas are NumPy's own, operation for operation, so that values have NumPy's bits: products
+of arrays as its vector loops round them on this machine, products and quotients of numbers as
+NumPy's scalars and Python's complex numbers do.  Division is Smith's (Algorithm 116, CACM 5 (8),
+1962).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,26 +73,55 @@ class _Real:
         return self.kernel.constant(self.dtype, self.dtype.type(value))
 
 
+@functools.cache
+def rounds_once() -> bool:
+    """Whether NumPy's vector loops fuse a product with the addition on this machine.
+
+    They do where the processor has fused multiply-adds: x*x - round(x*x) is then not zero.
+    """
+    x = np.full(4, (1 + 2**-30) * (1 + 1j))
+    return bool(np.any((x * x).real))
+
+
 def _mul(r: _Real, a: Pair, b: Pair) -> Pair:
     return (r.sub(r.mul(a[0], b[0]), r.mul(a[1], b[1])),
             r.add(r.mul(a[0], b[1]), r.mul(a[1], b[0])))
 
 
+def _vector_mul(r: _Real, a: Pair, b: Pair) -> Pair:
+    """As NumPy's vector loops: of each part, the first product is not rounded by itself."""
+    if not rounds_once():
+        return _mul(r, a, b)
+    return (r.fma(a[0], b[0], r.neg(r.mul(a[1], b[1]))),
+            r.fma(a[0], b[1], r.mul(a[1], b[0])))
+
+
 def _div(r: _Real, a: Pair, b: Pair) -> Pair:
     """Smith's method, both of its sides computed and one selected; x/0 as NumPy's special case."""
+    left, right, up, down, scale = _smith(r, a, b)
+    inverse = r.div(r.number(1), scale)
+    real, imag = r.mul(r.add(left, right), inverse), r.mul(r.sub(up, down), inverse)
     size, other = r.abs(b[0]), r.abs(b[1])
-    wide = r.test("ge", size, other)
-    large, small = r.select(wide, b[0], b[1]), r.select(wide, b[1], b[0])
-    ratio = r.div(small, large)
-    scale = r.div(r.number(1), r.add(large, r.mul(small, ratio)))
-    first, second = r.select(wide, a[0], a[1]), r.select(wide, a[1], a[0])
-    real = r.mul(r.add(first, r.mul(second, ratio)), scale)
-    # wide: ai - ar*ratio; else ai*ratio - ar
-    left = r.select(wide, a[1], r.mul(a[1], ratio))
-    right = r.select(wide, r.mul(a[0], ratio), a[0])
-    imag = r.mul(r.sub(left, right), scale)
     zero = r.test("and", r.test("eq", size, r.number(0)), r.test("eq", other, r.number(0)))
     return (r.select(zero, r.div(a[0], size), real), r.select(zero, r.div(a[1], size), imag))
+
+
+def _python_div(r: _Real, a: Pair, b: Pair) -> Pair:
+    """Python's quotient divides by the scale, where NumPy multiplies by its inverse."""
+    left, right, up, down, scale = _smith(r, a, b)
+    return r.div(r.add(left, right), scale), r.div(r.sub(up, down), scale)
+
+
+def _smith(r: _Real, a: Pair, b: Pair) -> tuple[Expr, ...]:
+    """Terms of (left + right, up - down) / scale."""
+    wide = r.test("ge", r.abs(b[0]), r.abs(b[1]))
+    large, small = r.select(wide, b[0], b[1]), r.select(wide, b[1], b[0])
+    ratio = r.div(small, large)
+    first, second = r.select(wide, a[0], a[1]), r.select(wide, a[1], a[0])
+    # wide: ai - ar*ratio; else ai*ratio - ar
+    up = r.select(wide, a[1], r.mul(a[1], ratio))
+    down = r.select(wide, r.mul(a[0], ratio), a[0])
+    return first, r.mul(second, ratio), up, down, r.add(large, r.mul(small, ratio))
 
 
 def _each(op: str) -> Callable[..., Pair]:
@@ -103,7 +135,8 @@ def _joined(op: str, join: str) -> Callable[..., Expr]:
 
 _RULES: dict[str, Callable[..., Any]] = {
     "Add": _each("add"), "Sub": _each("sub"), "Neg": _each("neg"), "Pos": lambda r, a: a,
-    "Copy": lambda r, a: a, "Mul": _mul, "Div": _div, "Square": lambda r, a: _mul(r, a, a),
+    "Copy": lambda r, a: a, "Mul": _vector_mul, "Div": _div,
+    "Square": lambda r, a: _vector_mul(r, a, a),
     "Conj": lambda r, a: (a[0], r.neg(a[1])), "Abs": lambda r, a: r.hypot(*a),
     "Real": lambda r, a: a[0], "Imag": lambda r, a: a[1],
     "WithReal": lambda r, a, part: (part, a[1]), "WithImag": lambda r, a, part: (a[0], part),
@@ -114,12 +147,25 @@ _RULES: dict[str, Callable[..., Any]] = {
 }
 
 
+_OF_NUMBERS: dict[str, Callable[..., Any]] = {"Mul": _mul}  # Python's and NumPy's scalars
+_OF_PYTHON: dict[str, Callable[..., Any]] = {"Div": _python_div}
+
+
+def _rule(node: Node) -> Callable[..., Any]:
+    """The formula, which depends on whether the operands are arrays."""
+    if any(v.type.kind == "array" for v in node.inputs):
+        return _RULES[node.op]
+    weak = all(v.type.is_weak for v in node.inputs)
+    found = _OF_PYTHON.get(node.op) if weak else None
+    return found or _OF_NUMBERS.get(node.op) or _RULES[node.op]
+
+
 def complex_operation(kernel: _KernelLowering, node: Node, args: Sequence[Any]) -> Any:
     """The result of an elementwise op on complex values: a pair, or one real expression."""
     if node.op == "Cast":
         return _cast(kernel, args[0], node.types[0].dtype)
     whole = node.types[0].dtype if is_complex(node.types[0]) else node.inputs[0].dtype
-    return _RULES[node.op](_Real(kernel, component(whole)), *args)
+    return _rule(node)(_Real(kernel, component(whole)), *args)
 
 
 def _cast(kernel: _KernelLowering, value: Any, dtype: np.dtype) -> Any:

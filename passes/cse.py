@@ -52,6 +52,8 @@ def _operands(node: Node) -> tuple[tuple[int, int], ...]:
 def _commutes(node: Node) -> bool:
     if not registry.get(node.op).commutative:
         return False
+    if node.types[0].dtype.kind == "c":  # of a complex product only some parts are rounded
+        return node.op != "Mul"
     return node.op not in ORDER_MATTERS_FOR_FLOATS or not _any_float(node.inputs)
 
 

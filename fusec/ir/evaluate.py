@@ -83,6 +83,9 @@ def _function(node: Node, sizes: dict[str, int]) -> Callable[..., Any]:
     weak = bool(node.inputs) and all(v.type.is_weak for v in node.inputs)
     if weak and node.op in PYTHON_OPERATORS:
         return PYTHON_OPERATORS[node.op]
+    if node.op == "Mul" and node.types[0].dtype.kind == "c" and all(
+            v.type.kind != "array" for v in node.inputs):
+        return operator.mul  # NumPy's scalars round each product, its vector loops may not
     reference = registry.get(node.op).reference
     attrs = {k: resolve(v, sizes) for k, v in node.attrs.items()}
     return lambda *operands: reference(*operands, **attrs)

@@ -64,7 +64,9 @@ class Ulp(Tolerance):
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Elementwise: equal, with the sign of zero; NaN equals NaN."""
+    """Elementwise: equal, with the sign of zero; NaN equals NaN, in each part of its own."""
+    if a.dtype.kind == "c":
+        return same_bits(a.real, b.real) & same_bits(a.imag, b.imag)
     if a.dtype.kind != "f":
         return a == b
     return np.isnan(a) & np.isnan(b) | (a == b) & (np.signbit(a) == np.signbit(b))
