@@ -71,7 +71,7 @@ $(VENV)/stamp-bench: pyproject.toml $(VENV)/stamp-venv
 	@touch $@
 
 $(VENV)/stamp-test: pyproject.toml $(VENV)/stamp-venv
-	$(BIN) -m pip install $(PIP_FLAGS) -e '.[test,bench]'
+	$(BIN) -m pip install $(PIP_FLAGS) -e '.[test,bench,packages]'
 	@touch $@ $(VENV)/stamp-bench
 
 $(TYPES_VENV)/stamp-dev: pyproject.toml $(TYPES_VENV)/stamp-venv

@@ -35,7 +35,10 @@ def _axis(trace: Trace, axis: Any, rank: int) -> int:
 
 
 def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
-    """``np.repeat``: each element ``repeats`` times along an axis; counts known while tracing."""
+    """``np.repeat``: each element ``repeats`` times along an axis; by NumPy itself where only the
+    run knows the counts of the elements."""
+    if type(repeats) is TracedArray and repeats.ndim and known(repeats.value) is None:
+        return call_library(trace, "Numpy", ("repeat", a, repeats, axis), {})
     x = shaping.spread_scalar(as_traced(trace, a))
     x = shaping.ravel(trace, x) if axis is None or not x.ndim else x
     position = _axis(trace, 0 if axis is None else axis, x.ndim)

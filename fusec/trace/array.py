@@ -318,8 +318,14 @@ class TracedArray:
         return METHODS["trace"](self, *args, **kwargs)
 
     @property
-    def flat(self) -> NoReturn:
-        raise unsupported("ndarray.flat", ["ndarray.ravel"], loc=self.trace.loc)
+    def flat(self) -> TracedArray:
+        """The elements in C order: a view, or a copy that cannot be written to."""
+        from .shaping import ravel
+
+        found = ravel(self.trace, self)
+        if found.storage is self.storage:
+            return found
+        return found.view_through("ReadOnly", found.strides)
 
     @property
     def flags(self) -> NoReturn:

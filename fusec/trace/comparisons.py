@@ -31,11 +31,30 @@ def comparison(
         return _constant(trace, op, left, misses_dtype(right, dtypes[1]))
     if misses_dtype(left, dtypes[0]) and right.dtype != np.bool_:
         return _constant(trace, _SWAPPED[op], right, misses_dtype(left, dtypes[0]))
+    if _may_miss(left, right.dtype) or _may_miss(right, left.dtype):
+        return _with_run_time_int(trace, op, left, right)
     if dtypes[0] == dtypes[1]:
         return None
     if dtypes[0] == _U64:
         left, right, op = right, left, _SWAPPED[op]
     return _signed_with_unsigned(trace, op, left, right)
+
+
+def _may_miss(value: Value, dtype: np.dtype) -> bool:
+    """Whether it is a Python int of the run, compared with a narrower or unsigned dtype."""
+    return value.type.is_weak and value.dtype == _I64 and value.node.op != "Const" and (
+        dtype.kind in "iu" and dtype != _I64)
+
+
+def _with_run_time_int(trace: Trace, op: str, left: Value, right: Value) -> Value:
+    """Compared as 64-bit integers, whatever dtype the array has."""
+    from .ufuncs import cast
+
+    if right.dtype == _U64:
+        return _signed_with_unsigned(trace, op, left, right)
+    if left.dtype == _U64:
+        return _signed_with_unsigned(trace, _SWAPPED[op], right, left)
+    return trace.emit(op, cast(trace, left, _I64), cast(trace, right, _I64))
 
 
 def _constant(trace: Trace, op: str, value: Value, side: int) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -24,7 +24,7 @@ from .convert import CALLS, CallTable
 from .convert.hooks import Where
 from .creation import _holds_traced, astype
 from .failures import guarded, on_known
-from .functions import CREATION
+from .functions import CREATION, FUNCTIONS, call_function
 from .guards import attribute_guard, is_data, is_guarded
 from .handlers import any_traced, when_traced
 from .known import known
@@ -73,7 +73,10 @@ class GraphHooks(ControlHooks):
             from .numpy_source import run_source
 
             return run_source(self.trace, type(fn).__call__, None, (fn, *args), kwargs)
-        result = super().call(where, fn, *args, **kwargs)
+        if self._is_unseen_by_numpy(fn, args, kwargs):
+            result = call_function(self.trace, fn, args, kwargs)
+        else:
+            result = super().call(where, fn, *args, **kwargs)
         if kwargs.get("out") is Ellipsis:  # which ``__array_ufunc__`` is not told
             result = _as_arrays(result)
         if is_numpys(fn):
@@ -82,6 +85,17 @@ class GraphHooks(ControlHooks):
             self.trace.local_objects[id(result)] = result
             self.trace.local_births[id(result)] = new_id()
         return result
+
+    def _is_unseen_by_numpy(
+        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bool:
+        """Whether NumPy's own dispatch would miss the traced values: in lists, or as arguments
+        such as the counts of ``np.repeat``."""
+        if not self.trace.active or not isinstance(fn, Hashable) or fn not in FUNCTIONS or (
+                self.table.find(fn) is not None):
+            return False
+        first = next(iter(args), None)
+        return type(first) is not TracedArray and any_traced(args, kwargs)
 
     def _with_written_traced(
         self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -307,6 +321,16 @@ def _number(kind: type, dtype: np.dtype) -> None:
         if x.ndim:
             value = hooks.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)))
         return TracedArray(hooks.trace, None, (), weak(hooks.trace, value, dtype))
+
+
+@_when_traced(bool)
+def _truth(hooks: GraphHooks, value: Any) -> Any:
+    """``bool(x)`` of a traced scalar stays in the graph as a Python bool."""
+    found = hooks.decide(value)
+    if found is not None:
+        return found
+    return TracedArray(hooks.trace, None, (), weak(
+        hooks.trace, hooks.truth(value), np.dtype(np.bool_)))
 
 
 def weak(trace: Trace, value: Any, dtype: np.dtype) -> Any:

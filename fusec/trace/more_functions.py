@@ -151,7 +151,7 @@ TRACED: tuple[Any, ...] = (
     np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.pad, np.rot90,
     np.fliplr, np.flipud, np.column_stack, np.dstack, np.block, np.append, np.insert, np.delete,
     np.atleast_2d, np.atleast_3d, np.meshgrid, np.resize, np.rollaxis, np.matrix_transpose,
-    np.isclose, np.allclose, np.array_equal, np.array_equiv, np.sinc, np.angle, np.unwrap, np.fix,
+    np.allclose, np.array_equal, np.array_equiv, np.sinc, np.angle, np.unwrap, np.fix,
     np.select, np.piecewise, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.polyval, np.cross,
     np.kron, np.tensordot, np.isneginf, np.isposinf, np.real, np.iscomplexobj, np.isrealobj,
     np.iscomplex, np.real_if_close, np.polyadd, np.polysub, np.polyder, np.polyint,
@@ -166,7 +166,7 @@ TRACED: tuple[Any, ...] = (
 # (equal steps in `gradient`) or an error (`average` of weights that sum to zero gives NaN here).
 TRACED_ASSUMING: dict[Any, bool] = {
     np.nansum: True, np.nanprod: True, np.nanmean: True, np.nanvar: True, np.nanstd: True,
-    np.nanmin: True, np.nanmax: True, np.gradient: False, np.average: False,
+    np.nanmin: True, np.nanmax: True, np.isclose: True, np.gradient: False, np.average: False,
 }
 MORE: dict[Any, Handler] = {
     **{f: traced_source(f) for f in TRACED},

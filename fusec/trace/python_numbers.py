@@ -15,6 +15,7 @@ import numpy as np
 
 from fusec.ir import Value
 from fusec.ir.types import RUN_TIME_INT
+from fusec.ops.checks import describe_error
 
 from .array import TracedArray
 from .context import Trace
@@ -104,8 +105,27 @@ def check_fits(trace: Trace, value: Value, dtype: np.dtype) -> None:
     if not value.type.is_weak or value.dtype != INT64 or dtype.kind not in "iu" or dtype == INT64:
         return
     found, info = interval(trace, value), np.iinfo(dtype)
-    if found is None or found[0] < info.min or found[1] > info.max:
+    if found is not None and info.min <= found[0] and found[1] <= info.max:
+        return
+    if value.node.op != "Const" and trace.in_region:
+        _check_range(trace, value, dtype)
+    else:
         _need(trace, [value], f"NumPy raises OverflowError where it does not fit {dtype}")
+
+
+def _check_range(trace: Trace, value: Value, dtype: np.dtype) -> None:
+    """In branches and loops the compiled code looks at the number (and cannot say which it was)."""
+    text = f"Python integer out of bounds for {dtype}"
+    info, error = np.iinfo(dtype), describe_error(OverflowError(text))
+    holds = None
+    for op, bound in (("GreaterEqual", info.min), ("LessEqual", info.max)):
+        if not _WIDEST[0] <= int(bound) <= _WIDEST[1]:
+            continue
+        limit = trace.emit("Cast", trace.builder.const(int(bound)), dtype=INT64)
+        fits = trace.emit(op, trace.emit("Cast", value, dtype=INT64), limit)
+        holds = fits if holds is None else trace.emit("LogicalAnd", holds, fits)
+    if holds is not None:
+        trace.checks.append(trace.emit("Check", holds, error=error).node)
 
 
 def _need(trace: Trace, values: Sequence[Value], why: str) -> None:

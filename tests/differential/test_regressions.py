@@ -278,3 +278,87 @@ def test_a_branch_reads_a_view_of_what_it_changes() -> None:
             w[1], w[2] = 1.0, w[1]
 
     check(f, np.arange(1.0, 9.0).reshape(2, 4), 0.0, engines=False)
+
+
+def test_run_time_ints_compare_with_narrow_arrays_as_integers():
+    @fusec.jit
+    def above(image, x):
+        threshold = 0
+        for t in range(300):
+            if x[0] > t:
+                threshold = t
+        return image > threshold, threshold <= image, image == threshold
+
+    image = np.arange(0, 256, 5, dtype=np.uint8)
+    for dtype in (np.uint8, np.int8, np.uint64):
+        for limit in (20.0, 270.0):
+            args = (image.astype(dtype), np.array([limit]))
+            for got, want in zip(above(*args), above.__wrapped__(*args), strict=True):
+                assert got.dtype == want.dtype and got.tolist() == want.tolist()
+
+
+def test_run_time_ints_that_do_not_fit_a_narrow_array_raise_in_loops():
+    @fusec.jit
+    def add(table, x):
+        step = 0
+        for i in range(40):
+            if x[i % 2] > 0:
+                step = 10 * i
+            table[i] = table[i] + step
+        return table
+
+    small = np.zeros(40, np.int16)
+    assert add(small, np.ones(2)).tolist() == list(range(0, 400, 10))
+    with pytest.raises(OverflowError, match="int8"):
+        add(np.zeros(40, np.int8), np.ones(2))
+
+
+def test_traced_values_that_numpys_dispatch_does_not_look_at():
+    @fusec.jit
+    def within(x, counts):
+        largest = np.argmax([x[0], x[1], x[2]])
+        return largest, np.repeat(np.arange(3), counts), bool(x[0] > x[1]), list(x[:2].T.flat)
+
+    args = (np.array([1.0, 7.0, 3.0]), np.array([2, 0, 3]))
+    got, want = within(*args), within.__wrapped__(*args)
+    assert type(got[0]) is type(want[0]) and got[0] == want[0]
+    assert got[1].tolist() == want[1].tolist() and got[2] is want[2] and got[3] == want[3]
+
+
+def test_a_side_of_a_branch_may_be_an_array_of_plain_numbers():
+    @fusec.jit
+    def identity_or(x):
+        if x[0] == 0.0:
+            return np.eye(2)
+        return np.outer(x, x)
+
+    for x in (np.zeros(2), np.ones(2)):
+        assert identity_or(x).tolist() == identity_or.__wrapped__(x).tolist()
+
+
+def test_defects_of_the_tracer_in_a_branch_are_not_taken_for_the_programs_exceptions(monkeypatch):
+    from fusec.trace import indexing
+
+    def broken(*args, **kwargs):
+        raise KeyError("a defect")
+
+    @fusec.jit
+    def select(x):
+        if x.sum() > 0:
+            return x[1:]
+        return x[:2]
+
+    monkeypatch.setattr(indexing, "getitem", broken)
+    with pytest.raises(KeyError, match="a defect"):
+        select(np.ones(3))
+    monkeypatch.undo()
+
+    @fusec.jit
+    def look_up(x):
+        if x.sum() > 0:
+            return x * [1.0, 2.0][5]
+        return x
+
+    assert look_up(-np.ones(3)).tolist() == [-1.0] * 3
+    with pytest.raises(IndexError, match="list index"):
+        look_up(np.ones(3))

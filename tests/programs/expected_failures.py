@@ -10,15 +10,10 @@ BY_REASON: dict[str, tuple[str, ...]] = {
     "an index or a length is needed": (
         "berlekamp_massey", "knapsack", "gillespie", "csr_matvec_slices", "csr_transpose",
         "csr_product", "breadth_first", "lomb_scargle", "longest_increasing",
+        "smith_waterman", "dynamic_time_warping",
     ),
-    "an int is needed": (
-        "otsu_threshold", "smith_waterman",
-    ),
-    "an ndarray is needed": (
-        "dynamic_time_warping", "pagerank",
-    ),
-    "a truth value is needed": (
-        "percolation",
+    "fits some of the sizes which data may decide": (
+        "pagerank",
     ),
     "the sides of a branch return different things": (
         "gauss_jordan_inverse",

@@ -30,6 +30,7 @@ from .merge import (
     is_traced,
     joined,
     leaf_value,
+    lifted,
     same,
     shown,
     unflatten,
@@ -168,6 +169,7 @@ class Attempting:
             carried = self._carry(key, type_, converted(self.trace, initial, type_))
             return number(self.trace, carried.parameter)
         if key in self.known.rebound:
+            leaf = lifted(self.trace, leaf)
             type_ = self.known.types.get(key) or leaf.value.type
             carried = self._carry(key, type_, converted(self.trace, leaf.value, type_))
             made = self.arrays[key] = from_value(self.trace, carried.parameter)
@@ -243,6 +245,7 @@ class Attempting:
         if is_number(before) and (same(before, after) or self._is_parameter(carried, after)):
             self.known.learn(self.known.fixed, key)
             return
+        before, after = lifted(self.trace, before), lifted(self.trace, after)
         if not (is_number(after) or is_traced(after)):
             raise self._disagreement(key[0], before, after)
         final = leaf_value(self.trace, after)
@@ -263,6 +266,7 @@ class Attempting:
     def _uncarried(self, key: Leaf, before: Any, after: Any) -> None:
         if same(before, after):
             return
+        before, after = lifted(self.trace, before), lifted(self.trace, after)
         if is_traced(before) and before.is_array and is_traced(after) and after.is_array:
             self.known.learn(self.known.rebound, key)
             return

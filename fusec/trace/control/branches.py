@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from traceback import walk_tb
 from typing import Any
 
 from fusec.errors import FusecError, unsupported, user_error
 from fusec.ir import Node, Value
+from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import get
 from fusec.ops.checks import describe_error
 
 from ..array import TracedArray, from_value
 from ..context import Trace
+from ..python_numbers import interval
 from ..storage import Storage
 from .cells import UNBOUND, Variables
 from .merge import (
@@ -26,12 +29,19 @@ from .merge import (
     is_traced,
     joined,
     leaf_value,
+    lifted,
     merged,
     shown,
     unflatten,
 )
 from .regions import Region, assign, captures, subgraph
 
+# Where fusec does what the program said, in Python's own terms, or calls a library for it.
+_ON_BEHALF = (
+    "fusec.bench.programs", "fusec.trace.convert", "fusec.trace.control.hooks",
+    "fusec.trace.failures", "fusec.trace.handlers", "fusec.trace.hooks",
+)
+_LIBRARIES = ("numpy", "scipy", "optree")
 SELECT_COST = 60.0  # scalar work of both sides up to which computing both beats a jump
 
 
@@ -66,6 +76,7 @@ class _Slot:
 
     index: int
     may_be_argument: bool
+    interval: tuple[int, int] | None = None  # what an int can be
 
 
 @dataclass
@@ -77,6 +88,7 @@ class _Pairs:
     sides: tuple[list[Value], list[Value]] = field(default_factory=lambda: ([], []))
 
     def leaf(self, a: Any, b: Any) -> _Slot:
+        a, b = (lifted(self.trace, x) for x in (a, b))
         for x in (a, b):
             if not (is_number(x) or is_traced(x)):
                 raise Disagreement
@@ -84,7 +96,15 @@ class _Pairs:
         type_ = joined(values[0].type, values[1].type)
         for side, value in zip(self.sides, values, strict=True):
             side.append(converted(self.trace, value, type_))
-        return _Slot(len(self.sides[0]) - 1, any(map(_is_arguments, (a, b))))
+        return _Slot(len(self.sides[0]) - 1, any(map(_is_arguments, (a, b))),
+                     self._interval(values))
+
+    def _interval(self, values: Sequence[Value]) -> tuple[int, int] | None:
+        found = [interval(self.trace, v) for v in values]
+        known = [bounds for bounds in found if bounds is not None]
+        if len(known) < len(found):
+            return None
+        return min(b[0] for b in known), max(b[1] for b in known)
 
 
 def branch(
@@ -118,14 +138,23 @@ def _trace_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) ->
         result = thunk()
         return Side(region, result, variables.read(), region.written(), f"line {_line(trace)}",
                     region.take_checks())
-    except FusecError:
+    except (FusecError, UndecidedSizeError):
         raise
     except Exception as error:
+        if not _is_programs_own(error):
+            raise
         return Side(region, None, {}, {}, "", raised=error)
     finally:
         region.take_checks()
         variables.restore(before)
         region.undo()
+
+
+def _is_programs_own(error: Exception) -> bool:
+    """Whether the program raised it, or Python or NumPy on its behalf: no defect of the tracer."""
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
+    innermost = next(m for m in reversed(modules) if not m.startswith(_LIBRARIES))
+    return not innermost.startswith("fusec.") or innermost.startswith(_ON_BEHALF)
 
 
 def _checked(
@@ -204,6 +233,8 @@ def _filled(trace: Trace, x: Any, outputs: Sequence[Value]) -> Any:
 def _from_branch(trace: Trace, value: Value, slot: _Slot) -> TracedArray:
     """A traced value: an array gets memory of its own."""
     found = from_value(trace, value)
+    if slot.interval is not None:
+        trace.intervals[value] = slot.interval
     if found.storage is not None and slot.may_be_argument:
         found.storage.may_be_argument = True
     return found

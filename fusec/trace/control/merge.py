@@ -13,6 +13,7 @@ from fusec.ir import TensorType, Value
 from ..array import TracedArray
 from ..context import Trace
 from ..guards import fingerprint
+from ..refusals import is_compiled
 from ..ufuncs import as_traced, cast
 
 _PYTHON: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
@@ -26,6 +27,11 @@ class Disagreement(Exception):
 def is_number(x: Any) -> bool:
     """Whether it is a Python or NumPy number, known or traced."""
     return isinstance(x, _NUMBERS) and (type(x) is not TracedArray or not x.is_array)
+
+
+def lifted(trace: Trace, x: Any) -> Any:
+    """A plain array as a traced one; anything else as it is."""
+    return as_traced(trace, x) if type(x) is np.ndarray and is_compiled(x.dtype) else x
 
 
 def is_traced(x: Any) -> bool:
