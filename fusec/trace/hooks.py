@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -39,6 +39,7 @@ F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
 TABLE = CallTable(CALLS)
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
 _JOINERS = (type(np.r_), type(np.c_))
+_DISPATCHED = (FunctionType, type(np.argmax), type(np.concatenate))
 ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full)
 
 
@@ -91,7 +92,7 @@ class GraphHooks(ControlHooks):
     ) -> bool:
         """Whether NumPy's own dispatch would miss the traced values: in lists, or as arguments
         such as the counts of ``np.repeat``."""
-        if not self.trace.active or not isinstance(fn, Hashable) or fn not in FUNCTIONS or (
+        if not self.trace.active or not isinstance(fn, _DISPATCHED) or fn not in FUNCTIONS or (
                 self.table.find(fn) is not None):
             return False
         first = next(iter(args), None)
