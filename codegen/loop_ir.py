@@ -44,6 +44,7 @@ class Expr:
 
 
 _interned: weakref.WeakValueDictionary[tuple, Expr] = weakref.WeakValueDictionary()
+CHECKS = frozenset({"check_index", "checked_call"})
 LEAVES = frozenset({"load", "scratch", "reduced", "param", "const", "index"})
 
 
@@ -160,7 +161,7 @@ class Nest:
 
     @property
     def has_checks(self) -> bool:
-        return any(e.op == "check_index" for e in walk(self.roots))
+        return any(e.op in CHECKS for e in walk(self.roots))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from fusec.ops import get
 from fusec.ops.cones import has_unit_region, is_piecewise, operands, root_operands
 from fusec.ops.gather import gathered_map, index_operands
 from fusec.ops.index_maps import COMPUTED, AxisIndex, IndexMap, identity
+from fusec.ops.scalar_calls import CALLS
 
 from .boxes import Box, Split, cut, live_branch
 from .complex_pairs import (
@@ -415,12 +416,21 @@ class _NestLowering:
     def _combine(self, draft: _StageDraft, node: Node, args: list[Any]) -> Expr | Pair:
         if node.op == "Scan":
             return _scan(node, args[0])
+        if node.op == "ScalarCall":
+            return self._scalar_call(draft, node, args)
         if get(node.op).kind != "elementwise":
             return args[0]
         if concerns(node):
             return complex_operation(self.kernel, node, args)
         made = operation(self.kernel, get(node.op).scalar or "", node.types[0].dtype, args)
         if node.op == "CheckIndex":
+            draft.checks[made] = None
+        return made
+
+    def _scalar_call(self, draft: _StageDraft, node: Node, args: list[Expr]) -> Expr:
+        op = CALLS[bool(node.attrs["raises"])]
+        made = expr(op, node.types[0].dtype, *args, attr=str(node.attrs["function"]))
+        if node.attrs["raises"]:
             draft.checks[made] = None
         return made
 

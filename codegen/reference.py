@@ -16,6 +16,7 @@ from fusec.errors import InternalError
 from fusec.ops import all_ops
 from fusec.ops.exact_fma import exact_fma
 from fusec.ops.index_maps import AxisIndex
+from fusec.ops.scalar_calls import CALLS, FUNCTIONS
 from fusec.ops.scans import scan_reference
 
 from .loop_ir import Access, Expr, Kernel, Nest, Reduction, Stage, Store, walk
@@ -88,6 +89,8 @@ class _NestRun:
             elif e.op == "scan":
                 whole = np.broadcast_to(values[id(e.args[0])], extents)
                 values[id(e)] = scan_reference(whole, e.attr, (self.nest.outer,))
+            elif e.op in CALLS:
+                values[id(e)] = np.asarray(FUNCTIONS[e.attr](*[values[id(a)] for a in e.args]))
             elif e.args:
                 values[id(e)] = apply(e.op, e.dtype, [values[id(a)] for a in e.args])
             else:

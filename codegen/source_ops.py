@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import InternalError
+from fusec.ops.scalar_calls import CALLS, FUNCTIONS
 
 from . import source_special
 from .loop_ir import Expr
@@ -354,9 +355,15 @@ def _float_to_int(dtype: np.dtype, arg: str) -> Text:
     return (text if exact else f"{type_name(dtype)}({text})"), (helper,)
 
 
+def _name_of(symbol: str) -> str:
+    """The user's own name of a scalar function."""
+    return FUNCTIONS[symbol].python.__name__
+
+
 _SPECIAL: dict[str, Callable[[Expr, Sequence[str]], Text]] = {
     **{name: _helper(name) for name in ("maximum", "minimum", "fmax", "fmin")},
     "popcount": lambda e, args: (f"{type_name(e.dtype)}({_call('popcount', args)})", ("popcount",)),
+    **dict.fromkeys(CALLS, lambda e, args: (_call(_name_of(e.attr), args), ())),
     "mulhi": lambda e, args: (_call("mulhi", args), ("mulhi",)),
     "mod": _by_kind("floor_mod", "int_floor_mod", "unsigned_mod"),
     "floor_div": _by_kind("floor_divide", "int_floor_divide", "unsigned_divide"),

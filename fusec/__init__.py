@@ -36,19 +36,20 @@ if TYPE_CHECKING:
     from .jit import jit
     from .printing import check_numerics, print
     from .specs import TensorSpec
+    from .vectorize import vectorize
 
 __version__ = "0.1.0"
 _LAZY = {
     "jit": "jit", "Function": "function", "TensorSpec": "specs", "no_retrace": "function",
     "ConcreteFunction": "concrete", "RunMetadata": "concrete", "RunOptions": "concrete",
-    "print": "printing", "check_numerics": "printing",
+    "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
 }
 __all__ = [
     "ConcreteFunction", "ConcreteValueError", "Function", "FusecError", "InternalError",
     "RunMetadata", "RunOptions", "SideEffectWarning", "TensorSpec", "TraceError",
     "UnsupportedError", "benchmark", "check_numerics", "config", "explain", "history", "jit",
-    "no_retrace", "print", "random",
+    "no_retrace", "print", "random", "vectorize",
 ]
 
 

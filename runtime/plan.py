@@ -451,7 +451,7 @@ def _last_fallible(graph: Graph) -> int:
 def may_fail(node: Node) -> bool:
     """Whether a kernel may find that an index or a size is wrong."""
     return node.op == "Fused" and (bool(_sizes_of_extrema(node)) or any(
-        n.op == "CheckIndex" for n in node.attrs["body"].nodes))
+        n.op == "CheckIndex" or n.attrs.get("raises") for n in node.attrs["body"].nodes))
 
 
 def _sizes_of_extrema(node: Node) -> tuple[Size, ...]:

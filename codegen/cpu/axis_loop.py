@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusec.codegen.loop_ir import Stage, walk
 from fusec.codegen.scalar_rules import scalar_cost
+from fusec.ops.scalar_calls import CALLS
 
 from .emitter import BOOL, I64, Operand, memory_type
 from .reductions import Accumulator, push_block, sum_block
@@ -39,7 +40,7 @@ class AxisLoop:
         self.copies = nest._copies(stage)
         self.step = self.lanes * self.copies
         self.needs_valid = bool(stage.reductions or stage.checks) or any(
-            e.op == "load" and e.args for e in walk(stage.roots))
+            (e.op == "load" and e.args) or e.op in CALLS for e in walk(stage.roots))
         # Stores at computed indices cannot go through padding, nor may scans see its elements.
         cost = sum(scalar_cost(e.op) for e in walk(stage.roots))
         unpadded = any(s.index for s in stage.stores) or any(

@@ -15,6 +15,7 @@ from .emitter import Emitter
 from .llvm import NativeCode, compile_ir
 from .modes import emit_nest
 
+LINKED_SPEED = 3  # loops over lanes that call the user's functions are LLVM's to vectorise
 NEST_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -77,7 +78,8 @@ def _compile(forms: dict[tuple, LoopForm], stats: CompileStats) -> dict[tuple, N
         emitters.append(emit_nest(form, names[key]))
     text = module_text(emitters)
     emitted = time.perf_counter()
-    code = compile_ir(text)
+    links = {symbol: ir for em in emitters for symbol, ir in em.links.items()}
+    code = compile_ir(text, LINKED_SPEED if links else 2, links)
     stats.codegen_ms += 1e3 * (emitted - start)
     stats.llvm_ms += 1e3 * (time.perf_counter() - emitted)
     return {key: _nest(code, names[key], form) for key, form in forms.items()}

@@ -76,6 +76,7 @@ class Emitter:
         self.allocas: list[str] = []
         self.declarations: set[str] = set()
         self.functions: dict[str, str] = {}
+        self.links: dict[str, str] = {}  # modules to be linked, by the symbol they define
         self._count = 0
 
     def fresh(self, stem: str = "t") -> str:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import llvmlite
@@ -44,9 +45,10 @@ class NativeCode:
 
     def __init__(
         self, source: str, engine: Any, obj: bytes, times: CompileTimes, speed: int = 2,
-        optimised: Any = None,
+        optimised: Any = None, links: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.source = source
+        self._links = links
         self.times = times
         self.object_code = obj
         self._engine = engine
@@ -57,7 +59,7 @@ class NativeCode:
     def _optimised(self) -> Any:
         """LLVM's module; code that came from disk is compiled once more when someone looks."""
         if self._module is None:
-            self._module = _parse(self.source)
+            self._module = _parse(self.source, self._links)
             _optimise(self._module, self._speed)
         return self._module
 
@@ -113,11 +115,16 @@ def triple() -> str:
     return llvm.get_default_triple()
 
 
-def _parse(text: str) -> Any:
-    """The verified module of a text; raises ``InternalCompilerError``."""
+def _parse(text: str, links: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """The verified module of a text, others linked in; raises ``InternalCompilerError``."""
     try:
         module = llvm.parse_assembly(f'target triple = "{triple()}"\n' + text)
         module.data_layout = str(target_machine().target_data)
+        for symbol, other in links.items():
+            module.link_in(llvm.parse_assembly(other))
+            function = module.get_function(symbol)
+            function.linkage = "internal"
+            function.add_function_attribute("alwaysinline")
         module.verify()
     except RuntimeError as error:
         raise InternalCompilerError(_explain(text, error)) from None
@@ -180,36 +187,38 @@ def add_symbols(symbols: Mapping[str, int]) -> None:
             llvm.add_symbol(name, address)
 
 
-def compile_ir(text: str, speed: int = 2) -> NativeCode:
+def compile_ir(
+    text: str, speed: int = 2, links: Mapping[str, str] = MappingProxyType({})
+) -> NativeCode:
     """Compile LLVM IR text (opaque pointers, no target triple needed) to machine code.
 
     ``speed`` 2 is for nests, which arrive vectorised; 1 compiles quicker, for code that is no hot
-    loop; 3 optimises scalar loops.
+    loop; 3 optimises scalar loops.  ``links`` are modules of functions that it calls, by symbol.
     Raises ``InternalCompilerError`` with the numbered text when LLVM refuses it: generated code
     that does not verify is a defect of ours, never the user's.
     """
     with _lock:
         _target()
-        key = disk_cache.key_of((text, str(speed), *_settings()))
+        key = disk_cache.key_of((text, *links.values(), str(speed), *_settings()))
         obj = disk_cache.load(key)
         if obj is not None:
-            return _from_disk(text, obj, speed)
-        code = _compile(text, speed)
+            return _from_disk(text, obj, speed, links)
+        code = _compile(text, speed, links)
         disk_cache.store(key, code.object_code)
         return code
 
 
-def _from_disk(text: str, obj: bytes, speed: int) -> NativeCode:
+def _from_disk(text: str, obj: bytes, speed: int, links: Mapping[str, str]) -> NativeCode:
     start = time.perf_counter()
     engine = _load(obj)
     times = CompileTimes(load=1e3 * (time.perf_counter() - start))
     times.cached = True
-    return NativeCode(text, engine, obj, times, speed)
+    return NativeCode(text, engine, obj, times, speed, links=links)
 
 
-def _compile(text: str, speed: int) -> NativeCode:
+def _compile(text: str, speed: int, links: Mapping[str, str]) -> NativeCode:
     start = time.perf_counter()
-    module = _parse(text)
+    module = _parse(text, links)
     parsed = time.perf_counter()
     _optimise(module, speed)
     optimised = time.perf_counter()
@@ -221,7 +230,7 @@ def _compile(text: str, speed: int) -> NativeCode:
         parse=1e3 * (parsed - start), optimise=1e3 * (optimised - parsed),
         emit=1e3 * (emitted - optimised), load=1e3 * (loaded - emitted),
     )
-    return NativeCode(text, engine, obj, times, speed, module)
+    return NativeCode(text, engine, obj, times, speed, module, links)
 
 
 class InternalCompilerError(RuntimeError):

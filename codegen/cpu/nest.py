@@ -12,6 +12,7 @@ from typing import Any
 
 from fusec.codegen.loop_ir import LEAVES, Expr, Stage, Store, walk
 from fusec.codegen.specialise import LoopForm
+from fusec.ops.scalar_calls import CALLS
 
 from .abi import BlockLayout
 from .axis_loop import AxisLoop
@@ -28,6 +29,7 @@ from .reductions import (
     make_accumulator,
     sum_lanes,
 )
+from .scalar_calls import call_lanes
 from .scalar_ops import emit_operation
 from .scans import ScanSlots
 
@@ -182,6 +184,10 @@ class NestEmitter:
         args = [point.memo[id(a)] for a in e.args]
         if e.op == "check_index":
             return check_index(self.em, args[0], args[1], point.valid, self.failures)
+        if e.op in CALLS:
+            lanes = max((a.lanes for a in args), default=1)
+            return call_lanes(self.em, e, args, lanes, point.valid if lanes > 1 else None,
+                              self.failures)
         if e.op == "scan":
             return self.scans.step(e, self.em.splat(args[0], point.lanes))
         if e.op == "load" and e.args:

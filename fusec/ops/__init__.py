@@ -11,6 +11,7 @@ from . import (
     library,
     picking,
     reductions,
+    scalar_calls,
     scans,
     sizes,
     sources,
@@ -24,5 +25,5 @@ from .registry import Op, all_ops, get, register
 __all__ = [
     "Builder", "Namer", "Op", "all_ops", "checks", "complex_parts", "composite", "elementwise",
     "externs", "gather", "get", "host_calls", "library", "picking", "reductions", "register",
-    "scans", "sizes", "sources", "special", "structured", "views",
+    "scalar_calls", "scans", "sizes", "sources", "special", "structured", "views",
 ]

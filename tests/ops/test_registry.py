@@ -14,7 +14,7 @@ from fusec.trace.functions import FUNCTIONS
 from fusec.trace.library import LIBRARY_FUNCTIONS
 
 ROWS = list(all_ops())
-VARIADIC = {"Gather", "Scatter", "Fused", "Cond", "Loop", "Concat"}
+VARIADIC = {"Gather", "Scatter", "Fused", "Cond", "Loop", "Concat", "ScalarCall"}
 FRONT_ENDS = Path(fusec.__file__).parent / "trace"
 
 

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from fusec.codegen.cpu.abi import BlockLayout
 from fusec.codegen.cpu.emitter import Operand
+from fusec.codegen.cpu.scalar_calls import call_once
 from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.codegen.in_place import drop_unchanged, may_run_in_place
 from fusec.codegen.loop_ir import LEAVES, Access, Kernel, Nest, walk
 from fusec.codegen.lower import lower
 from fusec.codegen.specialise import LoopForm, specialise
 from fusec.ir import Node
+from fusec.ops.scalar_calls import CALLS, CHECKED
 
+from .errors import NotNativeError
 from .frame import ArrayRef, ErrorExit, Frame, Held, NestCall
 from .order import updated_operands
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 def fused(emitter: GraphEmitter, node: Node) -> None:
     """One kernel."""
     kernel = lower(node)
+    if any(e.op == CHECKED for nest in kernel.nests for e in walk(nest.roots)):
+        raise NotNativeError("a function of fusec.vectorize may raise", node.loc)
     if all(not nest.extents for nest in kernel.nests) and not _gathers(kernel):
         _in_registers(emitter, node, kernel)
     else:
@@ -55,7 +60,9 @@ def _evaluate(
     stored: dict[int, Operand] = {}
     for stage in nest.stages:
         for e in walk(stage.roots):
-            if e.op not in LEAVES:
+            if e.op in CALLS:
+                memo[id(e)] = call_once(em, e, [memo[id(a)] for a in e.args])
+            elif e.op not in LEAVES:
                 memo[id(e)] = emit_operation(em, e.op, e.dtype, [memo[id(a)] for a in e.args])
             elif e.op == "load":
                 memo[id(e)] = _load(frame, nest.accesses[e.attr], operands)

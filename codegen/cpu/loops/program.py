@@ -76,11 +76,12 @@ def compile_control(
 
 def _compiled(frame: Frame, stats: CompileStats) -> NativeCode:
     text = _module(frame.em, frame.text("run"))
+    links = frame.em.links  # their symbols, which the text names, say what they are
     key = hashlib.sha256(text.encode()).hexdigest()
     with _lock:
         if key not in _codes:
             start = time.perf_counter()
-            _codes[key] = compile_ir(text, LOOP_SPEED)
+            _codes[key] = compile_ir(text, LOOP_SPEED, links)
             stats.llvm_ms += 1e3 * (time.perf_counter() - start)
         return _codes[key]
 

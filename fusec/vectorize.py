@@ -1,0 +1,180 @@
+"""`vectorize`: a Python function of numbers as an elementwise function inside kernels."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import unsupported, user_error, users_own
+from .ir import Loc
+from .ops.scalar_calls import FunctionName, ScalarFunction
+
+if TYPE_CHECKING:
+    from .function import Function
+    from .trace.context import Trace
+
+_NUMBERS = (bool, int, float, complex, str, bytes, type(None), np.generic)
+_compiled: dict[tuple[Any, ...], ScalarFunction] = {}
+
+
+def vectorize(
+    f: Callable[..., Any] | None = None, *, gradient: Callable[..., Any] | None = None
+) -> Any:
+    """A function of numbers, with ``if`` and loops, as one of arrays: like ``np.vectorize``.
+
+    Numba compiles ``f`` for the dtypes of its arguments, which broadcast; the result's dtype is
+    the one that Numba infers.  In a compiled function the call is part of the kernel around it.
+    Exceptions that ``f`` raises (division by zero too) reach the caller; ``math`` functions out of
+    their domain give NaN, and integers wrap at 64 bits.  Constants that ``f`` reads from globals
+    and closures are compiled in; it is compiled anew when they change.  Arrays must be arguments.
+
+    ``gradient(*arguments)`` gives the derivatives by each argument; it is kept for `fusec.grad`.
+    Raises ``UnsupportedError`` at the first call, with Numba's reason, for what cannot be compiled;
+    ``TypeError`` for what is no Python function.
+    """
+    if f is None:
+        return functools.partial(vectorize, gradient=gradient)
+    return Vectorized(f, gradient)
+
+
+class Vectorized:
+    """What `vectorize` gives; ``python`` is the function itself."""
+
+    def __init__(self, f: Callable[..., Any], gradient: Callable[..., Any] | None = None) -> None:
+        if not isinstance(f, FunctionType):
+            raise users_own(TypeError(f"fusec.vectorize needs a Python function, got a "
+                                      f"{type(f).__name__}"))
+        if gradient is not None and not callable(gradient):
+            raise users_own(TypeError(f"gradient is a {type(gradient).__name__}, not a function"))
+        functools.update_wrapper(self, f)
+        self.python, self.gradient = f, gradient
+        self.signature = inspect.signature(f)
+        if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in self.signature.parameters.values()):
+            raise users_own(TypeError(f"{f.__name__}: fusec.vectorize takes plain parameters only, "
+                                      f"not {self.signature}"))
+
+    def __repr__(self) -> str:
+        return f"<fusec.vectorize of {self.python.__qualname__}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function of every element of the broadcast arguments."""
+        from .trace.context import current
+
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        trace = current()
+        if trace is not None:
+            return self._traced(trace, bound.args)
+        result = self._function(*map(np.asarray, bound.args))
+        return result[()]
+
+    @functools.cached_property
+    def _function(self) -> Function:
+        """The compiled function of arrays, for calls from outside."""
+        from .jit import jit
+
+        def elementwise(*arrays: Any) -> Any:
+            return self(*arrays)
+
+        elementwise.__name__ = self.python.__name__
+        made: Function = jit(elementwise)
+        return made
+
+    def _traced(self, trace: Trace, args: tuple[Any, ...]) -> Any:
+        from .trace.array import from_value
+        from .trace.ufuncs import as_traced
+
+        if trace.hooks is not None:  # its globals and closure are watched
+            getattr(trace.hooks, "functions", {})[self.python] = None
+        values = [as_traced(trace, a).value for a in args]
+        function = self.compiled(tuple(v.dtype for v in values), trace.loc)
+        return from_value(trace, trace.emit(
+            "ScalarCall", *values, function=FunctionName.of(function), dtype=function.result,
+            raises=function.raises))
+
+    def compiled(self, dtypes: tuple[np.dtype, ...], loc: Loc | None = None) -> ScalarFunction:
+        """The machine code's source for arguments of these dtypes."""
+        python = self.python
+        own = Loc(python.__code__.co_filename, python.__code__.co_firstlineno, -1, python.__name__)
+        _check(self, own)
+        for dtype in dtypes:
+            if dtype.kind not in "biuf" or dtype == np.float16:
+                raise user_error(TypeError, f"{python.__name__} gets an argument of dtype {dtype}",
+                                 loc, "convert it: x.astype(np.float32)")
+        name = _name_of(python)
+        key = (name, *(d.char for d in dtypes))
+        if key not in _compiled:
+            from .codegen.cpu.numba_functions import compile_scalar
+
+            _compiled[key] = compile_scalar(python, name, dtypes, own)
+        return _compiled[key]
+
+
+# ---------------------------------------------------------------------------- what a function is
+
+
+def _read(python: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The globals and closure variables that a function reads, with their values."""
+    for name in _names(python.__code__):
+        if name in python.__globals__:
+            yield name, python.__globals__[name]
+    for name, cell in zip(python.__code__.co_freevars, python.__closure__ or (), strict=True):
+        yield name, cell.cell_contents
+
+
+def _names(code: CodeType) -> tuple[str, ...]:
+    inner = (_names(c) for c in code.co_consts if isinstance(c, CodeType))
+    return tuple(dict.fromkeys((*code.co_names, *(n for names in inner for n in names))))
+
+
+def _check(function: Vectorized, loc: Loc) -> None:
+    """Refuse what Numba would take and compiled kernels must not do."""
+    names = _names(function.python.__code__)
+    read = dict(_read(function.python))
+    what = f"{function.python.__name__} of fusec.vectorize"
+    for name, value in read.items():
+        module = getattr(value, "__name__", "") if isinstance(value, ModuleType) else (
+            getattr(value, "__module__", None) or "")
+        if module in ("random", "numpy.random") or (module == "numpy" and "random" in names):
+            raise unsupported(f"drawing random numbers in {what}", loc=loc,
+                              cure="draw them outside and pass them as an argument")
+        if isinstance(value, np.ndarray):
+            raise unsupported(f"reading the array {name} in {what}", loc=loc,
+                              cure=f"pass it: f(x, {name}), or its elements {name}[i]",
+                              notes=("its contents would be compiled in",))
+    if "print" in names and "print" not in read:
+        raise unsupported(f"print in {what}", loc=loc, cure="fusec.print the arrays outside")
+
+
+def _name_of(python: FunctionType) -> str:
+    """A name for machine code: the function's own, and a hash of all that it computes with."""
+    digest = hashlib.sha256(repr(_contents(python, set())).encode()).hexdigest()[:20]
+    plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in python.__name__)
+    return f"user.{plain}.{digest}"
+
+
+def _contents(value: Any, seen: set[int]) -> Any:
+    """Plain data, equal only for values that compute the same."""
+    value = getattr(value, "py_func", value)  # what Numba has wrapped
+    if isinstance(value, CodeType):
+        consts = tuple(_contents(c, seen) for c in value.co_consts)
+        return value.co_code.hex(), consts, value.co_names, value.co_varnames, value.co_freevars
+    if isinstance(value, FunctionType):
+        if id(value) in seen:
+            return value.__name__
+        seen.add(id(value))
+        return (_contents(value.__code__, seen), _contents(value.__defaults__, seen),
+                [(name, _contents(x, seen)) for name, x in _read(value)])
+    if isinstance(value, _NUMBERS):
+        return type(value).__name__, repr(value)
+    if isinstance(value, (tuple, list)):
+        return type(value).__name__, [_contents(x, seen) for x in value]
+    if isinstance(value, ModuleType):
+        return value.__name__
+    return type(value).__name__, getattr(value, "__qualname__", ""), id(value)
