@@ -210,7 +210,7 @@ NEEDS_A_VALUE: dict[str, tuple[Callable[..., Any], str, str]] = {
     "set": (lambda x: {x[0, 0]}, "a hash", "before the call"),
     "item": (lambda x: x.sum().item(), "a Python number", "drop .item()"),
     "tolist": (lambda x: x.tolist(), "a list of numbers", ".tolist() on the result"),
-    "complex": (lambda x: complex(x.sum()), "a complex number", "real and imaginary"),
+    "complex": (lambda x: {complex(x.sum())}, "a hash", "before the call"),
     "fromiter": (lambda x: np.fromiter((a for a in x[0]), float), "a float", "stay in the graph"),
 }
 

@@ -15,7 +15,7 @@ import numpy as np
 from fusec.ir import Node, TensorType
 
 from . import registry
-from .elementwise import result_type
+from .elementwise import infer_same, result_type
 from .registry import Op, Types, register
 
 FUSED_ON_COMPLEX = frozenset({
@@ -84,7 +84,7 @@ def _part(name: str, infer: Any, reference: Any, arity: int = 1) -> None:
 
 _part("Real", _infer_part, lambda x: np.real(x)[()])
 _part("Imag", _infer_part, lambda x: np.imag(x)[()])
-_part("Conj", _infer_whole, np.conjugate)
+_part("Conj", infer_same, np.conjugate)
 _part("WithReal", _infer_whole, _with_real, 2)
 _part("WithImag", _infer_whole, _with_imag, 2)
 register(Op(

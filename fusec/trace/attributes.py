@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from .context import Trace
 
 Key = tuple[int, str]
-_WEAK: dict[type, np.dtype] = {float: np.dtype(np.float64), int: np.dtype(np.int64)}
+_WEAK: dict[type, np.dtype] = {float: np.dtype(np.float64), int: np.dtype(np.int64),
+                               complex: np.dtype(np.complex128)}
 _SMALL = 1 << 31  # larger ints stay constants
 
 
@@ -214,7 +215,7 @@ def _may_assign(obj: Any, name: str) -> bool:
 def _is_number(x: Any) -> bool:
     if type(x) is int:
         return -_SMALL < x < _SMALL
-    return type(x) is float or (isinstance(x, np.generic) and is_compiled(x.dtype))
+    return type(x) in (float, complex) or (isinstance(x, np.generic) and is_compiled(x.dtype))
 
 
 def _is_result(value: Any) -> bool:

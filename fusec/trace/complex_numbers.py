@@ -39,7 +39,44 @@ def conjugate(x: Any) -> Any:
     """``np.conjugate``: real numbers are their own, as a new array."""
     if x.dtype.kind != "c":
         return np.positive(x)
+    return conjugated(x)
+
+
+def conjugated(x: TracedArray) -> TracedArray:
+    """``x.conjugate()`` of complex numbers."""
     return from_value(x.trace, x.trace.emit("Conj", x.value), _fresh(x))
+
+
+def python_complex(trace: Trace, real: Any = 0.0, imag: Any = 0.0) -> TracedArray:
+    """``complex(real, imag)`` as Python makes it: ``real + imag*1j``, part by part."""
+    first, second = as_traced(trace, real), as_traced(trace, imag)
+    for x in (first, second):
+        if x.size != 1:
+            raise trace.error(TypeError(
+                "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
+    parts = (first, second)
+    if "c" in (first.dtype.kind, second.dtype.kind):
+        parts = _plus(*map(_split, parts))
+    value = trace.builder.const(0j)
+    for op, part in zip(("WithReal", "WithImag"), parts, strict=True):
+        value = trace.emit(op, value, _python_float(as_traced(trace, part)))
+    return from_value(trace, value)
+
+
+def _split(x: TracedArray) -> tuple[Any, Any]:
+    return (x.real, x.imag) if x.dtype.kind == "c" else (x, 0.0)
+
+
+def _plus(first: tuple[Any, Any], second: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The parts of ``first + second*1j``."""
+    return first[0] - second[1], first[1] + second[0]
+
+
+def _python_float(x: TracedArray) -> Any:
+    value = x.value
+    if x.ndim:
+        value = x.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)))
+    return cast(x.trace, value, np.dtype(np.float64), "weak")
 
 
 def isreal(trace: Trace, x: Any) -> Any:

@@ -17,6 +17,7 @@ from fusec.ir.graph import new_id
 from . import scipy_functions, sizes
 from .array import TracedArray, from_value
 from .attributes import Attributes
+from .complex_numbers import python_complex
 from .context import Trace
 from .control import ControlHooks, Joined, TracedRange
 from .control.effects import Effects
@@ -318,6 +319,9 @@ def _number(kind: type, dtype: np.dtype) -> None:
         if x.size != 1:
             raise hooks.trace.error(TypeError(
                 "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
+        if x.type.is_weak and x.dtype.kind == "c":
+            raise hooks.trace.error(TypeError(
+                f"{kind.__name__}() argument must be a string or a real number, not 'complex'"))
         value = x.value
         if x.ndim:
             value = hooks.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)))
@@ -439,6 +443,13 @@ for _kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint
     _constructor(_kind)
 _number(float, F64)
 _number(int, I64)
+
+
+@_when_traced(complex)
+def _complex(hooks: GraphHooks, *parts: Any, **named: Any) -> Any:
+    return python_complex(hooks.trace, *parts, **named)
+
+
 for _name, _ufunc in {
     "sqrt": np.sqrt, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log2": np.log2,
     "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan,

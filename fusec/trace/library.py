@@ -70,7 +70,7 @@ class Encoder:
                           "pass it as a static argument, or as a plain number in the function")
 
     def _literal(self, x: Any) -> Any:
-        if x is None or isinstance(x, (bool, int, float, str, np.bool_, np.number)):
+        if x is None or isinstance(x, (bool, int, float, complex, str, np.bool_, np.number)):
             return x
         if isinstance(x, (np.dtype, type)):
             return np.dtype(x)
@@ -462,10 +462,27 @@ def _refused(function: Callable[..., Any], why: str, cure: str) -> Callable[...,
     return handler
 
 
+def refused_for_complex(
+    function: Callable[..., Any], handler: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The handler, where the first argument is not complex."""
+    refused = _refused(function, "whether its result is complex depends on the data",
+                       "call it after the compiled function")
+
+    def choose(trace: Trace, /, *args: Any, **kwargs: Any) -> Any:
+        first = args[0] if args else next(iter(kwargs.values()))
+        is_complex = as_traced(trace, first).dtype.kind == "c"
+        return (refused if is_complex else handler)(trace, *args, **kwargs)
+
+    choose.__name__ = function.__name__
+    return choose
+
+
 _INTERNAL_ROWS = ("Numpy", "SortInPlace", "PartitionInPlace", "GetItem", "SetItem", "Ufunc",
                   "UfuncAt", "Scipy")
 LIBRARY_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     **{call.function: _handler(op) for op, call in LIBRARY.items() if op not in _INTERNAL_ROWS},
+    np.poly: refused_for_complex(np.poly, _handler("Poly")),
     np.trim_zeros: _refused(np.trim_zeros, "its result is a view of a size that depends on data",
                             "find the ends with np.flatnonzero(x) and slice"),
     **{f: _refused(f, "whether its result is complex depends on the data", "call it before or "

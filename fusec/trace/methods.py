@@ -11,6 +11,7 @@ import numpy as np
 
 from . import creation, shaping
 from .array import TracedArray
+from .complex_numbers import conjugated
 from .failures import guarded
 from .functions import clip, dot, round_
 from .gathers import GATHER_METHODS
@@ -94,7 +95,7 @@ def _tolist(self: TracedArray) -> Any:
 
 
 def _conjugate(self: TracedArray) -> Any:
-    return np.conjugate(self) if self.dtype.kind == "c" else self
+    return conjugated(self) if self.dtype.kind == "c" else self
 
 
 _METHODS: dict[str, Callable[..., Any]] = {

@@ -13,6 +13,7 @@ from . import arranging, complex_numbers, creation, shaping
 from .array import TracedArray
 from .context import Trace
 from .layout import is_c_contiguous
+from .library import refused_for_complex
 from .ufuncs import as_traced
 
 Handler = Callable[..., Any]
@@ -154,7 +155,7 @@ TRACED: tuple[Any, ...] = (
     np.allclose, np.array_equal, np.array_equiv, np.sinc, np.angle, np.unwrap, np.fix,
     np.select, np.piecewise, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.polyval, np.cross,
     np.kron, np.tensordot, np.isneginf, np.isposinf, np.real, np.iscomplexobj, np.isrealobj,
-    np.iscomplex, np.real_if_close, np.polyadd, np.polysub, np.polyder, np.polyint,
+    np.iscomplex, np.polyadd, np.polysub, np.polyder, np.polyint,
     np.apply_along_axis, np.apply_over_axes, np.fft.fftshift, np.fft.ifftshift, np.linalg.outer,
     np.linalg.cross, np.linalg.vecdot, np.linalg.matmul, np.linalg.matrix_power,
     np.linalg.multi_dot, np.linalg.tensordot, np.linalg.matrix_norm, np.linalg.vector_norm,
@@ -171,6 +172,7 @@ TRACED_ASSUMING: dict[Any, bool] = {
 MORE: dict[Any, Handler] = {
     **{f: traced_source(f) for f in TRACED},
     **{f: traced_source(f, assume) for f, assume in TRACED_ASSUMING.items()},
+    np.real_if_close: refused_for_complex(np.real_if_close, traced_source(np.real_if_close)),
     np.repeat: arranging.repeat, np.tile: arranging.tile, np.diagonal: arranging.diagonal,
     np.trace: arranging.trace_,
     np.diag: arranging.diag, np.diagflat: arranging.diagflat, np.tril: arranging.tril,

@@ -10,7 +10,7 @@ from fusec.ir import Loc, Value
 
 _VIEWS = ("Slice", "Transpose", "Squeeze", "ExpandDims", "Reshape", "BroadcastTo",
           "Diagonal")
-_PYTHON = {"b": "bool", "i": "int", "u": "int", "f": "float"}
+_PYTHON = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
 _LONGEST = 48
 _MOST_NODES = 2_000
 
