@@ -219,6 +219,14 @@ def _is_integer(dtype: Any) -> bool:
     return dtype is not None and np.dtype(dtype).kind in "biu"
 
 
+def _is_narrower(trace: Trace, x: TracedArray, dtype: Any) -> bool:
+    """Whether a spread is asked for in a dtype that the elements' distances do not have."""
+    if dtype is None:
+        return False
+    target = target_dtype(dtype, "a reduction", trace.loc)
+    return bool(np.promote_types(x.dtype, target) != target)
+
+
 def _float_type(trace: Trace, x: Value, dtype: Any) -> np.dtype:
     if dtype is not None:
         return target_dtype(dtype, "a reduction", trace.loc)
@@ -249,7 +257,8 @@ def _spread(op: str) -> Any:
         x = strong(trace, a)
         ddof = ddof if correction is _NO_VALUE else correction
         given = None if mean is _NO_VALUE else mean
-        if not _all(where) or given is not None or _is_integer(dtype):
+        if not _all(where) or given is not None or _is_integer(dtype) or (
+                _is_narrower(trace, x, dtype)):
             return _by_source(trace, op.lower(), x, axis, dtype, out, ddof, keepdims is True,
                               where=True if _all(where) else where, mean=given)
         axes = _axes(trace, x, axis, strict=True)

@@ -21,6 +21,10 @@ def specials(dtype: str) -> np.ndarray:
     with np.errstate(all="ignore"):
         if kind.kind == "f":
             return np.array(SPECIAL).astype(kind)
+        if kind.kind == "c":
+            both = np.array(SPECIAL, np.complex128)
+            both.imag = np.roll(SPECIAL, 5)
+            return both.astype(kind)
     if kind.kind == "b":
         return np.array(([False, True] * COUNT)[:COUNT])
     info = np.iinfo(kind)

@@ -136,7 +136,7 @@ def assert_leaf(
 ) -> None:
     """One leaf: exactly the same class, dtype, shape, strides and (within tolerance) values."""
     assert type(got) is type(want), f"{what}: {got!r} is not {want!r}"
-    if not isinstance(want, (np.ndarray, np.generic, bool, int, float)):
+    if not isinstance(want, (np.ndarray, np.generic, bool, int, float, complex)):
         assert got == want or got is want, f"{what}: {got!r} is not {want!r}"
         return
     if type(want) in (int, bool):

@@ -17,16 +17,18 @@ import fusec
 from fusec.jit import Function
 
 LENGTHS = [0, 1, 2, 3, 5, 7, 8, 9, 17, 31, 33]
-PAIRS = [(a, b) for a in DTYPES for b in DTYPES]
-FLOATS = ["f4", "f8"]
+EVERY = [*DTYPES, "c8", "c16"]
+PAIRS = [(a, b) for a in EVERY for b in EVERY]
+FLOATS = ["f2", "f4", "f8"]
 EDGES = [2.0**n + d for n in (7, 8, 15, 16, 31, 32, 53, 63, 64) for d in (-1, -0.5, 0, 0.5, 1)]
 
 
 def extremes(dtype: str) -> np.ndarray:
     """The special values, and for floats both sides of every integer dtype's limits."""
-    if dtype not in FLOATS:
+    if np.dtype(dtype).kind not in "fc":
         return specials(dtype)
-    edges = np.array([*EDGES, *(-e for e in EDGES)]).astype(dtype)
+    with np.errstate(over="ignore"):
+        edges = np.array([*EDGES, *(-e for e in EDGES)]).astype(dtype)
     return np.concatenate([specials(dtype), edges])
 
 
@@ -93,8 +95,15 @@ STATED = {
 @pytest.mark.parametrize("target", STATED)
 @pytest.mark.parametrize("source", FLOATS)
 def test_stated_results(source: str, target: str) -> None:
-    got = converter(target)(np.array([np.nan, np.inf, -np.inf, 1e30, -1.0, 300.7], source))
-    assert got.tolist() == STATED[target]
+    with np.errstate(over="ignore"):
+        x = np.array([np.nan, np.inf, -np.inf, 1e30, -1.0, 300.7]).astype(source)
+    assert converter(target)(x).tolist() == STATED[target]
+
+
+@pytest.mark.parametrize("target", STATED)
+def test_complex_numbers_become_integers_by_their_real_part(target: str) -> None:
+    x = np.array([complex(300.7, np.nan), complex(-1.0, np.inf)])
+    assert converter(target)(x).tolist() == [STATED[target][5], STATED[target][4]]
 
 
 @pytest.mark.parametrize("source", FLOATS)

@@ -36,7 +36,7 @@ def multiply_add(d: Draw) -> Statement:
 def unary(d: Draw) -> Statement:
     op = d.rng.choice(list(UNARY))
     text = f"abs({d.operand()})" if op == "abs" else f"{op}{d.operand()}"
-    return Statement(text, f"operator {op}", rounding="exact")
+    return Statement(text, f"operator {op}", rounding=vocabulary.rounding_of(UNARY[op]))
 
 
 def in_place(d: Draw) -> Statement:
@@ -131,7 +131,8 @@ def _drawn(d: Draw, p: Parameter) -> str | None:
 def conversion(d: Draw) -> Statement:
     code = d.rng.choice(vocabulary.conversions())
     name = d.variable() if d.chance(0.3) else d.variable(lambda v: np.size(v) == 1)
-    return Statement(f"{code}({name})", code, rounding="exact")
+    rounding = vocabulary.rounding_of(np.absolute) if code == "builtins.abs" else "exact"
+    return Statement(f"{code}({name})", code, rounding=rounding)
 
 
 def cast(d: Draw) -> Statement:

@@ -172,6 +172,8 @@ def rounding_of(ufunc: np.ufunc) -> str:
     if row is None or row.kind != "elementwise":
         return "exact" if ufunc.signature is None and not _gives_floats(ufunc) else "backward"
     bounds = [bound for (name, _), bound in BOUNDS.items() if name == row.scalar]
+    if row.scalar == "abs":  # of complex numbers it is our hypot
+        return f"complex {math.ceil(max(BOUNDS[key] for key in BOUNDS if key[0] == 'hypot'))}"
     if bounds:
         return f"ulp {math.ceil(max(bounds))}"
     if row.scalar in ("mul", "square", "deg2rad", "rad2deg"):
