@@ -199,9 +199,7 @@ class CompiledControl:
         """How it runs, and why not natively."""
         if self.run.is_native:
             count = self.run.nests
-            made = "one native function" + (f" with {count} fused nests" if count else "")
-            return made + (f", which calls Python: {', '.join(self.run.calls)}"
-                           if self.run.calls else "")
+            return "one native function" + (f" with {count} fused nests" if count else "")
         return f"step by step from Python: {self.run.reason}"
 
     @property

@@ -17,7 +17,8 @@ def print(
 
     ``file`` is written when the code runs (None: what ``sys.stdout`` is then).  Arrays, numbers,
     text, and lists and tuples of them print as in Python, other objects as they are at that time.
-    Outside compiled functions it is Python's own ``print``.
+    A loop on data that prints runs step by step from Python.  Outside compiled functions it is
+    Python's own ``print``.
     """
     from .trace.context import current
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fusec.errors import InternalError, UnsupportedError
+from fusec.errors import UnsupportedError
 from fusec.ir import Node, TensorType
 from fusec.ir.dims import bind, evaluator, resolve_attrs, symbols_of
 from fusec.ops import get
@@ -72,5 +72,7 @@ def _check_result(node: Node, result: np.ndarray, out: Place, sizes: dict[str, i
             cure="call it before or after the compiled function",
         )
     if result.dtype != out.dtype:
-        raise InternalError(f"{node.op} gave {result.dtype}, {out.dtype} was planned",
-                            loc=node.loc)
+        raise UnsupportedError(
+            f"the dtype of a result of {node.op} depends on the data: it is {result.dtype} here, "
+            f"{out.dtype} was compiled", loc=node.loc,
+            cure="call it before or after the compiled function")

@@ -46,7 +46,8 @@ class StepByStep:
     def _segment(self, steps: list[Any]) -> Any:
         if isinstance(steps[0], ExternStep):
             return steps[0]
-        is_static = all(form.is_static for step in steps for form in step.forms)
+        is_static = all(form.is_static for step in steps for form in step.forms) and all(
+            place.is_static for step in steps for place in step.places if isinstance(place, Place))
         return Segment(steps, self.cells) if is_static else SizedSegment(steps, self.cells)
 
     def run(

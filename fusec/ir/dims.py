@@ -59,9 +59,10 @@ _interned: weakref.WeakValueDictionary[tuple, Dim] = weakref.WeakValueDictionary
 class Dim:
     """An integer expression over symbols; see the module.  Made by `symbol` and arithmetic."""
 
-    __slots__ = ("__weakref__", "_code", "_hash", "terms")
+    __slots__ = ("__weakref__", "_bounds", "_code", "_hash", "terms")
     terms: tuple[tuple[Monomial, int], ...]
     _hash: int
+    _bounds: Bounds
     _code: Callable[..., Any]
 
     # -- arithmetic
@@ -310,6 +311,14 @@ def bounds(size: Size) -> Bounds:
     """The least and the greatest value, ``None``: no limit is known."""
     if not isinstance(size, Dim):
         return size, size
+    try:
+        return size._bounds
+    except AttributeError:  # sizes are interned, and expressions share parts: once for each
+        size._bounds = _bounds(size)
+    return size._bounds
+
+
+def _bounds(size: Dim) -> Bounds:
     plain, cases = _interval(size), _by_cases(size)
     low = max((x for x in (plain[0], cases[0]) if x is not None), default=None)
     return low, min((x for x in (plain[1], cases[1]) if x is not None), default=None)
@@ -378,6 +387,18 @@ def _atom_bounds(atom: str | Call) -> Bounds:
     if atom.function == "%":
         return 0, None if above is None else above - 1
     return 0 if low is not None and low >= 0 else None, None if high is None else max(high, 0)
+
+
+def equal(a: Size, b: Size) -> bool:
+    """Whether two sizes are the same number; raises `UndecidedSizeError` where only the run knows.
+    """
+    low, high = bounds(a - b)
+    if a is b or (low, high) == (0, 0):
+        return True
+    unknown = next((s for s in (a, b) if isinstance(s, Dim)), None)
+    if unknown is None or (low is not None and low > 0) or (high is not None and high < 0):
+        return bool(a == b)
+    _undecided(unknown, f"{a} == {b}")
 
 
 def is_at_least(size: Size, limit: int) -> bool:

@@ -59,10 +59,11 @@ def infer_copy(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
 def _ufunc(
     name: str, ufunc: np.ufunc, scalar: str, cost: float = 1.0, *, predicate: bool = False,
     commutative: bool = False, associative: bool = False, infer: Any = infer_same,
+    reference: Callable[..., Any] | None = None,
 ) -> Op:
     return register(Op(
         name=name, kind="elementwise", arity=ufunc.nin, scalar=scalar, ufunc=ufunc,
-        numpy=(ufunc,), reference=ufunc, infer=infer_bool if predicate else infer,
+        numpy=(ufunc,), reference=reference or ufunc, infer=infer_bool if predicate else infer,
         cost=cost, commutative=commutative, associative=associative,
     ))
 
@@ -99,6 +100,13 @@ def population_reference(x: Any) -> Any:
     return np.bitwise_count(x).astype(np.asarray(x).dtype)
 
 
+def power_reference(a: Any, b: Any) -> Any:
+    """``np.power`` without the shortcut that it takes for one exponent: sqrt is an op of its own.
+    """
+    bases, exponents = (np.stack([x, x]) for x in np.broadcast_arrays(a, b))
+    return np.power(bases, exponents)[0]
+
+
 def square_reference(x: Any) -> Any:
     return np.square(x)
 
@@ -111,7 +119,7 @@ _ufunc("Div", np.divide, "div", 4)
 _ufunc("FloorDiv", np.floor_divide, "floor_div", 8)
 _ufunc("Mod", np.remainder, "mod", 8)
 _ufunc("Fmod", np.fmod, "fmod", 20)
-_ufunc("Pow", np.power, "pow", 40)
+_ufunc("Pow", np.power, "pow", 40, reference=power_reference)
 _ufunc("Neg", np.negative, "neg")
 _ufunc("Pos", np.positive, "pos")
 _ufunc("Abs", np.absolute, "abs", infer=infer_abs)

@@ -149,6 +149,16 @@ def call_by_name(name: str, *args: Any, **kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
+def call_method(name: str, array: Any, *args: Any, **kwargs: Any) -> Any:
+    """Any method of an array by its name."""
+    return getattr(array, name)(*args, **kwargs)
+
+
+def call_into(target: np.ndarray, op: str, args: Any, named: Any) -> None:
+    """The call of another row with ``out=target``: NumPy casts, checks and writes as it does."""
+    LIBRARY[op].function(*args, out=target, **dict(named))
+
+
 _LINALG, _FFT = np.linalg, np.fft
 _TABLE: tuple[LibraryCall, ...] = (
     # products
@@ -177,7 +187,6 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.interp, "x", "xp", "fp", "left", "right", "period"),
     # signals and polynomials
     _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit), _row(np.poly),
-    _row(np.polymul),
     _row(np.sort_complex),
     # Fourier transforms
     _row(_FFT.fft), _row(_FFT.ifft), _row(_FFT.fft2), _row(_FFT.ifft2), _row(_FFT.fftn),
@@ -186,7 +195,7 @@ _TABLE: tuple[LibraryCall, ...] = (
     # indices
     _row(np.take, "indices"), _row(np.choose, "a", "choices"),
     _row(np.put_along_axis, "values", writes=True), _row(np.put, "ind", "v", writes=True),
-    _row(np.place, "vals", writes=True),
+    _row(np.place, "vals", writes=True), _row(np.copyto, "src", "where", writes=True),
     _row(np.unravel_index, "indices"), _row(np.ravel_multi_index, "multi_index"),
     _row(np.isin, "element", "test_elements"), _row(np.nanargmin), _row(np.nanargmax),
     # the rest
@@ -197,8 +206,10 @@ _TABLE: tuple[LibraryCall, ...] = (
       for f in (
           np.nonzero, np.flatnonzero, np.argwhere, np.extract, np.compress, np.unique,
           np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d,
-          np.intersect1d, np.setdiff1d, np.setxor1d, np.bincount)),
+          np.intersect1d, np.setdiff1d, np.setxor1d, np.bincount, np.polymul)),
     LibraryCall("Numpy", call_by_name, ("args",), False, True),
+    LibraryCall("Method", call_method, ("args",), False, True),
+    LibraryCall("CallInto", call_into, (), True),
     LibraryCall("GetItem", operator.getitem, ("a", "b"), False, True),
     LibraryCall("SetItem", _set_item, ("key", "value"), True),
     # ufuncs without a row of their own, and methods of any
@@ -230,6 +241,10 @@ def called_name(op: str, form: Form) -> str:
         return f"scipy.{form[1]}"
     if op == "Numpy":
         return f"np.{form[1]}"
+    if op == "Method":
+        return f"ndarray.{form[1]}"
+    if op == "CallInto":
+        return called_name(form[2], form[3])
     if op == "Ufunc":
         return _ufunc_name(form[1]) + ("" if form[2] == "__call__" else f".{form[2]}")
     if op == "UfuncAt":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -54,8 +55,8 @@ def normalise_axes(axes: int | Sequence[int] | None, rank: int) -> tuple[int, ..
     """Sorted non-negative axes; ``None`` means all; raises on duplicates as NumPy does."""
     if axes is None:
         return tuple(range(rank))
-    if isinstance(axes, (int, np.integer)):
-        axes = (int(axes),)
+    if not isinstance(axes, (tuple, list)):
+        axes = (operator.index(axes),)  # type: ignore[arg-type]  # ints, and integer arrays of rank 0
     result = tuple(normalise_axis(int(a), rank) for a in axes)
     if len(set(result)) != len(result):
         raise ValueError("duplicate value in 'axis'")

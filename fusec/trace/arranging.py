@@ -247,7 +247,7 @@ def scaled(x: TracedArray, y: TracedArray, out: Any = None) -> Any:
         return np.multiply(x, y, out=out)
     result: Any = np.multiply(x, y)
     is_blas = result.dtype.kind in "fc" and result.itemsize >= 4 and result.ndim <= 2
-    if not result.is_array or not is_blas:
+    if not result.is_array or not is_blas or result.size == 1:
         return result
     return shaping.copy_of(result + result.dtype.type(0), "C")  # BLAS adds to zeros
 

@@ -60,9 +60,9 @@ def _with_run_time_int(trace: Trace, op: str, left: Value, right: Value) -> Valu
 def _constant(trace: Trace, op: str, value: Value, side: int) -> Value:
     """``value`` compared with an int above (1) or below (-1) all of its dtype's values."""
     truth = trace.builder.const(np.bool_(op in (_TRUE_BELOW if side > 0 else _TRUE_ABOVE)))
-    if not value.shape:
-        return truth
-    return trace.emit("BroadcastTo", truth, shape=value.shape)
+    from .ufuncs import spread
+
+    return spread(trace, truth, value.shape) if value.shape else truth
 
 
 def _signed_with_unsigned(trace: Trace, op: str, signed: Value, unsigned: Value) -> Value:

@@ -86,7 +86,7 @@ def isreal(trace: Trace, x: Any) -> Any:
         return a.imag == 0
     if a.type.is_weak:
         return True
-    return creation.ONES_LIKE(trace, a, bool) if a.is_array and a.ndim else np.True_
+    return creation.ONES_LIKE(trace, a, bool, "A") if a.is_array and a.ndim else np.True_
 
 
 def squared_size(x: TracedArray) -> TracedArray:

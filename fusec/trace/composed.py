@@ -71,6 +71,13 @@ def _bitwise_count(x: Any) -> Any:
     return from_value(n.trace, counted, layout if n.is_array else None).astype(np.uint8)
 
 
+def _float_power(x: Any, y: Any) -> Any:
+    """Without the shortcuts that ``np.power`` takes for an exponent of 0.5."""
+    if x.dtype.kind == "c":
+        return np.power(x, y)
+    return from_value(x.trace, x.trace.emit("Pow", x.value, y.value))
+
+
 def _vecdot(x: Any, y: Any) -> Any:
     left: Any = np.conjugate(x) if x.dtype.kind == "c" else x
     return np.matmul(left[..., None, :], y[..., :, None])[..., 0, 0][()]
@@ -88,7 +95,7 @@ def _vecmat(x: Any, y: Any) -> Any:
 FORMULAS: dict[np.ufunc, Formula] = {
     np.logaddexp: _logaddexp, np.logaddexp2: _logaddexp2, np.modf: _modf,
     np.divmod: lambda x, y: (np.floor_divide(x, y), np.remainder(x, y)),
-    np.float_power: np.power, np.bitwise_count: _bitwise_count,
+    np.float_power: _float_power, np.bitwise_count: _bitwise_count,
     np.conjugate: complex_numbers.conjugate,
     np.degrees: np.rad2deg, np.radians: np.deg2rad,  # the same ufuncs under other names
     np.vecdot: _vecdot, np.matvec: _matvec, np.vecmat: _vecmat,

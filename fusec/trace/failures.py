@@ -33,26 +33,53 @@ def guarded(
     """
     try:
         return handler(*context, *args, **kwargs)
-    except (FusecError, InternalError):
-        raise
-    except UndecidedSizeError as error:
-        return _by_numpy(trace, plain, args, kwargs, error)
+    except UndecidedSizeError:
+        return _by_numpy(trace, plain, args, kwargs)
+    except (FusecError, InternalError) as error:
+        if not isinstance(error, ValueError) or not _of_run_time_sizes((*args, *kwargs.values())):
+            raise
+        return _by_numpy_or(error, trace, plain, args, kwargs)
     except Exception as error:
         made = explained(trace, name, handler, plain, args, kwargs, context, error)
         raise made from made.__cause__
 
 
 def _by_numpy(
-    trace: Trace, plain: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any],
-    error: UndecidedSizeError,
+    trace: Trace, plain: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """NumPy itself, called at run time, where a handler asked what only the run can answer."""
     from .library import call_by_name
-    from .sizes import undecided
 
-    if kwargs.get("out") is not None:
-        raise undecided(trace, error) from None
+    args, kwargs = _out_by_keyword(plain, list(args), kwargs)
     return call_by_name(trace, plain, args, kwargs)
+
+
+def _by_numpy_or(
+    error: FusecError, trace: Trace, plain: Callable[..., Any], args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> Any:
+    """The same, where sizes that differ as expressions may be equal; ``error`` if none fit."""
+    try:
+        return _by_numpy(trace, plain, args, kwargs)
+    except UnsupportedError as refusal:
+        if refusal.__cause__ is None:  # they may be, but fusec cannot compile it
+            raise
+        raise error from None
+
+
+def _of_run_time_sizes(args: Sequence[Any]) -> bool:
+    return any(_of_run_time_sizes(x) if type(x) in (tuple, list) else
+               type(x) is TracedArray and not x.type.is_static for x in args)
+
+
+def _out_by_keyword(
+    plain: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The call with ``out``, which may have been given by position, as a keyword."""
+    names = list(inspect.signature(plain).parameters)
+    place = names.index("out") if "out" in names else len(args)
+    named = dict(zip(names[place:], args[place:], strict=False))
+    return args[:place], {**named, **kwargs}
 
 
 def on_known(

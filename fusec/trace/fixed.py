@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .array import TracedArray
+from .library import ask_on_stand_ins, result_like
 
 
 def _entries(key: Any) -> tuple[Any, ...]:
@@ -55,7 +56,9 @@ def take(x: TracedArray, key: Any) -> Any:
     parts = [x[(*before, slice(start, stop), *after)] for _, start, stop in _runs(positions)]
     if not parts:
         parts = [x[(*before, slice(0, 0), *after)]]
-    return np.concatenate(parts, axis=len(before)) if len(parts) > 1 else parts[0].copy()
+    taken: Any = np.concatenate(parts, axis=len(before)) if len(parts) > 1 else parts[0].copy()
+    like = ask_on_stand_ins(x.trace, lambda a: a[key], [x])
+    return result_like(x.trace, like, taken.value)
 
 
 def put(x: TracedArray, key: Any, value: Any) -> None:

@@ -19,7 +19,7 @@ from .context import Trace
 from .creation import array_from_sequence
 from .failures import guarded, on_known
 from .gathers import GATHER_FUNCTIONS
-from .layout import is_c_contiguous
+from .layout import contiguous, is_c_contiguous, like_order
 from .library import LIBRARY_FUNCTIONS, call_library
 from .more_functions import MORE, asfortranarray, from_dlpack, linspace, require
 from .reductions import REDUCTIONS, count_nonzero
@@ -30,10 +30,16 @@ Handler = Callable[..., Any]
 
 
 def clip(
-    trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *,
+    trace: Trace, a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = None, *,
     min: Any = None, max: Any = None, **kwargs: Any,
 ) -> Any:
     """``np.clip``: maximum with the lower bound, then minimum with the upper one."""
+    if (a_min is np._NoValue) != (a_max is np._NoValue):
+        missing = "a_min" if a_min is np._NoValue else "a_max"
+        raise trace.error(TypeError(
+            f"clip() missing 1 required positional argument: {missing!r}"))
+    if a_min is np._NoValue:
+        a_min = a_max = None
     if kwargs.get("where", True) is not True and out is not None:
         result = clip(trace, a, a_min, a_max, min=min, max=max)
         return np.positive(result, out=out, **kwargs)
@@ -88,9 +94,10 @@ def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool
 def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
     """``np.round``: scale, round half to even, scale back, as NumPy does."""
     x = as_traced(trace, a)
-    if x.dtype == np.bool_ and not x.type.is_weak:
-        x = astype(trace, x, np.float16)
-    is_plain = decimals == 0 and x.dtype.kind == "f"
+    if out is not None and x.dtype.kind in "iu" and decimals >= 0 and shaping.is_same_view(x, out):
+        return out  # which NumPy finds before it asks whether it may be written to
+    is_plain = x.dtype.kind == "f" or (x.dtype == np.bool_ and not x.type.is_weak)
+    is_plain = is_plain and decimals == 0
     if x.dtype.kind == "c":
         result: Any = by_parts(x, lambda part: round_(trace, part, decimals))
     else:
@@ -175,10 +182,13 @@ def nan_to_num(
     info = np.finfo(a.dtype)
     low = info.min if neginf is None else neginf
     high = info.max if posinf is None else posinf
-    result = np.where(np.isnan(a), a.dtype.type(nan), a)
+    result: Any = np.where(np.isnan(a), a.dtype.type(nan), a)
     result = np.where(a == a.dtype.type(np.inf), a.dtype.type(high), result)
     result = np.where(a == a.dtype.type(-np.inf), a.dtype.type(low), result)
-    return result if a.ndim else result[()]
+    if not a.ndim:
+        return result[()]
+    copied = contiguous(a.shape, a.itemsize, like_order(a.strides))  # NumPy writes to a copy
+    return from_value(trace, result.value, copied)
 
 
 def _attribute(name: str) -> Handler:
@@ -190,11 +200,12 @@ def shape(trace: Trace, a: Any) -> Any:
     return sizes.numbers(trace, as_traced(trace, a).shape)
 
 
-def size(trace: Trace, a: Any, axis: Any = None) -> int:
+def size(trace: Trace, a: Any, axis: Any = None) -> Any:
     """``np.size``."""
     x = as_traced(trace, a)
     axes = (axis,) if isinstance(axis, int) else axis
-    return x.size if axes is None else math.prod(x.shape[d] for d in axes)
+    found: Any = x.size if axes is None else math.prod(x.shape[d] for d in axes)
+    return sizes.number(trace, found)
 
 
 def copy(trace: Trace, a: Any, order: str = "K", subok: bool = False) -> Any:
@@ -221,7 +232,7 @@ CREATION: dict[Callable[..., Any], Handler] = {
     np.eye: creation.eye, np.identity: creation.eye, np.array: creation.array,
     np.asarray: creation.asarray, np.asanyarray: creation.asarray,
     np.ascontiguousarray: creation.ascontiguousarray, np.asfortranarray: asfortranarray,
-    np.from_dlpack: from_dlpack, np.require: require,
+    np.from_dlpack: from_dlpack, np.require: require, np.empty_like: creation.ZEROS_LIKE,
 }
 FUNCTIONS: dict[Callable[..., Any], Handler] = {
     **LIBRARY_FUNCTIONS,
@@ -229,7 +240,7 @@ FUNCTIONS: dict[Callable[..., Any], Handler] = {
     **SCAN_FUNCTIONS,
     **CREATION,
     np.zeros_like: creation.ZEROS_LIKE, np.ones_like: creation.ONES_LIKE,
-    np.empty_like: creation.ZEROS_LIKE, np.full_like: creation.full_like,
+    np.full_like: creation.full_like,
     np.where: creation.where, np.copyto: creation.copyto, np.copy: copy, np.astype: astype,
     np.sum: REDUCTIONS["sum"], np.prod: REDUCTIONS["prod"], np.max: REDUCTIONS["max"],
     np.min: REDUCTIONS["min"], np.amax: REDUCTIONS["max"], np.amin: REDUCTIONS["min"],

@@ -41,7 +41,7 @@ TABLE = CallTable(CALLS)
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
 _JOINERS = (type(np.r_), type(np.c_))
 _DISPATCHED = (FunctionType, type(np.argmax), type(np.concatenate))
-ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full)
+ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full, np.empty_like)
 
 
 class GraphHooks(ControlHooks):
@@ -434,6 +434,12 @@ def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
     if not strict or len(lengths) > 1 or not all(hasattr(p, "__len__") for p in parts):
         return Joined(parts) if not strict else zip(*parts, strict=strict)
     return Joined(parts)
+
+
+@_when_traced(np.poly)
+def _poly(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+    """NumPy's dispatcher iterates over the argument."""
+    return call_function(hooks.trace, np.poly, args, kwargs)
 
 
 for _function, _handler in CREATION.items():

@@ -19,7 +19,7 @@ import numpy as np
 
 from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import TensorType, Value
-from fusec.ir.dims import Bindings, Size, resolve, symbols_of
+from fusec.ir.dims import Bindings, Size, resolve
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
 from .array import TracedArray, from_value
@@ -28,15 +28,13 @@ from .failures import on_known
 from .known import known
 from .layout import Strides, contiguous, like_order
 from .refusals import is_compiled
-from .result_sizes import sized_types
-from .sizes import EQUAL, ORDINARY, define, size_of
-from .ufuncs import as_traced, store
+from .result_sizes import assignments, sized_types
+from .sizes import ORDINARY, define, size_of
+from .ufuncs import as_traced
 
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64),
          complex: np.dtype(np.complex128)}
 _OVERWRITES = "overwrite_input"
-_ANY_OUT = ("Cumsum", "Cumprod", "Nancumsum", "Nancumprod", "Take",
-            "Choose")  # what they put into ``out`` is cast unchecked
 _DIVIDE_BY_SIZE = ("Polyfit",)  # zeros would be divided by their norm
 _TENSORS = ("LinalgTensorinv", "LinalgTensorsolve")  # square matrices once reshaped
 
@@ -123,6 +121,11 @@ def stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
     return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
+def _emptied(stand_in: Any) -> Any:
+    """The stand-in with zeros, which select nothing."""
+    return np.zeros_like(stand_in) if type(stand_in) is np.ndarray else stand_in
+
+
 def _memory_like(x: TracedArray, sizes: Sequence[int]) -> np.ndarray:
     """Zeros that lie in memory as ``x`` does, axes that repeat (of stride 0) of length 1."""
     axes = like_order(x.strides)
@@ -135,13 +138,10 @@ def _ask(
     trace: Trace, call: LibraryCall, operands: Sequence[TracedArray], form: Any, named: Any,
 ) -> tuple[Any, list[Any]]:
     """NumPy's answer on stand-ins, and those; raises what NumPy raises, at the user's line."""
-    several = len(symbols_of(tuple(x.shape for x in operands))) > 1
-    stand_ins = [stand_in(x, call.op) for x in operands]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if several and not _is_accepted(call, stand_ins, form, named):
-                stand_ins = [stand_in(x, call.op, EQUAL) for x in operands]
+            stand_ins = _accepted(call, operands, form, named)
             return run_call(call, stand_ins, form, named), stand_ins
     except Exception as error:
         if not all(x.type.is_static for x in operands):
@@ -151,6 +151,17 @@ def _ask(
                 cure="make the sizes equal: select both operands with the same mask") from error
         raise trace.error(error, [x.value for x in operands],
                           [f"operand {i}" for i in range(len(operands))]) from None
+
+
+def _accepted(
+    call: LibraryCall, operands: Sequence[TracedArray], form: Any, named: Any
+) -> list[Any]:
+    """Stand-ins of sizes that fit each other, where the run decides sizes; else of any."""
+    tried = [[stand_in(x, call.op, sizes) for x in operands]
+             for sizes in assignments([x.value for x in operands])]
+    if call.sized:  # what fits depends on contents, too
+        tried = [*[[_emptied(s) for s in stand_ins] for stand_ins in tried], *tried]
+    return next((s for s in tried[:-1] if _is_accepted(call, s, form, named)), tried[-1])
 
 
 def _is_accepted(call: LibraryCall, stand_ins: Sequence[Any], form: Any, named: Any) -> bool:
@@ -217,7 +228,7 @@ def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, A
     names = _parameters(call.function)
     args, kwargs, out = _without_out(
         trace, names, list(args), dict(kwargs), _takes_out(call.function))
-    encoder = Encoder(trace, name)
+    encoder = Encoder(trace, name, [] if out is None else [out])
     form = ("tuple", *[encoder.encode(a, _at(names, i) in call.varying)
                        for i, a in enumerate(args)])
     named = ("tuple", *[("tuple", k, encoder.encode(v, k in call.varying))
@@ -226,8 +237,10 @@ def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, A
         raise unsupported(f"{_OVERWRITES}=True of {name}", loc=trace.loc, cure="leave it out")
     if call.writes:
         return _write(trace, call, encoder.operands, form, named)
+    if out is not None:
+        return _call_into(trace, out, call, encoder.operands, form, named)
     answer, stand_ins = _ask(trace, call, encoder.operands, form, named)
-    return _finish(trace, op, name, encoder.operands, form, named, answer, stand_ins, out)
+    return _finish(trace, op, name, encoder.operands, form, named, answer, stand_ins)
 
 
 def _at(names: list[str], position: int) -> str:
@@ -237,7 +250,7 @@ def _at(names: list[str], position: int) -> str:
 def _without_out(
     trace: Trace, names: list[str], args: list[Any], kwargs: dict[str, Any], takes_out: bool
 ) -> tuple[list[Any], dict[str, Any], Any]:
-    """The call without ``out``, which also decides the dtype where one may be given."""
+    """The call without ``out``, and that."""
     if "out" in kwargs and not takes_out:
         return args, kwargs, None  # NumPy says so when it is asked
     out = kwargs.pop("out", None)
@@ -247,17 +260,25 @@ def _without_out(
         kwargs.update(zip(names[place + 1:], args[place:], strict=False))
         del args[place:]
     out = out[0] if isinstance(out, tuple) else out
-    if out is None:
-        return args, kwargs, None
-    target = as_traced(trace, out)
-    if "dtype" in names and names.index("dtype") >= len(args):
-        kwargs["dtype"] = target.dtype if kwargs.get("dtype") is None else kwargs["dtype"]
-    return args, kwargs, target
+    return args, kwargs, None if out is None else as_traced(trace, out)
+
+
+def _call_into(
+    trace: Trace, out: TracedArray, call: LibraryCall, operands: list[TracedArray], form: Any,
+    named: Any,
+) -> TracedArray:
+    """The call with ``out``, its first operand: NumPy checks, casts and writes, as only it does."""
+    if out.is_array:
+        out.check_writeable()
+    asked = call.sized or not all(x.type.is_static for x in operands)  # data decides what fits
+    whole = ("tuple", ("operand", 0), call.op, form, named)
+    _write(trace, LIBRARY["CallInto"], operands, whole, ("tuple",), asked)
+    return out
 
 
 def _finish(
     trace: Trace, op: str, name: str, operands: list[TracedArray], form: Any, named: Any,
-    answer: Any, stand_ins: list[Any], out: TracedArray | None,
+    answer: Any, stand_ins: list[Any],
 ) -> Any:
     itself = {id(s): x for s, x in zip(stand_ins, operands, strict=True) if x.is_array}
     if id(answer) in itself:
@@ -270,16 +291,25 @@ def _finish(
     first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
     for value in first.node.outputs:
         define(trace, value)
-    results = [itself[id(leaf)] if id(leaf) in itself else _result(trace, leaf, v)
-               for leaf, v in zip(leaves, first.node.outputs, strict=True)]
-    if out is None:
-        return _same_structure(answer, results)
-    if out.shape != results[0].shape:
-        raise trace.error(ValueError(f"output array has shape {out.shape}, the result "
-                                     f"{results[0].shape}"), [out.value])
-    scans = op in _ANY_OUT or (op == "Ufunc" and form[2] != "__call__")
-    store(trace, out, results[0].value, "unsafe" if scans else "same_kind", "the result")
-    return out
+    shown = _with_elements(LIBRARY[op], stand_ins, form, named, leaves)
+    results = [itself[id(leaf)] if id(leaf) in itself else _result(trace, like, v)
+               for leaf, like, v in zip(leaves, shown, first.node.outputs, strict=True)]
+    return _same_structure(answer, results)
+
+
+def _with_elements(
+    call: LibraryCall, stand_ins: list[Any], form: Any, named: Any, leaves: tuple[Any, ...]
+) -> Sequence[Any]:
+    """The results, or such of other contents where these are empty: strides of none say nothing."""
+    if not call.sized or all(np.ndim(leaf) < 2 or np.size(leaf) for leaf in leaves):
+        return leaves
+    ones = [np.ones_like(s) if type(s) is np.ndarray else s for s in stand_ins]
+    if not _is_accepted(call, ones, form, named):
+        return leaves
+    found = leaves_of(run_call(call, ones, form, named))
+    same = len(found) == len(leaves) and all(
+        np.ndim(a) == np.ndim(b) for a, b in zip(found, leaves, strict=True))
+    return found if same else leaves
 
 
 def _refuse_views(trace: Trace, name: str, leaves: Sequence[Any], stand_ins: list[Any]) -> None:
@@ -310,10 +340,18 @@ def _write(
                             results=results))
 
 
+_WRITING: dict[Any, str] = {np.copyto: "Copyto"}
+
+
 def call_by_name(
     trace: Trace, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """Any function of NumPy's main namespaces, called when the code runs."""
+    """Any function of NumPy's main namespaces, or method, called when the code runs."""
+    method = getattr(function, "method", "")
+    if method:
+        return call_library(trace, "Method", (method, *args), kwargs)
+    if function in _WRITING:
+        return call_library(trace, _WRITING[function], args, kwargs)
     home = function.__module__.partition("numpy")[2].lstrip(".")
     name = f"{home}.{function.__name__}" if home else function.__name__
     return call_library(trace, "Numpy", (name, *args), kwargs)
@@ -409,10 +447,6 @@ def call_ufunc_method(
             return scanned
     if method == "__call__":
         return _call_with_targets(trace, ufunc, name, inputs, dict(kwargs))
-    if kwargs.get("out") is not None and kwargs.get("dtype") is None:
-        given = as_traced(trace, _first(kwargs["out"])).dtype, as_traced(trace, inputs[0]).dtype
-        computed = ufunc.resolve_dtypes((*given, None), casting="unsafe", reduction=True)[-1]
-        kwargs = {**kwargs, "dtype": computed}
     return call_library(trace, "Ufunc", (name, method, *inputs), kwargs)
 
 
@@ -423,10 +457,6 @@ def _as_array(trace: Trace, x: Any) -> Any:
     if type(x) is TracedArray:
         return strong(trace, x)
     return np.asarray(x)[()] if type(x) in (bool, int, float, complex) else x
-
-
-def _first(out: Any) -> Any:
-    return out[0] if isinstance(out, tuple) else out
 
 
 def _call_with_targets(
@@ -478,8 +508,8 @@ def refused_for_complex(
     return choose
 
 
-_INTERNAL_ROWS = ("Numpy", "SortInPlace", "PartitionInPlace", "GetItem", "SetItem", "Ufunc",
-                  "UfuncAt", "Scipy")
+_INTERNAL_ROWS = ("Numpy", "Method", "CallInto", "SortInPlace", "PartitionInPlace", "GetItem",
+                  "SetItem", "Ufunc", "UfuncAt", "Scipy")
 LIBRARY_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     **{call.function: _handler(op) for op, call in LIBRARY.items() if op not in _INTERNAL_ROWS},
     np.poly: refused_for_complex(np.poly, _handler("Poly")),

@@ -43,6 +43,7 @@ def _guarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def plain(x: Any, *args: Any, **kwargs: Any) -> Any:
             return getattr(x, name)(*args, **kwargs)
 
+        plain.method = name  # type: ignore[attr-defined]
         owner = "ndarray" if self.is_array else self.kind_name.replace("numpy.", "np.")
         return guarded(self.trace, f"{owner}.{name}", method, plain, (self, *args), kwargs)
 

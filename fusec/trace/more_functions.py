@@ -12,6 +12,7 @@ from fusec.errors import unsupported
 from . import arranging, complex_numbers, creation, shaping
 from .array import TracedArray
 from .context import Trace
+from .gathers import are_static
 from .layout import is_c_contiguous
 from .library import refused_for_complex
 from .ufuncs import as_traced
@@ -135,6 +136,15 @@ def require(
     return shaping.copy_of(x, "F" if is_fortran else "C")
 
 
+def array_equiv(trace: Trace, a1: Any, a2: Any) -> Any:
+    """``np.array_equiv``; of sizes that the run decides at run time."""
+    from .library import call_by_name
+
+    if are_static(as_traced(trace, a1), as_traced(trace, a2)):
+        return traced_source(np.array_equiv)(trace, a1, a2)
+    return call_by_name(trace, np.array_equiv, (a1, a2), {})
+
+
 def einsum_path(trace: Trace, *operands: Any, optimize: Any = "greedy",
                 einsum_call: bool = False) -> Any:
     """``np.einsum_path``: it depends on shapes alone, so NumPy answers while tracing."""
@@ -152,7 +162,7 @@ TRACED: tuple[Any, ...] = (
     np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.pad, np.rot90,
     np.fliplr, np.flipud, np.column_stack, np.dstack, np.block, np.append, np.insert, np.delete,
     np.atleast_2d, np.atleast_3d, np.meshgrid, np.resize, np.rollaxis, np.matrix_transpose,
-    np.allclose, np.array_equal, np.array_equiv, np.sinc, np.angle, np.unwrap, np.fix,
+    np.allclose, np.array_equal, np.sinc, np.angle, np.unwrap, np.fix,
     np.select, np.piecewise, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.polyval, np.cross,
     np.kron, np.tensordot, np.isneginf, np.isposinf, np.real, np.iscomplexobj, np.isrealobj,
     np.iscomplex, np.polyadd, np.polysub, np.polyder, np.polyint,
@@ -184,7 +194,7 @@ MORE: dict[Any, Handler] = {
     np.may_share_memory: shares_memory, np.linalg.diagonal: linalg_diagonal,
     np.linalg.trace: linalg_trace, np.i0: i0, np.imag: complex_numbers.imag,
     np.from_dlpack: from_dlpack, np.require: require, np.einsum_path: einsum_path,
-    np.shares_memory: shares_memory, np.row_stack: shaping.vstack,
+    np.shares_memory: shares_memory, np.array_equiv: array_equiv, np.row_stack: shaping.vstack,
 }
 MORE_METHODS: dict[str, Handler] = {
     "repeat": arranging.repeat, "diagonal": arranging.diagonal, "trace": arranging.trace_,

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.dims import Dim, equal
+
 from . import fixed
 from .array import TracedArray
 from .attributes import Attributes
@@ -104,6 +106,14 @@ class LibraryHooks(GraphHooks):
             a = copy_of(as_traced(self.trace, a))
         return super().iop(where, op, a, b)
 
+    def compare(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        """Of shapes, too, whose sizes the run may decide: then NumPy itself is called instead."""
+        if op in ("eq", "ne") and type(a) is type(b) is tuple and _holds_sizes((*a, *b)):
+            return (op == "eq") is _equal_shapes(a, b)
+        if op in ("eq", "ne") and _holds_sizes((a, b)):
+            return (op == "eq") is equal(a, b)
+        return super().compare(where, op, a, b)
+
     def test(self, where: Where, value: Any) -> bool:
         if self.assume is not None and type(value) is TracedArray:
             return self.assume
@@ -120,6 +130,14 @@ class _Flags:
         self.fnc = self.f_contiguous and not self.c_contiguous
         self.contiguous = self.c_contiguous
         self.forc = self.f_contiguous or self.c_contiguous
+
+
+def _holds_sizes(items: tuple[Any, ...]) -> bool:
+    return any(isinstance(x, Dim) for x in items) and all(isinstance(x, (int, Dim)) for x in items)
+
+
+def _equal_shapes(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    return len(a) == len(b) and all(map(equal, a, b))
 
 
 def _is_numpys(fn: FunctionType) -> bool:
@@ -197,6 +215,8 @@ def _copyto(hooks: GraphHooks, a: Any, val: Any, mask: Any) -> Any:
 @_register(np.vecdot)
 def _vecdot(hooks: GraphHooks, x: Any, y: Any, /, axis: Any = -1, **kwargs: Any) -> Any:
     """The ufunc along another axis."""
+    if not np.ndim(x) or not np.ndim(y):
+        return np.vecdot(x, y, **kwargs)  # which raises, whatever the axis is
     return np.vecdot(np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), **kwargs)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.dims import Dim
 
@@ -47,11 +48,20 @@ def has_open_index(array: TracedArray, key: Any) -> bool:
 def get(array: TracedArray, entries: Sequence[Any], dots: bool) -> Any:
     """``array[entries]``: a view, or a scalar where every axis has an integer."""
     if dots or any(e is None or isinstance(e, slice) for e in entries):
+        _refuse_elements(array, entries)
         return part(array, entries)
     axes, indices = tuple(range(array.ndim)), _indices(array, entries, range(array.ndim))
     value = array.trace.emit("Pick", array.value, *indices, axes=axes,
                              safe=_safe(array, axes, indices), kind="scalar")
     return from_value(array.trace, value)
+
+
+def _refuse_elements(array: TracedArray, entries: Sequence[Any]) -> None:
+    """``x[i, None]`` and ``x[i, ...]`` of a vector: NumPy's result shares the element's memory."""
+    integers = sum(e is not None and not isinstance(e, slice) for e in entries)
+    if not array.trace.in_region and integers == array.ndim:
+        raise unsupported("a view of one element at a run-time index", loc=array.trace.loc,
+                          cure="read the element, x[i], or a slice")
 
 
 def part(array: TracedArray, entries: Sequence[Any]) -> TracedArray:

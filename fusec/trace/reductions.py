@@ -8,15 +8,14 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.dims import typical
 from fusec.ops.shapes import normalise_axes
 
 from .array import TracedArray, from_value
-from .composed import strong
+from .composed import _scaled, strong
 from .context import Trace
-from .layout import contiguous
+from .layout import contiguous, k_order
 from .refusals import target_dtype
-from .ufuncs import BOOL, as_traced, cast, store, truth
+from .ufuncs import BOOL, as_traced, cast, spread, store, truth
 
 _NO_VALUE = np._NoValue
 _BY_UFUNC: dict[Any, str] = {
@@ -53,11 +52,11 @@ def _strides(x: TracedArray, result: Value, axes: tuple[int, ...], keepdims: boo
     """The kept axes lie in memory as they do in the operand."""
     if result.type.rank < 2:
         return None
-    kept = [d for d in range(x.ndim) if d not in axes]
-    order = sorted(range(len(kept)), key=lambda i: -abs(typical(x.strides[kept[i]])))
+    full = k_order(x.shape, [x.strides])
     if keepdims:
-        full = sorted(range(x.ndim), key=lambda d: -abs(typical(x.strides[d])))
         return contiguous(result.shape, result.dtype.itemsize, full)
+    kept = [d for d in range(x.ndim) if d not in axes]
+    order = [kept.index(d) for d in full if d not in axes]
     return contiguous(result.shape, result.dtype.itemsize, order)
 
 
@@ -106,9 +105,21 @@ def _with_initial(trace: Trace, op: str, result: Value, initial: Any) -> Value:
     """The result joined with ``initial=``."""
     if initial is _NO_VALUE or initial is None:
         return result
-    start = cast(trace, as_traced(trace, initial).value, result.dtype)
-    return trace.emit({"Sum": "Add", "Prod": "Mul", "Max": "Maximum", "Min": "Minimum"}[op],
-                      start, result)
+    return trace.emit({"Sum": "Add", "Prod": "Mul", "Max": "Maximum", "Min": "Minimum",
+                       "Any": "LogicalOr", "All": "LogicalAnd"}[op],
+                      _initial(trace, initial, result.dtype), result)
+
+
+def _initial(trace: Trace, initial: Any, dtype: np.dtype) -> Value:
+    """``initial=`` in the result's dtype; of arrays only one truth value can be an element."""
+    given = as_traced(trace, initial)
+    if not given.ndim:
+        value = given.value if dtype != BOOL else truth(trace, given.value)
+        return cast(trace, value, dtype)
+    if dtype != BOOL or given.size != 1:
+        raise trace.error(ValueError("setting an array element with a sequence."), [given.value])
+    return trace.emit("Squeeze", truth(trace, given.value), axes=tuple(range(given.ndim)),
+                      kind="scalar")
 
 
 def _lowest(op: str, dtype: np.dtype) -> Any:
@@ -156,6 +167,8 @@ def _extremum(op: str, name: str) -> Any:
         x = strong(trace, a)
         axes = _axes(trace, x, axis)
         is_bounded = initial is not _NO_VALUE and initial is not None
+        if type(where) is TracedArray and where.type.is_weak and not is_bounded:
+            where = bool(where)  # True is no mask, False one that needs an initial value
         if not _all(where) and not is_bounded:
             raise trace.error(ValueError(
                 f"reduction operation '{name}imum' does not have an identity, so to use a where "
@@ -166,9 +179,9 @@ def _extremum(op: str, name: str) -> Any:
             ), [x.value])
         value = _selected(trace, x.value, where, _lowest(op, x.dtype))
         if any(x.shape[d] == 0 for d in axes):
-            start = cast(trace, as_traced(trace, initial).value, x.dtype)
+            start = _initial(trace, initial, x.dtype)
             kept = tuple(n for d, n in enumerate(x.shape) if d not in axes)
-            result = trace.emit("BroadcastTo", start, shape=kept) if kept else start
+            result = spread(trace, start, kept) if kept else start
             return _finish(trace, x, result, axes, keepdims is True, out)
         result = trace.emit(op, value, axes=axes) if axes else value
         result = _with_initial(trace, op, result, initial)
@@ -180,12 +193,13 @@ def _extremum(op: str, name: str) -> Any:
 def _logical(op: str) -> Any:
     def reduce(
         trace: Trace, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *,
-        where: Any = True,
+        where: Any = True, initial: Any = _NO_VALUE,
     ) -> Any:
         x = strong(trace, a)
         axes = _axes(trace, x, axis)
         value = _selected(trace, truth(trace, x.value), where, op == "All")
         result = trace.emit(op, value, axes=axes) if axes else value
+        result = _with_initial(trace, op, result, initial)
         return _finish(trace, x, result, axes, keepdims is True, out)
 
     return reduce
@@ -353,13 +367,6 @@ _WITHOUT_ROW: dict[Any, Any] = {
 }
 
 
-def _converted(x: TracedArray, dtype: np.dtype) -> Any:
-    if not x.is_array:
-        return None
-    return contiguous(x.shape, dtype.itemsize, sorted(
-        range(x.ndim), key=lambda d: -abs(x.strides[d])))
-
-
 def reduce_by_ufunc(
     trace: Trace, ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
     keepdims: Any = False, initial: Any = _NO_VALUE, where: Any = True,
@@ -379,9 +386,10 @@ def reduce_by_ufunc(
         if dtype is not None:
             x = strong(trace, a)
             asked = target_dtype(dtype, "a reduction", trace.loc)
-            a = from_value(trace, cast(trace, x.value, asked), _converted(x, asked))
+            layout = _scaled(x, asked) if x.is_array else None
+            a = from_value(trace, cast(trace, x.value, asked), layout)
         return function(trace, a, axis, out, keepdims, initial, where)
-    return function(trace, a, axis, out, keepdims, where=where)
+    return function(trace, a, axis, out, keepdims, where=where, initial=initial)
 
 
 def _by_library(trace: Trace, ufunc: np.ufunc, a: Any, **kwargs: Any) -> Any:

@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
 from fusec.ir.dims import Bindings, Dim, Size, maximum, resolve, symbols_of
 from fusec.ops.library import LibraryCall, leaves_of, run_call
 
 from .context import Trace
-from .sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, new_size, size_of
+from .sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, all_of_size, new_size, size_of
 
 # Symbols, and the results' shapes; None where NumPy refuses the operands.
 Sample = tuple[Bindings, list[tuple[int, ...]] | None]
@@ -48,6 +49,9 @@ def sized_types(
     samples = [(sizes, shapes) for sizes, shapes in tried if shapes is not None]
     if not samples:
         raise AssertionError(f"internal error: {call.op} has no result on stand-ins")
+    if any(len(shapes) != len(types) for _, shapes in samples):
+        raise unsupported("a call with as many results as data decides", loc=trace.loc,
+                          cure="call it before or after the compiled function")
     known = list(dict.fromkeys(s for v in operands for s in (*v.shape, v.type.size, size_of(v))
                                if isinstance(s, Dim)))
     if any(shapes is None for _, shapes in tried) and _has_symbols(operands):
@@ -72,11 +76,14 @@ def _has_symbols(operands: Sequence[Value]) -> bool:
     return bool(symbols_of(tuple((*v.shape, size_of(v)) for v in operands)))
 
 
-def _assignments(operands: Sequence[Value]) -> tuple[Bindings, ...]:
+def assignments(operands: Sequence[Value]) -> tuple[Bindings, ...]:
+    """Sizes to try where the run decides some: any, all equal, and equal to one that is known."""
     symbols = symbols_of(tuple((*v.shape, size_of(v)) for v in operands))
-    if len(symbols) > 1:
-        return ORDINARY, OTHER, EQUAL, OTHER_EQUAL
-    return (ORDINARY, OTHER) if symbols else (ORDINARY,)
+    if not symbols:
+        return (ORDINARY,)
+    known = {n for v in operands for n in v.shape if not isinstance(n, Dim)}
+    equal = (EQUAL, OTHER_EQUAL) if len(symbols) > 1 else ()
+    return ORDINARY, OTHER, *equal, *map(all_of_size, sorted(known - {0, 1}))
 
 
 def _candidates(known: Sequence[Dim]) -> Iterator[Size]:
@@ -90,7 +97,7 @@ def _candidates(known: Sequence[Dim]) -> Iterator[Size]:
 def _samples(
     call: LibraryCall, operands: Sequence[Value], form: Any, named: Any, stand_ins: Sequence[Any]
 ) -> Iterator[Sample]:
-    for sizes in _assignments(operands):
+    for sizes in assignments(operands):
         for contents in _CONTENTS if call.sized else (None,):
             arrays = [_filled(v, s, sizes, contents, i)
                       for i, (v, s) in enumerate(zip(operands, stand_ins, strict=True))]
@@ -100,6 +107,8 @@ def _samples(
 def _filled(value: Value, stand_in: Any, sizes: Bindings, contents: Any, position: int) -> Any:
     if value.type.kind != "array":
         number = size_of(value)
+        if contents is not None and number is None:  # data, such as a mask of rank 0
+            return type(stand_in)(contents(position, ()))
         return stand_in if number is None else type(stand_in)(resolve(number, sizes))
     shape = resolve(value.shape, sizes)
     if contents is None:

@@ -25,6 +25,8 @@ def _scan(trace: Trace, x: TracedArray, combine: str, axis: int | None, like: np
     if axis is None or not x.ndim:
         x, axis = x.reshape(-1), 0
     value = truth(trace, x.value) if like.dtype == BOOL else cast(trace, x.value, like.dtype)
+    if x.shape[axis] == 1:
+        return result_like(trace, like, value)
     found = trace.emit("Scan", value, combine=combine, axes=(axis % x.ndim,))
     return result_like(trace, like, found)
 
@@ -39,7 +41,7 @@ def _cumulative(name: str, combine: str) -> Callable[..., Any]:
         if not _is_plain(axis, dtype, out) or not x.is_array or not x.value.type.is_static:
             options = {k: v for k, v in (("axis", axis), ("dtype", dtype), ("out", out))
                        if v is not None}
-            return call_library(trace, name.capitalize(), (a,), options)
+            return call_library(trace, _ROW_NAMES[name], (a,), options)
         like = ask_on_stand_ins(trace, lambda x: function(x, axis=axis), [x])
         if name.startswith("nan") and x.dtype.kind == "f":
             neutral = x.dtype.type(combine == "Mul")
@@ -50,6 +52,8 @@ def _cumulative(name: str, combine: str) -> Callable[..., Any]:
     return handler
 
 
+_ROW_NAMES = {"cumsum": "Cumsum", "cumprod": "Cumprod", "nancumsum": "Nancumsum",
+              "nancumprod": "Nancumprod"}
 _NAMES = {"cumsum": "Add", "cumprod": "Mul", "nancumsum": "Add", "nancumprod": "Mul"}
 SCAN_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     getattr(np, name): _cumulative(name, combine) for name, combine in _NAMES.items()

@@ -78,7 +78,7 @@ def call_scipy(trace: Trace, name: str, args: Sequence[Any], kwargs: dict[str, A
     form = ("tuple", name, *[encoder.encode(a, _is_float(a)) for a in args])
     named = ("tuple", *[("tuple", k, encoder.encode(v, _is_float(v))) for k, v in kwargs.items()])
     answer, stand_ins = _ask(trace, encoder.operands, form, named)
-    return _finish(trace, "Scipy", full, encoder.operands, form, named, answer, stand_ins, None)
+    return _finish(trace, "Scipy", full, encoder.operands, form, named, answer, stand_ins)
 
 
 def _is_float(x: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.dims import Dim, Size, UndecidedSizeError, is_static
+from fusec.ir.dims import Dim, Size, UndecidedSizeError, equal, is_static
 from fusec.ops.shapes import normalise_axes, normalise_axis
 
 from .array import TracedArray, from_value
@@ -210,12 +210,12 @@ def squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
     if not x.is_array:
         return spread_scalar(x) if x.type.is_weak else x
     if axis is None:
-        axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
+        axes = tuple(i for i, d in enumerate(x.shape) if equal(d, 1))
     elif x.ndim == 0 and axis in (0, -1, (0,), (-1,)):
         axes = ()
     else:
         axes = _guarded(trace, normalise_axes, axis, x.ndim)
-    if any(x.shape[i] != 1 for i in axes):
+    if not all(equal(x.shape[i], 1) for i in axes):
         raise trace.error(ValueError(
             "cannot select an axis to squeeze out which has size not equal to one"), [x.value])
     if not axes:
@@ -228,8 +228,8 @@ def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
     """``np.broadcast_to``: a read-only view."""
     x = spread_scalar(as_traced(trace, a))
     target = _shape(shape)
-    fits = len(target) >= x.ndim and all(
-        d in (1, t) for d, t in zip(x.shape, target[len(target) - x.ndim:], strict=True))
+    pairs = zip(x.shape, target[max(len(target) - x.ndim, 0):], strict=False)
+    fits = len(target) >= x.ndim and all(d == t or equal(d, 1) or equal(d, t) for d, t in pairs)
     if not fits:
         given, wanted = (str(s).replace(" ", "") for s in (x.shape, target))
         raise trace.error(ValueError(
@@ -257,10 +257,17 @@ def concatenate(
     result = values[0] if len(values) == 1 else trace.emit("Concat", *values, axis=position)
     if out is not None:
         destination = as_traced(trace, out)
+        if len(parts) == 1 and is_same_view(parts[0], destination):
+            return destination  # which NumPy finds before it asks whether it may be written to
         destination.write(cast(trace, result, destination.dtype))
         return destination
     order = joined_order([p.shape for p in parts], [p.strides for p in parts])
     return from_value(trace, result, contiguous(result.shape, target.itemsize, order))
+
+
+def is_same_view(a: TracedArray, b: Any) -> bool:
+    """Whether two names stand for the same elements of the same memory."""
+    return type(b) is TracedArray and a.is_array and a.storage is b.storage and a.steps == b.steps
 
 
 def _check_joinable(trace: Trace, parts: list[TracedArray], axis: int) -> None:
@@ -328,8 +335,12 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         flat = roll(trace, ravel(trace, x), shift, 0)
         return reshape(trace, flat, x.shape)
+    shifts: dict[int, int] = {}
     for amount, each in _guarded(trace, np.broadcast, shift, axis):
-        x = _roll_axis(trace, x, int(amount), _guarded(trace, normalise_axis, int(each), x.ndim))
+        position = _guarded(trace, normalise_axis, int(each), x.ndim)
+        shifts[position] = shifts.get(position, 0) + int(amount)
+    for position, amount in shifts.items():
+        x = _roll_axis(trace, x, amount, position)
     strides = contiguous(x.shape, x.itemsize, like_order(as_traced(trace, a).strides))
     return TracedArray(trace, Storage(x.value, strides))
 

@@ -127,3 +127,8 @@ ORDINARY: Bindings = _Assignment(31, 7)
 OTHER: Bindings = _Assignment(43, 13)
 EQUAL: Bindings = _Assignment(31, 0)  # operands may have to agree
 OTHER_EQUAL: Bindings = _Assignment(43, 0)
+
+
+def all_of_size(size: int) -> Bindings:
+    """Every symbol this size: operands may have to agree with one that is known."""
+    return _Assignment(size, 0)

@@ -197,6 +197,10 @@ class _Call:
             return self._run()
         except UndecidedSizeError:  # sizes meet that may differ: NumPy broadcasts when it runs
             return self._by_numpy()
+        except ValueError:  # sizes that differ as expressions may be equal
+            if all(o.type.is_static for o in self.operands):
+                raise
+            return self._by_numpy()
 
     def _by_numpy(self) -> Any:
         from .library import call_ufunc_method
@@ -226,6 +230,10 @@ class _Call:
         """Of Python numbers: an operator gives a Python number, a ufunc a NumPy scalar."""
         if not self.python:
             return self._compute([cast(self.trace, v, v.dtype) for v in values])
+        if self.ufunc is np.matmul:
+            left, right = (_PYTHON_KIND[v.dtype.kind].__name__ for v in values)
+            raise self.trace.error(TypeError(
+                f"unsupported operand type(s) for @: '{left}' and '{right}'"), values)
         values = python_numbers.operands(self.trace, self.ufunc, values)
         bounds = python_numbers.result_interval(self.trace, self.ufunc, values)
         result = self._compute(values)
@@ -237,7 +245,7 @@ class _Call:
         trace = self.trace
         if self.ufunc is np.matmul:
             dtypes = resolve(trace, self.ufunc, values, self._asked(), self.casting)
-            return trace.emit("MatMul", *(cast(trace, v, dtypes[0]) for v in values))
+            return self._checked(dtypes, values, *(cast(trace, v, dtypes[0]) for v in values))
         if self.ufunc in _LOGICAL:
             return trace.emit(self.row.name, *(truth(trace, v) for v in values))
         dtypes = resolve(trace, self.ufunc, values, self._asked(), self.casting)
@@ -249,13 +257,18 @@ class _Call:
             if unusual is not None:
                 return unusual
         if self.ufunc is np.power:
-            special = integer_power(trace, values, dtypes)
+            special = integer_power(trace, values, dtypes, self.python)
             if special is not None:
                 return special
         weak = "weak" if all(v.type.is_weak for v in values) else None
         operands = [cast(trace, v, d, weak) for v, d in zip(values, dtypes, strict=False)]
+        return self._checked(dtypes, values, *operands)
+
+    def _checked(
+        self, dtypes: Sequence[np.dtype], values: Sequence[Value], *operands: Value
+    ) -> Value:
         try:
-            return trace.emit(self.row.name, *operands)
+            return self.trace.emit(self.row.name, *operands)
         except ValueError:
             self._check_out(dtypes[-1], values)
             raise
@@ -370,14 +383,14 @@ MAX_POWER = 64
 
 
 def integer_power(
-    trace: Trace, values: Sequence[Value], dtypes: Sequence[np.dtype]
+    trace: Trace, values: Sequence[Value], dtypes: Sequence[np.dtype], python: bool = False
 ) -> Value | None:
     """x**n for a constant integer n: products for integers, NumPy's own shortcuts for floats."""
     base, exponent = values
     number = exponent.node.attrs["value"] if exponent.node.op == "Const" else None
     dtype = dtypes[-1]
     if dtype.kind not in "iu":
-        return _float_power(trace, values, dtype, number) if base.shape else None
+        return _float_power(trace, values, dtype, number, python)
     if number is None and exponent.type.is_weak:
         number = TracedArray(trace, None, (), exponent).concrete(
             "an int", "convert the base to float64, or write the product out")
@@ -405,9 +418,11 @@ def _any_integer_power(trace: Trace, values: Sequence[Value], dtype: np.dtype) -
 
 
 def _float_power(
-    trace: Trace, values: Sequence[Value], dtype: np.dtype, number: Any
+    trace: Trace, values: Sequence[Value], dtype: np.dtype, number: Any, python: bool
 ) -> Value | None:
-    """NumPy's power loop takes shortcuts for one exponent: -inf ** 0.5 is NaN there, not inf."""
+    """With NumPy's shortcuts for one exponent: -inf ** 0.5 is NaN there, not inf."""
+    if not _has_shortcuts(values, dtype, python):
+        return None
     base, exponent = (cast(trace, v, dtype) for v in values)
     op = {2: "Square", 0.5: "Sqrt", -1: "Reciprocal"}.get(number)
     if op is not None:
@@ -417,6 +432,18 @@ def _float_power(
     is_half = trace.emit("Equal", exponent, cast(trace, trace.builder.const(0.5), dtype))
     return trace.emit("Where", is_half, trace.emit("Sqrt", base),
                       trace.emit("Pow", base, exponent))
+
+
+def _has_shortcuts(values: Sequence[Value], dtype: np.dtype, python: bool) -> bool:
+    """The operator on an array knows Python's numbers; the loops of all floats but half, strides.
+
+    Scalars' own operators know none.
+    """
+    base, exponent = values
+    if python and base.type.kind != "array" and exponent.type.kind != "array":
+        return False
+    operator = python and base.type.kind == "array" and exponent.type.is_weak
+    return operator or dtype != np.float16
 
 
 def _weak(values: Sequence[Value]) -> str | None:

@@ -160,10 +160,11 @@ def is_compact_part(got: np.ndarray, want: np.ndarray) -> bool:
     """
     hidden = want.base is not None and want.base.size > want.size
     compact = got.size * got.itemsize == max(
-        (n * s for n, s in zip(got.shape, got.strides, strict=True) if n > 1), default=got.itemsize)
-    return hidden and compact and (
-        np.argsort(long_strides(got)).tolist()
-        == np.argsort([abs(s) for s in long_strides(want)]).tolist())
+        (n * abs(s) for n, s in zip(got.shape, got.strides, strict=True) if n > 1),
+        default=got.itemsize)
+    mine, theirs = (np.asarray(long_strides(a)) for a in (got, want))
+    return hidden and compact and np.sign(mine).tolist() == np.sign(theirs).tolist() and (
+        np.argsort(abs(mine)).tolist() == np.argsort(abs(theirs)).tolist())
 
 
 def long_strides(array: np.ndarray) -> list[int]:

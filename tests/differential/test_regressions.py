@@ -362,3 +362,93 @@ def test_defects_of_the_tracer_in_a_branch_are_not_taken_for_the_programs_except
     assert look_up(-np.ones(3)).tolist() == [-1.0] * 3
     with pytest.raises(IndexError, match="list index"):
         look_up(np.ones(3))
+
+
+COUNTS = np.array([2, 0, 1, 3, 0], "i4")
+WIDE = np.broadcast_to(np.array([1.0, -2.0, np.nan]), (2, 3))
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: np.size(x[x > 0]),
+    lambda x: np.array_equal(x.nonzero()[0], x.nonzero()[0]),
+    lambda x: np.array_equal(x.nonzero()[0], x[x > 1]),
+    lambda x: np.array_equiv(x.nonzero(), x.nonzero()),
+    lambda x: np.inner(x[:3], x[x != 0]),
+    lambda x: np.inner(x, x[x != 0]),
+    lambda x: np.dot(x[x > 0], x[:3]),
+    lambda x: x[:3] @ x[x > 0],
+    lambda x: np.vdot(x[x > 0], x[:2]),
+    lambda x: x.compress(x, out=x[:3]),
+    lambda x: x.compress(x, out=x),
+    lambda x: np.compress(x > 1, x, out=np.zeros(2)),
+    lambda x: np.extract(x, x).clip(1, 2, np.zeros(3, "i4")),
+    lambda x: np.roll(x.nonzero()[0], (1, 2)),
+    lambda x: np.poly(x[x > 0]),
+    lambda x: np.setxor1d(x, x) == 2**31,
+    lambda x: np.polymul(x - x, 0),
+    lambda x: x[:2].T.compress(x[1:2]),
+], ids=str)
+def test_run_time_sizes_are_compared_at_run_time(program: Any) -> None:
+    check(program, COUNTS, engines=False)
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: np.argwhere(x), lambda x: np.argwhere(x[0]), lambda x: (np.argwhere(x[0, 0]) + 1,),
+    lambda x: x.nonzero()[0][2::-1], lambda x: np.nan_to_num(x), lambda x: np.round(x > 0),
+    lambda x: (x > 0).any(-1), lambda x: np.add.reduce(np.broadcast_to(x, (2, 2, 3)), 0),
+    lambda x: np.delete(np.ones((3, 2, 3)).transpose(1, 2, 0), np.array([-2, -1]), axis=1),
+    lambda x: np.unstack(x), lambda x: np.lexsort([x[0], x[1]]), lambda x: np.lexsort(x),
+])
+def test_results_lie_in_memory_as_numpys_do(program: Any) -> None:
+    check(program, WIDE, engines=False)
+    check(program, np.arange(6.0).reshape(2, 3), engines=False)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_which_powers_are_square_roots_depends_on_who_computes(dtype: str) -> None:
+    def powers(x: Any) -> Any:
+        half = x.dtype.type(0.5)
+        number = x[()] if not x.ndim else x[0]
+        return (x**0.5, x**half, np.power(x, 0.5), np.power(x, half), number**0.5, number**half,
+                np.power(number, 0.5), np.float_power(x, 0.5), np.float_power(number, 0.5))
+
+    for values in (-0.0, -np.inf, [-0.0, -np.inf], [-np.inf, -0.0, 0.0]):
+        check(powers, np.array(values, dtype), engines=False)
+    check(lambda x: x**0.5, -0.0)
+
+
+def test_a_mask_of_rank_0_selects_one_or_none() -> None:
+    check(lambda x: np.hypot.reduceat(x[x > 1], [0]), np.array(2.0), engines=False)
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: np.nanpercentile(x, 0, keepdims=True, out=np.zeros(1, "i8")),
+    lambda x: np.percentile(x, 30, out=np.zeros((), "i8")),
+    lambda x: np.percentile(x, 30, out=np.zeros((), "f4")),
+    lambda x: np.median(x, out=np.zeros((), "i8")),
+    lambda x: np.concatenate([x], out=x),
+    lambda x: x.cumsum(out=np.zeros(3, "f2")),
+    lambda x: x.var(dtype="f2"),
+    lambda x: (x * 1e300).std(dtype="f4"),
+    lambda x: x.dot(-0.0), lambda x: x[:1].dot(-0.0), lambda x: x[:1].cumsum()[0],
+    lambda x: np.logical_or.reduce(x > 9, initial=np.int8(3)),
+    lambda x: np.logical_and.reduce(x, initial=0.0),
+    lambda x: np.nanmin(x[:1] == 1, initial=x[:1] == 1),
+    lambda x: np.min(x, initial=x[:1]),
+    lambda x: np.min(x[0], where=x.shape[0] > 2),
+    lambda x: np.apply_along_axis(np.sum, -1, x, np.array(-1)),
+])
+def test_numpys_own_rules_of_out_and_dtypes(program: Any) -> None:
+    check(program, np.array([1.0, 2.5, -3.0]), engines=False)
+    read_only = np.broadcast_to(np.array([1.0]), (3,))
+    check(program, read_only, engines=False)
+
+
+def test_a_matrix_product_of_python_numbers_is_refused_as_python_does() -> None:
+    def program(x: Any, y: Any) -> Any:
+        x @= y
+        return x
+
+    check(program, 2.0, 3.0)
+    x = np.ones((1, 2), "u4")
+    check(program, x, np.ones((1, 2), "i8"))  # NumPy asks for the cast before it looks at shapes

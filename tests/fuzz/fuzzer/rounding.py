@@ -62,9 +62,10 @@ class Disturbed:
         inputs = [np.array(v) for v in read if _is_number(v)]
         inputs += [np.array(-0.0)] if "-0.0" in statement.text else []
         other = self._on_other_operands(statement) if statement.rounding == "backward" else None
+        computed = self._computed(statement)
         exec(statement.line, self.scope)
         for array, old in before:
-            self._disturb_written(array, old, change, inputs)
+            self._disturb_written(array, old, change, inputs, computed)
         if not statement.target:
             self._disturb_rebound(statement, read, change, inputs)
             return
@@ -129,9 +130,26 @@ class Disturbed:
             return []
         if is_order_free(statement.op):
             return [result]
+        if statement.op.rpartition(".")[2] in _SUMS_OF_PRODUCTS and self.rng.random() < 0.5:
+            return self._with_unrounded_products(statement, exact) or [result]
         known = {v.tobytes() for a in changed for v in np.atleast_1d(a)}
         moved = all(v.tobytes() in known or v == 0 or v == 1 or v != v for a in floats for v in a)
         return [] if moved else [result]
+
+    def _with_unrounded_products(
+        self, statement: Statement, exact: dict[str, Any]
+    ) -> list[Any] | None:
+        """[result] as libraries with FMAs have it: no product overflows before it is added."""
+        scope = dict(self.scope)
+        for name in statement.reads:
+            if _is_number(scope[name]) and np.asarray(scope[name]).dtype.kind == "f":
+                scope[name] = np.asarray(scope[name], np.longdouble)
+        try:
+            exec(statement.line, scope)
+        except Exception:  # then not in this dtype
+            return None
+        dtype = np.asarray(exact[statement.target]).dtype
+        return [_like(exact[statement.target], np.asarray(scope[statement.target]).astype(dtype))]
 
     def _result_near(
         self, statement: Statement, exact: dict[str, Any], with_integers: bool
@@ -176,13 +194,30 @@ class Disturbed:
         return ordered
 
     def _disturb_written(
-        self, array: np.ndarray, old: np.ndarray, change: Any, inputs: list[np.ndarray]
+        self, array: np.ndarray, old: np.ndarray, change: Any, inputs: list[np.ndarray],
+        computed: np.dtype | None,
     ) -> None:
         if not _is_inexact(array) or not array.flags.writeable:
             return
         written = ~((array == old) | ((array != array) & (old != old)))
         if written.any():
-            array[written] = change(array, inputs)[written]
+            narrow = array if computed is None else array.astype(computed)
+            array[written] = change(narrow, inputs)[written]
+
+    def _computed(self, statement: Statement) -> np.dtype | None:
+        """The dtype of a call without its ``out``, where that is narrower than ``out``."""
+        call = ast.parse(statement.text, mode="eval").body if "out=" in statement.text else None
+        if not isinstance(call, ast.Call):
+            return None
+        given = next((k.value for k in call.keywords if k.arg == "out"), None)
+        call.keywords = [k for k in call.keywords if k.arg != "out"]
+        if given is None:
+            return None
+        result = eval(ast.unparse(call), dict(self.scope))
+        out = eval(ast.unparse(given), dict(self.scope))
+        if not _is_inexact(result) or not _is_inexact(out) or isinstance(result, float):
+            return None
+        return result.dtype if result.dtype.itemsize < out.dtype.itemsize else None
 
     def _disturb(self, value: Any, inputs: list[np.ndarray], kind: str, ulp: int) -> Any:
         if not _is_inexact(value) or (
@@ -225,6 +260,12 @@ class Disturbed:
         moved = array + unit * steps.astype(array.dtype)  # the unit of the largest is infinite
         keep = ~np.isfinite(array) | (array == 0)
         return np.where(keep, array, moved).astype(array.dtype)
+
+
+_SUMS_OF_PRODUCTS = frozenset({
+    "inner", "dot", "vdot", "matmul", "operator @", "operator @=", "tensordot", "einsum", "vecdot",
+    "matvec", "vecmat", "multi_dot", "convolve", "correlate", "polymul",
+})
 
 
 def is_order_free(op: str) -> bool:
