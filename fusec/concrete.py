@@ -199,7 +199,9 @@ class CompiledControl:
         """How it runs, and why not natively."""
         if self.run.is_native:
             count = self.run.nests
-            return "one native function" + (f" with {count} fused nests" if count else "")
+            made = "one native function" + (f" with {count} fused nests" if count else "")
+            return made + (f", which calls Python: {', '.join(self.run.calls)}"
+                           if self.run.calls else "")
         return f"step by step from Python: {self.run.reason}"
 
     @property

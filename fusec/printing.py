@@ -17,8 +17,7 @@ def print(
 
     ``file`` is written when the code runs (None: what ``sys.stdout`` is then).  Arrays, numbers,
     text, and lists and tuples of them print as in Python, other objects as they are at that time.
-    A loop on data that prints runs step by step from Python.  Outside compiled functions it is
-    Python's own ``print``.
+    Outside compiled functions it is Python's own ``print``.
     """
     from .trace.context import current
 

@@ -20,12 +20,14 @@ from fusec.codegen.cpu.llvm import NativeCode
 from fusec.codegen.cpu.loops import ControlProgram, NotNativeError, compile_control
 from fusec.codegen.cpu.loops.frame import ErrorExit, Word
 from fusec.codegen.cpu.loops.program import RUN
-from fusec.errors import located
+from fusec.errors import InternalError, located
 from fusec.ir import Graph, Node, TensorType
 from fusec.ops.checks import make_error
+from fusec.ops.host_calls import called_on_host
 
 from . import memory, threads
 from .call_spec import CallSpec, LeafSpec, ResultSpec
+from .host_sites import HostCaller
 from .work import GRAIN_NS, work_ns
 
 if TYPE_CHECKING:
@@ -163,6 +165,12 @@ class ControlRun:
         return len(self._run.program.nests) if isinstance(self._run, NativeRun) else 0
 
     @property
+    def calls(self) -> list[str]:
+        """What of Python's the native function calls."""
+        sites = self._run.program.sites if isinstance(self._run, NativeRun) else []
+        return list(dict.fromkeys(called_on_host(s.node.attrs) for s in sites))
+
+    @property
     def code(self) -> NativeCode | None:
         return self._run.program.code if isinstance(self._run, NativeRun) else None
 
@@ -267,6 +275,9 @@ class _Blocks:
         self.by_kind: dict[str, list[tuple[int, int]]] = {}
         for at, word in enumerate(program.words):
             self.by_kind.setdefault(word.kind, []).append((at, word.value))
+        host = {number: at for at, number in self._of("host")}
+        self.host = HostCaller(program.sites, lambda number, dtype: self._cell(host[number], dtype))
+        for at, word in enumerate(program.words):
             self.words[at] = self._fixed(program, word, pool)
         self.operands, self.targets = self._of("operand"), self._of("target")
         self.temps = self._of("temp")
@@ -287,6 +298,8 @@ class _Blocks:
             return word.value
         if word.kind == "pool":
             return pool
+        if word.kind == "callback":
+            return self.host.address(word.value)
         if word.kind == "signals":
             return _SIGNALS
         if word.kind not in ("nest", "code", "finish", "tasks", "grain"):
@@ -301,7 +314,11 @@ class _Blocks:
             "finish": nest.code.finish, "tasks": tasks, "grain": max(grain, 1),
         }[word.kind]
 
-    def error(self, found: ErrorExit) -> Exception:
+    def error(self, found: ErrorExit) -> BaseException:
+        if found.node.op == "HostCall":
+            raised, self.host.error = self.host.error, None
+            return located(raised, found.node.loc) if isinstance(raised, Exception) else (
+                raised or InternalError("a host call failed without an error"))
         if found.node.op == "Check":
             return located(make_error(found.node.attrs["error"]), found.node.loc)
         if found.axis < 0:

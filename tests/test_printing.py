@@ -49,6 +49,14 @@ def loop(x: Any, n: int) -> Any:
     return total
 
 
+def views(x: Any, n: int) -> Any:
+    y = x.copy()
+    for i in range(n):
+        y[0, 1] = i
+        fusec.print(y[:, ::-1], y.T[1], i, y[0], x[0, 0] > 1, sep="/")
+    return y
+
+
 def drawn(x: Any, n: int) -> Any:
     rng = np.random.default_rng(n)
     fusec.print(rng.random(2))
@@ -56,7 +64,7 @@ def drawn(x: Any, n: int) -> Any:
     return x
 
 
-@pytest.mark.parametrize("f", [values, loop, drawn])
+@pytest.mark.parametrize("f", [values, loop, views, drawn])
 def test_it_prints_what_the_eager_run_prints(f: Callable[..., Any]) -> None:
     compiled = fusec.jit(f)
     for x, n in ((X, 3), (X, 40), (X + 1, 40)):

@@ -151,6 +151,34 @@ def _reference(
     return result, np.asarray(order)
 
 
+def prepared(attrs: Mapping[str, Any]) -> Callable[[Sequence[Any]], Any]:
+    """The call as a function of its operands, for loops; None stands for no result.
+
+    Draws with plain arguments, the usual ones, skip the reading of the form.
+    """
+    target, method, named = attrs["target"], attrs["method"], attrs["named"][1:]
+    forms = [*attrs["form"][1:], *(pair[2] for pair in named)]
+    if attrs["action"] != "draw" or not all(map(_is_flat, forms)):
+        return lambda arrays: _last_but_order(_reference(0, *arrays, **attrs))
+    count, names = len(forms) - len(named), [pair[1] for pair in named]
+
+    def draw(arrays: Sequence[Any]) -> Any:
+        values = [arrays[f[1]] if type(f) is tuple else f for f in forms]
+        keywords = dict(zip(names, values[count:], strict=True))
+        return getattr(target.found(context()), method)(*values[:count], **keywords)
+
+    return draw
+
+
+def _is_flat(form: Any) -> bool:
+    """Whether it is an operand or a literal."""
+    return form[0] == "operand" if type(form) is tuple else type(form) is not HostObject
+
+
+def _last_but_order(results: Any) -> Any:
+    return results[0] if type(results) is tuple else None
+
+
 def _infer(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
     return tuple(attrs["results"])
 

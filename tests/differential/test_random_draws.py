@@ -26,7 +26,7 @@ def state(generator: Any) -> str:
 def check(f: Callable[..., Any], generator: Any, *args: Any, calls: int = 3) -> Any:
     """Several calls give what NumPy gives, types included, and leave the same states."""
     eager, ours = copy.deepcopy(generator), copy.deepcopy(generator)
-    compiled = fusec.jit(f)
+    compiled = fusec.jit(f, fp="strict")
     for _ in range(calls):
         mine, theirs = (tuple(copy.deepcopy(args)) for _ in range(2))
         expected, found = f(eager, *theirs), compiled(ours, *mine)
@@ -244,8 +244,38 @@ def rejection(rng: Any, n: int) -> Any:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_draws_in_branches_and_loops(f: Callable[..., Any], args: Any, seed: int) -> None:
     compiled = check(f, np.random.default_rng(seed), *args)
-    text = str(fusec.explain(compiled, np.random.default_rng(0), *args))
-    assert "rng." in text and ("calls Python" in text or "branch or loop" not in text)
+    for control in compiled.traces[0].control:
+        assert control.is_native and "calls Python: rng." in control.reason
+
+
+def with_arrays(rng: Any, x: Any, n: int) -> Any:
+    total = np.zeros(5)
+    for i in range(n):
+        z = rng.normal(x[::-1], 2.0)
+        if z[0] > 0:
+            total += z * rng.random()
+        rng.shuffle(x)
+        total = total + rng.permutation(x) * i + rng.integers(0, 9, 5)
+    return total, x.copy()
+
+
+def test_arrays_in_native_loops() -> None:
+    check(with_arrays, np.random.default_rng(5), np.arange(5.0), 40)
+
+
+def test_an_error_in_a_native_loop() -> None:
+    def f(rng: Any, x: float, n: int) -> Any:
+        for _ in range(n):
+            x = rng.normal(0.0, x) + x - 0.3
+        return x
+
+    eager, ours = np.random.default_rng(0), np.random.default_rng(0)
+    with pytest.raises(ValueError, match="scale < 0"):
+        f(eager, 1.0, 1000)
+    with pytest.raises(ValueError, match="scale < 0") as found:
+        fusec.jit(f)(ours, 1.0, 1000)
+    assert state(eager) == state(ours)
+    assert "in f" in "".join(getattr(found.value, "__notes__", ()))
 
 
 def test_a_shuffle_in_place_and_through_a_view() -> None:

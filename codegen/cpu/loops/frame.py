@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,10 @@ def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
         strides[axis] = step
         step *= max(shape[axis], 1)
     return tuple(strides)
+
+
+if TYPE_CHECKING:
+    from .host_calls import HostSite
 
 
 @dataclass(eq=False)
@@ -71,7 +75,8 @@ class Word:
     ``scalar``: the bits of an operand; ``temp``: the address of fresh memory of ``value`` bytes;
     ``nest``: the address of a nest's block; ``code`` and ``finish``: of its functions; ``pool``: of
     the function that spreads tasks over threads; ``signals``: of Python's own that handles signals;
-    ``result``: where a scalar result is stored.
+    ``result``: where a scalar result is stored; ``callback``: of Python's side of a host call, and
+    ``host``: what is passed to it and back.
     """
 
     kind: str
@@ -104,6 +109,7 @@ class Frame:
     entry: list[str] = field(default_factory=list)
     nests: list[NestCall] = field(default_factory=list)
     exits: list[ErrorExit] = field(default_factory=list)
+    sites: list[HostSite] = field(default_factory=list)
     _known: dict[Word, str] = field(default_factory=dict)
 
     def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:

@@ -13,7 +13,7 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops import get
 from fusec.passes.fusion import fuse
 
-from . import kernels, picks
+from . import host_calls, kernels, picks
 from .errors import NotNativeError
 from .frame import ArrayRef, Frame, Held, Token
 from .order import ordered
@@ -60,8 +60,7 @@ class GraphEmitter:
             elif get(node.op).kind == "view":
                 self.env[node.out()] = viewed(self.frame, node, self.held(node.inputs[0]))
             else:
-                why = "calls Python" if node.op == "HostCall" else "is a library call"
-                raise NotNativeError(f"{_title(node)} {why}", node.loc)
+                raise NotNativeError(f"{_title(node)} is a library call", node.loc)
 
     # -- values
 
@@ -128,11 +127,8 @@ class GraphEmitter:
 
 
 def _title(node: Node) -> str:
-    from fusec.ops.host_calls import called_on_host
     from fusec.ops.library import LIBRARY, called_name
 
-    if node.op == "HostCall":
-        return called_on_host(node.attrs)
     if node.op in LIBRARY:
         return called_name(node.op, node.attrs["form"])
     return "np.matmul" if node.op == "MatMul" else node.op
@@ -294,7 +290,8 @@ def _side(
 
 _STEPS: dict[str, Callable[[GraphEmitter, Node], None]] = {
     "Fused": kernels.fused, "Pick": picks.pick, "PickUpdate": picks.pick_update,
-    "Check": picks.check, "Loop": _loop, "Cond": _cond, "Reshape": picks.reshape,
+    "Check": picks.check, "HostCall": host_calls.host_call, "Loop": _loop,
+    "Cond": _cond, "Reshape": picks.reshape,
 }
 
 __all__ = ["GraphEmitter"]

@@ -23,6 +23,7 @@ from fusec.ops import get
 from .errors import NotNativeError, refuse_complex
 from .frame import ArrayRef, ErrorExit, Frame, Held, Strides, Word, contiguous
 from .graph_emitter import GraphEmitter
+from .host_calls import HostSite
 
 LOOP_SPEED = 3  # LLVM's own pipeline, its vectoriser included: scalar loops are emitted as they are
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
@@ -53,6 +54,7 @@ class ControlProgram:
     nests: list[NestBlock]
     exits: list[ErrorExit]
     copied: list[int]  # results that start as copies of these operands; -1: made by the function
+    sites: list[HostSite]  # where it calls Python
 
 
 def compile_control(
@@ -71,7 +73,8 @@ def compile_control(
     code = _compiled(frame, stats)
     nests = [_nest_block(call.form, call.params, native) for call, native in zip(
         frame.nests, codes, strict=True)]
-    return ControlProgram(node, code.address("run"), code, frame.words, nests, frame.exits, copied)
+    return ControlProgram(node, code.address("run"), code, frame.words, nests, frame.exits, copied,
+                          frame.sites)
 
 
 def _compiled(frame: Frame, stats: CompileStats) -> NativeCode:
