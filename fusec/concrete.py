@@ -320,6 +320,19 @@ class ConcreteFunction:
         """Whether Python values read while tracing still are what they were."""
         return all(g.holds() for g in self.guards)
 
+    def call_of(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
+        """The leaves of these arguments; overlapping arrays as their memory, if that was traced.
+
+        Raises ``TypeError`` for a function compiled from stages.
+        """
+        from .trace.overlap import merged
+
+        if self.flatten is None:
+            raise TypeError(f"{self!r} was compiled from stages and belongs to no function: call "
+                            f"run_leaves with its argument leaves")
+        call: FlatCall = self.flatten(args, kwargs)
+        return call if self.build.call.separate is None else merged(call) or call
+
     def run_leaves(self, leaves: Sequence[Any], report: RunMetadata | None = None) -> Any:
         """Result for argument leaves that match the signature; times of steps go to ``report``."""
         results = self.executable.run(leaves, None if report is None else report.steps)
@@ -351,10 +364,7 @@ class ConcreteFunction:
         from .errors import user_error
         from .trace.signature import explain_miss
 
-        if self.flatten is None:
-            raise TypeError(f"{self!r} was compiled from stages and belongs to no function: call "
-                            f"run_leaves with its argument leaves")
-        call = self.flatten(args, kwargs)
+        call = self.call_of(args, kwargs)
         if call.key != self.build.call.key:
             raise user_error(
                 TypeError, f"the arguments do not fit {self.signature}", None,

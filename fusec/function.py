@@ -319,7 +319,12 @@ class Function:
         """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
         args = tuple(a.example() if isinstance(a, TensorSpec) else a for a in args)
         with short_errors:
-            return self._lookup(self._flatten(args, kwargs))[0]
+            call = self._flatten(args, kwargs)
+            found = self._lookup(call)[0]
+            if found.executable.refuses_overlap(call.leaves):
+                call = merged(self._flatten(args, kwargs)) or call
+                found = self._lookup(call)[0]
+            return found
 
     def compile_times(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Milliseconds per stage that the trace for these arguments cost."""

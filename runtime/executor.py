@@ -61,6 +61,7 @@ class Executable:
         With ``times`` kernels run one by one, and (step, microseconds) pairs are added to it.
         """
         if self.spec.updates:
+            self._check_captured(leaves)
             self._check_overlap(leaves)
         if times is not None:
             return StepByStep(self.schedule, self.spec, one_by_one=True).run(leaves, times)
@@ -75,6 +76,14 @@ class Executable:
             return instance.run(leaves)
         finally:
             self._idle.append(instance)
+
+    def refuses_overlap(self, leaves: Sequence[Any]) -> bool:
+        """Whether `run` raises `OverlapError` for these leaves."""
+        try:
+            self._check_overlap(leaves)
+        except OverlapError:
+            return True
+        return False
 
     def _check_captured(self, leaves: Sequence[Any]) -> None:
         """Refuse arrays from outside that overlap an argument when one of the two is written."""
@@ -93,7 +102,6 @@ class Executable:
     def _check_overlap(self, leaves: Sequence[Any]) -> None:
         """Refuse partly overlapping arguments when one of them is written."""
         spec = self.spec
-        self._check_captured(leaves)
         arrays = [(i, leaf) for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
         for i, written in arrays:
             if spec.leaves[i].input not in spec.updates:

@@ -234,7 +234,7 @@ def run_source(kernel: Any, buffers: Sequence[np.ndarray]) -> None:
 
 def run_with(concrete: ConcreteFunction, engine: Engine, args: Sequence[Any]) -> Any:
     """The concrete function's plan with every kernel run by ``engine(kernel, buffers)``."""
-    leaves = concrete.flatten(args, {}).leaves
+    leaves = concrete.call_of(tuple(args), {}).leaves
     results = _EngineRun(concrete, engine).run(leaves)
     return optree.tree_unflatten(concrete.result_treespec, results)
 

@@ -100,3 +100,15 @@ def test_what_cannot_be_a_view_of_one_memory_is_refused() -> None:
     z = np.zeros(13)
     with pytest.raises(fusec.UnsupportedError, match="argument x is written and overlaps"):
         fusec.jit(copy)(z[:12], z.view(np.int64)[1:])
+
+
+def test_the_concrete_function_is_the_one_that_a_call_runs() -> None:
+    """Shrunk from fuzzer seed 252: the back ends were compared on a trace that no call uses."""
+    def f(x: Any, y: Any) -> Any:
+        x **= y
+        return y * 1
+
+    x = np.array([2.0, 3.0, 4.0])
+    check(f, x, x[::-1])
+    g = fusec.jit(f)
+    assert g.concrete(x, x[::-1])(x, x[::-1]).tolist() == [16.0, 27.0, 16.0]

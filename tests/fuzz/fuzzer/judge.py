@@ -167,7 +167,7 @@ class Judge:
 
     def _passes(self, compiled: Any, concrete: Any, args: Any, want: Outcome) -> None:
         spec = concrete.executable.spec
-        leaves = concrete.flatten(clone(tuple(args)), {}).leaves
+        leaves = concrete.call_of(clone(tuple(args)), {}).leaves
         inputs: list[Any] = [None] * len(spec.input_types)
         for leaf, value in zip(spec.leaves, leaves, strict=True):
             if leaf.input >= 0:
