@@ -89,7 +89,10 @@ CASES = [(package, name) for package, names in CALLS.items() for name in names]
 def imported(package: str, name: str) -> Callable[..., Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # packages announce their successors
-        return getattr(importlib.import_module(package), name)
+        try:
+            return getattr(importlib.import_module(package), name)
+        except ModuleNotFoundError as error:
+            raise RuntimeError("these tests need: pip install -e '.[packages]'") from error
 
 
 @pytest.mark.parametrize(("package", "name"), CASES)

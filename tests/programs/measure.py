@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from .compare import difference, outcome
@@ -36,12 +37,48 @@ def check(program: Program, size: int) -> str:
 def best(function: Callable[..., Any], program: Program, size: int) -> float:
     """Seconds of the fastest call, on fresh arguments each."""
     found: list[float] = []
+    first = program.inputs(size)
     while sum(found) < BUDGET and len(found) < 30:
-        args = program.inputs(size)
+        args = renewed(first, program.inputs(size))
         start = time.perf_counter()
         outcome(function, args)
         found.append(time.perf_counter() - start)
     return min(found)
+
+
+def renewed(old: Any, new: Any) -> Any:
+    """``new``, but its objects are those of ``old`` with the new state: traces are per object."""
+    if type(new) in (list, tuple):
+        return type(new)(renewed(a, b) for a, b in zip(old, new, strict=True))
+    if not hasattr(new, "__dict__") or callable(new):
+        return new
+    vars(old).clear()
+    vars(old).update(vars(new))
+    return old
+
+
+def fallbacks(program: Program) -> int:
+    """How often a call of the compiled program runs Python code of the program's file: a loop body
+    that a library call runs, or the whole program, eagerly."""
+    import fusec
+
+    compiled, size = fusec.jit(program.function), program.small
+    first = program.inputs(size)
+    for _ in range(3):
+        outcome(compiled, renewed(first, program.inputs(size)))
+    args, found = renewed(first, program.inputs(size)), []
+    file = program.function.__code__.co_filename
+
+    def watch(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call" and frame.f_code.co_filename == file:
+            found.append(frame.f_code.co_name)
+
+    sys.setprofile(watch)
+    try:
+        outcome(compiled, args)
+    finally:
+        sys.setprofile(None)
+    return len(found)
 
 
 def measure(program: Program) -> dict[str, Any]:
@@ -52,6 +89,9 @@ def measure(program: Program) -> dict[str, Any]:
     row: dict[str, Any] = {"name": program.name, "failure": failure}
     if failure:
         return row
+    row["fallbacks"] = fallbacks(program)
+    if row["fallbacks"]:
+        return row | {"failure": f"{row['fallbacks']} calls of its own Python code in a call"}
     compiled = fusec.jit(program.function)
     start = time.perf_counter()
     compiled(*program.inputs(program.large))

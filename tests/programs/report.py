@@ -21,7 +21,7 @@ from .expected_failures import EXPECTED_FAILURES
 LIMIT = 60
 HEAD = (
     "program", "field", "lines", "n", "eager ms", "fusec ms", "speed-up", "kernels", "externs",
-    "loops native", "step by step", "retraces", "compile ms", "first call ms", "slower",
+    "fallbacks", "loops native", "step by step", "retraces", "compile ms", "first call ms", "slower",
 )
 INTRODUCTION = """\
 # The corpus of NumPy programs
@@ -31,7 +31,9 @@ Written by `python -m tests.programs.report --write docs/programs.md`; the progr
 the best of repeated calls on fresh arguments at the size n, eager NumPy and fusec in one process;
 "first call" includes tracing and compiling, "compile" is the stages' own time.  "Loops native" and
 "step by step" count the branches and loops that data decides; "retraces" counts traces after the
-first for calls of one signature.  fusec never falls back to eager here, so there is no such column.
+first for calls of one signature.  "fallbacks" counts how often a compiled call runs Python code of
+the program itself (watched with `sys.setprofile`); a program that does, be it for a loop body inside
+a library call or as a whole, counts as failed.
 """
 
 
@@ -56,7 +58,7 @@ def line(program: Program, row: dict[str, Any]) -> str:
     cells = (
         program.name, program.field.replace("_", " "), program.lines, program.large,
         f"{row['eager_ms']:.3g}", f"{row['compiled_ms']:.3g}", f"{gain:.2f}", row["kernels"],
-        row["externs"], row["native"], len(row["stepwise"]), row["traces"] - 1,
+        row["externs"], row["fallbacks"], row["native"], len(row["stepwise"]), row["traces"] - 1,
         f"{row['compile_ms']:.0f}", f"{row['first_ms']:.0f}", "slower" if gain < 1 else "",
     )
     return _cells(cells)
