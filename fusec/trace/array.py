@@ -270,7 +270,8 @@ class TracedArray:
         if storage.is_constant:
             self.trace.own.write_to(storage)
         self.trace.builder.loc = self.trace.loc
-        self.trace.journal.append((storage, storage.value, storage.version))
+        if not storage.writes_elsewhere:
+            self.trace.journal.append((storage, storage.value, storage.version))
         storage.write(self.trace.builder, self.steps, value)
 
     # -- attributes of ndarray that are functions here

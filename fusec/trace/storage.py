@@ -121,6 +121,8 @@ class Storage:
         "writeable",
     )
 
+    writes_elsewhere = False  # whether writing to it is writing to other storages
+
     def __init__(
         self, value: Value, strides: Strides | None = None, *, origin: int | None = None,
         writeable: bool = True,

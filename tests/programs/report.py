@@ -21,19 +21,21 @@ from .expected_failures import EXPECTED_FAILURES
 LIMIT = 60
 HEAD = (
     "program", "field", "lines", "n", "eager ms", "fusec ms", "speed-up", "kernels", "externs",
-    "fallbacks", "loops native", "step by step", "retraces", "compile ms", "first call ms", "slower",
+    "fallbacks", "loops native", "step by step", "retraces", "compile ms", "first call ms",
+    "slower",
 )
 INTRODUCTION = """\
 # The corpus of NumPy programs
 
 Written by `python -m tests.programs.report --write docs/programs.md`; the programs are in
 `tests/programs/`, a file per field, and each was committed before fusec first ran it.  Times are
-the best of repeated calls on fresh arguments at the size n, eager NumPy and fusec in one process;
+the best of repeated calls on fresh arguments at the size n (objects keep their identity and get
+fresh state), eager NumPy and fusec in one process;
 "first call" includes tracing and compiling, "compile" is the stages' own time.  "Loops native" and
 "step by step" count the branches and loops that data decides; "retraces" counts traces after the
 first for calls of one signature.  "fallbacks" counts how often a compiled call runs Python code of
-the program itself (watched with `sys.setprofile`); a program that does, be it for a loop body inside
-a library call or as a whole, counts as failed.
+the program itself (watched with `sys.setprofile`); a program that does, be it for a loop body
+inside a library call or as a whole, counts as failed.
 """
 
 

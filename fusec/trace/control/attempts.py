@@ -19,6 +19,7 @@ from fusec.ir import Node, TensorType, Value
 
 from ..array import TracedArray, from_value
 from ..context import Trace
+from ..selected import roots
 from ..storage import Storage
 from ..ufuncs import call_ufunc
 from .cells import UNBOUND, Variables
@@ -96,6 +97,16 @@ class Attempt:
     carried: list[Carried]
     finals: dict[str, Any]  # what each variable holds after an iteration
     checks: list[Node]
+
+    def older_than_loop(self, leaf: Any) -> list[Storage]:
+        """The memory from before the loop that an array at its end may be."""
+        return _older(leaf, self.region)
+
+
+def _older(leaf: Any, region: Region) -> list[Storage]:
+    if type(leaf) is not TracedArray or leaf.storage is None:
+        return []
+    return [root for root in roots(leaf.storage) if root.born < region.start]
 
 
 class Attempting:
@@ -283,6 +294,9 @@ class Attempting:
         storage, name, own = after.storage, key[0], self.arrays[key].storage
         if storage is None or before.storage is None or own is None:
             return
+        others = _older(after, self.region)
+        if others and (own.version > 0 or any(o in self.known.storages for o in others)):
+            raise self._aliased(name)
         if after.steps and storage.born < self.region.start and storage in self.known.storages:
             raise self._aliased(name)
         written = own.version > 0 or (storage.version > 0 and storage in [

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from traceback import walk_tb
 from typing import Any
 
+import numpy as np
+
 from fusec.errors import FusecError, unsupported, user_error
 from fusec.ir import Node, Value
 from fusec.ir.dims import UndecidedSizeError
@@ -19,6 +21,8 @@ from fusec.ops.checks import describe_error
 from ..array import TracedArray, from_value
 from ..context import Trace
 from ..python_numbers import interval
+from ..selected import Selected
+from ..selected import roots as memory_of
 from ..storage import Storage
 from .cells import UNBOUND, Variables
 from .merge import (
@@ -59,15 +63,14 @@ class Side:
 
     def value_of(self, trace: Trace, x: Any) -> Value:
         """What a leaf holds at the end of this side."""
-        storage = x.storage if type(x) is TracedArray else None
-        if storage not in self.written:
-            return leaf_value(trace, x)
-        value, version = storage.value, storage.version
-        storage.replace(self.written[storage], version)
+        before = [(storage, storage.value, storage.version) for storage in self.written]
+        for storage, value in self.written.items():
+            storage.replace(value, storage.version)
         try:
             return leaf_value(trace, x)
         finally:
-            storage.replace(value, version)
+            for storage, old, version in before:
+                storage.replace(old, version)
 
 
 @dataclass
@@ -75,8 +78,17 @@ class _Slot:
     """A leaf that the branch decides."""
 
     index: int
-    may_be_argument: bool
+    choice: Choice | None
     interval: tuple[int, int] | None = None  # what an int can be
+
+
+@dataclass
+class Choice:
+    """Two arrays of which the branch gives one; ``tests`` are the outputs that hold the tests of
+    branches inside it."""
+
+    arrays: tuple[TracedArray, TracedArray]
+    tests: dict[Value, int]
 
 
 @dataclass
@@ -86,18 +98,63 @@ class _Pairs:
     trace: Trace
     done: Sequence[Side]
     sides: tuple[list[Value], list[Value]] = field(default_factory=lambda: ([], []))
+    slots: dict[Any, _Slot] = field(default_factory=dict)  # of pairs of arrays
+    made: dict[int, TracedArray] = field(default_factory=dict)
+    shared: set[int] = field(default_factory=set)  # slots that only copies can give
 
     def leaf(self, a: Any, b: Any) -> _Slot:
         a, b = (lifted(self.trace, x) for x in (a, b))
         for x in (a, b):
             if not (is_number(x) or is_traced(x)):
                 raise Disagreement
+        key = tuple(_place(x) for x in (a, b))
+        if None in key:
+            return self._new(a, b)
+        if key not in self.slots:
+            self.slots[key] = self._new(a, b)
+            self._note_sharing()
+        return self.slots[key]
+
+    def _note_sharing(self) -> None:
+        """Arrays made in a side that appear in several pairs are one array on that side only."""
+        start = self.done[0].region.start
+        for side in (0, 1):
+            seen: dict[Storage, int] = {}
+            for key, slot in self.slots.items():
+                storage = key[side][0]
+                other = seen.setdefault(storage, slot.index)
+                if other != slot.index and storage.born >= start:
+                    self.shared.update((other, slot.index))
+
+    def _new(self, a: Any, b: Any) -> _Slot:
         values = [side.value_of(self.trace, x) for side, x in zip(self.done, (a, b), strict=True)]
         type_ = joined(values[0].type, values[1].type)
         for side, value in zip(self.sides, values, strict=True):
             side.append(converted(self.trace, value, type_))
-        return _Slot(len(self.sides[0]) - 1, any(map(_is_arguments, (a, b))),
-                     self._interval(values))
+        index = len(self.sides[0]) - 1
+        return _Slot(index, self._choice(a, b, index), self._interval(values))
+
+    def _choice(self, a: Any, b: Any, index: int) -> Choice | None:
+        """The arrays, if one of them was there before the branch."""
+        if _place(a) is None or _place(b) is None:
+            return None
+        start = self.done[0].region.start
+        if all(root.born >= start for x in (a, b) for root in memory_of(x.storage)):
+            return None
+        inside = {test for x in (a, b) for test in _tests(x.storage) if test.node.id >= start}
+        if a.type != b.type or any(
+                v.node.id >= start for x in (a, b) for v in _indices(x)):
+            self.shared.add(index)
+            return None
+        return Choice((a, b), {test: self._exported(test, a) for test in inside})
+
+    def _exported(self, test: Value, a: TracedArray) -> int:
+        """The output that holds a test made in one side (false where the other one ran)."""
+        false = self.trace.builder.const(False if test.type.is_weak else np.bool_(False))
+        is_first = test in _tests(a.storage)
+        for side, mine in zip(self.sides, (is_first, not is_first), strict=True):
+            side.append(test if mine else false)
+        return len(self.sides[0]) - 1
 
     def _interval(self, values: Sequence[Value]) -> tuple[int, int] | None:
         found = [interval(self.trace, v) for v in values]
@@ -127,8 +184,9 @@ def branch(
     outputs = _emit(trace, test, sides, pairs, storages)
     for storage, value in zip(storages, outputs[len(pairs.sides[0]):], strict=True):
         assign(trace, storage, value)
-    variables.write({name: _filled(trace, x, outputs) for name, x in states.items()})
-    return _filled(trace, result, outputs)
+    filling = Filling(trace, test, pairs, outputs)
+    variables.write({name: filling.filled(x) for name, x in states.items()})
+    return filling.filled(result)
 
 
 def _trace_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -> Side:
@@ -220,30 +278,75 @@ def _merged_result(trace: Trace, sides: Sequence[Side], pairs: _Pairs) -> Any:
             values=_both(sides, a, b)) from None
 
 
-def _filled(trace: Trace, x: Any, outputs: Sequence[Value]) -> Any:
-    """``x`` with its slots replaced by what the branch gives."""
-    leaves, structure = flatten(x)
-    if not any(type(leaf) is _Slot for leaf in leaves):
-        return x
-    return unflatten(structure, [
-        _from_branch(trace, outputs[leaf.index], leaf) if type(leaf) is _Slot else leaf
-        for leaf in leaves])
+@dataclass
+class Filling:
+    """Puts what the branch gives in the place of slots."""
+
+    trace: Trace
+    test: Value
+    pairs: _Pairs
+    outputs: Sequence[Value]
+
+    def filled(self, x: Any) -> Any:
+        """``x`` with its slots replaced by what the branch gives."""
+        leaves, structure = flatten(x)
+        if not any(type(leaf) is _Slot for leaf in leaves):
+            return x
+        return unflatten(structure, [
+            self._given(leaf) if type(leaf) is _Slot else leaf for leaf in leaves])
+
+    def _given(self, slot: _Slot) -> TracedArray:
+        """A traced value: an array gets memory of its own, or is one of two."""
+        made = self.pairs.made
+        if slot.index not in made:
+            value = self.outputs[slot.index]
+            found = made[slot.index] = from_value(self.trace, value)
+            if slot.interval is not None:
+                self.trace.intervals[value] = slot.interval
+            if slot.index in self.pairs.shared and found.storage is not None:
+                found.storage.may_be_argument = True
+            elif slot.choice is not None:
+                made[slot.index] = self._selected(self.test, slot.choice.arrays, slot.choice, found)
+        return made[slot.index]
+
+    def _selected(
+        self, test: Value, arrays: Sequence[TracedArray], choice: Choice, fresh: TracedArray
+    ) -> TracedArray:
+        sides = [self._outside(x, choice, fresh) for x in arrays]
+        storage = Selected(self.trace, test, sides[0], sides[1], fresh.value)
+        return TracedArray(self.trace, storage)
+
+    def _outside(self, x: TracedArray, choice: Choice, fresh: TracedArray) -> TracedArray:
+        """An array that a side leaves, as what follows the branch sees it."""
+        storage = x.storage
+        start = self.pairs.done[0].region.start
+        if isinstance(storage, Selected) and storage.born >= start:
+            test = self.outputs[choice.tests[storage.test]] if (
+                storage.test in choice.tests) else storage.test
+            then, orelse = (self._outside(side, choice, fresh) for side in storage.sides)
+            return TracedArray(self.trace, Selected(self.trace, test, then, orelse), x.steps)
+        return x if storage is not None and storage.born < start else fresh
 
 
-def _from_branch(trace: Trace, value: Value, slot: _Slot) -> TracedArray:
-    """A traced value: an array gets memory of its own."""
-    found = from_value(trace, value)
-    if slot.interval is not None:
-        trace.intervals[value] = slot.interval
-    if found.storage is not None and slot.may_be_argument:
-        found.storage.may_be_argument = True
-    return found
+def _place(x: Any) -> tuple[Storage, tuple[Any, ...]] | None:
+    """The memory that an array shows; None for numbers."""
+    if type(x) is not TracedArray or x.storage is None:
+        return None
+    return x.storage, x.steps
 
 
-def _is_arguments(x: Any) -> bool:
-    """Whether it may be memory of the caller."""
-    return type(x) is TracedArray and x.storage is not None and (
-        x.storage.origin is not None or x.storage.may_be_argument)
+def _tests(storage: Storage | None) -> list[Value]:
+    if not isinstance(storage, Selected):
+        return []
+    return [storage.test, *(test for side in storage.sides for test in _tests(side.storage))]
+
+
+def _indices(x: TracedArray) -> list[Value]:
+    """The run-time indices of its views, and of those it may be."""
+    assert x.storage is not None
+    own = [v for step in x.steps for v in step.operands]
+    inner = x.storage.sides if isinstance(x.storage, Selected) else ()
+    return [*own, *(v for side in inner for v in _indices(side))]
 
 
 # -- emitting -------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from fusec.ir import Graph, TensorType, Value
 
 from ..array import TracedArray, from_value
 from ..context import Trace
+from ..selected import Copied
 from .attempts import Attempt, Attempting, Carried, Known, Leaf, LoopParts
 from .cells import UNBOUND, Variables
 from .merge import flatten, unflatten
@@ -95,6 +96,9 @@ class LoopResult:
     def _leaf(self, key: Leaf, leaf: Any, results: dict[Leaf | None, Value]) -> Any:
         if key in results:
             found = from_value(self.trace, results[key])
+            others = self.attempt.older_than_loop(leaf)
+            if others:
+                return TracedArray(self.trace, Copied(self.trace, results[key], others))
             before = self.entry[key[0]]
             initial = None if before is UNBOUND else flatten(before)[0][key[1]]
             if found.storage is not None and type(initial) is TracedArray and (

@@ -1,0 +1,107 @@
+"""Arrays that are one of several, as the run decides: ``w = a if test else b``.
+
+Reading `Selected` memory reads the one that was chosen; writing writes to it, which in the graph is
+a write to both under the test and its opposite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fusec.errors import unsupported
+from fusec.ir import Value
+from fusec.ops import Builder
+
+from .array import TracedArray
+from .layout import contiguous
+from .storage import Storage, ViewStep
+
+if TYPE_CHECKING:
+    from .context import Trace
+
+
+class Selected(Storage):
+    """The memory of ``then`` where the test holds, else that of ``orelse``.
+
+    ``merges`` remembers what the whole is while the two hold certain values.
+    """
+
+    writes_elsewhere = True
+
+    def __init__(
+        self, trace: Trace, test: Value, then: TracedArray, orelse: TracedArray,
+        value: Value | None = None,
+    ) -> None:
+        self.trace, self.test, self.sides = trace, test, (then, orelse)
+        self.merges: dict[tuple[Value, ...], Value] = {}
+        if value is None:
+            value = self.value
+        self.merges[self._key()] = value
+        same = then.strides == orelse.strides
+        super().__init__(value, then.strides if same else contiguous(
+            value.shape, value.dtype.itemsize))
+        self.writeable = all(_is_writeable(side) for side in self.sides)
+
+    def _key(self) -> tuple[Value, ...]:
+        return tuple(side.value for side in self.sides)
+
+    @property
+    def value(self) -> Value:
+        key = self._key()
+        if key not in self.merges:
+            self.merges[key] = self.trace.emit("Where", self.test, *key, kind="array")
+        return self.merges[key]
+
+    @value.setter
+    def value(self, value: Value) -> None:
+        """What it holds follows from its sides."""
+
+    def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
+        value = self.value
+        for step in steps:
+            value = step.apply(builder, value)
+        return value
+
+    def replace(self, value: Value, version: int) -> None:
+        """Hold another value, by writing to both sides."""
+        then, orelse = self.sides
+        then.write(self.trace.emit("Where", self.test, value, then.value, kind="array"))
+        orelse.write(self.trace.emit("Where", self.test, orelse.value, value, kind="array"))
+        self.merges[self._key()] = value
+        self.version = version
+
+
+class Copied(Storage):
+    """What a loop leaves in a variable that it may have bound to other arrays: their value.
+
+    It may be read while these hold what they held then.
+    """
+
+    def __init__(self, trace: Trace, value: Value, others: Sequence[Storage]) -> None:
+        super().__init__(value)
+        self.trace = trace
+        self.others = [(other, other.value) for other in others]
+        self.may_be_argument = True
+
+    def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
+        if any(other.value is not value for other, value in self.others):
+            raise unsupported(
+                "reading an array that a loop may have bound to another one, which was written "
+                "since", loc=self.trace.loc, cure="copy the array in the loop: x = y.copy()")
+        return super().read(builder, steps)
+
+
+def roots(storage: Storage) -> list[Storage]:
+    """The plain storages whose memory it may be."""
+    if isinstance(storage, Selected):
+        sides = [side.storage for side in storage.sides if side.storage is not None]
+        return [root for side in sides for root in roots(side)]
+    if isinstance(storage, Copied):
+        return [storage, *(other for other, _ in storage.others)]
+    return [storage]
+
+
+def _is_writeable(x: TracedArray) -> bool:
+    return x.storage is not None and x.storage.writeable and not any(
+        step.op in ("BroadcastTo", "Diagonal", "ReadOnly") for step in x.steps)
