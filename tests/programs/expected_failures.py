@@ -12,9 +12,6 @@ BY_REASON: dict[str, tuple[str, ...]] = {
         "csr_product", "breadth_first", "lomb_scargle", "longest_increasing",
         "smith_waterman", "dynamic_time_warping",
     ),
-    "fits some of the sizes which data may decide": (
-        "pagerank",
-    ),
     "the sides of a branch return different things": (
         "gauss_jordan_inverse",
     ),
