@@ -24,6 +24,7 @@ from fusec.errors import InternalError, located
 from fusec.ir import Graph, Node, TensorType
 from fusec.ops.checks import make_error
 from fusec.ops.host_calls import called_on_host
+from fusec.ops.scalar_calls import FUNCTIONS
 
 from . import memory, threads
 from .call_spec import CallSpec, LeafSpec, ResultSpec
@@ -315,6 +316,10 @@ class _Blocks:
         }[word.kind]
 
     def error(self, found: ErrorExit) -> BaseException:
+        if found.call is not None:
+            symbol, words = found.call
+            arguments = [self.host.cell(number, dtype)[0] for number, dtype in words]
+            return located(FUNCTIONS[symbol].error(arguments), found.node.loc)
         if found.node.op == "HostCall":
             raised, self.host.error = self.host.error, None
             return located(raised, found.node.loc) if isinstance(raised, Exception) else (

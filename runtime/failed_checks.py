@@ -16,7 +16,16 @@ from fusec.ir.evaluate import apply, as_type
 
 def check_error(graph: Graph, inputs: Sequence[Any]) -> Exception:
     """What NumPy raises on these inputs, with the user's line as a note."""
-    return numpy_error(graph, inputs) or IndexError("an index is out of bounds")
+    return numpy_error(graph, inputs) or _unexplained(graph)
+
+
+def _unexplained(graph: Graph) -> Exception:
+    """The error of a check that failed in compiled code alone."""
+    bodies = [n.attrs["body"] for n in graph.nodes if n.op == "Fused"]
+    if any(n.attrs.get("raises") for body in bodies for n in body.nodes):
+        return ArithmeticError("a function of fusec.vectorize failed in compiled code, though not "
+                               "in Python")
+    return IndexError("an index is out of bounds")
 
 
 def numpy_error(graph: Graph, inputs: Sequence[Any]) -> Exception | None:

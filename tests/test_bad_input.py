@@ -715,10 +715,19 @@ def test_without_source_conversions_name_the_cause(body: str, words: str) -> Non
     assert "source is not at hand" in shown or "unsupported operand" in shown
 
 
-@pytest.mark.parametrize("draw", ["np.random.rand(4)", "random.random()"])
+@pytest.mark.parametrize("draw", ["np.random.rand(4)", "random.random()", "rng.normal()"])
 def test_without_source_random_numbers_are_not_frozen(draw: str) -> None:
-    scope: dict[str, Any] = {"np": np, "random": random}
+    scope: dict[str, Any] = {"np": np, "random": random, "rng": np.random.default_rng(0)}
     exec(compile(f"def f(x):\n    return x + {draw}\n", "<typed in>", "exec"), scope)
     shown = str(failure(scope["f"], X))
     assert shown.startswith("drawing random numbers is not supported")
     assert "at <typed in>:1 in f" in shown
+
+
+def test_without_source_a_helpers_generator_is_not_frozen() -> None:
+    scope: dict[str, Any] = {"rng": np.random.default_rng(0)}
+    exec(compile("def helper(x):\n    return x + rng.normal()\n", "<typed in>", "exec"), scope)
+    helper = scope["helper"]
+    shown = str(failure(lambda x: helper(x) * 2, X))
+    assert shown.startswith("drawing random numbers is not supported")
+

@@ -178,9 +178,9 @@ def test_in_branches_and_loops() -> None:
     np.testing.assert_allclose(fusec.jit(g)(x, 40), expected)
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_in_a_native_loop(native: bool) -> None:
-    f = fusec.vectorize(kepler if not native else escape)
+@pytest.mark.parametrize("function", [kepler, escape])
+def test_in_a_native_loop(function: Callable[..., Any]) -> None:
+    f = fusec.vectorize(function)
 
     def g(x: Any, n: int) -> Any:
         y = x.copy()
@@ -201,8 +201,45 @@ def test_in_a_native_loop(native: bool) -> None:
     for found, expected in zip(compiled(x, 60), python(x, 60), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
     control, = compiled.traces[0].control
-    assert control.is_native is native
-    assert native or "may raise" in control.reason
+    assert control.is_native
+
+
+def test_an_exception_in_a_native_loop() -> None:
+    f = fusec.vectorize(inverse)
+
+    def g(x: Any, n: int) -> Any:
+        for i in range(n):
+            x[i] = f(x[i]) + 1.0
+        return x
+
+    compiled = fusec.jit(g)
+    for bad, kind, words in ((0.0, ZeroDivisionError, "division by zero"),
+                             (3.5, ValueError, "three and a half")):
+        x = np.full(60, 2.0)
+        x[40] = bad
+        with pytest.raises(kind, match=words) as found:
+            compiled(x, 60)
+        assert "in g" in "".join(getattr(found.value, "__notes__", ()))
+        assert (x[:40] == 1.5).all()
+    assert compiled.traces[0].control[0].is_native
+
+
+def test_arrays_of_a_function_that_raises_in_a_loop_on_data() -> None:
+    f = fusec.vectorize(inverse)
+
+    def g(x: Any, n: int) -> Any:
+        for i in range(n):
+            if x.sum() > i:
+                x = f(x) * 0.5 + x
+        return x
+
+    compiled, x = fusec.jit(g), np.linspace(1.0, 2.0, 5)
+    expected = x
+    for i in range(50):
+        if expected.sum() > i:
+            expected = by_python(inverse, expected) * 0.5 + expected
+    np.testing.assert_allclose(compiled(x, 50), expected, rtol=1e-12)
+    assert "may raise" in compiled.traces[0].control[0].reason
 
 
 def test_globals_and_closures_are_watched() -> None:

@@ -217,12 +217,12 @@ class Mark:
         self.context = context()
         self.prints = self.context.prints
         found = [o.found(self.context) for o in objects]
-        self.states = [(g, _state(g)) for g in found if is_generator(g)]
+        self.states = [(g, generator_state(g)) for g in found if is_generator(g)]
 
     def restore(self) -> None:
         self.context.repeated = self.context.prints - self.prints
         for generator, state in self.states:
-            _set_state(generator, state)
+            set_generator_state(generator, state)
 
 
 def is_generator(x: Any) -> bool:
@@ -232,13 +232,13 @@ def is_generator(x: Any) -> bool:
         kind.__name__ in ("Generator", "RandomState"))
 
 
-def _state(generator: Any) -> Any:
+def generator_state(generator: Any) -> Any:
     if type(generator).__name__ == "Generator":
         return generator.bit_generator.state
     return generator.get_state(legacy=False)
 
 
-def _set_state(generator: Any, state: Any) -> None:
+def set_generator_state(generator: Any, state: Any) -> None:
     if type(generator).__name__ == "Generator":
         generator.bit_generator.state = state
     else:

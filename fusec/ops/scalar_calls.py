@@ -47,6 +47,15 @@ class ScalarFunction:
         return np.array(found, self.result).reshape(shape)[()]
 
 
+    def error(self, arguments: Sequence[Any]) -> Exception:
+        """What the Python function raises on these numbers, on which the compiled one failed."""
+        try:
+            self(*arguments)
+        except Exception as error:
+            return error
+        return ArithmeticError(f"{self.python.__name__}{tuple(arguments)} failed in compiled code")
+
+
 def _elements(array: Any) -> list[Any]:
     """Elements as Python numbers; those that Python has no type for as NumPy scalars."""
     flat = np.asarray(array).ravel()

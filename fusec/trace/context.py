@@ -72,6 +72,7 @@ class Trace:
         self.calls_host = False
         self.generators: dict[int, HostObject] = {}
         self.slots = 0
+        self.watched: list[tuple[Any, Any]] = []  # generators of functions without source, states
         self.own = OwnArrays(self)
 
     @property

@@ -30,7 +30,7 @@ from .guards import attribute_guard, is_data, is_guarded
 from .handlers import any_traced, when_traced
 from .known import known
 from .own_arrays import WRITERS, WRITING_METHODS
-from .randomness import drawn, is_random
+from .randomness import drawn, generators_of, is_random, random_state
 from .refusals import is_compiled
 from .shaping import spread_scalar
 from .side_effects import warn_of_effect
@@ -170,7 +170,10 @@ class GraphHooks(ControlHooks):
 
     def converted(self, fn: FunctionType) -> Callable[..., Any]:
         self.functions[fn] = None
-        return super().converted(fn)
+        result = super().converted(fn)
+        if fn.__code__ in self.unconverted:
+            self.trace.watched += [(g, random_state([g])) for g in generators_of(fn)]
+        return result
 
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
         if self._is_outside(obj):

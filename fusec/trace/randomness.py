@@ -14,13 +14,13 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from types import CellType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import FusecError, nearest, unsupported, user_error
-from fusec.ops.host_calls import HostObject, is_generator
+from fusec.ops.host_calls import HostObject, generator_state, is_generator
 from fusec.ops.library import LibraryCall
 
 from .array import TracedArray
@@ -307,13 +307,26 @@ def _shuffle(
     target.write(value)
 
 
-def random_state() -> tuple[Any, ...]:
-    """The states of the global generators of NumPy and Python; equal when nothing was drawn."""
+def generators_of(fn: Any) -> list[Any]:
+    """The generators that a function without source can reach by name."""
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return []
+    cells = zip(code.co_freevars, fn.__closure__ or (), strict=False)
+    held = [fn.__globals__.get(name) for name in code.co_names]
+    held += [cell.cell_contents for _, cell in cells if cell != CellType()]
+    return [x for x in held if is_generator(x)]
+
+
+def random_state(generators: Sequence[Any] = ()) -> tuple[Any, ...]:
+    """The states of these generators and of NumPy's and Python's own; equal when nothing was drawn.
+    """
     numpy_random, python_random = (sys.modules.get(m) for m in ("numpy.random", "random"))
     states: list[Any] = []
     if numpy_random is not None:
         name, keys, *rest = numpy_random.get_state(legacy=True)
         states += [name, keys.tobytes(), *rest]
+    states += [str(generator_state(g)) for g in generators]
     if python_random is not None:
         states.append(python_random.getstate())
     return tuple(states)

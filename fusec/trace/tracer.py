@@ -30,7 +30,7 @@ from .convert import SourceUnavailable, convert
 from .guards import name_guards
 from .hooks import GraphHooks
 from .overlap import view_of
-from .randomness import TracedGenerator, random_state
+from .randomness import TracedGenerator, generators_of, random_state
 from .signature import FlatCall
 from .sizes import undecided
 from .storage import Storage, ViewStep
@@ -125,7 +125,8 @@ def _run(
     trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> Any:
     """The function's result; exceptions of its own leave marked as the user's."""
-    state = random_state()
+    reached = [g for fn in trace.entry for g in generators_of(fn)] if trace.no_source else []
+    state = random_state(reached)
     try:
         result = runnable(*args, **kwargs)
     except FusecError:
@@ -141,7 +142,8 @@ def _run(
         users_own(error)
         raise
     unseen = trace.no_source or list(trace.hooks.unconverted.values())  # type: ignore[union-attr]
-    if unseen and random_state() != state:
+    if unseen and (random_state(reached) != state or any(
+            random_state([g]) != before for g, before in trace.watched)):
         raise unsupported("drawing random numbers", loc=trace.entry_loc, notes=unseen[:1],
                           cure="draw them before the call and pass them as an argument")
     return result

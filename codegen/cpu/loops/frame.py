@@ -93,11 +93,15 @@ class NestCall:
 
 @dataclass(frozen=True)
 class ErrorExit:
-    """An index out of range: the node that picks, the axis, its size; axis -1: in a kernel."""
+    """An index out of range: the node that picks, the axis, its size; axis -1: in a kernel.
+
+    ``call``: a scalar function that raised, by its symbol, and the ``host`` words of its arguments.
+    """
 
     node: Node
     axis: int
     size: int
+    call: tuple[str, tuple[tuple[int, np.dtype], ...]] | None = None
 
 
 @dataclass
@@ -134,6 +138,12 @@ class Frame:
             self._known[key] = f"%w{number}.at"
             self.entry.append(f"  %w{number}.at = getelementptr i64, ptr %block, i64 {number}")
         return self._known[key]
+
+    def host_word(self) -> int:
+        """The number of a new word that is passed to Python."""
+        number = sum(w.kind == "host" for w in self.words)
+        self.word_address("host", number)
+        return number
 
     def number(self, value: int) -> str:
         """A size or stride: 0 and 1 are part of the code, others are words."""

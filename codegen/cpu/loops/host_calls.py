@@ -65,7 +65,7 @@ def _passed(emitter: GraphEmitter, value: Value) -> HostValue:
 def _word(emitter: GraphEmitter, type_: TensorType, array: ArrayRef | None) -> HostValue:
     """A word of its own, which holds the array's address if there is one."""
     frame = emitter.frame
-    number = sum(w.kind == "host" for w in frame.words)
+    number = frame.host_word()
     at = frame.word_address("host", number)
     if array is None:
         return HostValue(number, type_, None)

@@ -10,7 +10,7 @@ from fusec.codegen.cpu.emitter import Operand
 from fusec.codegen.cpu.scalar_calls import call_once
 from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.codegen.in_place import drop_unchanged, may_run_in_place
-from fusec.codegen.loop_ir import LEAVES, Access, Kernel, Nest, walk
+from fusec.codegen.loop_ir import LEAVES, Access, Expr, Kernel, Nest, walk
 from fusec.codegen.lower import lower
 from fusec.codegen.specialise import LoopForm, specialise
 from fusec.ir import Node
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def fused(emitter: GraphEmitter, node: Node) -> None:
     """One kernel."""
     kernel = lower(node)
-    if any(e.op == CHECKED for nest in kernel.nests for e in walk(nest.roots)):
+    if any(nest.extents and e.op == CHECKED for nest in kernel.nests for e in walk(nest.roots)):
         raise NotNativeError("a function of fusec.vectorize may raise", node.loc)
     if all(not nest.extents for nest in kernel.nests) and not _gathers(kernel):
         _in_registers(emitter, node, kernel)
@@ -46,13 +46,13 @@ def _gathers(kernel: Kernel) -> bool:
 def _in_registers(emitter: GraphEmitter, node: Node, kernel: Kernel) -> None:
     operands: list[Held] = [emitter.held(v) for v in node.inputs]
     for nest in kernel.nests:
-        results = _evaluate(emitter.frame, kernel, nest, operands)
+        results = _evaluate(emitter.frame, node, kernel, nest, operands)
         for buffer, result in results.items():
             emitter.env[node.out(buffer - len(node.inputs))] = result
 
 
 def _evaluate(
-    frame: Frame, kernel: Kernel, nest: Nest, operands: Sequence[Held]
+    frame: Frame, node: Node, kernel: Kernel, nest: Nest, operands: Sequence[Held]
 ) -> dict[int, Operand]:
     """What a nest without loops stores in each buffer."""
     em = frame.em
@@ -61,7 +61,7 @@ def _evaluate(
     for stage in nest.stages:
         for e in walk(stage.roots):
             if e.op in CALLS:
-                memo[id(e)] = call_once(em, e, [memo[id(a)] for a in e.args])
+                memo[id(e)] = _scalar_call(frame, node, e, [memo[id(a)] for a in e.args])
             elif e.op not in LEAVES:
                 memo[id(e)] = emit_operation(em, e.op, e.dtype, [memo[id(a)] for a in e.args])
             elif e.op == "load":
@@ -75,6 +75,19 @@ def _evaluate(
         for store in stage.stores:
             stored[nest.accesses[store.access].buffer] = memo[id(store.value)]
     return stored
+
+
+def _scalar_call(frame: Frame, node: Node, e: Expr, args: Sequence[Operand]) -> Operand:
+    """A function of ``fusec.vectorize``; where it raises, its arguments are kept for the error."""
+    result, status = call_once(frame.em, e, args)
+    if e.op == CHECKED:
+        words = []
+        for x in args:
+            words.append((frame.host_word(), x.dtype))
+            frame.em.store(frame.word_address("host", words[-1][0]), x)
+        holds = frame.em.value(f"icmp eq i32 {status}, 0")
+        frame.fail_unless(holds, ErrorExit(node, -1, 0, (e.attr, tuple(words))), "0")
+    return result
 
 
 def _load(frame: Frame, access: Access, operands: Sequence[Held]) -> Operand:
