@@ -97,7 +97,10 @@ def squared_size(x: TracedArray) -> TracedArray:
 
 
 def by_parts(x: TracedArray, function: Callable[[Any], Any]) -> Any:
-    """Complex values made of the function's answers for both parts."""
+    """Complex values made of the function's answers for both parts; a scalar of rank 0."""
+    if not x.ndim:
+        x = from_value(x.trace, x.trace.emit("Squeeze", x.value, axes=(), kind="scalar")) if (
+            x.is_array) else from_value(x.trace, cast(x.trace, x.value, x.dtype))
     real, imaginary = as_traced(x.trace, function(x.real)), as_traced(x.trace, function(x.imag))
     with_real = x.trace.emit("WithReal", x.value, real.value)
     value = x.trace.emit("WithImag", with_real, imaginary.value)

@@ -226,8 +226,7 @@ def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, A
     call = LIBRARY[op]
     name = called_name(op, ("tuple", *args))
     names = _parameters(call.function)
-    args, kwargs, out = _without_out(
-        trace, names, list(args), dict(kwargs), _takes_out(call.function))
+    args, kwargs, out = _without_out(trace, call, names, list(args), dict(kwargs))
     encoder = Encoder(trace, name, [] if out is None else [out])
     form = ("tuple", *[encoder.encode(a, _at(names, i) in call.varying)
                        for i, a in enumerate(args)])
@@ -248,10 +247,10 @@ def _at(names: list[str], position: int) -> str:
 
 
 def _without_out(
-    trace: Trace, names: list[str], args: list[Any], kwargs: dict[str, Any], takes_out: bool
+    trace: Trace, call: LibraryCall, names: list[str], args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any], Any]:
     """The call without ``out``, and that."""
-    if "out" in kwargs and not takes_out:
+    if "out" in kwargs and not _takes_out(call.function):
         return args, kwargs, None  # NumPy says so when it is asked
     out = kwargs.pop("out", None)
     place = names.index("out") if "out" in names else len(args)
@@ -260,7 +259,16 @@ def _without_out(
         kwargs.update(zip(names[place + 1:], args[place:], strict=False))
         del args[place:]
     out = out[0] if isinstance(out, tuple) else out
+    if call.function is np.fft.irfft2 and _irfft2_ignores_out():
+        out = None
     return args, kwargs, None if out is None else as_traced(trace, out)
+
+
+@functools.cache
+def _irfft2_ignores_out() -> bool:
+    """NumPy 2.4 passes ``out=None`` on."""
+    out = np.zeros((1, 2))
+    return np.fft.irfft2(np.ones((1, 2)), out=out) is not out
 
 
 def _call_into(

@@ -117,7 +117,9 @@ def _initial(trace: Trace, initial: Any, dtype: np.dtype) -> Value:
         value = given.value if dtype != BOOL else truth(trace, given.value)
         return cast(trace, value, dtype)
     if dtype != BOOL or given.size != 1:
-        raise trace.error(ValueError("setting an array element with a sequence."), [given.value])
+        error = TypeError("only 0-dimensional arrays can be converted to Python scalars") if (
+            dtype.kind == "c") else ValueError("setting an array element with a sequence.")
+        raise trace.error(error, [given.value])
     return trace.emit("Squeeze", truth(trace, given.value), axes=tuple(range(given.ndim)),
                       kind="scalar")
 
@@ -334,6 +336,9 @@ def _ignoring_nan(name: str, extreme: float) -> Any:
     def reduce(x: TracedArray, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
         options = {"axis": axis, "keepdims": keepdims is True}
         method = getattr(x, name)
+        if x.dtype.kind == "c":
+            return _by_library(x.trace, np.fmin if name == "min" else np.fmax, x, axis=axis,
+                               out=_outs(out), keepdims=keepdims is True, where=where)
         if x.dtype.kind != "f" or not _all(where):
             if x.dtype.kind != "f":
                 return method(axis, _outs(out), keepdims is True, where=where)

@@ -191,6 +191,17 @@ class _Call:
         if kwargs:
             raise unsupported(f"np.{ufunc.__name__}({next(iter(kwargs))}=...)", loc=trace.loc)
         self.operands = [as_traced(trace, x) for x in inputs]
+        if python and len(self.operands) == 2:
+            self._take_floats()
+
+    def _take_floats(self) -> None:
+        """Python's complex numbers take ``np.float64``, which is a ``float``, as one."""
+        left, right = self.operands
+        if left.type.is_weak and left.dtype.kind == "c" and right.dtype == np.float64 and (
+                right.type.kind == "scalar"):
+            self.operands[1] = TracedArray(
+                self.trace, None, (), self.trace.emit("Cast", right.value, dtype=right.dtype,
+                                                      kind="weak"))
 
     def run(self) -> Any:
         try:
@@ -427,7 +438,8 @@ def _float_power(
     op = {2: "Square", 0.5: "Sqrt", -1: "Reciprocal"}.get(number)
     if op is not None:
         return trace.emit(op, base)
-    if number is not None or exponent.shape:
+    is_repeated = exponent.type.size == 1 and base.type.is_static and base.type.size > 1
+    if number is not None or (exponent.shape and not is_repeated):
         return None
     is_half = trace.emit("Equal", exponent, cast(trace, trace.builder.const(0.5), dtype))
     return trace.emit("Where", is_half, trace.emit("Sqrt", base),
@@ -435,7 +447,7 @@ def _float_power(
 
 
 def _has_shortcuts(values: Sequence[Value], dtype: np.dtype, python: bool) -> bool:
-    """The operator on an array knows Python's numbers; the loops of all floats but half, strides.
+    """The operator on an array knows Python's numbers; the loops of float32 and float64, strides.
 
     Scalars' own operators know none.
     """
@@ -443,7 +455,7 @@ def _has_shortcuts(values: Sequence[Value], dtype: np.dtype, python: bool) -> bo
     if python and base.type.kind != "array" and exponent.type.kind != "array":
         return False
     operator = python and base.type.kind == "array" and exponent.type.is_weak
-    return operator or dtype != np.float16
+    return operator or (dtype.kind == "f" and dtype != np.float16)
 
 
 def _weak(values: Sequence[Value]) -> str | None:

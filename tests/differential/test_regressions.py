@@ -452,3 +452,29 @@ def test_a_matrix_product_of_python_numbers_is_refused_as_python_does() -> None:
     check(program, 2.0, 3.0)
     x = np.ones((1, 2), "u4")
     check(program, x, np.ones((1, 2), "i8"))  # NumPy asks for the cast before it looks at shapes
+
+
+Z = np.array([[1 + 1j, 2 - 1j], [complex(np.nan, 7), complex(np.inf, 2)]])
+
+
+@pytest.mark.parametrize("program", [
+    lambda z: np.power(z, 0.5), lambda z: z**0.5, lambda z: np.power(z, 2),
+    lambda z: np.power(z, -1),
+    lambda z: z ** np.complex128(2), lambda z: z.ravel()[0].round(),
+    lambda z: np.round(z[0, 0]), lambda z: np.nan_to_num(z[0, 1]), lambda z: np.fmin.reduce(z),
+    lambda z: np.fmax.reduce(z, axis=None),
+    lambda z: np.fft.irfft2(z[:1], out=np.zeros((1, 2))),
+    lambda z: z.real[0] ** np.array([0.5]),
+])
+def test_complex_numbers_in_shortcuts_and_reductions(program: Any) -> None:
+    check(program, Z, engines=False)
+
+
+def test_python_complex_numbers_take_float64_as_their_own() -> None:
+    def program(z: complex, x: Any) -> Any:
+        return z != np.float64(), z + x, x + z, z * np.float64(2), np.nan_to_num(z)
+
+    check(program, 1 + 2j, np.float64(3.0))
+    check(lambda x, half: x**half, np.array([1.0, -0.0]).reshape(2, 1, 1), np.array([0.5]),
+          engines=False)
+    check(lambda z: np.round(z), np.array(1 + 2j))

@@ -141,7 +141,12 @@ class Judge:
         if _data_decides(want.error) and isinstance(got.error, FusecError):
             return  # what shapes and dtypes decide is found first, while tracing
         tolerance = _Spanned(self._span)
-        assert_outcomes(got, want, tolerance, _numbered(want), f"{what}:")
+        try:
+            assert_outcomes(got, want, tolerance, _numbered(want), f"{what}:")
+        except AssertionError:
+            if got.error is None and self._span(MORE_RUNS).is_unstable:
+                return  # rounding decides sizes: which values are unique, say
+            raise
         tolerance.settle()
 
     def _span(self, runs: int) -> Span:
