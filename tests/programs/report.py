@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +68,16 @@ def line(program: Program, row: dict[str, Any]) -> str:
     return _cells(cells)
 
 
-def page(rows: dict[str, dict[str, Any]]) -> str:
-    """The whole document."""
+def page(rows: dict[str, dict[str, Any]], measured_how: str) -> str:
+    """The whole document; programs of the corpus without a row are named as not measured."""
     known = {p.name: p for p in programs()}
     good = [(known[n], r) for n, r in rows.items() if not r["failure"]]
     bad = [(known[n], r) for n, r in rows.items() if r["failure"]]
-    parts = [INTRODUCTION, _headline(good, bad), _cells(HEAD), _cells(["---"] * len(HEAD))]
+    missing = [name for name in known if name not in rows]
+    parts = [INTRODUCTION, measured_how, _headline(good, bad)]
+    if missing:
+        parts.append(f"Not measured in this run: {', '.join(missing)}.\n")
+    parts += [_cells(HEAD), _cells(["---"] * len(HEAD))]
     parts += [line(p, r) for p, r in good]
     return "\n".join([*parts, *_stepwise(good), *_failures(bad), ""])
 
@@ -110,18 +116,29 @@ def _cells(cells: Any) -> str:
     return "| " + " | ".join(str(c).replace("|", "\\|") for c in cells) + " |"
 
 
+def conditions(jobs: int) -> str:
+    """Under which load the figures were taken: times of a busy machine say little by themselves."""
+    return (f"Measured {jobs} at a time on {os.cpu_count()} CPUs; load average at the end: "
+            f"{os.getloadavg()[1]:.1f} (with a load above 1, take ratios for rough ones).\n")
+
+
+def _announced(program: Program) -> dict[str, Any]:
+    row = measured(program)
+    print(program.name, row["failure"][:60], file=sys.stderr, flush=True)
+    return row
+
+
 def main() -> None:
     """Measure the named programs, or all, and print or write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path, help="the file to write instead of stdout")
     parser.add_argument("names", nargs="*", help="programs to measure (all)")
+    parser.add_argument("--jobs", type=int, default=1, help="programs measured at a time (1)")
     options = parser.parse_args()
     chosen = [p for p in programs() if not options.names or p.name in options.names]
-    rows = {}
-    for program in chosen:
-        rows[program.name] = measured(program)
-        print(program.name, rows[program.name]["failure"][:60], file=sys.stderr, flush=True)
-    text = page(rows)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        rows = {row["name"]: row for row in pool.map(_announced, chosen)}
+    text = page(rows, conditions(options.jobs))
     if options.write:
         options.write.write_text(text)
     else:
