@@ -215,6 +215,16 @@ def until_absorbed(rng: Any, start: int) -> Any:
     return position, steps
 
 
+def drawn_in_the_test(rng: Any, n: int) -> Any:
+    count = total = 0
+    while rng.random() < 0.9 and total < n:
+        count += 1
+        if rng.random() > 0.98:
+            break
+        total += rng.integers(0, 5)
+    return count, total, rng.random()
+
+
 def drawn_on_one_side(rng: Any, x: Any) -> Any:
     if x.sum() > rng.random() * 8:
         y = x + rng.normal(size=x.shape)
@@ -239,6 +249,7 @@ def rejection(rng: Any, n: int) -> Any:
 
 @pytest.mark.parametrize(("f", "args"), [
     (gibbs, (60, 0.4)), (gibbs, (3, 0.4)), (metropolis, (0.1, 80)), (until_absorbed, (3,)),
+    (drawn_in_the_test, (60,)), (drawn_in_the_test, (5,)),
     (drawn_on_one_side, (X,)), (rejection, (25,)),
 ])
 @pytest.mark.parametrize("seed", [0, 1])

@@ -42,6 +42,11 @@ from .regions import Region, assign, placeholder
 Leaf = tuple[str, int]  # a variable, and the number of a leaf of what it holds
 
 
+def calls_host(trace: Trace, start: int) -> bool:
+    """Whether an effect from number ``start`` on is more than a check."""
+    return any(node.op != "Check" for node in trace.checks[start:])
+
+
 @dataclass
 class LoopParts:
     """The loop as its hooks give it: ``count`` items, or ``test``; all are traced when called."""
@@ -53,6 +58,7 @@ class LoopParts:
     where: Any
     count: Any = None  # None: a ``while`` loop
     item: Callable[[Any], Any] | None = None
+    first: Value | None = None  # a test with effects, evaluated before the loop
 
 
 @dataclass
@@ -116,6 +122,7 @@ class Attempting:
         self.trace, self.parts, self.known, self.entry = trace, parts, known, entry
         self.region = Region(trace)
         self.carried: list[Carried] = []
+        self.going: Carried | None = None  # the truth of a test with effects
         self.by_leaf: dict[Leaf, Carried] = {}
         self.arrays: dict[Leaf, TracedArray] = {}  # what stands for arrays carried by value
 
@@ -197,7 +204,18 @@ class Attempting:
     # -- the body
 
     def _test(self, counter: TracedArray | None) -> Value:
+        """A test with effects is evaluated before the loop, and at the end of each iteration."""
+        if self.parts.first is not None:
+            parameter = placeholder(self.trace, self.parts.first.type, "going")
+            self.going = Carried(parameter, self.parts.first, leaf=("while", 0), is_needed=True)
+            self.carried.append(self.going)
+            return parameter
+        effects = len(self.trace.checks)
         more = self.parts.test()
+        if calls_host(self.trace, effects):
+            raise unsupported(
+                "drawing random numbers or printing in the test of this loop", loc=self.trace.loc,
+                cure="do it in the loop's body: while True: ... if not condition: break")
         if counter is None:
             return more
         inside = counter < self.parts.count
@@ -207,6 +225,10 @@ class Attempting:
     def _body(self, counter: TracedArray | None) -> None:
         if counter is None or self.parts.item is None:
             self.parts.body()
+            if self.going is not None:
+                self._at_loop()
+                self.going.final = converted(
+                    self.trace, self.parts.test(), self.going.parameter.type)
             return
         self.parts.body(self.parts.item(counter))
         self._at_loop()

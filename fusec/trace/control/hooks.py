@@ -21,6 +21,7 @@ from ..convert import Hooks
 from ..convert.hooks import Tested, Where, untested
 from ..known import known
 from ..ufuncs import as_traced, truth
+from .attempts import calls_host
 from .branches import branch
 from .cells import Variables, bound_by
 from .effects import Effects
@@ -154,7 +155,11 @@ class ControlHooks(Hooks):
         parts = LoopParts(self.variables(names, body), needed, body,
                           lambda: self._goes_on(where, test, stop), where)
         for done in itertools.count():
-            found = self.decide(test())
+            effects = len(self.trace.checks)
+            tested = test()
+            found = self.decide(tested)
+            if found is None and calls_host(self.trace, effects):
+                parts.first = self.truth(tested)
             if found is None or (found and done == UNROLL and self._emitted(where, parts)):
                 break
             if not found:
