@@ -82,8 +82,8 @@ def _part(name: str, infer: Any, reference: Any, arity: int = 1) -> None:
                 reference=reference, doc="Of complex operands."))
 
 
-_part("Real", _infer_part, lambda x: np.real(x)[()])
-_part("Imag", _infer_part, lambda x: np.imag(x)[()])
+_part("Real", _infer_part, lambda x: np.real(np.asarray(x))[()])
+_part("Imag", _infer_part, lambda x: np.imag(np.asarray(x))[()])
 _part("Conj", infer_same, np.conjugate)
 _part("WithReal", _infer_whole, _with_real, 2)
 _part("WithImag", _infer_whole, _with_imag, 2)

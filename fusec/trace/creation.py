@@ -132,7 +132,7 @@ def array(
     """``np.array``: a copy unless ``copy`` says otherwise."""
     x = spread_scalar(as_traced(trace, object))
     if dtype is not None and _dtype(trace, dtype) != x.dtype:
-        x = astype(trace, x, dtype)
+        x = astype(trace, x, dtype, order)
     elif copy:
         x = copy_of(x, order)
     if ndmin > x.ndim:

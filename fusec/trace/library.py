@@ -259,16 +259,17 @@ def _without_out(
         kwargs.update(zip(names[place + 1:], args[place:], strict=False))
         del args[place:]
     out = out[0] if isinstance(out, tuple) else out
-    if call.function is np.fft.irfft2 and _irfft2_ignores_out():
+    if out is not None and call.function.__module__ == "numpy.fft" and _ignores_out(call.function):
         out = None
     return args, kwargs, None if out is None else as_traced(trace, out)
 
 
 @functools.cache
-def _irfft2_ignores_out() -> bool:
-    """NumPy 2.4 passes ``out=None`` on."""
-    out = np.zeros((1, 2))
-    return np.fft.irfft2(np.ones((1, 2)), out=out) is not out
+def _ignores_out(function: Callable[..., Any]) -> bool:
+    """Whether it is one of NumPy's two-dimensional transforms that pass ``out=None`` on."""
+    x = np.ones((2, 2))
+    out = np.zeros_like(function(x))
+    return function(x, out=out) is not out
 
 
 def _call_into(

@@ -271,6 +271,9 @@ def _spread(op: str) -> Any:
         correction: Any = _NO_VALUE,
     ) -> Any:
         x = strong(trace, a)
+        if dtype is not None and x.dtype.kind != "c" and np.dtype(dtype).kind == "c":
+            raise unsupported(f"a {op.lower()} of real numbers in a complex dtype", loc=trace.loc,
+                              cure="convert the array first: x.astype(dtype)")
         ddof = ddof if correction is _NO_VALUE else correction
         given = None if mean is _NO_VALUE else mean
         if not _all(where) or given is not None or _is_integer(dtype) or (

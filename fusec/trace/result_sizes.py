@@ -83,7 +83,7 @@ def assignments(operands: Sequence[Value]) -> tuple[Bindings, ...]:
         return (ORDINARY,)
     known = {n for v in operands for n in v.shape if not isinstance(n, Dim)}
     equal = (EQUAL, OTHER_EQUAL) if len(symbols) > 1 else ()
-    return ORDINARY, OTHER, *equal, *map(all_of_size, sorted(known - {0, 1}))
+    return ORDINARY, OTHER, *equal, *map(all_of_size, sorted(known - {0}, reverse=True))
 
 
 def _candidates(known: Sequence[Dim]) -> Iterator[Size]:

@@ -43,7 +43,7 @@ def _cumulative(name: str, combine: str) -> Callable[..., Any]:
                        if v is not None}
             return call_library(trace, _ROW_NAMES[name], (a,), options)
         like = ask_on_stand_ins(trace, lambda x: function(x, axis=axis), [x])
-        if name.startswith("nan") and x.dtype.kind == "f":
+        if name.startswith("nan") and x.dtype.kind in "fc":
             neutral = x.dtype.type(combine == "Mul")
             x = as_traced(trace, np.where(np.isnan(x), neutral, x))
         return _scan(trace, x, combine, axis, like)

@@ -269,6 +269,8 @@ class _Call:
                 return unusual
         if self.ufunc is np.power:
             special = integer_power(trace, values, dtypes, self.python)
+            if special is not None and not special.shape and special.type.kind == "array":
+                return trace.emit("Squeeze", special, axes=(), kind="scalar")  # x**1 is x itself
             if special is not None:
                 return special
         weak = "weak" if all(v.type.is_weak for v in values) else None

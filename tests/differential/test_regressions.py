@@ -478,3 +478,22 @@ def test_python_complex_numbers_take_float64_as_their_own() -> None:
     check(lambda x, half: x**half, np.array([1.0, -0.0]).reshape(2, 1, 1), np.array([0.5]),
           engines=False)
     check(lambda z: np.round(z), np.array(1 + 2j))
+
+
+@pytest.mark.parametrize("program", [
+    lambda z: np.nancumprod(z), lambda z: np.fft.ifft2(z, out=np.zeros((2, 2), "u1")),
+    lambda z: np.array(z, dtype="c8", order="F"), lambda z: z.ravel()[:1].reshape(()) ** 1,
+    lambda z: np.array(3)[...] ** 1,
+])
+def test_complex_scans_transforms_and_copies(program: Any) -> None:
+    check(program, Z, engines=False)
+
+
+def test_an_array_of_one_element_is_updated_by_as_many_as_data_selects() -> None:
+    def program(x: Any) -> Any:
+        x *= np.extract(x > 1, x)
+        return x
+
+    check(program, np.array([2]), engines=False)
+    with pytest.raises(ValueError, match="broadcast"):
+        fusec.jit(program)(np.array([0, 2, 2]))

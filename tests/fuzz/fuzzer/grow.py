@@ -105,6 +105,8 @@ class Growing:
             return any(v.dtype.kind in "iu" and v.size and v.max() > 1000 for v in values)
         if "'wrap'" in statement.text:
             return any(v.dtype.kind in "iu" and ((v > 1000) | (v < -1000)).any() for v in values)
+        if ".fft." in statement.op and any(v.size == 0 for v in values):
+            return True  # it transforms memory that nobody wrote
         if ".linalg." in statement.op or statement.op in ("np.polyfit", "np.roots", "np.corrcoef"):
             return any(v.dtype.kind in "fc" and not np.isfinite(v).all() for v in values)
         return statement.op.endswith(".at") and not values[0].flags.writeable

@@ -229,6 +229,9 @@ class Disturbed:
             array = np.where(array == 0, array * sign, array).astype(array.dtype)
         if kind == "product":
             array = self._out_of_range(array, inputs)
+        if array.dtype.kind == "f" and np.isnan(array).any():  # whose sign NumPy leaves open
+            signs = self.rng.choice([-1.0, 1.0], array.shape)
+            array = np.where(np.isnan(array), np.copysign(array, signs), array).astype(array.dtype)
         return _like(value, self._move(array, ulp) if ulp else array)
 
     def _out_of_range(self, array: np.ndarray, inputs: list[np.ndarray]) -> np.ndarray:
