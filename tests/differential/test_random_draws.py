@@ -225,6 +225,32 @@ def drawn_in_the_test(rng: Any, n: int) -> Any:
     return count, total, rng.random()
 
 
+def short_circuits(rng: Any, x: Any) -> Any:
+    if (x.sum() > 0 and rng.random() > 0.5) or rng.random() > 0.9:
+        return rng.normal()
+    return 0.0 if rng.random() < x[0] else 1.0
+
+
+def nested(rng: Any, x: Any) -> Any:
+    total = 0.0
+    for v in x:
+        for _ in range(30):
+            u = rng.random()
+            if u > 0.9:
+                break
+            total += u * v
+    return total
+
+
+def counted(rng: Any, x: Any) -> Any:
+    bins = np.zeros(10)
+    for i in range(200):
+        bins[rng.integers(10)] += rng.choice(x)
+        if rng.random() > 0.99:
+            return bins, i
+    return bins, -1
+
+
 def drawn_on_one_side(rng: Any, x: Any) -> Any:
     if x.sum() > rng.random() * 8:
         y = x + rng.normal(size=x.shape)
@@ -249,6 +275,7 @@ def rejection(rng: Any, n: int) -> Any:
 
 @pytest.mark.parametrize(("f", "args"), [
     (gibbs, (60, 0.4)), (gibbs, (3, 0.4)), (metropolis, (0.1, 80)), (until_absorbed, (3,)),
+    (short_circuits, (X,)), (nested, (X,)), (counted, (X,)),
     (drawn_in_the_test, (60,)), (drawn_in_the_test, (5,)),
     (drawn_on_one_side, (X,)), (rejection, (25,)),
 ])
