@@ -249,7 +249,10 @@ def scaled(x: TracedArray, y: TracedArray, out: Any = None) -> Any:
     is_blas = result.dtype.kind in "fc" and result.itemsize >= 4 and result.ndim <= 2
     if not result.is_array or not is_blas or result.size == 1:
         return result
-    return shaping.copy_of(result + result.dtype.type(0), "C")  # BLAS adds to zeros
+    zero = result.dtype.type(0)
+    added: Any = result + zero  # BLAS adds to zeros, and does nothing where the number is zero
+    kept: Any = np.where((y if y.ndim == 0 else x) == 0, zero, added)
+    return shaping.copy_of(kept, "C")
 
 
 def inner(trace: Trace, a: Any, b: Any, /) -> Any:

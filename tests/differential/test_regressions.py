@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from arrays import ordinary
 from harness import check
+from tolerance import NEAR
 
 import fusec
 
@@ -497,3 +498,34 @@ def test_an_array_of_one_element_is_updated_by_as_many_as_data_selects() -> None
     check(program, np.array([2]), engines=False)
     with pytest.raises(ValueError, match="broadcast"):
         fusec.jit(program)(np.array([0, 2, 2]))
+
+
+def test_a_product_with_the_number_zero_is_zero_in_blas() -> None:
+    """Fuzzer seed 5010973: BLAS does nothing for a factor of zero, so infinities and NaN vanish."""
+    x = np.array([1.0, -np.inf, np.nan])
+    check(lambda x, a: (np.dot(x, 0), np.dot(a, x), np.inner(x, 0.0), np.dot(x, 2)), x, 0.0)
+    check(lambda x: np.dot(x, 0), x.astype("f4"))
+    check(lambda x: (np.dot(x, 0), np.dot(0j, x)), x + 1j)
+
+
+def test_a_variance_in_a_narrower_dtype_keeps_the_elements() -> None:
+    """Fuzzer seed 5001446: NumPy's distances from the mean have the dtype of both."""
+    x = np.array([1.0, 1e300])
+    check(lambda x: (np.var(x, dtype="f2"), x.std(dtype="f4"), x.var(0, "f8")), x)
+    check(lambda x: x.var(dtype="f4"), np.arange(9), tolerance=NEAR)
+
+
+def test_transforms_that_ignore_out() -> None:
+    """Fuzzer seed 7000291: NumPy 2 takes ``out`` and makes a new array."""
+    z = np.array([1, 2, 1j, 0.5, -1], "c16")
+    check(lambda z, out: (np.fft.hfft(z, out=out) + out, out), z, np.ones(8))
+    square, out = np.outer(z, z), np.ones((5, 5), complex)
+    check(lambda z, out: (np.fft.ifft2(z, out=out) + out, out), square, out)
+    check(lambda z, out: np.fft.irfft2(z, (4, 4), (0, 1), None, out) + out, square, np.ones((4, 4)))
+
+
+def test_complex_numbers_in_nancumsum_and_round_of_rank_0() -> None:
+    """Fuzzer seeds 7000620 and 7001262."""
+    z = np.array([1, 2j, complex(0.5, np.nan), 3])
+    check(lambda z: (np.nancumsum(z), np.nancumprod(z), np.round(z[1], 1)), z)
+    check(lambda z: (np.round(z, 1), z.round(), np.round(z[None], 1)), np.array(1.26 - 2.55j))
