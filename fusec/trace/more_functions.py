@@ -13,6 +13,7 @@ from . import arranging, complex_numbers, creation, shaping
 from .array import TracedArray
 from .context import Trace
 from .gathers import are_static
+from .known import known
 from .layout import is_c_contiguous
 from .library import refused_for_complex
 from .ufuncs import as_traced
@@ -145,6 +146,15 @@ def array_equiv(trace: Trace, a1: Any, a2: Any) -> Any:
     return call_by_name(trace, np.array_equiv, (a1, a2), {})
 
 
+def delete(trace: Trace, arr: Any, obj: Any, axis: Any = None) -> Any:
+    """``np.delete``; of positions that the run decides at run time: there may be equal ones."""
+    from .library import call_by_name
+
+    if type(obj) is TracedArray and obj.ndim and known(obj.value) is None:
+        return call_by_name(trace, np.delete, (arr, obj, axis), {})
+    return traced_source(np.delete)(trace, arr, obj, axis)
+
+
 def einsum_path(trace: Trace, *operands: Any, optimize: Any = "greedy",
                 einsum_call: bool = False) -> Any:
     """``np.einsum_path``: it depends on shapes alone, so NumPy answers while tracing."""
@@ -160,7 +170,7 @@ def einsum_path(trace: Trace, *operands: Any, optimize: Any = "greedy",
 # Functions whose own source is traced.  Each has a differential test.
 TRACED: tuple[Any, ...] = (
     np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.pad, np.rot90,
-    np.fliplr, np.flipud, np.column_stack, np.dstack, np.block, np.append, np.insert, np.delete,
+    np.fliplr, np.flipud, np.column_stack, np.dstack, np.block, np.append, np.insert,
     np.atleast_2d, np.atleast_3d, np.meshgrid, np.resize, np.rollaxis, np.matrix_transpose,
     np.allclose, np.array_equal, np.sinc, np.angle, np.unwrap, np.fix,
     np.select, np.piecewise, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.polyval, np.cross,
@@ -194,7 +204,8 @@ MORE: dict[Any, Handler] = {
     np.may_share_memory: shares_memory, np.linalg.diagonal: linalg_diagonal,
     np.linalg.trace: linalg_trace, np.i0: i0, np.imag: complex_numbers.imag,
     np.from_dlpack: from_dlpack, np.require: require, np.einsum_path: einsum_path,
-    np.shares_memory: shares_memory, np.array_equiv: array_equiv, np.row_stack: shaping.vstack,
+    np.shares_memory: shares_memory, np.array_equiv: array_equiv, np.delete: delete,
+    np.row_stack: shaping.vstack,
 }
 MORE_METHODS: dict[str, Handler] = {
     "repeat": arranging.repeat, "diagonal": arranging.diagonal, "trace": arranging.trace_,

@@ -529,3 +529,9 @@ def test_complex_numbers_in_nancumsum_and_round_of_rank_0() -> None:
     z = np.array([1, 2j, complex(0.5, np.nan), 3])
     check(lambda z: (np.nancumsum(z), np.nancumprod(z), np.round(z[1], 1)), z)
     check(lambda z: (np.round(z, 1), z.round(), np.round(z[None], 1)), np.array(1.26 - 2.55j))
+
+
+def test_positions_to_delete_may_be_data() -> None:
+    check(lambda x: np.delete(x, x), np.array([1, 1, 0], "u2"), engines=False)
+    check(lambda x: np.delete(x, [0, 2]), np.arange(4.0), engines=False)
+    check(lambda x, i: np.delete(x, i, axis=1), np.ones((2, 3)), np.array([0, 2]), engines=False)
