@@ -118,8 +118,10 @@ def _cells(cells: Any) -> str:
 
 def conditions(jobs: int) -> str:
     """Under which load the figures were taken: times of a busy machine say little by themselves."""
+    load = os.getloadavg()[1]
     return (f"Measured {jobs} at a time on {os.cpu_count()} CPUs; load average at the end: "
-            f"{os.getloadavg()[1]:.1f} (with a load above 1, take ratios for rough ones).\n")
+            f"{load:.1f}.\nWhere that is above 1, other work disturbed the figures, the time limit "
+            "and the speed-ups\ntoo: repeat them on a quiet machine before quoting any.\n")
 
 
 def _announced(program: Program) -> dict[str, Any]:
