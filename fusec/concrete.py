@@ -128,6 +128,7 @@ class CompiledKernel:
 _CALLED = {
     "MatMul": "np.matmul", "Size": "len", "Fill": "np.full", "Concat": "np.concatenate",
     "SliceUpdate": "x[...] = ...", "Pick": "x[...]", "PickUpdate": "x[...] = ...",
+    "Window": "x[...]", "WindowUpdate": "x[...] = ...", "Extent": "slice",
 }
 
 
@@ -155,7 +156,7 @@ class CompiledExtern:
 
     @property
     def reason(self) -> str:
-        if self.step.node.op in ("Pick", "PickUpdate"):
+        if self.step.node.op in ("Pick", "PickUpdate", "Window", "WindowUpdate", "Extent"):
             return "an element or part at a run-time index, outside any loop"
         if self.step.node.op == "HostCall":
             return "called in program order, with the arrays and numbers of the run"

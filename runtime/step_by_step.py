@@ -14,11 +14,14 @@ from fusec.ir import Graph
 from fusec.ir.dims import Bindings, bind
 from fusec.ops.host_calls import Mark, host_calls, host_objects
 from fusec.ops.picking import PickView
+from fusec.ops.windows import WindowView
 
 from .call_spec import CallSpec, ResultSpec, cell_of_input
 from .failed_checks import check_error, numpy_error
 from .plan import ExternStep, KernelStep, Place, Schedule, may_fail, read_cell, write_cell
 from .segments import Segment, SizedSegment, allocator, sized_allocator
+
+BY_OUTPUTS = (PickView, WindowView)  # views of results whose places are outputs of the graph
 
 
 class StepByStep:
@@ -220,7 +223,8 @@ def _result(
         return _copied(result.value, copies)
     value = graph_outputs[result.index] if result.kind == "graph" else inputs[result.index]
     for view in result.views:
-        value = view(value, graph_outputs) if type(view) is PickView else view(value, sizes)
+        value = view(value, graph_outputs) if type(view) in BY_OUTPUTS else (
+            view(value, sizes))
     return value
 
 

@@ -18,6 +18,7 @@ from . import (
     special,
     structured,
     views,
+    windows,
 )
 from .build import Builder, Namer
 from .registry import Op, all_ops, get, register
@@ -25,5 +26,5 @@ from .registry import Op, all_ops, get, register
 __all__ = [
     "Builder", "Namer", "Op", "all_ops", "checks", "complex_parts", "composite", "elementwise",
     "externs", "gather", "get", "host_calls", "library", "picking", "reductions", "register",
-    "scalar_calls", "scans", "sizes", "sources", "special", "structured", "views",
+    "scalar_calls", "scans", "sizes", "sources", "special", "structured", "views", "windows",
 ]

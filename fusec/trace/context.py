@@ -59,9 +59,11 @@ class Trace:
         # Sizes that the run defines: where, by which value, and as numbers.  See `sizes`, `masks`.
         self.size_locs: dict[str, Loc | None] = {}
         self.definers: dict[str, Value] = {}
-        self.size_numbers: dict[Dim, Value] = {}
+        self.size_numbers: dict[Any, Value] = {}  # by size and regions
         self.value_numbers: dict[int, int] = {}
         self.node_numbers: dict[Any, int] = {}
+        # Lengths of slices that the run decides, with the regions they were computed in.
+        self.extents: dict[Any, list[tuple[tuple[int, ...], Any]]] = {}
         self.mask_indices: dict[tuple[int, int], Any] = {}
         self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
         self.local_objects: dict[int, Any] = {}

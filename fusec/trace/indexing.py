@@ -14,7 +14,7 @@ from fusec.ir import Value
 from fusec.ir.dims import Size, is_static, maximum, minimum
 from fusec.ops.shapes import broadcast
 
-from . import gathers, library, masks, picking
+from . import gathers, library, masks, picking, windows
 from .array import TracedArray, from_value
 from .sizes import as_size
 from .ufuncs import as_traced, cast, spread, truth
@@ -208,6 +208,8 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
         if gathers.can_gather(key, entries):
             return gathers.get_item(array, entries, view)
         return library.get_item(array, key)
+    if windows.has_run_time_slice(array, key):
+        return windowed(array, key)
     if picking.has_run_time_int(key) or picking.has_open_index(array, key):
         return picking.get(array, *_expanded(array, key))
     plan = _parse(array, key)
@@ -217,6 +219,22 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
                                  kind="scalar")
         return from_value(array.trace, value)
     return result
+
+
+def windowed(array: TracedArray, key: Any) -> TracedArray:
+    """The view where a slice of the key has bounds that only the run knows."""
+    entries, _ = _expanded(array, key)
+    seen = windows.window(array, entries)
+    by_axis = iter(range(array.ndim))
+    kept = [e if e is None else _whole_where_open(array, e, next(by_axis)) for e in entries]
+    if picking.has_run_time_int(tuple(kept)) or picking.has_open_index(seen, tuple(kept)):
+        return picking.part(seen, kept)
+    return view(seen, tuple(kept))
+
+
+def _whole_where_open(array: TracedArray, entry: Any, axis: int) -> Any:
+    is_open = isinstance(entry, slice) and windows.is_open(array, entry)
+    return slice(None) if is_open else entry
 
 
 def _is_only_axes(key: Any) -> bool:
@@ -251,7 +269,9 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
             library.has_mask(key) and library.has_run_time_int(key)):
         library.set_item(array, key, value)
         return
-    if picking.has_run_time_int(key) or picking.has_open_index(array, key):
+    if windows.has_run_time_slice(array, key):
+        target = windowed(array, key)
+    elif picking.has_run_time_int(key) or picking.has_open_index(array, key):
         target = picking.part(array, _expanded(array, key)[0])
     else:
         target = view(array, key)

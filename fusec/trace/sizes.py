@@ -49,10 +49,10 @@ def number(trace: Trace, size: Size) -> Any:
     """A size as the program sees it: an int, or a traced one."""
     if not isinstance(size, Dim):
         return size
-    found = trace.size_numbers.get(size)
+    found = trace.size_numbers.get((size, *trace.regions))
     if found is None:
         sources = dict.fromkeys(trace.definers[name] for name in sorted(size.symbols))
-        found = trace.size_numbers[size] = trace.emit("Size", *sources, size=size)
+        found = trace.size_numbers[size, *trace.regions] = trace.emit("Size", *sources, size=size)
         trace.intervals[found] = _INTERVAL
     return TracedArray(trace, None, (), found)
 

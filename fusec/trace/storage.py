@@ -19,6 +19,7 @@ from fusec.ir.graph import new_id
 from fusec.ops import Builder
 from fusec.ops.picking import PickView
 from fusec.ops.views import region
+from fusec.ops.windows import WindowView
 
 from .layout import Strides, contiguous
 
@@ -57,8 +58,8 @@ class ViewStep:
             return builder.emit("Reshape", value, shape=base.shape)
         if self.op in ("Real", "Imag"):
             return builder.emit(f"With{self.op}", base, value)
-        if self.op == "Pick":
-            return builder.emit("PickUpdate", base, value, *self.operands, **attrs)
+        if self.op in ("Pick", "Window"):
+            return builder.emit(f"{self.op}Update", base, value, *self.operands, **attrs)
         raise AssertionError(f"internal error: view step {self.op} cannot be written through")
 
     def on_array(self, numbers: Iterator[int]) -> Callable[..., np.ndarray]:
@@ -67,6 +68,10 @@ class ViewStep:
         if self.op == "Pick":
             axes = dict(self.attrs)["axes"]
             return PickView(axes, tuple(next(numbers) for _ in self.operands))
+        if self.op == "Window":
+            attrs = dict(self.attrs)
+            return WindowView(attrs["axes"], attrs["steps"],
+                              tuple(next(numbers) for _ in self.operands))
         if symbols_of(tuple(value for _, value in self.attrs)):
             return lambda array, sizes: self.at_sizes(sizes)._on_array()(array)
         view = self._on_array()

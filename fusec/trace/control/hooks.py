@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 UNROLL = 16  # loops of at most this many iterations are unrolled
 UNROLL_NESTS = 4  # the same for loops around other loops
 UNROLL_NODES = 3000  # and longer ones over whole arrays up to this many nodes
-_ELEMENTS = frozenset({"Pick", "PickUpdate", "Loop", "Cond"})
+_ELEMENTS = frozenset({"Pick", "PickUpdate", "Window", "WindowUpdate", "Loop", "Cond"})
 
 
 class ControlHooks(Hooks):

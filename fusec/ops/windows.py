@@ -1,0 +1,115 @@
+"""Slices whose bounds only the run knows: where they begin, how long they are, and the views.
+
+``Extent(start, stop)`` is what Python's ``slice(start, stop, step).indices(size)`` says: the first
+index, and a witness, an array of no memory whose size is the length and so defines its symbol.
+``Window(x, *firsts, *counts)`` is the view; ``WindowUpdate(x, v, *firsts, *counts)`` is ``x`` with
+that part replaced by ``v``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import TensorType
+from fusec.ir.dims import symbol
+
+from .registry import Op, Types, register
+
+_INT = TensorType(np.dtype(np.int64), (), "weak")
+_BOOL = np.dtype(np.bool_)
+
+
+def extent_of(
+    bounds: Sequence[Any], given: Sequence[bool], step: int, limit: int
+) -> tuple[int, int]:
+    """First index and length of a slice; ``given`` says which of start and stop ``bounds`` hold."""
+    rest = iter(bounds)
+    start, stop = (int(next(rest)) if known else None for known in given)
+    indices = range(*slice(start, stop, step).indices(limit))
+    return (indices.start if len(indices) else 0), len(indices)
+
+
+def window_key(
+    rank: int, axes: Sequence[int], steps: Sequence[int], firsts: Sequence[Any],
+    counts: Sequence[Any],
+) -> tuple[slice, ...]:
+    """The basic index of a window."""
+    key = [slice(None)] * rank
+    for axis, step, first, count in zip(axes, steps, firsts, counts, strict=True):
+        last = int(first) + int(count) * step
+        key[axis] = slice(int(first), None if last < 0 else last, step)
+    return tuple(key)
+
+
+@dataclass(frozen=True)
+class WindowView:
+    """The view of a result where outputs of the graph, by their ``numbers``, say."""
+
+    axes: tuple[int, ...]
+    steps: tuple[int, ...]
+    numbers: tuple[int, ...]
+
+    def __call__(self, array: np.ndarray, outputs: Sequence[Any]) -> np.ndarray:
+        values, half = [outputs[n] for n in self.numbers], len(self.axes)
+        return array[window_key(array.ndim, self.axes, self.steps, values[:half], values[half:])]
+
+
+def infer_extent(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    return _INT, TensorType(_BOOL, (symbol(attrs["length"]),))
+
+
+def extent_reference(
+    *bounds: Any, given: Any, step: int, limit: int, length: str = ""
+) -> tuple[int, np.ndarray]:
+    first, count = extent_of(bounds, given, step, limit)
+    return first, np.broadcast_to(np.False_, (count,))
+
+
+def infer_window(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    shape = list(types[0].shape)
+    for axis, size in zip(attrs["axes"], attrs["sizes"], strict=True):
+        shape[axis] = size
+    return (TensorType(types[0].dtype, tuple(shape)),)
+
+
+def infer_window_update(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    part = infer_window(types, attrs)[0]
+    if types[1] != part:
+        raise ValueError(f"a part {part} of {types[0]} cannot become {types[1]}")
+    return (types[0],)
+
+
+def _key(x: Any, places: Sequence[Any], axes: Any, steps: Any) -> tuple[slice, ...]:
+    half = len(axes)
+    return window_key(np.ndim(x), axes, steps, places[:half], places[half:])
+
+
+def window_reference(x: Any, *places: Any, axes: Any, steps: Any, sizes: Any) -> Any:
+    return np.array(x[_key(x, places, axes, steps)])
+
+
+def window_update_reference(
+    x: Any, value: Any, *places: Any, axes: Any, steps: Any, sizes: Any
+) -> Any:
+    result = np.array(x, order="K")
+    result[_key(x, places, axes, steps)] = value
+    return result
+
+
+register(Op(
+    name="Extent", kind="extern", infer=infer_extent, reference=extent_reference,
+    doc="First index and length of a slice; attrs: given (start, stop), step, limit, length.",
+))
+register(Op(
+    name="Window", kind="extern", infer=infer_window, reference=window_reference,
+    doc="A view at run-time slices; attrs: axes, steps, sizes.",
+))
+register(Op(
+    name="WindowUpdate", kind="extern", infer=infer_window_update,
+    reference=window_update_reference,
+    doc="An array with a window replaced; attrs: axes, steps, sizes.",
+))

@@ -1,0 +1,113 @@
+"""Slices with bounds that only the run knows: loop counters and integers computed from data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fusec.ir import Value
+from fusec.ir.dims import Dim, Size
+
+from . import picking
+from .array import TracedArray
+from .context import Trace
+from .masks import value_number
+from .sizes import as_size, define, new_size, number
+
+Bound = Value | None
+
+
+def has_run_time_slice(array: TracedArray, key: Any) -> bool:
+    """Whether a slice of the key has a bound that is no size and no constant."""
+    return any(isinstance(e, slice) and is_open(array, e)
+               for e in (key if isinstance(key, tuple) else (key,)))
+
+
+def is_open(array: TracedArray, entry: slice) -> bool:
+    """Whether the slice's length is no expression over sizes, nor decided by the arguments."""
+    return any(_is_open_bound(b) for b in (entry.start, entry.stop)) and (
+        array.trace.in_region or not _follow_arguments(entry))
+
+
+def _is_open_bound(bound: Any) -> bool:
+    if not picking.is_run_time_int(bound):
+        return False
+    from .sizes import size_of
+
+    return size_of(bound.value) is None
+
+
+def _follow_arguments(entry: slice) -> bool:
+    """Whether the bounds come from Python ints among the arguments: those become static."""
+    return all(_from_ints(b.value) for b in (entry.start, entry.stop) if _is_open_bound(b))
+
+
+def _from_ints(value: Value) -> bool:
+    stack, seen = [value], {value}
+    while stack:
+        now = stack.pop()
+        if now.node.op == "Input" and not (now.type.is_weak and now.node.attrs["index"] >= 0):
+            return False
+        if now.node.op not in _INT_OPS:
+            return False
+        stack += [v for v in now.node.inputs if v not in seen]
+        seen.update(now.node.inputs)
+    return True
+
+
+_INT_OPS = frozenset({"Input", "Const", "Add", "Sub", "Mul", "FloorDiv", "Mod", "Neg", "Cast",
+                      "Maximum", "Minimum", "Pos"})
+
+
+def window(array: TracedArray, entries: Sequence[Any]) -> TracedArray:
+    """``array`` with the open slices among the entries (one an axis, and ``None``) applied."""
+    axes, steps, sizes, firsts, counts = [], [], [], [], []
+    by_axis = [e for e in entries if e is not None]
+    for axis, entry in enumerate(by_axis):
+        if isinstance(entry, slice) and is_open(array, entry):
+            step = 1 if entry.step is None else as_size(entry.step)
+            if not step:
+                raise array.trace.error(ValueError("slice step cannot be zero"))
+            first, count, size = _extent(array, entry, step, array.shape[axis])
+            axes.append(axis), steps.append(step), sizes.append(size)
+            firsts.append(first), counts.append(count)
+    strides = list(array.strides)
+    for axis, step in zip(axes, steps, strict=True):
+        strides[axis] *= step
+    return array.view_through("Window", tuple(strides), *firsts, *counts, axes=tuple(axes),
+                              steps=tuple(steps), sizes=tuple(sizes))
+
+
+def _extent(
+    array: TracedArray, entry: slice, step: int, limit: Size
+) -> tuple[Value, Value, Dim]:
+    """First index, length as a number, and as a size; equal slices have equal ones."""
+    trace = array.trace
+    bounds = [_as_value(trace, b) for b in (entry.start, entry.stop)]
+    key = (*(None if b is None else value_number(trace, b) for b in bounds), step, limit)
+    for made_in, found in trace.extents.get(key, ()):
+        if tuple(trace.regions[: len(made_in)]) == made_in:
+            return found
+    size = new_size(trace)
+    first = trace.emit("Extent", *(b for b in bounds if b is not None),
+                       given=tuple(b is not None for b in bounds), step=step, limit=limit,
+                       length=str(size))
+    witness = first.node.out(1)
+    define(trace, witness)
+    count = trace.emit("Size", witness, size=size)
+    made = first, count, size
+    trace.extents.setdefault(key, []).append((tuple(trace.regions), made))
+    return made
+
+
+def _as_value(trace: Trace, bound: Any) -> Bound:
+    if bound is None:
+        return None
+    if type(bound) is TracedArray:
+        return bound.value
+    size = as_size(bound)
+    found = number(trace, size)
+    return found.value if type(found) is TracedArray else trace.builder.const(int(size))
+
+
+__all__ = ["has_run_time_slice", "window"]
