@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fusec.ir.dims import Bindings, is_static, resolve, typical
+from fusec.ir.dims import Bindings, Size, is_static, maximum, minimum, resolve, typical
 from fusec.ops.index_maps import COMPUTED
 
 from .loop_ir import Kernel, Nest, walk
@@ -130,6 +130,23 @@ def count_tasks(mode: Mode, extents: Sequence[int], outer: int, axis: int) -> in
     if mode == "column":
         return count * -(-extents[axis] // COLUMN_BLOCK)
     return 0 if 0 in extents else count * -(-extents[axis] // MAP_BLOCK)
+
+
+def tasks_of(form: LoopForm) -> Size:
+    """`count_tasks` as a size, for extents that only the run knows."""
+    extents = form.extents
+    if form.mode == "flat":
+        *before, last = extents
+        rows_per_task = maximum(FLAT_BLOCK // maximum(last, 1), 1)
+        rows = (math.prod(before) + rows_per_task - 1) // rows_per_task
+        return maximum(rows, 1) * maximum((last + FLAT_BLOCK - 1) // FLAT_BLOCK, 1)
+    if form.mode == "row":
+        return math.prod(extents[: form.outer])
+    count = math.prod(n for loop, n in enumerate(extents[: form.outer]) if loop != form.axis)
+    block = COLUMN_BLOCK if form.mode == "column" else MAP_BLOCK
+    count = count * ((extents[form.axis] + block - 1) // block)
+    inner = () if form.mode == "column" else extents[form.outer:]
+    return count * math.prod(minimum(n, 1) for n in inner)
 
 
 def specialise(kernel: Kernel, nest: Nest, strides: Sequence[tuple[int, ...]]) -> LoopForm:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from fusec import config
-from fusec.codegen.cpu.abi import BlockLayout, fill_block
+from fusec.codegen.cpu.abi import BlockLayout, fill_block, open_words
 from fusec.codegen.cpu.compile import NEST_SIGNATURE, NativeNest
 from fusec.codegen.specialise import LoopForm, count_tasks
-from fusec.ir.dims import Bindings, Size, evaluator
+from fusec.ir.dims import Bindings, evaluator
 
 from . import threads
 from .plan import GRAIN_NS, KernelStep, work_ns
@@ -34,18 +33,18 @@ class SizedNest:
         self.words = memoryview(block)
         self.address = int(self.block.ctypes.data)
         self.layout, self.reductions = layout, sum(len(s.reductions) for s in form.nest.stages)
-        open_words = dict(_open_words(form, layout))
+        words = dict(open_words(form))
         places = [step.places[o.buffer] for o in form.operands]
         for number, place in enumerate(places):
             if place.kind == "cell":
                 offset: Any = form.operands[number].offset  # which part of a complex number
                 self.words[number] = int(cells.ctypes.data) + 8 * place.number + offset
-        self.slots = tuple(open_words)
+        self.slots = tuple(words)
         first = len(self.slots) + len(form.extents)
         self.pointers = [(number, (p.kind, p.number), first + number)
                          for number, p in enumerate(places) if p.kind != "cell"]
         self.values = evaluator(
-            [*open_words.values(), *form.extents, *(o.offset for o in form.operands)])
+            [*words.values(), *form.extents, *(o.offset for o in form.operands)])
         smallest = form.at_sizes(ones)
         self.ns = work_ns(smallest) / max(smallest.points, 1)  # a point
         self.partials = np.empty(0, np.uint8)
@@ -89,13 +88,4 @@ class SizedNest:
 class _Ones(dict[str, int]):
     def __missing__(self, name: str) -> int:
         return 1
-
-
-def _open_words(form: LoopForm, layout: BlockLayout) -> Iterator[tuple[int, Size]]:
-    """The block's words that are sizes of the run: extents and strides."""
-    words = [(layout.extent(loop), extent) for loop, extent in enumerate(form.extents)]
-    for number, operand in enumerate(form.operands):
-        words += [(layout.stride(number, loop), s) for loop, s in enumerate(operand.strides)]
-        words += [(layout.gathered_stride(number, k), s) for k, s in enumerate(operand.gathered)]
-    return ((slot, size) for slot, size in words if not isinstance(size, int))
 

@@ -9,12 +9,14 @@ a status word, which they set to 1 where a check fails.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from fusec.codegen.loop_ir import Param
 from fusec.codegen.specialise import LoopForm
+from fusec.ir.dims import Dim, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +89,13 @@ def fill_block(form: LoopForm, params: tuple[Param, ...]) -> np.ndarray:
     if layout.partials:
         block[layout.task_count] = form.flat_tasks
     return block
+
+
+def open_words(form: LoopForm) -> Iterator[tuple[int, Size]]:
+    """The block's words that are sizes of the run, by slot: extents and strides."""
+    layout = BlockLayout.of(form)
+    words = [(layout.extent(loop), extent) for loop, extent in enumerate(form.extents)]
+    for number, operand in enumerate(form.operands):
+        words += [(layout.stride(number, loop), s) for loop, s in enumerate(operand.strides)]
+        words += [(layout.gathered_stride(number, k), s) for k, s in enumerate(operand.gathered)]
+    return ((slot, size) for slot, size in words if isinstance(size, Dim))

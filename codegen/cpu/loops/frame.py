@@ -17,6 +17,9 @@ from fusec.codegen.cpu.emitter import I64, Emitter, Operand, memory_type
 from fusec.codegen.loop_ir import Param
 from fusec.codegen.specialise import LoopForm
 from fusec.ir import Node
+from fusec.ir.dims import Dim, is_static
+
+from .errors import NotNativeError
 
 Strides = tuple[int, ...]
 MAX_LITERAL = 3
@@ -34,6 +37,16 @@ def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
 
 if TYPE_CHECKING:
     from .host_calls import HostSite
+
+
+def is_dense(shape: Sequence[int], strides: Strides, itemsize: int) -> bool:
+    """Whether the strides are those of C order, also for sizes that only the run knows."""
+    step: int | None = itemsize
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if stride != step:
+            return False
+        step = None if isinstance(size, Dim) else step * max(size, 1)
+    return True
 
 
 @dataclass(eq=False)
@@ -62,6 +75,8 @@ class ArrayRef:
     @property
     def is_whole(self) -> bool:
         """Whether it is all of the memory, in C order."""
+        if not is_static(self.shape):
+            return False
         size = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
         return self.offset == "0" and self.element == "0" and size == self.token.nbytes and (
             self.strides == contiguous(self.shape, self.dtype.itemsize))
@@ -114,6 +129,8 @@ class Frame:
     nests: list[NestCall] = field(default_factory=list)
     exits: list[ErrorExit] = field(default_factory=list)
     sites: list[HostSite] = field(default_factory=list)
+    sizes: dict[str, str] = field(default_factory=dict)  # symbols, by the memory of their values
+    limits: dict[str, int] = field(default_factory=dict)  # and what they are at most
     _known: dict[Word, str] = field(default_factory=dict)
 
     def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:
@@ -147,7 +164,26 @@ class Frame:
 
     def number(self, value: int) -> str:
         """A size or stride: 0 and 1 are part of the code, others are words."""
+        if isinstance(value, Dim):
+            from .sizes import emit_size
+
+            return emit_size(self, value)
         return str(value) if value in (0, 1) else self.word("number", value)
+
+    def define(self, name: str, value: str, limit: int) -> None:
+        """Note the value of a size that the run decides, and its bound."""
+        from .sizes import bound_of
+
+        if name not in self.sizes:
+            self.sizes[name] = self.em.alloca("i64", "size", 8)
+        self.limits[name] = bound_of(limit, self.limits)
+        self.em.line(f"store i64 {value}, ptr {self.sizes[name]}")
+
+    def symbol(self, name: str) -> str:
+        """The value of a symbol."""
+        if name not in self.sizes:
+            raise NotNativeError(f"the size {name}, which is defined outside of it")
+        return self.em.value(f"load i64, ptr {self.sizes[name]}", "n")
 
     def constant(self, dtype: np.dtype, value: Any) -> Operand:
         """A number of the program; large integers are mostly sizes, so they are words."""
@@ -167,15 +203,18 @@ class Frame:
         return Token(slot, nbytes, dtype)
 
     def temporary(self, shape: Sequence[int], dtype: np.dtype) -> ArrayRef:
-        """Fresh memory, there for the whole call."""
-        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        """Fresh memory, there for the whole call; sizes of the run at their bounds."""
+        from .sizes import bound_of
+
+        most = tuple(bound_of(size, self.limits) for size in shape)
+        nbytes = int(np.prod(most, dtype=np.int64)) * dtype.itemsize
         number = sum(w.kind == "temp" for w in self.words)
         self.words.append(Word("temp", nbytes))
         at = len(self.words) - 1
         self.entry.append(f"  %w{at}.at = getelementptr i64, ptr %block, i64 {at}")
         self.entry.append(f"  %temp{number} = load ptr, ptr %w{at}.at")
         token = self.token(f"%temp{number}", nbytes, dtype)
-        return ArrayRef(token, tuple(shape), contiguous(shape, dtype.itemsize), dtype)
+        return ArrayRef(token, tuple(shape), contiguous(most, dtype.itemsize), dtype)
 
     def address(self, ref: ArrayRef) -> str:
         """The address of an array's first element."""

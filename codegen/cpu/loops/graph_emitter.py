@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops import get
 from fusec.passes.fusion import fuse
 
-from . import host_calls, kernels, picks
+from . import host_calls, kernels, picks, sizes
 from .errors import NotNativeError
 from .frame import ArrayRef, Frame, Held, Token
 from .order import ordered
@@ -181,6 +181,8 @@ class _Variable:
 
 def _home(emitter: GraphEmitter, value: Value) -> _Variable | ArrayRef:
     if value.type.kind == "array":
+        if not value.type.is_static:
+            raise NotNativeError("a carried array of a size that only the run knows")
         return emitter.whole(value)
     made = _Variable(emitter.frame.variable(value.dtype), value.dtype)
     emitter.frame.em.store(made.slot, emitter.scalar(value))
@@ -251,7 +253,7 @@ def _cond(emitter: GraphEmitter, node: Node) -> None:
     frame, em = emitter.frame, emitter.frame.em
     test, *values = node.inputs
     changed = node.attrs["changed"]
-    homes = [emitter.whole(v) for v in values[:changed]]
+    homes = [cast("ArrayRef", _home(emitter, v)) for v in values[:changed]]
     operands: list[Held] = [*homes, *(emitter.held(v) for v in values[changed:])]
     count = len(node.types) - changed
     results = [_result(emitter, t) for t in node.types[:count]]
@@ -292,6 +294,8 @@ _STEPS: dict[str, Callable[[GraphEmitter, Node], None]] = {
     "Fused": kernels.fused, "Pick": picks.pick, "PickUpdate": picks.pick_update,
     "Check": picks.check, "HostCall": host_calls.host_call, "Loop": _loop,
     "Cond": _cond, "Reshape": picks.reshape,
+    "Extent": sizes.extent, "Size": sizes.size_number, "Window": sizes.window,
+    "WindowUpdate": sizes.window_update,
 }
 
 __all__ = ["GraphEmitter"]

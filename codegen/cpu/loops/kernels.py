@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fusec.codegen.cpu.abi import BlockLayout
+from fusec.codegen.cpu.abi import BlockLayout, open_words
 from fusec.codegen.cpu.emitter import Operand
 from fusec.codegen.cpu.scalar_calls import call_once
 from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.codegen.in_place import drop_unchanged, may_run_in_place
 from fusec.codegen.loop_ir import LEAVES, Access, Expr, Kernel, Nest, walk
 from fusec.codegen.lower import lower
-from fusec.codegen.specialise import LoopForm, specialise
+from fusec.codegen.specialise import LoopForm, specialise, tasks_of
 from fusec.ir import Node
+from fusec.ir.dims import is_static
 from fusec.ops.scalar_calls import CALLS, CHECKED
 
 from .errors import NotNativeError
@@ -168,7 +169,7 @@ def _call(
     frame: Frame, node: Node, kernel: Kernel, form: LoopForm, places: Sequence[str]
 ) -> None:
     em, number = frame.em, len(frame.nests)
-    frame.nests.append(NestCall(form, kernel.params))
+    frame.nests.append(NestCall(form.at_sizes(_Limits(frame.limits)), kernel.params))
     block = frame.word("nest", number, "ptr")
     for position, operand in enumerate(form.operands):
         address = places[operand.buffer]
@@ -176,9 +177,12 @@ def _call(
             address = em.offset(address, frame.number(operand.offset))
         at = em.value(f"getelementptr i64, ptr {block}, i64 {position}")
         em.line(f"store ptr {address}, ptr {at}")
+    for slot, size in open_words(form):
+        at = em.value(f"getelementptr i64, ptr {block}, i64 {slot}")
+        em.line(f"store i64 {frame.number(size)}, ptr {at}")
     status = _status(frame, block, form) if form.nest.has_checks else ""
     code, pool = frame.word("code", number, "ptr"), frame.word("pool", 0, "ptr")
-    tasks, grain = frame.word("tasks", number), frame.word("grain", number)
+    tasks, grain = _tasks(frame, number, block, form), frame.word("grain", number)
     em.line(f"call void {pool}(ptr {code}, ptr {block}, i64 {tasks}, i64 {grain})")
     if form.mode == "flat":
         finish = frame.word("finish", number, "ptr")
@@ -186,6 +190,25 @@ def _call(
     if status:
         found = em.value(f"load i64, ptr {status}")
         frame.fail_unless(em.value(f"icmp eq i64 {found}, 0"), ErrorExit(node, -1, 0), "0")
+
+
+class _Limits(dict[str, int]):
+    """Bounds of the symbols; a symbol without one cannot be in a native loop."""
+
+    def __missing__(self, name: str) -> int:
+        raise NotNativeError(f"the size {name}, which is defined outside of it")
+
+
+def _tasks(frame: Frame, number: int, block: str, form: LoopForm) -> str:
+    """The number of tasks, which the nest's block also holds where it has partial results."""
+    if is_static(form.extents):
+        return frame.word("tasks", number)
+    tasks = frame.number(tasks_of(form))
+    if form.mode == "flat":
+        at = frame.em.value(
+            f"getelementptr i64, ptr {block}, i64 {BlockLayout.of(form).task_count}")
+        frame.em.line(f"store i64 {tasks}, ptr {at}")
+    return tasks
 
 
 def _status(frame: Frame, block: str, form: LoopForm) -> str:

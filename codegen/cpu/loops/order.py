@@ -8,12 +8,12 @@ from fusec.ops import get
 
 def shows_memory(node: Node) -> bool:
     """Whether the result is the operand's memory seen differently."""
-    return node.op in ("Pick", "Reshape") or get(node.op).kind == "view"
+    return node.op in ("Pick", "Window", "Reshape") or get(node.op).kind == "view"
 
 
 def changed_inputs(node: Node) -> list[Value]:
     """Arrays that the node would like to change in place."""
-    if node.op == "PickUpdate":
+    if node.op in ("PickUpdate", "WindowUpdate"):
         return [node.inputs[0]]
     if node.op == "Loop":
         return [v for v in node.inputs[: node.attrs["carried"]] if v.type.kind == "array"]

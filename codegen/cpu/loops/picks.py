@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from fusec.codegen.cpu.emitter import I64, Operand
 from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.ir import Node, Value
+from fusec.ir.dims import is_static
 
-from .frame import ArrayRef, ErrorExit, Frame, contiguous
+from .errors import NotNativeError
+from .frame import ArrayRef, ErrorExit, Frame, contiguous, is_dense
 
 if TYPE_CHECKING:
     from .graph_emitter import GraphEmitter
@@ -88,6 +90,8 @@ def reshape(emitter: GraphEmitter, node: Node) -> None:
         emitter.env[node.out()] = emitter.held(value)
         return
     ref = emitter.array(value)
+    if not (is_static(ref.shape) and is_static(shape)):
+        raise NotNativeError("reshape to a size that only the run knows", node.loc)
     if ref.strides != contiguous(ref.shape, ref.dtype.itemsize):
         copied = emitter.temporary(ref.shape, ref.dtype)
         copy(emitter.frame, copied, ref)
@@ -101,8 +105,8 @@ def copy(frame: Frame, target: ArrayRef, source: ArrayRef) -> None:
     """Copy an array of the same shape; the two may be the same memory, or none of it."""
     em, itemsize = frame.em, target.dtype.itemsize
     to, come = frame.address(target), frame.address(source)
-    dense = contiguous(target.shape, itemsize)
-    if target.strides == dense and source.strides == dense:
+    if is_dense(target.shape, target.strides, itemsize) and (
+            is_dense(source.shape, source.strides, itemsize)):
         nbytes = 1
         for size in target.shape:
             nbytes *= size

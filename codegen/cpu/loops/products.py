@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from fusec.ir import Graph, Node, Value
+from fusec.ir.dims import is_static
 from fusec.passes.rewrite import Replacement, Rewriter, rewrite
+
+SMALL_PRODUCT = 32**3  # multiplications of a product of matrices that is open-coded
 
 
 def open_products(graph: Graph) -> Graph:
@@ -15,13 +20,29 @@ def _visit(node: Node, rewriter: Rewriter) -> Replacement:
     if node.op != "MatMul":
         return None
     a, b = node.inputs
-    if a.type.rank > 2 or b.type.rank > 2 or a.type.rank + b.type.rank > 3:
+    if a.type.rank > 2 or b.type.rank > 2 or _is_large(a, b):
         return None
+    if a.type.rank == b.type.rank == 2:
+        return (_of_matrices(rewriter, a, b),)
     if a.type.rank == 1 and b.type.rank == 2:
         b = rewriter.emit("Transpose", b, perm=(1, 0))
     product = rewriter.emit("Mul", a, b)
     return (_kinded(rewriter, rewriter.emit(
         "Sum", product, axes=(product.type.rank - 1,)), node),)
+
+
+def _is_large(a: Value, b: Value) -> bool:
+    """Whether it is a product of two matrices that the library does better."""
+    if a.type.rank + b.type.rank < 4:
+        return False
+    sizes = (*a.shape, b.shape[1])
+    return is_static(sizes) and math.prod(sizes) > SMALL_PRODUCT
+
+
+def _of_matrices(rewriter: Rewriter, a: Value, b: Value) -> Value:
+    left = rewriter.emit("ExpandDims", a, axes=(2,))
+    right = rewriter.emit("ExpandDims", b, axes=(0,))
+    return rewriter.emit("Sum", rewriter.emit("Mul", left, right), axes=(1,))
 
 
 def _kinded(rewriter: Rewriter, value: Value, node: Node) -> Value:

@@ -1,0 +1,130 @@
+"""Sizes that only the run knows, in a native loop: evaluated in registers, bounded while compiling.
+
+A symbol is defined by a slice of an axis of known length, which bounds it.  Temporaries of such
+sizes are allocated once, at their bounds, and strides are those of the bounds: only extents vary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from fusec.codegen.cpu.emitter import I64, Operand
+from fusec.codegen.cpu.scalar_ops import emit_operation
+from fusec.ir import Node, Value
+from fusec.ir.dims import Call, Dim, Size, is_at_least
+
+from .errors import NotNativeError
+from .frame import ArrayRef, Frame
+
+if TYPE_CHECKING:
+    from .graph_emitter import GraphEmitter
+
+
+def extent(emitter: GraphEmitter, node: Node) -> None:
+    """First index and length of a slice, as ``slice.indices`` says."""
+    frame, em = emitter.frame, emitter.frame.em
+    limit, step = node.attrs["limit"], node.attrs["step"]
+    size = frame.number(limit)
+    low, high = ("0", size) if step > 0 else ("-1", em.add(size, "-1"))
+    rest = iter(node.inputs)
+    start, stop = (_clamped(emitter, next(rest), size, low, high) if given else default
+                   for given, default in zip(
+                       node.attrs["given"], (low, high) if step > 0 else (high, low), strict=True))
+    span = em.value(f"sub i64 {stop}, {start}" if step > 0 else f"sub i64 {start}, {stop}")
+    span = em.value(f"call i64 @llvm.smax.i64(i64 {span}, i64 0)")
+    count = span if abs(step) == 1 else em.value(
+        f"udiv i64 {em.add(span, abs(step) - 1)}, {abs(step)}")
+    none = em.value(f"icmp eq i64 {count}, 0")
+    first = em.value(f"select i1 {none}, i64 0, i64 {start}")
+    emitter.env[node.out(0)] = Operand(first, I64, 1)
+    frame.define(node.attrs["length"], count, limit)
+
+
+def _clamped(emitter: GraphEmitter, value: Value, size: str, low: str, high: str) -> str:
+    em = emitter.frame.em
+    em.declare("declare i64 @llvm.smax.i64(i64, i64)")
+    em.declare("declare i64 @llvm.smin.i64(i64, i64)")
+    bound = emitter.scalar(value)
+    if bound.dtype != I64:
+        bound = emit_operation(em, "cast", I64, [bound])
+    negative = em.value(f"icmp slt i64 {bound.text}, 0")
+    wrapped = em.add(bound.text, size)
+    real = em.value(f"select i1 {negative}, i64 {wrapped}, i64 {bound.text}")
+    least = em.value(f"call i64 @llvm.smax.i64(i64 {real}, i64 {low})")
+    return em.value(f"call i64 @llvm.smin.i64(i64 {least}, i64 {high})")
+
+
+def size_number(emitter: GraphEmitter, node: Node) -> None:
+    """A size as a number of the program."""
+    text = emitter.frame.number(node.attrs["size"])
+    emitter.env[node.out()] = Operand(text, I64, 1)
+
+
+def window(emitter: GraphEmitter, node: Node) -> None:
+    """The view at slices that the run decides."""
+    ref = emitter.array(node.inputs[0])
+    emitter.env[node.out()] = _at(emitter, node, ref, node.inputs[1:])
+
+
+def window_update(emitter: GraphEmitter, node: Node) -> None:
+    """Write into the array's own memory where nothing else reads it any more."""
+    from .picks import copy
+
+    source, value, *places = node.inputs
+    target = emitter.changeable(source)
+    copy(emitter.frame, _at(emitter, node, target, places), emitter.array(value))
+    emitter.env[node.out()] = target
+
+
+def _at(emitter: GraphEmitter, node: Node, ref: ArrayRef, places: Sequence[Value]) -> ArrayRef:
+    frame, attrs = emitter.frame, node.attrs
+    offset, shape, strides = ref.offset, list(ref.shape), list(ref.strides)
+    firsts = places[: len(attrs["axes"])]
+    for axis, step, size, first in zip(
+            attrs["axes"], attrs["steps"], attrs["sizes"], firsts, strict=True):
+        begin = emitter.scalar(first).text
+        offset = frame.moved(offset, begin, frame.stride(ref.strides[axis], ref.dtype))
+        shape[axis], strides[axis] = size, ref.strides[axis] * step
+    return ArrayRef(ref.token, tuple(shape), tuple(strides), ref.dtype, offset, ref.element)
+
+
+# -------------------------------------------------------------------------------------- expressions
+
+
+def bound_of(size: Size, limits: Mapping[str, int]) -> int:
+    """What a size is at most."""
+    if not isinstance(size, Dim):
+        return int(size)
+    missing = [name for name in size.symbols if name not in limits]
+    if missing:
+        raise NotNativeError(f"a size that only the run knows, {size}")
+    if size.name is None and any(factor < 0 or any(isinstance(a, Call) for a in monomial)
+                                 for monomial, factor in size.terms):
+        raise NotNativeError(f"a size without a simple bound, {size}")
+    return size.evaluate(limits)
+
+
+def emit_size(frame: Frame, size: Dim) -> str:
+    """The value of a size in a register."""
+    em, total = frame.em, ""
+    for monomial, factor in size.terms:
+        product = str(factor)
+        for atom in monomial:
+            value = frame.symbol(atom) if isinstance(atom, str) else _call(frame, atom)
+            product = value if product == "1" else em.mul(value, product)
+        total = em.add(total, product) if total else product
+    return total
+
+
+def _call(frame: Frame, call: Call) -> str:
+    em = frame.em
+    if call.function in ("min", "max"):
+        em.declare(f"declare i64 @llvm.s{call.function}.i64(i64, i64)")
+        a, b = frame.number(call.left), frame.number(call.right)
+        return em.value(f"call i64 @llvm.s{call.function}.i64(i64 {a}, i64 {b})")
+    if not is_at_least(call.right, 1) or not is_at_least(call.left, 0):
+        raise NotNativeError(f"a size with a division, {call}")
+    a, b = frame.number(call.left), frame.number(call.right)
+    return em.value(f"{'udiv' if call.function == '//' else 'urem'} i64 {a}, {b}")
+
