@@ -18,10 +18,11 @@ from fusec import config
 from fusec.codegen.cpu.compile import CompileStats
 from fusec.codegen.cpu.llvm import NativeCode
 from fusec.codegen.cpu.loops import ControlProgram, NotNativeError, compile_control
-from fusec.codegen.cpu.loops.frame import ErrorExit, Word
+from fusec.codegen.cpu.loops.frame import OF_NOTHING, ErrorExit, Word
 from fusec.codegen.cpu.loops.program import RUN
 from fusec.errors import InternalError, located
 from fusec.ir import Graph, Node, TensorType
+from fusec.ir.evaluate import apply
 from fusec.ops.checks import make_error
 from fusec.ops.host_calls import called_on_host
 from fusec.ops.scalar_calls import FUNCTIONS
@@ -324,12 +325,24 @@ class _Blocks:
                 raised or InternalError("a host call failed without an error"))
         if found.node.op == "Check":
             return located(make_error(found.node.attrs["error"]), found.node.loc)
+        if found.axis == OF_NOTHING:
+            return _of_nothing(found.node)
         if found.axis < 0:
             return located(IndexError("an index is out of bounds"), found.node.loc)
         index = int(self.words[self.index[0][0]])
         error = IndexError(f"index {index} is out of bounds for axis {found.axis} with size "
                            f"{found.size}")
         return located(error, found.node.loc)
+
+
+def _of_nothing(node: Node) -> Exception:
+    """What NumPy raises for an extremum of an empty array."""
+    shape = [0 if axis in node.attrs["axes"] else 1 for axis in range(node.inputs[0].type.rank)]
+    try:
+        apply(node, [np.empty(shape, node.inputs[0].dtype)])
+    except ValueError as error:
+        return located(error, node.loc)
+    raise AssertionError(f"internal error: {node.op} of nothing has a value")
 
 
 CONTROL_RUNS: dict[str, type[LoopRun | CondRun]] = {"Loop": LoopRun, "Cond": CondRun}

@@ -439,7 +439,7 @@ def _last_readers(graph: Graph) -> dict[Value, int]:
     return last
 
 
-MAY_RAISE = frozenset({*LIBRARY, *CONTROL_RUNS, "Pick", "PickUpdate", "Window", "WindowUpdate", "Check", "HostCall"})
+MAY_RAISE = frozenset({*LIBRARY, *CONTROL_RUNS, "Pick", "PickUpdate", "Check", "HostCall"})
 
 
 def _last_fallible(graph: Graph) -> int:

@@ -223,7 +223,7 @@ def _result(
         return _copied(result.value, copies)
     value = graph_outputs[result.index] if result.kind == "graph" else inputs[result.index]
     for view in result.views:
-        value = view(value, graph_outputs) if type(view) in BY_OUTPUTS else (
+        value = view(value, graph_outputs) if isinstance(view, BY_OUTPUTS) else (
             view(value, sizes))
     return value
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from fusec.errors import FusecError, user_error
 from fusec.ir import Loc, Node, TensorType, Value
-from fusec.ir.dims import Dim, UndecidedSizeError
+from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import Builder
 from fusec.ops.host_calls import HostObject
 

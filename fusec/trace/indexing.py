@@ -222,19 +222,18 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
 
 
 def windowed(array: TracedArray, key: Any) -> TracedArray:
-    """The view where a slice of the key has bounds that only the run knows."""
+    """The view where a slice of the key has bounds that only the run knows: integers go first."""
     entries, _ = _expanded(array, key)
-    seen = windows.window(array, entries)
-    by_axis = iter(range(array.ndim))
-    kept = [e if e is None else _whole_where_open(array, e, next(by_axis)) for e in entries]
-    if picking.has_run_time_int(tuple(kept)) or picking.has_open_index(seen, tuple(kept)):
-        return picking.part(seen, kept)
-    return view(seen, tuple(kept))
-
-
-def _whole_where_open(array: TracedArray, entry: Any, axis: int) -> Any:
-    is_open = isinstance(entry, slice) and windows.is_open(array, entry)
-    return slice(None) if is_open else entry
+    by_axis = [e for e in entries if e is not None]
+    integers = tuple(slice(None) if isinstance(e, slice) else e for e in by_axis)
+    if any(not isinstance(e, slice) for e in integers):
+        picks = picking.has_run_time_int(integers) or picking.has_open_index(array, integers)
+        array = picking.part(array, integers) if picks else view(array, integers)
+    slices = [e for e in by_axis if isinstance(e, slice)]
+    seen = windows.window(array, slices)
+    rest = iter(slice(None) if windows.is_open(array, e) else e for e in slices)
+    return view(seen, tuple(None if e is None else next(rest) for e in entries
+                            if e is None or isinstance(e, slice)))
 
 
 def _is_only_axes(key: Any) -> bool:

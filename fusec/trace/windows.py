@@ -61,7 +61,7 @@ _INT_OPS = frozenset({"Input", "Const", "Add", "Sub", "Mul", "FloorDiv", "Mod", 
 
 def window(array: TracedArray, entries: Sequence[Any]) -> TracedArray:
     """``array`` with the open slices among the entries (one an axis, and ``None``) applied."""
-    axes, steps, sizes, firsts, counts = [], [], [], [], []
+    parts: list[tuple[int, int, Dim, Value, Value]] = []
     by_axis = [e for e in entries if e is not None]
     for axis, entry in enumerate(by_axis):
         if isinstance(entry, slice) and is_open(array, entry):
@@ -69,13 +69,13 @@ def window(array: TracedArray, entries: Sequence[Any]) -> TracedArray:
             if not step:
                 raise array.trace.error(ValueError("slice step cannot be zero"))
             first, count, size = _extent(array, entry, step, array.shape[axis])
-            axes.append(axis), steps.append(step), sizes.append(size)
-            firsts.append(first), counts.append(count)
+            parts.append((axis, step, size, first, count))
+    axes, steps, sizes, firsts, counts = zip(*parts, strict=True)
     strides = list(array.strides)
     for axis, step in zip(axes, steps, strict=True):
         strides[axis] *= step
-    return array.view_through("Window", tuple(strides), *firsts, *counts, axes=tuple(axes),
-                              steps=tuple(steps), sizes=tuple(sizes))
+    return array.view_through("Window", tuple(strides), *firsts, *counts, axes=axes,
+                              steps=steps, sizes=sizes)
 
 
 def _extent(

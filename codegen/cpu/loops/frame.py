@@ -17,13 +17,14 @@ from fusec.codegen.cpu.emitter import I64, Emitter, Operand, memory_type
 from fusec.codegen.loop_ir import Param
 from fusec.codegen.specialise import LoopForm
 from fusec.ir import Node
-from fusec.ir.dims import Dim, is_static
+from fusec.ir.dims import Dim, Size, is_static
 
 from .errors import NotNativeError
 
 Strides = tuple[int, ...]
 MAX_LITERAL = 3
 POLL_EVERY = 1024
+OF_NOTHING = -2  # the axis of an error exit for an extremum of nothing
 
 
 def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
@@ -162,7 +163,7 @@ class Frame:
         self.word_address("host", number)
         return number
 
-    def number(self, value: int) -> str:
+    def number(self, value: Size) -> str:
         """A size or stride: 0 and 1 are part of the code, others are words."""
         if isinstance(value, Dim):
             from .sizes import emit_size

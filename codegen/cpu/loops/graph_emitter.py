@@ -34,6 +34,7 @@ class GraphEmitter:
     nodes: list[Node] = field(default_factory=list)
     readers: dict[Value, list[int]] = field(default_factory=dict)
     position: int = 0
+    put_back: set[Value] = field(default_factory=set)  # parts changed where they belong already
 
     @classmethod
     def of(
@@ -96,16 +97,41 @@ class GraphEmitter:
         self.owned.add(ref.token)
         return ref
 
-    def is_read_later(self, token: Token, but: Value | None = None) -> bool:
-        """Whether a later step reads what this memory holds now."""
+    def is_read_later(
+        self, token: Token, but: Value | None = None, except_at: int | None = None
+    ) -> bool:
+        """Whether a later step, but the one at ``except_at``, reads what this memory holds now."""
         for value, held in self.env.items():
-            if isinstance(held, ArrayRef) and held.token is token:
+            if isinstance(held, ArrayRef) and held.token is token and value not in self.put_back:
                 uses = self.readers.get(value, ())
                 own = 1 if value == but else 0
                 here = sum(1 for p in uses if p == self.position)
-                if any(p > self.position for p in uses) or here > own:
+                if any(p > self.position and p != except_at for p in uses) or here > own:
                     return True
         return False
+
+    def part_to_change(self, node: Node) -> tuple[ArrayRef, bool]:
+        """The first operand's memory if the update may change it, else a copy.
+
+        A part of a larger array that the next step puts back changes where it lies; then True.
+        """
+        later = self._putting_back(node)
+        ref = self.array(node.inputs[0])
+        if later is not None and ref.token in self.owned and not self.is_read_later(
+                ref.token, node.inputs[0], later):
+            return ref, True
+        return self.changeable(node.inputs[0]), False
+
+    def _putting_back(self, node: Node) -> int | None:
+        """The position of the update that writes this one's result back to where it was read."""
+        source, uses = node.inputs[0].node, self.readers.get(node.out(), ())
+        if source.op not in ("Pick", "Window") or len(uses) != 1 or uses[0] >= END:
+            return None
+        later = self.nodes[uses[0]]
+        is_same = later.op == f"{source.op}Update" and later.inputs[1] == node.out() and (
+            later.inputs[0] == source.inputs[0]) and later.inputs[2:] == source.inputs[1:] and (
+            all(later.attrs[k] == source.attrs[k] for k in ("axes", "steps") if k in source.attrs))
+        return uses[0] if is_same else None
 
     def changeable(self, value: Value) -> ArrayRef:
         """The array's own memory if it may be changed now, else a copy."""
@@ -294,7 +320,7 @@ _STEPS: dict[str, Callable[[GraphEmitter, Node], None]] = {
     "Fused": kernels.fused, "Pick": picks.pick, "PickUpdate": picks.pick_update,
     "Check": picks.check, "HostCall": host_calls.host_call, "Loop": _loop,
     "Cond": _cond, "Reshape": picks.reshape,
-    "Extent": sizes.extent, "Size": sizes.size_number, "Window": sizes.window,
+    "Extent": sizes.extent, "Size": sizes.size_number, "Fill": sizes.fill, "Window": sizes.window,
     "WindowUpdate": sizes.window_update,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,11 @@ from fusec.codegen.loop_ir import LEAVES, Access, Expr, Kernel, Nest, walk
 from fusec.codegen.lower import lower
 from fusec.codegen.specialise import LoopForm, specialise, tasks_of
 from fusec.ir import Node
-from fusec.ir.dims import is_static
+from fusec.ir.dims import Dim, is_static
 from fusec.ops.scalar_calls import CALLS, CHECKED
 
 from .errors import NotNativeError
-from .frame import ArrayRef, ErrorExit, Frame, Held, NestCall
+from .frame import OF_NOTHING, ArrayRef, ErrorExit, Frame, Held, NestCall
 from .order import updated_operands
 
 if TYPE_CHECKING:
@@ -30,10 +31,23 @@ def fused(emitter: GraphEmitter, node: Node) -> None:
     kernel = lower(node)
     if any(nest.extents and e.op == CHECKED for nest in kernel.nests for e in walk(nest.roots)):
         raise NotNativeError("a function of fusec.vectorize may raise", node.loc)
+    _refuse_nothing(emitter, node)
     if all(not nest.extents for nest in kernel.nests) and not _gathers(kernel):
         _in_registers(emitter, node, kernel)
     else:
         _by_calls(emitter, node, kernel)
+
+
+def _refuse_nothing(emitter: GraphEmitter, node: Node) -> None:
+    """Leave the function where an extremum of a size of the run is one of nothing."""
+    frame = emitter.frame
+    for inner in node.attrs["body"].nodes:
+        if inner.op not in ("Max", "Min", "ArgMax", "ArgMin"):
+            continue
+        count = math.prod(inner.inputs[0].shape[axis] for axis in inner.attrs["axes"])
+        if isinstance(count, Dim):
+            some = frame.em.value(f"icmp ne i64 {frame.number(count)}, 0")
+            frame.fail_unless(some, ErrorExit(inner, OF_NOTHING, 0), "0")
 
 
 def _gathers(kernel: Kernel) -> bool:

@@ -30,11 +30,15 @@ def pick(emitter: GraphEmitter, node: Node) -> None:
 def pick_update(emitter: GraphEmitter, node: Node) -> None:
     """Store into the array's own memory where nothing else reads it any more."""
     frame = emitter.frame
-    source, value, *indices = node.inputs
+    _, value, *indices = node.inputs
     # The indices are checked before anything changes.
-    target = emitter.changeable(source)
+    target, is_back = emitter.part_to_change(node)
     ref = part(emitter, node, target, indices)
-    if ref.shape:
+    if is_back:
+        emitter.put_back.add(node.out())
+    if value in emitter.put_back:
+        pass
+    elif ref.shape:
         copy(frame, ref, emitter.array(value))
     else:
         frame.em.store(frame.address(ref), emitter.scalar(value))

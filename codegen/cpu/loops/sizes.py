@@ -16,6 +16,7 @@ from fusec.ir.dims import Call, Dim, Size, is_at_least
 
 from .errors import NotNativeError
 from .frame import ArrayRef, Frame
+from .views import broadcast_strides
 
 if TYPE_CHECKING:
     from .graph_emitter import GraphEmitter
@@ -61,6 +62,14 @@ def size_number(emitter: GraphEmitter, node: Node) -> None:
     emitter.env[node.out()] = Operand(text, I64, 1)
 
 
+def fill(emitter: GraphEmitter, node: Node) -> None:
+    """A value seen as an array of sizes that it does not have."""
+    ref, shape = emitter.array(node.inputs[0]), node.attrs["shape"]
+    strides = broadcast_strides(ref, shape)
+    emitter.env[node.out()] = ArrayRef(ref.token, shape, strides, ref.dtype, ref.offset,
+                                       ref.element)
+
+
 def window(emitter: GraphEmitter, node: Node) -> None:
     """The view at slices that the run decides."""
     ref = emitter.array(node.inputs[0])
@@ -71,9 +80,12 @@ def window_update(emitter: GraphEmitter, node: Node) -> None:
     """Write into the array's own memory where nothing else reads it any more."""
     from .picks import copy
 
-    source, value, *places = node.inputs
-    target = emitter.changeable(source)
-    copy(emitter.frame, _at(emitter, node, target, places), emitter.array(value))
+    _, value, *places = node.inputs
+    target, is_back = emitter.part_to_change(node)
+    if is_back:
+        emitter.put_back.add(node.out())
+    if value not in emitter.put_back:
+        copy(emitter.frame, _at(emitter, node, target, places), emitter.array(value))
     emitter.env[node.out()] = target
 
 

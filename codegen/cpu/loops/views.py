@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fusec.codegen.cpu.emitter import Operand
 from fusec.ir import Node
+from fusec.ir.dims import Size
 
 from .errors import NotNativeError
 from .frame import ArrayRef, Frame, Held
@@ -49,11 +51,16 @@ def _expand(ref: ArrayRef, attrs: Any, shape: Any) -> tuple[int, tuple[int, ...]
     return 0, tuple(strides)
 
 
-def _broadcast(ref: ArrayRef, attrs: Any, shape: Any) -> tuple[int, tuple[int, ...]]:
+def broadcast_strides(ref: ArrayRef, shape: Sequence[Size]) -> tuple[int, ...]:
+    """The strides with which an array is seen in a larger shape."""
     lead = len(shape) - len(ref.shape)
     inner = (0 if a == 1 and b != 1 else s
              for a, b, s in zip(ref.shape, shape[lead:], ref.strides, strict=True))
-    return 0, ((0,) * lead + tuple(inner))
+    return ((0,) * lead + tuple(inner))
+
+
+def _broadcast(ref: ArrayRef, attrs: Any, shape: Any) -> tuple[int, tuple[int, ...]]:
+    return 0, broadcast_strides(ref, shape)
 
 
 _VIEWS: dict[str, Any] = {
