@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from . import picking
 from .array import TracedArray
 from .context import Trace
 from .masks import value_number
+from .python_numbers import interval
 from .sizes import as_size, define, new_size, number
 
 Bound = Value | None
@@ -61,7 +63,7 @@ _INT_OPS = frozenset({"Input", "Const", "Add", "Sub", "Mul", "FloorDiv", "Mod", 
 
 def window(array: TracedArray, entries: Sequence[Any]) -> TracedArray:
     """``array`` with the open slices among the entries (one an axis, and ``None``) applied."""
-    parts: list[tuple[int, int, Dim, Value, Value]] = []
+    parts: list[tuple[int, int, Size, Value, Value]] = []
     by_axis = [e for e in entries if e is not None]
     for axis, entry in enumerate(by_axis):
         if isinstance(entry, slice) and is_open(array, entry):
@@ -80,7 +82,7 @@ def window(array: TracedArray, entries: Sequence[Any]) -> TracedArray:
 
 def _extent(
     array: TracedArray, entry: slice, step: int, limit: Size
-) -> tuple[Value, Value, Dim]:
+) -> tuple[Value, Value, Size]:
     """First index, length as a number, and as a size; equal slices have equal ones."""
     trace = array.trace
     bounds = [_as_value(trace, b) for b in (entry.start, entry.stop)]
@@ -88,6 +90,9 @@ def _extent(
     for made_in, found in trace.extents.get(key, ()):
         if tuple(trace.regions[: len(made_in)]) == made_in:
             return found
+    length = _constant_length(trace, bounds, step, limit)
+    if length is not None and bounds[0] is not None:
+        return bounds[0], trace.builder.const(length), length
     size = new_size(trace)
     first = trace.emit("Extent", *(b for b in bounds if b is not None),
                        given=tuple(b is not None for b in bounds), step=step, limit=limit,
@@ -98,6 +103,35 @@ def _extent(
     made = first, count, size
     trace.extents.setdefault(key, []).append((tuple(trace.regions), made))
     return made
+
+
+def _constant_length(
+    trace: Trace, bounds: Sequence[Bound], step: int, limit: Size
+) -> int | None:
+    """The length of ``x[i + a:i + b]`` where the bounds are known to lie in the axis."""
+    start, stop = bounds
+    if start is None or stop is None or step != 1 or isinstance(limit, Dim):
+        return None
+    low, high = interval(trace, start), interval(trace, stop)
+    if low is None or high is None or low[0] < 0 or high[1] > limit:
+        return None
+    terms = Counter(_linear(trace, stop))
+    terms.subtract(_linear(trace, start))
+    length = terms.pop("", 0)
+    return length if length >= 0 and not any(terms.values()) else None
+
+
+def _linear(trace: Trace, value: Value) -> Counter[Any]:
+    """An int as a sum: factors by value number, the constant under ``""``."""
+    node = value.node
+    if node.op == "Const":
+        return Counter({"": int(node.attrs["value"])})
+    if node.op not in ("Add", "Sub"):
+        return Counter({value_number(trace, value): 1})
+    result = _linear(trace, node.inputs[0])
+    other = _linear(trace, node.inputs[1])
+    (result.update if node.op == "Add" else result.subtract)(other)
+    return result
 
 
 def _as_value(trace: Trace, bound: Any) -> Bound:
