@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from fusec.ir import Node, TensorType, Value
+from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, maximum
 
 from .build import Builder
@@ -44,30 +43,18 @@ def decompose_std(builder: Builder, node: Node) -> list[Value]:
     return [builder.emit("Sqrt", decompose_var(builder, node)[0])]
 
 
-def clip_infer(types: Any, attrs: Any) -> tuple[TensorType, ...]:
-    from .elementwise import infer_same
-
-    return infer_same(types, attrs)
-
-
-def decompose_clip(builder: Builder, node: Node) -> list[Value]:
-    x, low, high = node.inputs
-    return [builder.emit("Minimum", builder.emit("Maximum", x, low), high)]
-
-
 register(Op(
     name="Mean", kind="composite", arity=1, infer=_infer, decompose=decompose_mean,
     reference=lambda x, axes: np.mean(x, axis=tuple(axes), dtype=np.asarray(x).dtype),
+    doc="Arithmetic mean over attr axes, in the dtype given.",
 ))
 register(Op(
     name="Var", kind="composite", arity=1, infer=_infer, decompose=decompose_var,
     reference=lambda x, axes, ddof: np.var(x, axis=tuple(axes), ddof=ddof),
+    doc="Mean squared distance from the mean, in two passes; attrs: axes, ddof.",
 ))
 register(Op(
     name="Std", kind="composite", arity=1, infer=_infer, decompose=decompose_std,
     reference=lambda x, axes, ddof: np.std(x, axis=tuple(axes), ddof=ddof),
-))
-register(Op(
-    name="Clip", kind="composite", arity=3, infer=clip_infer, decompose=decompose_clip,
-    reference=np.clip, cost=2,
+    doc="Square root of Var; attrs: axes, ddof.",
 ))

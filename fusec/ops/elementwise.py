@@ -65,16 +65,17 @@ def _ufunc(
         name=name, kind="elementwise", arity=ufunc.nin, scalar=scalar, ufunc=ufunc,
         numpy=(ufunc,), reference=reference or ufunc, infer=infer_bool if predicate else infer,
         cost=cost, commutative=commutative, associative=associative,
+        doc=f"np.{ufunc.__name__} of operands that share a dtype.",
     ))
 
 
 def _plain(
     name: str, arity: int, scalar: str, infer: Any, reference: Callable[..., Any],
-    cost: float = 1.0,
+    cost: float = 1.0, *, doc: str,
 ) -> Op:
     return register(Op(
         name=name, kind="elementwise", arity=arity, scalar=scalar, infer=infer,
-        reference=reference, cost=cost,
+        reference=reference, cost=cost, doc=doc,
     ))
 
 
@@ -186,13 +187,17 @@ _ufunc("BitXor", np.bitwise_xor, "xor", commutative=True, associative=True)
 _ufunc("Invert", np.invert, "not")
 _ufunc("ShiftLeft", np.left_shift, "shl")
 _ufunc("ShiftRight", np.right_shift, "shr")
-# Ones in an unsigned number, in its own dtype (np.bitwise_count gives uint8).
-_plain("PopulationCount", 1, "popcount", infer_same, population_reference, 2)
-# The upper half of the product of two uint32, which counter-based random numbers are made of.
-_plain("MulHigh", 2, "mulhi", infer_same, mul_high_reference, 2)
+_plain("PopulationCount", 1, "popcount", infer_same, population_reference, 2,
+       doc="Ones in an unsigned number, in its own dtype (np.bitwise_count gives uint8).")
+_plain("MulHigh", 2, "mulhi", infer_same, mul_high_reference, 2,
+       doc="Upper half of the product of two uint32, of which counter-based random numbers are "
+           "made (Salmon et al., SC 2011).")
 # --- selection, conversion, contraction
-_plain("Where", 3, "select", infer_where, where_reference)
-_plain("Cast", 1, "cast", infer_cast, cast_reference)
-_plain("Fma", 3, "fma", infer_same, fma_reference)
-# A value in memory of its own; made where a result would otherwise be an argument itself.
-_plain("Copy", 1, "pos", infer_copy, np.array)
+_plain("Where", 3, "select", infer_where, where_reference,
+       doc="The second operand where the first is true, else the third. attr kind, if not array.")
+_plain("Cast", 1, "cast", infer_cast, cast_reference,
+       doc="Another dtype, as astype (docs/ir.md has the values). attrs: dtype, kind.")
+_plain("Fma", 3, "fma", infer_same, fma_reference,
+       doc="a*b + c, rounded once (IEEE 754-2019, 5.4).")
+_plain("Copy", 1, "pos", infer_copy, np.array,
+       doc="A value in memory of its own, where a result would otherwise be an argument itself.")

@@ -170,7 +170,7 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(_LINALG.pinv, "rcond", "rtol"),
     _row(_LINALG.matrix_rank, "tol", "rtol"), _row(_LINALG.norm, "x"),
     _row(_LINALG.cond),
-    _row(_LINALG.tensorsolve), _row(_LINALG.tensorinv), _row(np.trace),
+    _row(_LINALG.tensorsolve), _row(_LINALG.tensorinv),
     # order
     _row(np.sort), _row(np.argsort), _row(np.lexsort), _row(np.partition, "kth"),
     _row(np.argpartition, "kth"), _row(np.searchsorted, "v"),
@@ -223,6 +223,7 @@ for _call in _TABLE:
     register(Op(
         name=_call.op, kind="extern", infer=_infer, reference=_reference(_call),
         numpy=(_call.function,), cost=1000.0,
+        doc=f"A call of {_call.function.__qualname__} while running. attrs: form, named, results.",
     ))
 
 

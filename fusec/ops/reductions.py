@@ -53,6 +53,7 @@ def sum_reference(x: Any, axes: tuple[int, ...]) -> Any:
 def _reduction(name: str, scalar: str, reference: Any, infer: Any = _infer) -> Op:
     return register(Op(
         name=name, kind="reduce", arity=1, scalar=scalar, reference=reference, infer=infer,
+        doc=f"{name} over attr axes; the order of sums is in docs/ir.md.",
     ))
 
 

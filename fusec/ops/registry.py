@@ -16,6 +16,10 @@ OpKind = Literal[
     "call",
 ]
 Types = tuple[TensorType, ...]
+Lowering = Literal["fused", "decompose", "library", "structural"]
+_LOWERING: dict[str, Lowering] = {
+    "composite": "decompose", "extern": "library", "source": "structural", "call": "structural",
+}
 InferRule = Callable[[Sequence[TensorType], Mapping[str, Any]], Types]
 
 
@@ -29,7 +33,8 @@ class Op:
     by ``decompose`` before anything else; *extern* ops call ``reference``, a library.
     ``reference`` is NumPy's own evaluation always:
     ``reference(*arrays, **attrs)``.  ``ufunc`` resolves dtypes exactly as NumPy does.  ``cost`` is
-    in units of one addition.
+    in units of one addition.  ``doc`` is a line on what it computes and its attrs.  The dtypes that
+    a row takes are in ``fusec/ops/claims.py``.
     """
 
     name: str
@@ -46,6 +51,11 @@ class Op:
     associative: bool = False
     stateful: bool = False
     doc: str = ""
+
+    @property
+    def lowering(self) -> Lowering:
+        """What becomes of the row's nodes: loops, other nodes, calls, or nothing of their own."""
+        return _LOWERING.get(self.kind, "fused")
 
 
 _ROWS: dict[str, Op] = {}

@@ -48,6 +48,8 @@ def _row(name: str, scipys: str, reference: Callable[..., Any], cost: float) -> 
     return scipys, register(Op(
         name=name, kind="elementwise", arity=1, scalar=scipys, infer=infer_same,
         reference=reference, cost=cost,
+        doc=f"scipy.special.{scipys}; method and bound in codegen/cpu/vecmath and "
+            "docs/accuracy.md.",
     ))
 
 

@@ -1,0 +1,213 @@
+"""A program for each row of the registry that has to contain the row, and what it is called on.
+
+A sample is ``(program, operand)``: ``operand`` names a maker in `OPERANDS`.  Programs of ufunc rows
+are made from the ufunc; of library rows without a line here, from the function's first sample call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import linalg, special
+
+import fusec
+from fusec.ops import Op
+
+Program = Callable[..., Any]
+Sample = tuple[Program, str]
+
+# Whole numbers, so that sums are exact in every order and every float dtype.
+OPERANDS: dict[str, np.ndarray] = {
+    "grid": np.array([[3, 1, 0, 2, 5], [1, 4, 2, 0, 1], [2, 2, 7, 1, 0], [0, 5, 1, 1, 3]]),
+    "square": np.array([[9, 1, 2, 0], [1, 8, 0, 2], [2, 0, 7, 1], [0, 2, 1, 6]]),
+    "line": np.array([3, 1, 0, 2, 5, 4, 1, 1, 2, 7, 0, 6]),
+    "indices": np.array([1, 0, 3, 2, 2, 1]),
+}
+
+
+@fusec.vectorize
+def _halved(x: float) -> float:
+    return x * 0.5 if x > 1 else x
+
+
+def _in_place(change: Callable[[Any], Any]) -> Program:
+    def program(x: Any) -> Any:
+        y = np.array(x, ndmin=1)
+        change(y)
+        return y
+
+    return program
+
+
+def _loop(x: Any) -> Any:
+    total = x[0, 0]
+    for i in range(x.shape[1] * 50):
+        total = total + x[0, i % x.shape[1]]
+    return total
+
+
+def _branch(x: Any) -> Any:
+    y = x + x
+    if x[0, 0] > 1:
+        y = y * y
+    return y.sum(axis=0)
+
+
+def _picked(x: Any, i: Any) -> Any:
+    total = x[0, 0]
+    for k in range(i):
+        total = total + x[k % 3, k % 2]
+    return total
+
+
+def _pick_updated(x: Any, i: Any) -> Any:
+    x[i] = x[i - 1]
+
+
+def _checked(x: Any) -> Any:
+    if x[0, 0] > 100:
+        raise ValueError("too large")
+    return x + x
+
+
+def _with_parts(x: Any) -> Any:
+    y = x.copy()
+    y.real = x.imag
+    y.imag = 2
+    return y
+
+
+def _filled(x: Any) -> Any:
+    return np.full(x[x > 1].shape, 2.5)
+
+
+def _scattered(x: Any) -> Any:
+    y = x.copy()
+    y[np.array([0, 0])] = x[1]
+    return y
+
+
+def _slices(x: Any) -> Any:
+    y = x.copy()
+    y[::2] = x[0]
+    return y
+
+
+OWN: dict[str, Sample] = {
+    "Input": (lambda x: x, "grid"), "Const": (lambda x: x * 3, "grid"),
+    "Iota": (lambda x: np.take_along_axis(x, np.array([[1], [0]]), 0), "grid"),
+    "Slice": (lambda x: x[1::2] * x[0], "grid"), "Transpose": (lambda x: x.T * x.T, "grid"),
+    "BroadcastTo": (lambda x: np.broadcast_to(x, (2, *x.shape)) * x, "grid"),
+    "Reshape": (lambda x: x.reshape(-1), "grid"), "ExpandDims": (lambda x: x[None] * x, "grid"),
+    "Squeeze": (lambda x: x[:, :1].squeeze(1) * x[0, :1], "grid"),
+    "Diagonal": (lambda x: np.diagonal(x) * np.diagonal(x), "grid"),
+    "Concat": (lambda x: np.concatenate((x, x[:1])), "grid"), "SliceUpdate": (_slices, "grid"),
+    "Gather": (lambda x: x[np.array([1, 0, 1])], "grid"), "Scatter": (_scattered, "grid"),
+    "Scan": (lambda x: np.add.accumulate(x, 0), "grid"),
+    "Sum": (lambda x: x.sum(axis=0), "grid"), "Prod": (lambda x: x.prod(axis=-1), "grid"),
+    "Max": (lambda x: x.max(axis=-1), "grid"), "Min": (lambda x: x.min(axis=0), "grid"),
+    "Any": (lambda x: x.any(axis=0), "grid"), "All": (lambda x: x.all(axis=-1), "grid"),
+    "ArgMax": (lambda x: x.argmax(axis=0), "grid"),
+    "ArgMin": (lambda x: x.argmin(axis=-1), "grid"),
+    "Mean": (lambda x: x.mean(axis=0), "grid"), "Var": (lambda x: x.var(axis=-1), "grid"),
+    "Std": (lambda x: x.std(axis=0), "grid"),
+    "Where": (lambda x: np.where(x > x.T[:1, :1], x, x * x), "grid"),
+    "Cast": (lambda x: x.astype(np.int8 if x.dtype != np.int8 else np.float32), "grid"),
+    "Fma": (lambda x: x * 3 + x, "grid"), "Copy": (lambda x: np.array(x), "grid"),
+    "PopulationCount": (lambda x: np.bitwise_count(x), "grid"),
+    "MulHigh": (lambda x: fusec.random.bits(x[0, :2], 5), "grid"),
+    "Real": (lambda x: x.real + 0, "grid"), "Imag": (lambda x: x.imag + 0, "grid"),
+    "Conj": (lambda x: np.conj(x), "grid"), "WithReal": (_with_parts, "grid"),
+    "WithImag": (_with_parts, "grid"), "CheckIndex": (lambda x: np.arange(9.0)[x], "grid"),
+    "ScalarCall": (lambda x: _halved(x), "grid"),
+    "Erf": (lambda x: special.erf(x), "grid"), "Erfc": (lambda x: special.erfc(x), "grid"),
+    "Gammaln": (lambda x: special.gammaln(x), "grid"),
+    "Expit": (lambda x: special.expit(x), "grid"), "Logit": (lambda x: special.logit(x), "grid"),
+    "Ndtr": (lambda x: special.ndtr(x), "grid"),
+    # SciPy's own values for positive numbers are far off
+    "LogNdtr": (lambda x: special.log_ndtr(-x), "grid"),
+    "Exp10": (lambda x: special.exp10(x), "grid"),
+    "Cond": (_branch, "grid"), "Loop": (_loop, "grid"), "Fused": (lambda x: x + x, "grid"),
+    "Check": (_checked, "grid"), "Fill": (_filled, "grid"),
+    "Size": (lambda x: x[x > 1].size, "grid"), "NumPy": (lambda x: np.exp(x), "grid"),
+    "MatMul": (lambda x: x @ x, "square"),
+    "Pick": (_picked, "grid"), "PickUpdate": (_pick_updated, "grid"),
+    "HostCall": (lambda x: np.random.default_rng(7).standard_normal(3) + x[0, 0], "grid"),
+    # library rows whose function takes more than arrays
+    "SortInPlace": (_in_place(lambda y: y.sort()), "grid"),
+    "PartitionInPlace": (_in_place(lambda y: y.partition(1)), "grid"),
+    "PutAlongAxis": (_in_place(
+        lambda y: np.put_along_axis(y, np.array([0]), 1, None)), "grid"),
+    "Put": (_in_place(lambda y: np.put(y, [0, 2], y[0, 0])), "grid"),
+    "Place": (_in_place(lambda y: np.place(y, y > 1, np.array([1, 0]))), "grid"),
+    "SetItem": (_in_place(lambda y: y.__setitem__(y > 1, y[y > 1][::-1])), "line"),
+    "UfuncAt": (_in_place(lambda y: np.hypot.at(y, [0, 0], y[1])), "line"),
+    "Ufunc": (lambda x: np.nextafter(x, x[0]), "line"),
+    "Numpy": (lambda x: np.roll(x[x > 0], 1), "grid"),
+    "GetItem": (lambda x: x[x > 1][::-1], "line"),
+    "Scipy": (lambda x: linalg.expm(x + 0.5), "square"),
+    "LinalgLstsq": (lambda x: np.linalg.lstsq(x, x[0], rcond=None), "square"),
+    "LinalgSolve": (lambda x: np.linalg.solve(x, x), "square"),
+    "LinalgTensorsolve": (lambda x: np.linalg.tensorsolve(x, x[:, 0]), "square"),
+    "LinalgTensorinv": (lambda x: np.linalg.tensorinv(x, 1), "square"),
+    "Einsum": (lambda x: np.einsum("ij,jk->ik", x, x), "square"),
+    "Dot": (lambda x: np.dot(x[None], x[None]), "square"),
+    "Lexsort": (lambda x: np.lexsort((x, x)), "line"),
+    "Partition": (lambda x: np.partition(x, 2), "line"),
+    "Argpartition": (lambda x: np.argpartition(x, 2), "line"),
+    "Searchsorted": (lambda x: np.searchsorted(np.sort(x), x), "line"),
+    "CumulativeSum": (lambda x: np.cumulative_sum(x), "line"),
+    "CumulativeProd": (lambda x: np.cumulative_prod(x), "line"),
+    **{name: (lambda x, f=f: f(x, 30), "line") for name, f in (
+        ("Percentile", np.percentile), ("Nanpercentile", np.nanpercentile))},
+    **{name: (lambda x, f=f: f(x, 0.3), "line") for name, f in (
+        ("Quantile", np.quantile), ("Nanquantile", np.nanquantile))},
+    "Histogram2d": (lambda x: np.histogram2d(x, x, 3), "line"),
+    "Histogramdd": (lambda x: np.histogramdd(x, 3), "grid"),
+    "Digitize": (lambda x: np.digitize(x, np.array([1, 3, 5])), "line"),
+    "Interp": (lambda x: np.interp(x, np.array([1.0, 3.0, 5.0]), np.array([0.0, 1.0, 4.0])),
+               "line"),
+    "Convolve": (lambda x: np.convolve(x, x[:3]), "line"),
+    "Correlate": (lambda x: np.correlate(x, x[:3]), "line"),
+    "Polyfit": (lambda x: np.polyfit(np.arange(x.shape[0]) * 1.0, x, 2), "line"),
+    "Polymul": (lambda x: np.polymul(x, x), "line"),
+    "Take": (lambda x: np.take(x, [0, 0], out=np.empty(2, x.dtype)), "line"),
+    **{name: (lambda x, f=f: f(x, dtype=np.complex128 if x.dtype.kind == "c" else np.float64),
+              "grid") for name, f in (
+        ("Cumsum", np.cumsum), ("Cumprod", np.cumprod), ("Nancumsum", np.nancumsum),
+        ("Nancumprod", np.nancumprod))},
+    "LinalgNorm": (lambda x: np.linalg.norm(x, 2), "square"),
+    "Choose": (lambda x: np.choose(x, [x, x, x, x]), "indices"),
+    "UnravelIndex": (lambda x: np.unravel_index(x, (3, 4)), "indices"),
+    "RavelMultiIndex": (lambda x: np.ravel_multi_index((x, x), (6, 6)), "indices"),
+    "Isin": (lambda x: np.isin(x, [1, 2]), "line"),
+    "Geomspace": (lambda x: np.geomspace(1.0, x.reshape(-1) + 1, 5), "line"),
+    "Extract": (lambda x: np.extract(x > 1, x), "line"),
+    "Compress": (lambda x: np.compress(x > 1, x), "line"),
+    **{name: (lambda x, f=f: f(x, x[:4]), "line") for name, f in (
+        ("Union1d", np.union1d), ("Intersect1d", np.intersect1d), ("Setdiff1d", np.setdiff1d),
+        ("Setxor1d", np.setxor1d))},
+    **{name: (lambda x, f=f: f(x), "line") for name, f in (
+        ("Argwhere", np.argwhere), ("Vander", np.vander), ("Poly", np.poly),
+        ("Bincount", np.bincount),
+        ("Histogram", np.histogram), ("HistogramBinEdges", np.histogram_bin_edges))},
+}
+SECOND: dict[str, tuple[Any, ...]] = {"Pick": (np.int64(90),), "PickUpdate": (np.int64(2),)}
+
+
+def _of_function(row: Op) -> Sample:
+    """A library row's function on one square matrix."""
+    (function,) = row.numpy
+    return lambda x: function(x), "square"
+
+
+def sample_of(row: Op) -> Sample | None:
+    """The row's sample; None for a row that has none and whose function cannot make one."""
+    if row.name in OWN:
+        return OWN[row.name]
+    if row.ufunc is not None:
+        ufunc = row.ufunc
+        return (lambda x: ufunc(x)) if row.arity == 1 else (lambda x: ufunc(x, x)), "grid"
+    return _of_function(row) if row.lowering == "library" and len(row.numpy) == 1 else None
