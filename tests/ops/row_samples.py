@@ -89,6 +89,12 @@ def _scattered(x: Any) -> Any:
     return y
 
 
+def _copied(x: Any) -> Any:
+    y = np.array(x, ndmin=1)
+    np.copyto(y, y[y >= 0])
+    return y
+
+
 def _slices(x: Any) -> Any:
     y = x.copy()
     y[::2] = x[0]
@@ -173,7 +179,9 @@ OWN: dict[str, Sample] = {
     "Correlate": (lambda x: np.correlate(x, x[:3]), "line"),
     "Polyfit": (lambda x: np.polyfit(np.arange(x.shape[0]) * 1.0, x, 2), "line"),
     "Polymul": (lambda x: np.polymul(x, x), "line"),
-    "Take": (lambda x: np.take(x, [0, 0], out=np.empty(2, x.dtype)), "line"),
+    "Take": (lambda x: np.take(x, [0, 0], axis=np.int64(0)), "line"),
+    "CallInto": (lambda x: np.take(x, [0, 0], out=np.empty(2, x.dtype)), "line"),
+    "Method": (lambda x: x[x[:, 0] > 0].repeat(2, axis=1).flatten("F"), "grid"), "Copyto": (_copied, "line"),
     **{name: (lambda x, f=f: f(x, dtype=np.complex128 if x.dtype.kind == "c" else np.float64),
               "grid") for name, f in (
         ("Cumsum", np.cumsum), ("Cumprod", np.cumprod), ("Nancumsum", np.nancumsum),
