@@ -181,7 +181,8 @@ OWN: dict[str, Sample] = {
     "Polymul": (lambda x: np.polymul(x, x), "line"),
     "Take": (lambda x: np.take(x, [0, 0], axis=np.int64(0)), "line"),
     "CallInto": (lambda x: np.take(x, [0, 0], out=np.empty(2, x.dtype)), "line"),
-    "Method": (lambda x: x[x[:, 0] > 0].repeat(2, axis=1).flatten("F"), "grid"), "Copyto": (_copied, "line"),
+    "Method": (lambda x: x[x[:, 0] > 0].repeat(2, axis=1).flatten("F"), "grid"),
+    "Copyto": (_copied, "line"),
     **{name: (lambda x, f=f: f(x, dtype=np.complex128 if x.dtype.kind == "c" else np.float64),
               "grid") for name, f in (
         ("Cumsum", np.cumsum), ("Cumprod", np.cumprod), ("Nancumsum", np.nancumsum),
