@@ -89,6 +89,16 @@ def _scattered(x: Any) -> Any:
     return y
 
 
+def _windows(x: Any, n: Any) -> Any:
+    y = np.array(x)
+    total = x[0, 0]
+    for i in range(n):
+        k = i % 3
+        y[0, :k] = x[1, :k] + x[0, 0]
+        total = total + x[0, :k].sum()
+    return y, total
+
+
 def _copied(x: Any) -> Any:
     y = np.array(x, ndmin=1)
     np.copyto(y, y[y >= 0])
@@ -179,6 +189,8 @@ OWN: dict[str, Sample] = {
     "Correlate": (lambda x: np.correlate(x, x[:3]), "line"),
     "Polyfit": (lambda x: np.polyfit(np.arange(x.shape[0]) * 1.0, x, 2), "line"),
     "Polymul": (lambda x: np.polymul(x, x), "line"),
+    "Window": (_windows, "grid"), "WindowUpdate": (_windows, "grid"),
+    "Extent": (_windows, "grid"),
     "Take": (lambda x: np.take(x, [0, 0], axis=np.int64(0)), "line"),
     "CallInto": (lambda x: np.take(x, [0, 0], out=np.empty(2, x.dtype)), "line"),
     "Method": (lambda x: x[x[:, 0] > 0].repeat(2, axis=1).flatten("F"), "grid"),
@@ -203,7 +215,9 @@ OWN: dict[str, Sample] = {
         ("Bincount", np.bincount),
         ("Histogram", np.histogram), ("HistogramBinEdges", np.histogram_bin_edges))},
 }
-SECOND: dict[str, tuple[Any, ...]] = {"Pick": (np.int64(90),), "PickUpdate": (np.int64(2),)}
+SECOND: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("Window", "WindowUpdate", "Extent"), (np.int64(90),)),
+    "Pick": (np.int64(90),), "PickUpdate": (np.int64(2),)}
 
 
 def _of_function(row: Op) -> Sample:
