@@ -141,6 +141,7 @@ class _Scheduler:
         self.temps: list[Place] = []
         self.cells = 0
         self.places: dict[Value, Place] = {}
+        self.placed: dict[Value, Place] = {}  # results that are a copy of what the steps made
         self.views: dict[Value, Any] = {}  # of constants
         self.readers = _last_readers(graph)
         self.last_fallible = _last_fallible(graph)  # a call that raises leaves its arguments alone
@@ -180,7 +181,7 @@ class _Scheduler:
             elif get(node.op).kind == "extern" or is_copied_whole(node):
                 self._extern(node)
         outputs = [
-            v.node.attrs["value"] if v.node.op == "Const" else self.places[v]
+            v.node.attrs["value"] if v.node.op == "Const" else self.placed.get(v, self.places[v])
             for v in self.graph.outputs
         ]
         return Schedule([*self.steps, *self.late], self.temps, self.cells, outputs, self.graph)
@@ -350,9 +351,14 @@ class _Scheduler:
         updated = {value: argument for argument, value in self.graph.updates}
         targets: list[Place] = []
         reused: set[int] = set()
+        moved: list[KernelStep] = []
         for number, (value, operand) in enumerate(zip(
                 node.outputs, changed_operands(node), strict=True)):
             place = self._new_place(value)
+            if place.strides != contiguous_strides(place.shape, place.dtype.itemsize):
+                result, place = place, self._temp(value)  # it fills memory in C order
+                moved.append(_copy_step(value, place, result))
+                self.placed[value] = result
             if operand >= 0 and self._dies(node, operand, position):
                 source = sources[operand]
                 if self._may_stay(value, node.inputs[operand], source, updated):
@@ -366,7 +372,7 @@ class _Scheduler:
                     self.graph.inputs[updated[value]]]))
         self.places.update(zip(node.outputs, targets, strict=True))
         run = ControlRun(node, _operand_strides(node, sources), reused)
-        self.steps.append(ExternStep(node, run, sources, targets))
+        self.steps += [ExternStep(node, run, sources, targets), *moved]
 
     def _dies(self, node: Node, operand: int, position: int) -> bool:
         """Whether the node is the last to read an operand, and reads it once, in one way."""

@@ -26,6 +26,12 @@ def contiguous(shape: Shape, itemsize: int, order: Sequence[int] | None = None) 
     return tuple(strides)
 
 
+def common(shape: Shape, itemsize: int, a: Strides, b: Strides) -> Strides | None:
+    """Strides of a fresh array that may be a copy of either; None (C order) if they disagree."""
+    order = like_order(a)
+    return contiguous(shape, itemsize, order) if order == like_order(b) else None
+
+
 def _unknown(sizes: Sequence[Size]) -> Dim:
     return next(s for s in sizes if isinstance(s, Dim))
 

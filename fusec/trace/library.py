@@ -35,7 +35,7 @@ from .ufuncs import as_traced
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64),
          complex: np.dtype(np.complex128)}
 _OVERWRITES = "overwrite_input"
-_DIVIDE_BY_SIZE = ("Polyfit",)  # zeros would be divided by their norm
+_NOT_OF_ZEROS = ("Polyfit", "Geomspace")  # these would be divided by, or by their norm
 _TENSORS = ("LinalgTensorinv", "LinalgTensorsolve")  # square matrices once reshaped
 
 
@@ -106,7 +106,8 @@ def stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
     type_ = x.type
     if type_.kind != "array":
         size = size_of(x.value)
-        number = np.asarray(0 if size is None else resolve(size, sizes), type_.dtype)
+        plain = int(op in _NOT_OF_ZEROS) if size is None else resolve(size, sizes)
+        number = np.asarray(plain, type_.dtype)
         return number.item() if type_.is_weak else number[()]
     shape = resolve(type_.shape, sizes)
     array = _memory_like(x, shape)
@@ -116,7 +117,7 @@ def stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
         array = np.eye(side, dtype=type_.dtype).reshape(shape)
     elif is_linear and type_.rank >= 2:
         array[...] = np.eye(*array.shape[-2:])
-    elif is_linear or type_.dtype.kind in "fc" or op in _DIVIDE_BY_SIZE:
+    elif is_linear or type_.dtype.kind in "fc" or op in _NOT_OF_ZEROS:
         array[...] = 1
     return array if array.shape == shape else np.broadcast_to(array, shape)
 

@@ -129,7 +129,8 @@ def _filled(x: TracedArray, fill: Callable[[np.ndarray], None]) -> Any:
     if constant is not None:
         return constant
     found = stand_in(x, "")
-    if type(found) is np.ndarray and found.dtype.kind in "fc" and found.size:
+    if type(found) is np.ndarray and found.size and (
+            found.dtype.kind in "fc" or found.ndim > 1):  # a row of integers may be indices
         fill(found)
     return found
 

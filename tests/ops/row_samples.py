@@ -52,7 +52,7 @@ def _branch(x: Any) -> Any:
     y = x + x
     if x[0, 0] > 1:
         y = y * y
-    return y.sum(axis=0)
+    return y
 
 
 def _picked(x: Any, i: Any) -> Any:
@@ -204,14 +204,15 @@ OWN: dict[str, Sample] = {
     "UnravelIndex": (lambda x: np.unravel_index(x, (3, 4)), "indices"),
     "RavelMultiIndex": (lambda x: np.ravel_multi_index((x, x), (6, 6)), "indices"),
     "Isin": (lambda x: np.isin(x, [1, 2]), "line"),
-    "Geomspace": (lambda x: np.geomspace(1.0, x.reshape(-1) + 1, 5), "line"),
+    "Argwhere": (lambda x: np.argwhere(x), "grid"),
+    "Geomspace": (lambda x: np.geomspace(x[0], 9, 5), "line"),
     "Extract": (lambda x: np.extract(x > 1, x), "line"),
     "Compress": (lambda x: np.compress(x > 1, x), "line"),
     **{name: (lambda x, f=f: f(x, x[:4]), "line") for name, f in (
         ("Union1d", np.union1d), ("Intersect1d", np.intersect1d), ("Setdiff1d", np.setdiff1d),
         ("Setxor1d", np.setxor1d))},
     **{name: (lambda x, f=f: f(x), "line") for name, f in (
-        ("Argwhere", np.argwhere), ("Vander", np.vander), ("Poly", np.poly),
+        ("Vander", np.vander), ("Poly", np.poly),
         ("Bincount", np.bincount),
         ("Histogram", np.histogram), ("HistogramBinEdges", np.histogram_bin_edges))},
 }

@@ -25,6 +25,7 @@ from ..ufuncs import call_ufunc
 from .cells import UNBOUND, Variables
 from .merge import (
     Disagreement,
+    common_strides,
     converted,
     flatten,
     is_number,
@@ -190,7 +191,8 @@ class Attempting:
             leaf = lifted(self.trace, leaf)
             type_ = self.known.types.get(key) or leaf.value.type
             carried = self._carry(key, type_, converted(self.trace, leaf.value, type_))
-            made = self.arrays[key] = from_value(self.trace, carried.parameter)
+            made = self.arrays[key] = from_value(
+                self.trace, carried.parameter, common_strides(type_, leaf, leaf))
             return made
         return leaf
 

@@ -20,6 +20,7 @@ from fusec.ops.checks import describe_error
 
 from ..array import TracedArray, from_value
 from ..context import Trace
+from ..layout import Strides
 from ..python_numbers import interval
 from ..selected import Selected
 from ..selected import roots as memory_of
@@ -27,6 +28,7 @@ from ..storage import Storage
 from .cells import UNBOUND, Variables
 from .merge import (
     Disagreement,
+    common_strides,
     converted,
     flatten,
     is_number,
@@ -79,6 +81,7 @@ class _Slot:
 
     index: int
     choice: Choice | None
+    strides: Strides | None  # of an array, where both sides lie in memory in the same way
     interval: tuple[int, int] | None = None  # what an int can be
 
 
@@ -132,7 +135,8 @@ class _Pairs:
         for side, value in zip(self.sides, values, strict=True):
             side.append(converted(self.trace, value, type_))
         index = len(self.sides[0]) - 1
-        return _Slot(index, self._choice(a, b, index), self._interval(values))
+        return _Slot(index, self._choice(a, b, index), common_strides(type_, a, b),
+                     self._interval(values))
 
     def _choice(self, a: Any, b: Any, index: int) -> Choice | None:
         """The arrays, if one of them was there before the branch."""
@@ -300,7 +304,7 @@ class Filling:
         made = self.pairs.made
         if slot.index not in made:
             value = self.outputs[slot.index]
-            found = made[slot.index] = from_value(self.trace, value)
+            found = made[slot.index] = from_value(self.trace, value, slot.strides)
             if slot.interval is not None:
                 self.trace.intervals[value] = slot.interval
             if slot.index in self.pairs.shared and found.storage is not None:

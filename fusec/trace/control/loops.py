@@ -22,7 +22,7 @@ from ..context import Trace
 from ..selected import Copied
 from .attempts import Attempt, Attempting, Carried, Known, Leaf, LoopParts
 from .cells import UNBOUND, Variables
-from .merge import flatten, unflatten
+from .merge import common_strides, flatten, unflatten
 from .regions import Region, assign, captures, subgraph
 
 MAX_ATTEMPTS = 12
@@ -95,12 +95,13 @@ class LoopResult:
 
     def _leaf(self, key: Leaf, leaf: Any, results: dict[Leaf | None, Value]) -> Any:
         if key in results:
-            found = from_value(self.trace, results[key])
             others = self.attempt.older_than_loop(leaf)
             if others:
                 return TracedArray(self.trace, Copied(self.trace, results[key], others))
-            before = self.entry[key[0]]
+            before, value = self.entry[key[0]], results[key]
             initial = None if before is UNBOUND else flatten(before)[0][key[1]]
+            like = leaf if initial is None else initial
+            found = from_value(self.trace, value, common_strides(value.type, like, leaf))
             if found.storage is not None and type(initial) is TracedArray and (
                     initial.storage is not None):
                 # With no iteration, or one that does not bind it, it is what it was before.

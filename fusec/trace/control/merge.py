@@ -13,6 +13,7 @@ from fusec.ir import TensorType, Value
 from ..array import TracedArray
 from ..context import Trace
 from ..guards import fingerprint
+from ..layout import Strides, common
 from ..refusals import is_compiled
 from ..ufuncs import as_traced, cast
 
@@ -80,6 +81,13 @@ def converted(trace: Trace, value: Value, type_: TensorType) -> Value:
     if type_.kind == "array":
         return cast(trace, value, type_.dtype)
     return trace.emit("Cast", value, dtype=type_.dtype, kind="scalar")
+
+
+def common_strides(type_: TensorType, a: Any, b: Any) -> Strides | None:
+    """Strides of a fresh array that holds one of two; None where they lie in different orders."""
+    if not (type_.shape and is_traced(a) and is_traced(b)):
+        return None
+    return common(type_.shape, type_.dtype.itemsize, a.strides, b.strides)
 
 
 def leaf_value(trace: Trace, x: Any) -> Value:
