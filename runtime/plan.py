@@ -141,6 +141,7 @@ class _Scheduler:
         self.temps: list[Place] = []
         self.cells = 0
         self.places: dict[Value, Place] = {}
+        self.updated = {v for _, v in graph.updates}  # may be copied to their arguments at the end
         self.placed: dict[Value, Place] = {}  # results that are a copy of what the steps made
         self.views: dict[Value, Any] = {}  # of constants
         self.readers = _last_readers(graph)
@@ -276,7 +277,8 @@ class _Scheduler:
                 continue
             value, place = node.inputs[source], self.places[node.inputs[source]]
             is_free = place.kind == "temp" and value.node.op == "Fused" and (
-                self.readers.get(value, -1) <= position and value not in self.results)
+                self.readers.get(value, -1) <= position and value not in self.results
+                and value not in self.updated)
             changed = drop_unchanged(kernel, out, source)
             is_free = is_free and not self._reads_another_way(node, value)
             if is_free and may_run_in_place(changed, {out: source}):
@@ -378,6 +380,8 @@ class _Scheduler:
         """Whether the node is the last to read an operand, and reads it once, in one way."""
         value = node.inputs[operand]
         if self.readers.get(value, -1) > position or node.inputs.count(value) > 1:
+            return False
+        if value in self.updated:
             return False
         return value in self.places and not self._reads_another_way(node, value)
 

@@ -535,3 +535,16 @@ def test_positions_to_delete_may_be_data() -> None:
     check(lambda x: np.delete(x, x), np.array([1, 1, 0], "u2"), engines=False)
     check(lambda x: np.delete(x, [0, 2]), np.arange(4.0), engines=False)
     check(lambda x, i: np.delete(x, i, axis=1), np.ones((2, 3)), np.array([0, 2]), engines=False)
+
+
+def test_a_loop_goes_on_from_what_an_argument_has_become() -> None:
+    """The argument's new value is still to be written back when the loop runs."""
+    def f(x: np.ndarray, y: np.ndarray, s: float) -> np.ndarray:
+        x[2] += 1.0
+        for i, _ in enumerate(y[1:10]):
+            for _ in range(3):
+                x = x * 0.5
+                x[i] = s
+        return x
+
+    check(f, np.arange(12.0), np.arange(12.0), 0.25, engines=False, fp="strict")
