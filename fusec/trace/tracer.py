@@ -29,6 +29,7 @@ from .context import Trace, tracing
 from .convert import SourceUnavailable, convert
 from .guards import name_guards
 from .hooks import GraphHooks
+from .layout import Strides, contiguous, like_order
 from .overlap import view_of
 from .randomness import TracedGenerator, generators_of, random_state
 from .signature import FlatCall
@@ -254,8 +255,14 @@ def _output(
     if id(storage) not in known:
         known[id(storage)] = len(values)
         values.append(storage.value)
-        strides.append(storage.strides)
+        strides.append(_fresh_strides(storage))
     return Output("graph", known[id(storage)], leaf.steps, None, numbers)
+
+
+def _fresh_strides(storage: Storage) -> Strides:
+    """How a result with memory of its own lies in it: what is chosen of two views is a copy."""
+    shape, itemsize = storage.value.shape, storage.value.dtype.itemsize
+    return contiguous(shape, itemsize, like_order(storage.strides))
 
 
 __all__ = ["ConcreteValueError", "Output", "Traced", "trace_function"]

@@ -548,3 +548,16 @@ def test_a_loop_goes_on_from_what_an_argument_has_become() -> None:
         return x
 
     check(f, np.arange(12.0), np.arange(12.0), 0.25, engines=False, fp="strict")
+
+
+def test_a_result_chosen_of_two_reversed_views() -> None:
+    """It is a copy, in order; the strides of the views once led before the start of its memory."""
+    def f(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        v = x[8:0:-1]
+        if x[0] > y[0]:
+            return v
+        return y[-1:3:-1]
+
+    for first in (1.0, -1.0):
+        x, y = np.arange(12.0) + first, np.arange(12.0)
+        np.testing.assert_array_equal(fusec.jit(f)(x, y), f(x, y))
