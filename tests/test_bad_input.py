@@ -197,7 +197,7 @@ NEEDS_A_VALUE: dict[str, tuple[Callable[..., Any], str, str]] = {
     "in": (lambda x: 3.0 in x, "a truth value", "(x == item).any()"),
     "range": (lambda x: list(range(int(x.sum()))), "an index or a length", "static argument"),
     "list index": (lambda x: [1, 2][x.argmax()], "an index or a length", "static argument"),
-    "slice": (lambda x: x[: x.argmax()], "an index or a length", "static argument"),
+    "slice": (lambda x: [1, 2][: x.argmax()], "an index or a length", "static argument"),
     "size": (lambda x: np.zeros(int(x.sum())), "an index or a length", "static argument"),
     "f-string": (lambda x: f"{x.sum():.3f}", "text", "after the call"),
     "f-string !r": (lambda x: f"{x!r}", "text", "after the call"),
