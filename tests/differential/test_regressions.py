@@ -561,3 +561,14 @@ def test_a_result_chosen_of_two_reversed_views() -> None:
     for first in (1.0, -1.0):
         x, y = np.arange(12.0) + first, np.arange(12.0)
         np.testing.assert_array_equal(fusec.jit(f)(x, y), f(x, y))
+
+
+@pytest.mark.parametrize("a", [0.5, -0.5])
+def test_changing_a_variable_in_place_reads_it(a: float) -> None:
+    """Nothing reads ``y`` afterwards, but ``-=`` writes to the array that the branch chose."""
+    def f(x: np.ndarray, y: np.ndarray, a: float) -> None:
+        if a > 0.0:
+            y = x
+        y -= 1.0
+
+    check(f, np.arange(4.0), np.arange(4.0) * 10, a, engines=False, fp="strict")

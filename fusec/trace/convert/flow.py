@@ -123,11 +123,13 @@ def _collect_bound(node: ast.AST, found: dict[str, None], comprehension: bool) -
 
 
 def loaded_names(node: ast.AST | None) -> set[str]:
-    """Every name read below a node, nested scopes included."""
+    """Every name read below a node, nested scopes included; ``x += 1`` reads ``x``."""
     if node is None:
         return set()
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(
+    found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(
         n.ctx, ast.Store)}
+    return found | {n.target.id for n in ast.walk(node) if isinstance(n, ast.AugAssign)
+                    and isinstance(n.target, ast.Name)}
 
 
 def captured_names(body: Iterable[ast.stmt]) -> set[str]:
