@@ -572,3 +572,18 @@ def test_changing_a_variable_in_place_reads_it(a: float) -> None:
         y -= 1.0
 
     check(f, np.arange(4.0), np.arange(4.0) * 10, a, engines=False, fp="strict")
+
+
+def test_a_loop_that_rebinds_an_array_and_writes_its_memory_under_another_name() -> None:
+    """It is refused: the array carried by value would miss the writes."""
+    def f(x: np.ndarray) -> np.ndarray:
+        v = x[:3]
+        for _ in range(30):
+            if x.sum() >= 2.0:
+                v[...] -= v[::-1]
+            else:
+                x = x * 0.5
+        return x
+
+    with pytest.raises(fusec.UnsupportedError, match="binding 'x' in a loop to memory"):
+        fusec.jit(f)(np.arange(4.0))

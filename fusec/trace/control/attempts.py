@@ -323,10 +323,17 @@ class Attempting:
             raise self._aliased(name)
         if after.steps and storage.born < self.region.start and storage in self.known.storages:
             raise self._aliased(name)
+        if any(self._is_changed(root) for root in roots(before.storage)):
+            raise self._aliased(name)  # under another name, while this one may still be bound to it
         written = own.version > 0 or (storage.version > 0 and storage in [
             a.storage for a in self.arrays.values()])
         if written and (before.storage.origin is not None or _is_shared(before.storage)):
             raise self._aliased(name)
+
+    def _is_changed(self, storage: Storage) -> bool:
+        """Whether the body writes to memory that is older than the loop."""
+        started = [c.parameter for c in self.carried if c.storage is storage]
+        return storage in self.region.written() and storage.value not in started
 
     def _aliased(self, name: str) -> Exception:
         return unsupported(
