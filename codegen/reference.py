@@ -92,7 +92,10 @@ class _NestRun:
             elif e.op in CALLS:
                 values[id(e)] = np.asarray(FUNCTIONS[e.attr](*[values[id(a)] for a in e.args]))
             elif e.args:
-                values[id(e)] = apply(e.op, e.dtype, [values[id(a)] for a in e.args])
+                args = [values[id(a)] for a in e.args]
+                if e.op == "check_index" and 0 in extents:  # an empty loop checks nothing
+                    args = [np.broadcast_to(a, extents) for a in args]
+                values[id(e)] = apply(e.op, e.dtype, args)
             else:
                 values[id(e)] = self._leaf(e, extents)
         return values

@@ -15,7 +15,7 @@ from .array import TracedArray, from_value
 from .composed import strong
 from .context import Trace
 from .known import known
-from .library import call_library
+from .library import call_by_name, call_library
 from .ufuncs import as_traced, cast, truth
 
 
@@ -266,6 +266,8 @@ def inner(trace: Trace, a: Any, b: Any, /) -> Any:
             f"{y.shape[-1]} (dim {y.ndim - 1})"), [x.value, y.value])
     if x.ndim <= 2 and y.ndim <= 2:
         return np.matmul(x, y.T)
+    if "c" in (x.dtype.kind, y.dtype.kind):  # vector by vector: overflow gives other infinities
+        return call_by_name(trace, np.inner, (x, y), {})
     left, right = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
     return np.matmul(left, right.T).reshape(*x.shape[:-1], *y.shape[:-1])
 

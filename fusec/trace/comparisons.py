@@ -59,7 +59,8 @@ def _with_run_time_int(trace: Trace, op: str, left: Value, right: Value) -> Valu
 
 def _constant(trace: Trace, op: str, value: Value, side: int) -> Value:
     """``value`` compared with an int above (1) or below (-1) all of its dtype's values."""
-    truth = trace.builder.const(np.bool_(op in (_TRUE_BELOW if side > 0 else _TRUE_ABOVE)))
+    is_true = op in (_TRUE_BELOW if side > 0 else _TRUE_ABOVE)
+    truth = trace.builder.const(is_true if value.type.is_weak else np.bool_(is_true))
     from .ufuncs import spread
 
     return spread(trace, truth, value.shape) if value.shape else truth

@@ -292,6 +292,10 @@ def copyto(
     from .ufuncs import store, truth
 
     target = as_traced(trace, dst)
+    if not target.is_array:
+        name = type(target.type.dtype.type(0).item()) if target.type.is_weak else target.dtype.type
+        raise trace.error(TypeError(
+            f"copyto() argument 1 must be a numpy.ndarray, not {name.__name__}"), [target.value])
     if type(src) is TracedArray and (src.storage, src.steps) == (target.storage, target.steps):
         return  # onto itself, which NumPy allows of what is read-only
     value = fit(target, as_traced(trace, src).value, target.shape)

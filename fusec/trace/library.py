@@ -204,8 +204,15 @@ def _layout(leaf: Any, shape: Sequence[Size]) -> Strides:
 
 
 def _result(trace: Trace, leaf: Any, value: Value) -> TracedArray:
-    is_array = type(leaf) is np.ndarray
-    return from_value(trace, value, _layout(leaf, value.shape) if is_array else None)
+    """A fresh result; NumPy's may lie in memory backwards (singular values of Hermitian ones)."""
+    if type(leaf) is not np.ndarray:
+        return from_value(trace, value)
+    layout = _layout(leaf, value.shape)
+    if all(stride >= 0 for stride in leaf.strides):
+        return from_value(trace, value, layout)
+    turned = tuple(slice(None, None, -1 if stride < 0 else None) for stride in leaf.strides)
+    in_memory = from_value(trace, value)[turned]
+    return from_value(trace, in_memory.value, layout)[turned]
 
 
 def _same_structure(answer: Any, leaves: list[TracedArray]) -> Any:

@@ -16,6 +16,7 @@ from .gathers import are_static
 from .known import known
 from .layout import is_c_contiguous
 from .library import refused_for_complex
+from .reductions import nan_extremum
 from .ufuncs import as_traced
 
 Handler = Callable[..., Any]
@@ -155,6 +156,16 @@ def delete(trace: Trace, arr: Any, obj: Any, axis: Any = None) -> Any:
     return traced_source(np.delete)(trace, arr, obj, axis)
 
 
+def insert(trace: Trace, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """``np.insert``; before positions that the run decides: NumPy's code makes a mask of them."""
+    from .library import call_by_name
+
+    is_traced = type(obj) is TracedArray and obj.ndim and known(obj.value) is None
+    if is_traced and obj.shape != (1,):
+        return call_by_name(trace, np.insert, (arr, obj, values, axis), {})
+    return traced_source(np.insert)(trace, arr, obj, values, axis)
+
+
 def einsum_path(trace: Trace, *operands: Any, optimize: Any = "greedy",
                 einsum_call: bool = False) -> Any:
     """``np.einsum_path``: it depends on shapes alone, so NumPy answers while tracing."""
@@ -170,7 +181,7 @@ def einsum_path(trace: Trace, *operands: Any, optimize: Any = "greedy",
 # Functions whose own source is traced.  Each has a differential test.
 TRACED: tuple[Any, ...] = (
     np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.pad, np.rot90,
-    np.fliplr, np.flipud, np.column_stack, np.dstack, np.block, np.append, np.insert,
+    np.fliplr, np.flipud, np.column_stack, np.dstack, np.block, np.append,
     np.atleast_2d, np.atleast_3d, np.meshgrid, np.resize, np.rollaxis, np.matrix_transpose,
     np.allclose, np.array_equal, np.sinc, np.angle, np.unwrap, np.fix,
     np.select, np.piecewise, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.polyval, np.cross,
@@ -187,7 +198,7 @@ TRACED: tuple[Any, ...] = (
 # (equal steps in `gradient`) or an error (`average` of weights that sum to zero gives NaN here).
 TRACED_ASSUMING: dict[Any, bool] = {
     np.nansum: True, np.nanprod: True, np.nanmean: True, np.nanvar: True, np.nanstd: True,
-    np.nanmin: True, np.nanmax: True, np.isclose: True, np.gradient: False, np.average: False,
+    np.isclose: True, np.gradient: False, np.average: False,
 }
 MORE: dict[Any, Handler] = {
     **{f: traced_source(f) for f in TRACED},
@@ -205,7 +216,9 @@ MORE: dict[Any, Handler] = {
     np.linalg.trace: linalg_trace, np.i0: i0, np.imag: complex_numbers.imag,
     np.from_dlpack: from_dlpack, np.require: require, np.einsum_path: einsum_path,
     np.shares_memory: shares_memory, np.array_equiv: array_equiv, np.delete: delete,
-    np.row_stack: shaping.vstack,
+    np.insert: insert,
+    np.row_stack: shaping.vstack, np.nanmin: nan_extremum(np.fmin),
+    np.nanmax: nan_extremum(np.fmax),
 }
 MORE_METHODS: dict[str, Handler] = {
     "repeat": arranging.repeat, "diagonal": arranging.diagonal, "trace": arranging.trace_,

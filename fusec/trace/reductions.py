@@ -335,24 +335,43 @@ REDUCTIONS: dict[str, Any] = {
 
 
 def _ignoring_nan(name: str, extreme: float) -> Any:
-    """``np.fmin.reduce`` and ``np.fmax.reduce``: NaN only where all are."""
-    def reduce(x: TracedArray, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
-        options = {"axis": axis, "keepdims": keepdims is True}
+    """``np.fmin.reduce`` and ``np.fmax.reduce``: NaN only where all, ``initial`` too, are."""
+    ufunc = np.fmin if name == "min" else np.fmax
+
+    def reduce(
+        x: TracedArray, axis: Any, out: Any, keepdims: Any, where: Any, initial: Any = _NO_VALUE
+    ) -> Any:
+        options: dict[str, Any] = {"axis": axis, "keepdims": keepdims is True}
+        is_bounded = initial is not _NO_VALUE and initial is not None
+        if x.dtype.kind == "c" or not (_all(where) or is_bounded):
+            return _by_library(x.trace, ufunc, x, **options, out=_outs(out), where=where,
+                               initial=initial)
         method = getattr(x, name)
-        if x.dtype.kind == "c":
-            return _by_library(x.trace, np.fmin if name == "min" else np.fmax, x, axis=axis,
-                               out=_outs(out), keepdims=keepdims is True, where=where)
-        if x.dtype.kind != "f" or not _all(where):
-            if x.dtype.kind != "f":
-                return method(axis, _outs(out), keepdims is True, where=where)
-            raise unsupported(f"np.f{name}.reduce(where=...)", loc=x.trace.loc)
+        if x.dtype.kind != "f":
+            return method(axis, _outs(out), keepdims is True, initial=initial, where=where)
         hole = np.isnan(x)
-        best = getattr(np.where(hole, x.dtype.type(extreme), x), name)(**options)
-        result = np.where(hole.all(**options), x.dtype.type(np.nan), best)[()]
+        kept = getattr(np.where(hole, x.dtype.type(extreme), x), name)
+        best = kept(**options, where=where, initial=extreme if is_bounded else _NO_VALUE)
+        all_are = hole.all(**options, where=where)
+        result = np.where(all_are, x.dtype.type(np.nan), best)[()]
+        if is_bounded:
+            start = from_value(x.trace, _initial(x.trace, initial, x.dtype))
+            result = ufunc(result, start)
         if _outs(out) is None:
             return result
         np.copyto(_outs(out), result)
         return _outs(out)
+
+    return reduce
+
+
+def nan_extremum(ufunc: np.ufunc) -> Any:
+    """``np.nanmin`` and ``np.nanmax``, which on arrays are ``np.fmin.reduce`` and its twin."""
+    def reduce(
+        trace: Trace, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False,
+        initial: Any = _NO_VALUE, where: Any = True,
+    ) -> Any:
+        return reduce_by_ufunc(trace, ufunc, a, axis, None, out, keepdims is True, initial, where)
 
     return reduce
 
@@ -369,9 +388,8 @@ def _parity(x: TracedArray, axis: Any, out: Any, keepdims: Any, where: Any) -> A
         count & 1) != 0
 
 
-_WITHOUT_ROW: dict[Any, Any] = {
+_IGNORING_NAN: dict[Any, Any] = {
     np.fmin: _ignoring_nan("min", np.inf), np.fmax: _ignoring_nan("max", -np.inf),
-    np.logical_xor: _parity,
 }
 
 
@@ -381,8 +399,10 @@ def reduce_by_ufunc(
 ) -> Any:
     """``np.add.reduce`` and its kin; the default axis is 0."""
     op = _BY_UFUNC.get(ufunc)
-    if op is None and ufunc in _WITHOUT_ROW and dtype is None and initial is _NO_VALUE:
-        return _WITHOUT_ROW[ufunc](strong(trace, a), axis, out, keepdims, where)
+    if op is None and ufunc in _IGNORING_NAN and dtype is None:
+        return _IGNORING_NAN[ufunc](strong(trace, a), axis, out, keepdims, where, initial)
+    if op is None and ufunc is np.logical_xor and dtype is None and initial is _NO_VALUE:
+        return _parity(strong(trace, a), axis, out, keepdims, where)
     if op is None:
         return _by_library(trace, ufunc, a, axis=axis, dtype=dtype, out=out, keepdims=keepdims,
                            initial=initial, where=where)
@@ -412,4 +432,4 @@ def _by_library(trace: Trace, ufunc: np.ufunc, a: Any, **kwargs: Any) -> Any:
     return call_method_of_library(trace, ufunc, "reduce", (a,), given)
 
 
-__all__ = ["BOOL", "REDUCTIONS", "count_nonzero", "reduce_by_ufunc"]
+__all__ = ["BOOL", "REDUCTIONS", "count_nonzero", "nan_extremum", "reduce_by_ufunc"]

@@ -173,6 +173,12 @@ def _without_row(
                       cure=_INSTEAD.get(method, "").format(name=ufunc.__name__))
 
 
+def _class_name(value: Value) -> str:
+    """What Python's messages call the class of a number."""
+    is_weak = value.type.is_weak
+    return _PYTHON_KIND[value.dtype.kind].__name__ if is_weak else f"numpy.{value.dtype.name}"
+
+
 class _Call:
     """One ufunc call."""
 
@@ -225,6 +231,8 @@ class _Call:
 
     def _run(self) -> Any:
         values = [o.value for o in self.operands]
+        if self.python and self.ufunc is np.matmul:
+            self._check_matrices(values)
         if self.out is not None:
             as_traced(self.trace, self.out).check_writeable()
         if all(v.type.is_weak for v in values):
@@ -237,14 +245,21 @@ class _Call:
             return self._write(result)
         return from_value(self.trace, result, self._strides(result))
 
+    def _check_matrices(self, values: list[Value]) -> None:
+        """Only arrays have the operator ``@``; in place, the product is no smaller than they."""
+        if not any(o.is_array for o in self.operands):
+            left, right = map(_class_name, values)
+            raise self.trace.error(TypeError(
+                f"unsupported operand type(s) for @: '{left}' and '{right}'"), values)
+        if self.out is not None and self.operands[1].ndim < 2:
+            raise self.trace.error(ValueError(
+                "inplace matrix multiplication requires the first operand to have at least one "
+                "and the second at least two dimensions."), values)
+
     def _of_numbers(self, values: list[Value]) -> Value:
         """Of Python numbers: an operator gives a Python number, a ufunc a NumPy scalar."""
         if not self.python:
             return self._compute([cast(self.trace, v, v.dtype) for v in values])
-        if self.ufunc is np.matmul:
-            left, right = (_PYTHON_KIND[v.dtype.kind].__name__ for v in values)
-            raise self.trace.error(TypeError(
-                f"unsupported operand type(s) for @: '{left}' and '{right}'"), values)
         values = python_numbers.operands(self.trace, self.ufunc, values)
         bounds = python_numbers.result_interval(self.trace, self.ufunc, values)
         result = self._compute(values)

@@ -586,3 +586,84 @@ def test_a_loop_that_rebinds_an_array_and_writes_its_memory_under_another_name()
         return x * 1.0
 
     check(f, np.arange(4.0), engines=False, fp="strict")
+
+
+@pytest.mark.parametrize("x", [
+    np.zeros((0, 2), "f4"), np.full((2, 2), np.nan), np.array([[1.0, np.nan], [-2.0, np.nan]]),
+    np.array([[3, 1]]),
+])
+def test_nanmax_with_an_initial_value(x: Any) -> None:
+    """Fuzzer seed 806087: slices of nothing but NaN, or of nothing, give the initial value."""
+    check(lambda x: (np.nanmax(x, initial=2), np.nanmin(x, axis=0, initial=np.uint8(0))), x)
+    check(lambda x: np.nanmax(x, 1, keepdims=True, initial=-9, where=x > 0), x)
+    check(lambda x, start: np.fmin.reduce(x, initial=start), x, x.dtype.type(-1))
+
+
+def test_singular_values_of_hermitian_matrices_lie_backwards() -> None:
+    """Fuzzer seed 806758."""
+    a = np.array([[2.0, 1.0], [1.0, -3.0]])
+    check(lambda a: np.linalg.svd(a, compute_uv=False, hermitian=True), a)
+    check(lambda a: np.linalg.svd(a, False, False, True)[:, 1:] * 2, np.stack([a, 3 * a]))
+    check(lambda a: np.linalg.svd(a, hermitian=True), a)
+
+
+def multiplied_in_place(a: Any, b: Any) -> Any:
+    a @= b
+    return a
+
+
+@pytest.mark.parametrize(("a", "b"), [
+    (2.0, 3.0), (2, np.float64(3)), (np.float32(1), np.int8(2)), (1j, np.float64(2)),
+    (np.ones(3), np.ones(3)), (np.ones((3, 3)), np.ones(3)), (np.ones((2, 2)), np.eye(2)),
+    (np.ones(2), np.eye(2)), (2.0, np.eye(2)), (np.eye(2), 2.0),
+])
+def test_matrix_products_in_place(a: Any, b: Any) -> None:
+    """Fuzzer seed 5010430: numbers have no ``@``, and a vector on the right no result of rank 2."""
+    check(multiplied_in_place, a, b, engines=False)
+
+
+def test_copyto_a_number_is_an_error_before_shapes_are() -> None:
+    """Fuzzer seed 21789."""
+    check(lambda x, y: np.copyto(x, y), np.uint8(3), np.ones((0, 1)), engines=False)
+    check(lambda x, y: np.copyto(x, y), 3.0, 2.0, engines=False)
+
+
+def test_an_empty_loop_checks_no_index() -> None:
+    """Fuzzer seed 20862: the reference interpreter looked at an index that no element has."""
+    def program(x: Any) -> Any:
+        x[:] = 2
+        return (x * 0)[x]
+
+    check(program, np.array([], "u8"))
+
+
+def test_insert_before_positions_of_data() -> None:
+    """Fuzzer seed 40837."""
+    x = np.array([1.0, 2.0, 0.0])
+    check(lambda x: np.insert(x, x.astype(int), x), x, engines=False)
+    check(lambda x: np.insert(x, x.astype(int)[:1], 5), x)
+    check(lambda x, i: np.insert(x, i, 7, axis=1), np.ones((2, 3)), np.array([0, 0]),
+          engines=False)
+
+
+def test_inner_products_of_complex_stacks_that_overflow() -> None:
+    """Fuzzer seed 43866: NumPy's own loop over vectors has other infinities than zgemm."""
+    z = np.array([complex(1e300, 3), complex(-9e18, 100)]).reshape(2, 1, 1)
+    check(lambda z: np.inner(z, z), z)
+    check(lambda z: np.inner(z, z[0]), np.array([1 + 2j, 0.5, 3j, 1]).reshape(2, 1, 2))
+
+
+@pytest.mark.parametrize("bound", [2**31, 2**63, 2**64])
+def test_counts_compared_with_large_integers_give_a_truth_value(bound: int) -> None:
+    """Fuzzer seed 5010987: both are Python's, and so is what the comparison gives."""
+    check(lambda x: (x[x > 1].size < bound, bound <= x[x > 1].size, len(x[x > 1]) == bound),
+          np.array([1.0, 2.0]), engines=False)
+    check(lambda n: (n < bound, -bound > n, n != bound), 7)
+
+
+def test_results_that_the_run_sizes() -> None:
+    """Fuzzer seeds 5000052 and 5000208."""
+    x = np.array([3.0, 0, 2, 5])
+    check(lambda x: np.vecdot(x[x > 1], 2 * x[x > 1]), x, engines=False)
+    check(lambda x: (np.flatnonzero(x).max(), np.flatnonzero(x).argmax()), x, engines=False)
+    check(lambda x: np.flatnonzero(x).max(), np.zeros(3), engines=False)
