@@ -160,8 +160,7 @@ def insert(trace: Trace, arr: Any, obj: Any, values: Any, axis: Any = None) -> A
     """``np.insert``; before positions that the run decides: NumPy's code makes a mask of them."""
     from .library import call_by_name
 
-    is_traced = type(obj) is TracedArray and obj.ndim and known(obj.value) is None
-    if is_traced and obj.shape != (1,):
+    if type(obj) is TracedArray and obj.ndim and known(obj.value) is None:
         return call_by_name(trace, np.insert, (arr, obj, values, axis), {})
     return traced_source(np.insert)(trace, arr, obj, values, axis)
 
