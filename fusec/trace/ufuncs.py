@@ -203,6 +203,8 @@ class _Call:
     def _take_floats(self) -> None:
         """Python's complex numbers take ``np.float64``, which is a ``float``, as one."""
         left, right = self.operands
+        if self.ufunc in (np.less, np.less_equal, np.greater, np.greater_equal):
+            return  # Python's have no order, so that NumPy answers
         if left.type.is_weak and left.dtype.kind == "c" and right.dtype == np.float64 and (
                 right.type.kind == "scalar"):
             self.operands[1] = TracedArray(

@@ -669,3 +669,8 @@ def test_results_that_the_run_sizes() -> None:
     check(lambda x: np.vecdot(x[x > 1], 2 * x[x > 1]), x, engines=False)
     check(lambda x: (np.flatnonzero(x).max(), np.flatnonzero(x).argmax()), x, engines=False)
     check(lambda x: np.flatnonzero(x).max(), np.zeros(3), engines=False)
+
+
+def test_complex_numbers_ordered_with_numpys_floats() -> None:
+    """Fuzzer seed 5817: Python's complex numbers have no order, so NumPy's scalar answers."""
+    check(lambda z, x: (z < x, x >= z, z == x, z + x), 2j, np.float64(2), engines=False)
