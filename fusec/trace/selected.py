@@ -17,6 +17,8 @@ from .array import TracedArray
 from .layout import contiguous
 from .storage import Storage, ViewStep
 
+MOST_CHOICES = 6
+
 if TYPE_CHECKING:
     from .context import Trace
 
@@ -34,6 +36,7 @@ class Selected(Storage):
         value: Value | None = None,
     ) -> None:
         self.trace, self.test, self.sides = trace, test, (then, orelse)
+        self.depth = 1 + max(_depth(then), _depth(orelse))
         self.merges: dict[tuple[Value, ...], Value] = {}
         if value is None:
             value = self.value
@@ -50,12 +53,20 @@ class Selected(Storage):
     def value(self) -> Value:
         key = self._key()
         if key not in self.merges:
+            self._check_depth()
             self.merges[key] = self.trace.emit("Where", self.test, *key, kind="array")
         return self.merges[key]
 
     @value.setter
     def value(self, value: Value) -> None:
         """What it holds follows from its sides."""
+
+    def _check_depth(self) -> None:
+        """Every write asks all choices again, here and in what was chosen of this."""
+        if self.depth > MOST_CHOICES:
+            raise unsupported(
+                f"writing to arrays that were chosen more than {MOST_CHOICES} times in a row",
+                loc=self.trace.loc, cure="copy what was chosen: x = (a if test else b).copy()")
 
     def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
         value = self.value
@@ -65,6 +76,7 @@ class Selected(Storage):
 
     def replace(self, value: Value, version: int) -> None:
         """Hold another value, by writing to both sides."""
+        self._check_depth()
         then, orelse = self.sides
         then.write(self.trace.emit("Where", self.test, value, then.value, kind="array"))
         orelse.write(self.trace.emit("Where", self.test, orelse.value, value, kind="array"))
@@ -100,6 +112,10 @@ def roots(storage: Storage) -> list[Storage]:
     if isinstance(storage, Copied):
         return [storage, *(other for other, _ in storage.others)]
     return [storage]
+
+
+def _depth(x: TracedArray) -> int:
+    return x.storage.depth if isinstance(x.storage, Selected) else 0
 
 
 def _is_writeable(x: TracedArray) -> bool:
