@@ -675,3 +675,17 @@ def test_results_that_the_run_sizes() -> None:
 def test_complex_numbers_ordered_with_numpys_floats() -> None:
     """Fuzzer seed 5817: Python's complex numbers have no order, so NumPy's scalar answers."""
     check(lambda z, x: (z < x, x >= z, z == x, z + x), 2j, np.float64(2), engines=False)
+
+
+@pytest.mark.parametrize("first", [1.0, 9.0])
+def test_arrays_that_change_places_until_an_exit(first: float) -> None:
+    """Which array is written depends on how often they changed places."""
+    def f(x: np.ndarray, y: np.ndarray) -> None:
+        for i in range(3):
+            if np.all(y < 6):
+                x[i] = 0.0
+            else:
+                break
+            x, y = y, x
+
+    check(f, np.full(4, first), np.ones(4), engines=False)

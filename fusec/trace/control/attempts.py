@@ -327,7 +327,8 @@ class Attempting:
             raise self._aliased(name)  # under another name, while this one may still be bound to it
         written = own.version > 0 or (storage.version > 0 and storage in [
             a.storage for a in self.arrays.values()])
-        if written and (before.storage.origin is not None or _is_shared(before.storage)):
+        if written and (before.storage.origin is not None or _is_shared(before.storage)
+                        or roots(before.storage) != [before.storage]):
             raise self._aliased(name)
 
     def _is_changed(self, storage: Storage) -> bool:

@@ -228,16 +228,28 @@ class ControlHooks(Hooks):
         self, where: Where, items: Counted, body: Callable[[Any], None],
         stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
     ) -> None:
-        """One iteration after the other; from the first exit that data decides on, a loop."""
+        """One iteration after the other; from the first exit that data decides on, a loop, or
+        branches where no loop can carry what the rest does."""
         for k in range(items.count):
             body(items.item(k))
             left = False if stop is None else self.decide(stop())
             if left:
                 break
-            if left is None:
-                parts = self._parts(where, items.after(k + 1), body, stop, needed, names)
-                self._traced(parts).emit()
+            if left is None and stop is not None:
+                self._after_exit(where, items.after(k + 1), body, stop, needed, names)
                 break
+
+    def _after_exit(
+        self, where: Where, rest: Counted, body: Callable[[Any], None], stop: Callable[[], Any],
+        needed: tuple[str, ...], names: tuple[str, ...],
+    ) -> None:
+        """The iterations after one that data may have made the last."""
+        found = self._try(where, self._parts(where, rest, body, stop, needed, names))
+        if found is not None:
+            found.emit()
+            return
+        branch(self.trace, self.truth(stop()), self.variables(names, body), names, _nothing,
+               lambda: self._unrolled(where, rest, body, stop, needed, names))
 
     def _peeled(
         self, where: Where, items: Counted, body: Callable[[Any], None],
