@@ -24,6 +24,7 @@ from .library import LIBRARY_FUNCTIONS, call_library
 from .more_functions import MORE, asfortranarray, from_dlpack, linspace, require
 from .reductions import REDUCTIONS, count_nonzero
 from .scans import SCAN_FUNCTIONS
+from .table_search import TABLE_FUNCTIONS
 from .ufuncs import as_traced, call_ufunc, cast, known_ufuncs, store
 
 Handler = Callable[..., Any]
@@ -237,6 +238,7 @@ CREATION: dict[Callable[..., Any], Handler] = {
 FUNCTIONS: dict[Callable[..., Any], Handler] = {
     **LIBRARY_FUNCTIONS,
     **GATHER_FUNCTIONS,
+    **TABLE_FUNCTIONS,
     **SCAN_FUNCTIONS,
     **CREATION,
     np.zeros_like: creation.ZEROS_LIKE, np.ones_like: creation.ONES_LIKE,

@@ -557,7 +557,7 @@ def _compress(
 LIBRARY_METHODS: dict[str, Callable[..., Any]] = {
     "sort": _method("SortInPlace"), "partition": _method("PartitionInPlace"),
     "argsort": _method("Argsort"), "argpartition": _method("Argpartition"),
-    "searchsorted": _method("Searchsorted"), "put": _method("Put"),
+    "put": _method("Put"),
     "choose": _method("Choose"),
     "nonzero": _method("Nonzero"), "compress": _compress,
 }

@@ -19,6 +19,7 @@ from .library import LIBRARY_METHODS
 from .more_functions import MORE_METHODS
 from .reductions import REDUCTIONS
 from .scans import SCAN_METHODS
+from .table_search import searchsorted
 
 
 def _method(handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,6 +103,7 @@ def _conjugate(self: TracedArray) -> Any:
 _METHODS: dict[str, Callable[..., Any]] = {
     **LIBRARY_METHODS,
     **GATHER_METHODS,
+    "searchsorted": _method(searchsorted),
     **SCAN_METHODS,
     **{name: _method(handler) for name, handler in MORE_METHODS.items()},
     **{name: _method(handler) for name, handler in REDUCTIONS.items() if name != "ptp"},
