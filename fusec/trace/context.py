@@ -50,6 +50,7 @@ class Trace:
         self.hooks: Hooks | None = None
         self.active = True
         self.checks: list[Node] = []  # nodes with effects, in order
+        self.notes: list[str] = []  # decisions that `fusec.explain` tells
         # When each side of a branch and body of a loop around what is being traced began.
         self.regions: list[int] = []
         # Every write: the storage, its value and version before.  Control flow takes writes back.

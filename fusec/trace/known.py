@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,30 @@ from fusec.ops.checks import has_effects
 
 _MOST_NODES = 1_000
 _MOST_ELEMENTS = 1 << 20
+_MOST_KEPT = 1 << 24  # bytes
+
+
+class _Computed(threading.local):
+    """The latest results by node, so that a program that looks after each of many changes of an
+    array has one change computed, not all of them again."""
+
+    def __init__(self) -> None:
+        self.results: OrderedDict[int, list[Any]] = OrderedDict()
+        self.nbytes = 0
+
+    def add(self, node: Node, results: list[Any]) -> None:
+        self.results[node.id] = results
+        self.nbytes += _nbytes(results)
+        while self.nbytes > _MOST_KEPT:
+            _, dropped = self.results.popitem(last=False)
+            self.nbytes -= _nbytes(dropped)
+
+
+_COMPUTED = _Computed()
+
+
+def _nbytes(results: list[Any]) -> int:
+    return sum(200 + getattr(r, "nbytes", 0) for r in results)
 
 
 def known(value: Value) -> Any:
@@ -22,11 +48,14 @@ def known(value: Value) -> Any:
     order = _history(value)
     if order is None:
         return None
-    table: dict[Value, Any] = {}
+    table: dict[int, list[Any]] = {}
     for node in order:
-        results = apply(node, [table[v] for v in node.inputs])
-        table.update(zip(node.outputs, results, strict=True))
-    result = table[value]
+        results = _COMPUTED.results.get(node.id)
+        if results is None:
+            results = apply(node, [table[v.node.id][v.index] for v in node.inputs])
+            _COMPUTED.add(node, results)
+        table[node.id] = results
+    result = table[value.node.id][value.index]
     if isinstance(result, np.ndarray):
         result = result.copy()
         result.flags.writeable = False
@@ -41,7 +70,9 @@ def _history(value: Value) -> list[Node] | None:
     while todo:
         node = todo[-1]
         waiting = [v.node for v in node.inputs if v.node.id not in done]
-        if node.op == "Input" or has_effects(node) or len(done) > _MOST_NODES or any(
+        if node.id in _COMPUTED.results:
+            waiting = []
+        elif node.op == "Input" or has_effects(node) or len(done) > _MOST_NODES or any(
                 not t.is_static or t.size > _MOST_ELEMENTS for t in node.types):
             return None
         if waiting:

@@ -89,13 +89,19 @@ class OwnArrays:
             "writing into an array that is a static argument or a constant",
             loc=self.trace.loc, cure="copy it before writing: x = np.array(x)")
 
-    def written_now(self) -> frozenset[int]:
-        """What `restore` takes."""
-        return frozenset(self._written)
+    def written_now(self) -> tuple[frozenset[int], frozenset[int]]:
+        """What `restore` takes: the memory that was written in the graph, and that is in it."""
+        traced = (key for key, memory in self._memory.items() if memory.storage is not None)
+        return frozenset(self._written), frozenset(traced)
 
-    def restore(self, written: frozenset[int]) -> None:
-        """Forget the writes of an attempt that was taken back."""
+    def restore(self, before: tuple[frozenset[int], frozenset[int]]) -> None:
+        """Forget the writes of an attempt that was taken back, and what entered the graph only in
+        it: such arrays stay plain, and Python may go on looking at their elements."""
+        written, traced = before
         self._written = set(written)
+        for key, memory in self._memory.items():
+            if key not in traced:
+                memory.storage = None
 
     def traced(self, x: np.ndarray) -> TracedArray | None:
         """``x`` as a view of its memory's storage; None if it is not the trace's own, or no view

@@ -113,6 +113,7 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     for guard in trace.guards.values():
         guard.refresh()
     guards = [*trace.guards.values(), *name_guards(functions)]
+    notes = [*notes, *trace.notes]
     notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
     return Traced(
         graph, outputs, treespec, strides, _input_strides(trace), trace.captured, positions,

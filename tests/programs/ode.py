@@ -230,7 +230,7 @@ def controlled_tank(controller, target, dt):
 
 
 PROGRAMS = (
-    (rk4_lorenz, lambda n: (np.array([1.0, 1.0, 1.05]), 0.01, n), 30, 5000, ""),
+    (rk4_lorenz, lambda n: (np.array([1.0, 1.0, 1.05]), 0.01, n), 30, 5000, "chaotic"),
     (rkf45, lambda n: (np.array([2.0, 0.0]), n / 10, 1e-6), 20, 500, "published data-loop"),
     (robertson_backward_euler, lambda n: (np.array([1, 0, 0]), np.logspace(-6, 1, n)), 12, 400,
      "published data-loop"),

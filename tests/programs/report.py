@@ -37,7 +37,9 @@ fresh state), eager NumPy and fusec in one process;
 "step by step" count the branches and loops that data decides; "retraces" counts traces after the
 first for calls of one signature.  "fallbacks" counts how often a compiled call runs Python code of
 the program itself (watched with `sys.setprofile`); a program that does, be it for a loop body
-inside a library call or as a whole, counts as failed.
+inside a library call or as a whole, counts as failed.  Programs that are chaotic in their large
+size (rk4_lorenz: a difference of one rounding grows by e^45) are compared there under
+`fp="strict"`, which rounds as NumPy does; they are timed as compiled by default.
 """
 
 

@@ -1,19 +1,18 @@
 """The hooks of branches, loops and logic: Python's own meaning where the test is known.
 
 A test that data decides puts both sides, or the loop, into the graph.  A loop of known length runs
-in Python (its iterations become one piece of straight-line graph) when it is short, or when its
-body is small and handles whole arrays; else it is a loop of the graph if its body can be one.
+in Python (its iterations become one piece of straight-line graph) where `unrolling` says so; else
+it is a loop of the graph if its body can be one.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
-from fusec.ir import Graph, Value
+from fusec.ir import Value
 
 from ..array import TracedArray
 from ..context import Trace
@@ -27,14 +26,11 @@ from .cells import Variables, bound_by
 from .effects import Effects
 from .loops import LoopParts, LoopResult, nothing_done, trace_loop
 from .ranges import Counted, counted, number
+from .regions import Region
+from .unrolling import UNROLL, most_unrolled, nodes_since, pays_to_unroll, stays_unrolled
 
 if TYPE_CHECKING:
     from ..attributes import Attributes
-
-UNROLL = 16  # loops of at most this many iterations are unrolled
-UNROLL_NESTS = 4  # the same for loops around other loops
-UNROLL_NODES = 3000  # and longer ones over whole arrays up to this many nodes
-_ELEMENTS = frozenset({"Pick", "PickUpdate", "Window", "WindowUpdate", "Loop", "Cond"})
 
 
 class ControlHooks(Hooks):
@@ -206,8 +202,7 @@ class ControlHooks(Hooks):
         items = counted(over) if self.trace.active else None
         if items is None:
             self._from_python(where, iter(over), body, stop, names)
-        elif type(items.count) is int and items.count <= (
-                UNROLL_NESTS if _holds_loop(body) else UNROLL):
+        elif type(items.count) is int and items.count <= most_unrolled(body):
             self._unrolled(where, items, body, stop, needed, names)
         else:
             parts = self._parts(where, items, body, stop, needed, names)
@@ -227,9 +222,12 @@ class ControlHooks(Hooks):
     def _unrolled(
         self, where: Where, items: Counted, body: Callable[[Any], None],
         stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
+        weigh: bool = True,
     ) -> None:
         """One iteration after the other; from the first exit that data decides on, a loop, or
-        branches where no loop can carry what the rest does."""
+        branches where no loop can carry what the rest does; a loop, too, after a first iteration
+        that is too heavy to be repeated."""
+        first = Region(self.trace)
         for k in range(items.count):
             body(items.item(k))
             left = False if stop is None else self.decide(stop())
@@ -238,6 +236,17 @@ class ControlHooks(Hooks):
             if left is None and stop is not None:
                 self._after_exit(where, items.after(k + 1), body, stop, needed, names)
                 break
+            if weigh and k == 0 and self._is_heavy(first, items.count, body, names):
+                rest = items.after(1)
+                if self._emitted(where, self._parts(where, rest, body, stop, needed, names)):
+                    break
+
+    def _is_heavy(
+        self, first: Region, count: int, body: Callable[[Any], None], names: tuple[str, ...]
+    ) -> bool:
+        """Whether the rest of a loop is better a loop of the graph, by its first iteration."""
+        return count > 2 and not stays_unrolled(
+            nodes_since(first, self.variables(names, body)), count)
 
     def _after_exit(
         self, where: Where, rest: Counted, body: Callable[[Any], None], stop: Callable[[], Any],
@@ -263,7 +272,7 @@ class ControlHooks(Hooks):
         if left is None:
             self._traced(parts).emit()
         elif not left and not self._try_counted(where, parts, rest.count):
-            self._unrolled(where, rest, body, stop, needed, names)
+            self._unrolled(where, rest, body, stop, needed, names, weigh=False)
 
     def _from_python(
         self, where: Where, over: Iterator[Any], body: Callable[[Any], None],
@@ -290,12 +299,22 @@ class ControlHooks(Hooks):
         except (ConcreteValueError, UnsupportedError, TypeError) as error:
             if not isinstance(error, FusecError):
                 raise
+            self._note_unrolled(where, parts, error)
             return None
+
+    def _note_unrolled(self, where: Where, parts: LoopParts, error: FusecError) -> None:
+        """What `fusec.explain` says of a loop that the graph refused."""
+        loc, count = self.trace.loc, parts.count
+        length = f"{count} iterations" if type(count) is int else "known length"
+        why = str(error).splitlines()[0]
+        note = f"{loc}: a loop of {length} is unrolled, for it cannot be in the graph: {why}"
+        if note not in self.trace.notes:
+            self.trace.notes.append(note)
 
     def _try_counted(self, where: Where, parts: LoopParts, count: int) -> bool:
         written = self.trace.own.written_now()
         found = self._try(where, parts)
-        if found is None or _pays_to_unroll(found.body, count):
+        if found is None or pays_to_unroll(found.body, count):
             self.trace.own.restore(written)
             return False
         found.emit()
@@ -304,19 +323,3 @@ class ControlHooks(Hooks):
 
 def _nothing() -> None:
     """The side of a branch that does nothing."""
-
-
-def _holds_loop(body: Callable[..., Any]) -> bool:
-    """Whether there is another loop in the body."""
-    codes = [c for c in body.__code__.co_consts if isinstance(c, CodeType)]
-    return any(c.co_name.startswith("_fusec_body_") or (
-        c.co_name.startswith("_fusec_") and any(
-            isinstance(d, CodeType) and d.co_name.startswith("_fusec_body_")
-            for d in c.co_consts)) for c in codes)
-
-
-def _pays_to_unroll(body: Graph, count: int) -> bool:
-    """Whether the loop handles whole arrays and is small: unrolled, its iterations fuse."""
-    if any(node.op in _ELEMENTS for node in body.nodes):
-        return False
-    return len(body.nodes) * count <= UNROLL_NODES

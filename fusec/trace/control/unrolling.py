@@ -1,0 +1,100 @@
+"""Whether a loop of known length is unrolled: its weight is nodes of an iteration x iterations.
+
+An iteration that was traced in Python is weighed by the nodes that it left in the graph; those of
+loops unrolled inside it are among them, so nesting multiplies.
+
+- Up to `UNROLL_SHORT` a short loop is unrolled whatever it does.
+- Iterations of elementwise operations alone fuse into one kernel when unrolled, and those that call
+  libraries cannot be native loops: both are unrolled up to `UNROLL_NODES`.
+- Everything else (stencils, updates, reductions, elements) is a loop of the graph.
+
+A loop that the graph refuses is unrolled however heavy it is, and `fusec.explain` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import CodeType
+from typing import Any
+
+from fusec.ir import Graph, Node, Value
+from fusec.ops import get
+
+from .cells import Variables
+from .merge import flatten, is_traced
+from .regions import Region
+
+UNROLL = 16  # loops of at most this many iterations may be unrolled before the graph is asked
+UNROLL_NESTS = 4  # the same for loops around other loops
+UNROLL_SHORT = 128  # the weight up to which they are unrolled whatever they do
+UNROLL_NODES = 3000  # the weight up to which unrolling pays where iterations fuse or call libraries
+_FUSING = frozenset({"source", "elementwise", "view"})
+_ELEMENTS = frozenset({"Pick", "PickUpdate", "Window", "WindowUpdate", "Loop", "Cond"})
+_NATIVE = _ELEMENTS | {"Check", "Extent", "Size", "Fill", "HostCall", "MatMul"}
+
+
+def most_unrolled(body: Callable[..., Any]) -> int:
+    """How many iterations a loop with this body may have to be unrolled at once."""
+    return UNROLL_NESTS if _holds_loop(body) else UNROLL
+
+
+def _holds_loop(body: Callable[..., Any]) -> bool:
+    """Whether there is another loop in the body."""
+    codes = [c for c in body.__code__.co_consts if isinstance(c, CodeType)]
+    return any(c.co_name.startswith("_fusec_body_") or (
+        c.co_name.startswith("_fusec_") and any(
+            isinstance(d, CodeType) and d.co_name.startswith("_fusec_body_")
+            for d in c.co_consts)) for c in codes)
+
+
+def nodes_since(region: Region, variables: Variables) -> list[Node]:
+    """The nodes made since the region began that variables, memory or checks depend on."""
+    held = [leaf for value in variables.read().values() for leaf in flatten(value)[0]]
+    roots = [*region.written().values(), *(x.value for x in held if is_traced(x)),
+             *(n.out() for n in region.trace.checks[region.first_check:])]
+    found: dict[int, Node] = {}
+    stack: list[Value] = list(roots)
+    while stack:
+        value = stack.pop()
+        if value.node.id not in found and not region.is_outer(value):
+            found[value.node.id] = value.node
+            stack.extend(value.node.inputs)
+    return list(found.values())
+
+
+def stays_unrolled(nodes: Iterable[Node], count: int) -> bool:
+    """Whether a short loop, one iteration of which made these nodes, is better unrolled."""
+    nodes = list(nodes)
+    weight = count * _weight(nodes)
+    return weight <= UNROLL_SHORT or (weight <= UNROLL_NODES and _gains(nodes))
+
+
+def pays_to_unroll(body: Graph, count: int) -> bool:
+    """Whether a loop that the graph could hold is better unrolled."""
+    if any(node.op in _ELEMENTS for node in body.nodes):
+        return False
+    return count * _weight(body.nodes) <= UNROLL_NODES and _gains(body.nodes)
+
+
+def _gains(nodes: Iterable[Node]) -> bool:
+    """Whether unrolled iterations fuse, or a loop could not be native."""
+    nodes = list(nodes)
+    return all(get(n.op).kind in _FUSING for n in nodes) or any(_calls_library(n) for n in nodes)
+
+
+def _calls_library(node: Node) -> bool:
+    if any(_calls_library(inner) for graph in _graphs(node) for inner in graph.nodes):
+        return True
+    return get(node.op).kind == "extern" and node.op not in _NATIVE
+
+
+def _weight(nodes: Iterable[Node]) -> int:
+    """The number of nodes, those of sub-graphs among them; constants cost nothing."""
+    return sum(1 + sum(_weight(g.nodes) for g in _graphs(n)) for n in nodes if n.op != "Const")
+
+
+def _graphs(node: Node) -> list[Graph]:
+    return [value for value in node.attrs.values() if isinstance(value, Graph)]
+
+
+__all__ = ["UNROLL", "most_unrolled", "nodes_since", "pays_to_unroll", "stays_unrolled"]
