@@ -30,7 +30,8 @@ class Expr:
     scratch number), ``reduced`` (attr: reduction number), ``param`` (attr: parameter number),
     ``const`` (attr: value), ``index`` (attr: loop number).  Everything else is an operation on
     ``args``; ``cast`` converts to ``dtype``; ``scan`` (attr: a binary op of the registry) combines
-    its operand over the inner loop's points up to the present one.
+    its operand over the inner loop's points up to the present one; ``check_index`` (attr: its
+    number in the program's order) is its first operand, wrapped, in range of its second.
     """
 
     __slots__ = ("__weakref__", "args", "attr", "dtype", "op")

@@ -18,7 +18,7 @@ import numpy as np
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.cones import has_unit_region, is_piecewise, operands, root_operands
-from fusec.ops.gather import gathered_map, index_operands
+from fusec.ops.gather import gathered_map, index_checks, index_operands
 from fusec.ops.index_maps import COMPUTED, AxisIndex, IndexMap, identity
 from fusec.ops.scalar_calls import CALLS
 
@@ -62,6 +62,7 @@ class _KernelLowering:
         self.body: Graph = node.attrs["body"]
         self.domain: tuple[int, ...] = node.attrs["domain"]
         self.axes: tuple[int, ...] = node.attrs["axes"]
+        self.checks = {n: k for k, n in enumerate(index_checks(self.body))}
         self.params: list[Param] = []
         self._param_index: dict[tuple, int] = {}
         values = (*self.body.inputs, *self.body.outputs)
@@ -422,10 +423,11 @@ class _NestLowering:
             return args[0]
         if concerns(node):
             return complex_operation(self.kernel, node, args)
-        made = operation(self.kernel, get(node.op).scalar or "", node.types[0].dtype, args)
         if node.op == "CheckIndex":
+            made = expr("check_index", INDEX, *args, attr=self.kernel.checks[node])
             draft.checks[made] = None
-        return made
+            return made
+        return operation(self.kernel, get(node.op).scalar or "", node.types[0].dtype, args)
 
     def _scalar_call(self, draft: _StageDraft, node: Node, args: list[Expr]) -> Expr:
         op = CALLS[bool(node.attrs["raises"])]

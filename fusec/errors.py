@@ -318,12 +318,16 @@ def users_own(error: Exception) -> Exception:
     return error
 
 
+_RAISED = "raised by compiled code"
+
+
 def located(error: Exception, loc: Loc | None) -> Exception:
-    """An exception of a library that compiled code called, with the user's line as a note."""
+    """An exception that compiled code raised, with the innermost line of the user's as a note."""
     if isinstance(error, FusecError):
         return error
-    if loc is not None:
-        error.add_note("\n".join(["raised by a library call of compiled code", *_place(loc)]))
+    is_located = any(note.startswith(_RAISED) for note in getattr(error, "__notes__", ()))
+    if loc is not None and not is_located:
+        error.add_note("\n".join([_RAISED, *_place(loc)]))
     return users_own(error)
 
 

@@ -16,14 +16,17 @@ import numpy as np
 
 from fusec import config
 from fusec.codegen.cpu.compile import CompileStats
+from fusec.codegen.cpu.indices import RECORD
 from fusec.codegen.cpu.llvm import NativeCode
 from fusec.codegen.cpu.loops import ControlProgram, NotNativeError, compile_control
 from fusec.codegen.cpu.loops.frame import OF_NOTHING, ErrorExit, Word
 from fusec.codegen.cpu.loops.program import RUN
 from fusec.errors import InternalError, located
 from fusec.ir import Graph, Node, TensorType
+from fusec.ir.dims import Dim
 from fusec.ir.evaluate import apply
 from fusec.ops.checks import make_error
+from fusec.ops.gather import index_checks, out_of_bounds
 from fusec.ops.host_calls import called_on_host
 from fusec.ops.scalar_calls import FUNCTIONS
 
@@ -244,12 +247,30 @@ class NativeRun:
             words[at] = array.__array_interface__["data"][0]
         if self.is_parallel:
             threads.ensure_workers()
-        status = self.function(blocks.address)
+        try:
+            status = self.function(blocks.address)
+        except BaseException:  # of a signal's handler
+            self._settle(blocks, results)
+            raise
         if status:
+            self._settle(blocks, results)
             raise blocks.error(program.exits[status - 1])
         for cell, number in blocks.results:
             results[number] = cell[0]
         return results
+
+
+    def _settle(self, blocks: _Blocks, results: Sequence[Any]) -> None:
+        """Bring what an unfinished loop has computed into arrays that others see.
+
+        Loops exchange the addresses of arrays instead of copying them.
+        """
+        homes = {number: blocks.words[at] for at, number in blocks.targets}
+        moved = {number: ctypes.string_at(int(blocks.words[at]), results[number].nbytes)
+                 for at, number in blocks.left
+                 if number in self.reused and blocks.words[at] != homes[number]}
+        for number, contents in moved.items():
+            ctypes.memmove(int(homes[number]), contents, len(contents))
 
 
 def memory_of(nbytes: int) -> np.ndarray:
@@ -281,10 +302,10 @@ class _Blocks:
             self.words[at] = self._fixed(program, word, pool)
         self.operands, self.targets = self._of("operand"), self._of("target")
         self.temps = self._of("temp")
+        self.left = self._of("left")
         node = program.node
         self.scalars = [(self._cell(at, node.inputs[k].dtype), k) for at, k in self._of("scalar")]
         self.results = [(self._cell(at, node.types[k].dtype), k) for at, k in self._of("result")]
-        self.index = self._of("index")
 
     def _cell(self, at: int, dtype: np.dtype) -> np.ndarray:
         """A word as an array of one number."""
@@ -327,12 +348,23 @@ class _Blocks:
             return located(make_error(found.node.attrs["error"]), found.node.loc)
         if found.axis == OF_NOTHING:
             return _of_nothing(found.node)
-        if found.axis < 0:
-            return located(IndexError("an index is out of bounds"), found.node.loc)
-        index = int(self.words[self.index[0][0]])
-        error = IndexError(f"index {index} is out of bounds for axis {found.axis} with size "
-                           f"{found.size}")
-        return located(error, found.node.loc)
+        if found.node.op == "Fused":
+            return self._kernels_error(found.node)
+        index, size = self.words[self._at("index", 0)], found.size
+        if isinstance(size, Dim):
+            size = self.words[self._at("index", 1)]
+        return located(out_of_bounds(int(index), found.axis, int(size)), found.node.loc)
+
+    def _kernels_error(self, node: Node) -> Exception:
+        """What NumPy raises for the first index that a kernel found out of range."""
+        number, index, size = (int(self.words[self._at("failure", 1 + RECORD.index(name))])
+                               for name in ("check", "index", "size"))
+        check = index_checks(node.attrs["body"])[number]
+        return located(out_of_bounds(index, check.attrs["axis"], size), check.loc or node.loc)
+
+    def _at(self, kind: str, value: int) -> int:
+        """The word of that kind and value."""
+        return next(at for at, found in self._of(kind) if found == value)
 
 
 def _of_nothing(node: Node) -> Exception:

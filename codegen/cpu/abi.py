@@ -4,7 +4,8 @@
 pointer per operand (first element included), extent per loop, byte strides operand by operand, raw
 bits of each parameter, for full reductions the address of the partial results and the number of
 tasks, byte strides of computed indices operand by operand, and for nests with checks the address of
-a status word, which they set to 1 where a check fails.
+a status word, which they set to 1 where a check fails, and that of a record of the first failure
+(`indices.RECORD`) or 0.
 """
 
 from __future__ import annotations
@@ -64,8 +65,12 @@ class BlockLayout:
         return self.gathered_stride(self.operands, 0)
 
     @property
+    def record(self) -> int:
+        return self.status + 1
+
+    @property
     def size(self) -> int:
-        return self.status + self.checks
+        return self.status + 2 * self.checks
 
 
 def raw_bits(dtype: np.dtype, value: object) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fusec.codegen.specialise import LoopForm, structure_key
 
-from .emitter import Emitter
+from .emitter import METADATA, UNLIKELY, Emitter
 from .llvm import NativeCode, compile_ir
 from .modes import emit_nest
 
@@ -92,7 +92,8 @@ def module_text(emitters: Sequence[Emitter]) -> str:
     for em in emitters:
         functions.update(em.functions)
         declarations |= em.declarations
-    return "\n\n".join([*sorted(declarations), *functions.values()]) + "\n"
+    weights = [METADATA] if any(UNLIKELY in text for text in functions.values()) else []
+    return "\n\n".join([*sorted(declarations), *functions.values(), *weights]) + "\n"
 
 
 def _nest(code: NativeCode, name: str, form: LoopForm) -> NativeNest:

@@ -16,6 +16,8 @@ import numpy as np
 
 I64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
+UNLIKELY = ", !prof !0"  # after a branch whose first side is hardly ever taken
+METADATA = '!0 = !{!"branch_weights", i32 1, i32 2000}'  # at the end of modules with such branches
 
 
 def scalar_type(dtype: np.dtype) -> str:
@@ -140,10 +142,10 @@ class Emitter:
         self.label(done)
 
     @contextmanager
-    def branch(self, condition: str) -> Iterator[None]:
-        """``if condition:``"""
+    def branch(self, condition: str, weights: str = "") -> Iterator[None]:
+        """``if condition:``; ``weights`` may be `UNLIKELY`."""
         taken, after = self.fresh("then"), self.fresh("after")
-        self.line(f"br i1 {condition}, label %{taken}, label %{after}")
+        self.line(f"br i1 {condition}, label %{taken}, label %{after}{weights}")
         self.label(taken)
         yield
         self.line(f"br label %{after}")

@@ -1,60 +1,128 @@
 """Computed indices: their check, and loads at them.
 
 A failed check is noted, never acted on: the index becomes 0, which is in range, and the function
-ends by setting the status word of its argument block, which discards the results.
+ends by setting the status word of its argument block, which discards the results.  Where the block
+has a record too, that receives the first failure: see `RECORD`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from .emitter import I64, Emitter, Operand, memory_type, scalar_type, vector_type
+from .emitter import I64, UNLIKELY, Emitter, Operand, memory_type, scalar_type, vector_type
 from .instructions import binary, both, compare, select
+
+# A record's words.  The failure with the smallest (check, begin) stays, whichever thread met it:
+# checks are numbered in the program's order, and begin is the first task of the call that failed.
+RECORD = ("lock", "check", "begin", "index", "size")
+_NOTE = """define internal void @note_failure(
+    ptr %record, i64 %check, i64 %begin, i64 %index, i64 %size) noinline nounwind cold {
+entry:
+  br label %wait
+wait:
+  %others = atomicrmw xchg ptr %record, i64 1 acquire, align 8
+  %free = icmp eq i64 %others, 0
+  br i1 %free, label %held, label %wait
+held:
+  %check.at = getelementptr i64, ptr %record, i64 1
+  %begin.at = getelementptr i64, ptr %record, i64 2
+  %index.at = getelementptr i64, ptr %record, i64 3
+  %size.at = getelementptr i64, ptr %record, i64 4
+  %check.old = load i64, ptr %check.at
+  %begin.old = load i64, ptr %begin.at
+  %before = icmp ult i64 %check, %check.old
+  %same = icmp eq i64 %check, %check.old
+  %earlier = icmp ult i64 %begin, %begin.old
+  %tie = and i1 %same, %earlier
+  %first = or i1 %before, %tie
+  br i1 %first, label %write, label %done
+write:
+  store i64 %check, ptr %check.at
+  store i64 %begin, ptr %begin.at
+  store i64 %index, ptr %index.at
+  store i64 %size, ptr %size.at
+  br label %done
+done:
+  store atomic i64 0, ptr %record release, align 8
+  ret void
+}"""
 
 
 @dataclass
 class FailureFlags:
-    """Stack memory, a vector for each number of lanes, in which failed checks leave ones."""
+    """Stack memory for the first failed check of a call of the function: check, index, size.
+
+    Checks are met in the order of the elements, so of each one the first failure is kept.
+    """
 
     em: Emitter
-    flags: dict[int, str] = field(default_factory=dict)
+    slot: str = ""
 
-    def note(self, bad: Operand) -> None:
-        """Remember whether any of these booleans is true."""
-        em, kind = self.em, vector_type("i64", bad.lanes)
-        slot = self.flags.get(bad.lanes)
-        if slot is None:
-            slot = self.flags[bad.lanes] = em.alloca(kind, "failed")
-            em.allocas.append(f"  store {kind} zeroinitializer, ptr {slot}")
-        old = Operand(em.value(f"load {kind}, ptr {slot}"), I64, bad.lanes)
-        wide = Operand(em.value(f"sext {bad} to {kind}"), I64, bad.lanes)
-        em.line(f"store {binary(em, 'or', I64, old, wide)}, ptr {slot}")
-
-    def report(self, status: str) -> None:
-        """Set the word at address ``status`` to 1 if any check failed."""
+    def note(
+        self, bad: Operand, check: int = 0, index: Operand | None = None,
+        size: Operand | None = None,
+    ) -> None:
+        """Keep the index of the first lane where ``bad`` holds."""
         em = self.em
-        for lanes, slot in self.flags.items():
-            seen = em.value(f"load {vector_type('i64', lanes)}, ptr {slot}")
-            if lanes > 1:
-                seen = em.intrinsic_of_vector("vector.reduce.or", Operand(seen, I64, lanes)).text
-            with em.branch(em.value(f"icmp ne i64 {seen}, 0")):
-                em.line(f"store atomic i64 1, ptr {status} monotonic, align 8")
+        if not self.slot:
+            self.slot = em.alloca("[3 x i64]", "failed")
+            em.allocas.append(f"  store i64 -1, ptr {self.slot}")
+        lane, any_bad = "0", bad.text
+        if bad.lanes > 1:
+            bits = em.value(f"bitcast {bad} to i{bad.lanes}")
+            any_bad = em.value(f"icmp ne i{bad.lanes} {bits}, 0")
+        with em.branch(any_bad, UNLIKELY):
+            before = em.value(f"load i64, ptr {self.slot}")
+            with em.branch(em.value(f"icmp ult i64 {check}, {before}")):
+                if bad.lanes > 1:
+                    lane = _first_set(em, bits, bad.lanes)
+                words = (str(check), _lane_of(em, index, lane), _lane_of(em, size, lane))
+                for number, word in enumerate(words):
+                    em.line(f"store i64 {word}, ptr {self._word(number)}")
+
+    def _word(self, number: int) -> str:
+        return self.em.value(f"getelementptr i64, ptr {self.slot}, i64 {number}")
+
+    def report(self, status: str, record: str) -> None:
+        """Where a check failed set the word at address ``status``, and the record if there is one.
+        """
+        em = self.em
+        check, index, size = (em.value(f"load i64, ptr {self._word(k)}") for k in range(3))
+        with em.branch(em.value(f"icmp ne i64 {check}, -1"), UNLIKELY):
+            em.line(f"store atomic i64 1, ptr {status} monotonic, align 8")
+            em.functions["note_failure"] = _NOTE
+            with em.branch(em.value(f"icmp ne ptr {record}, null")):
+                em.line(f"call void @note_failure(ptr {record}, i64 {check}, i64 %begin, "
+                        f"i64 {index}, i64 {size})")
+
+
+def _first_set(em: Emitter, bits: str, width: int) -> str:
+    em.declare(f"declare i{width} @llvm.cttz.i{width}(i{width}, i1)")
+    lane = em.value(f"call i{width} @llvm.cttz.i{width}(i{width} {bits}, i1 true)")
+    return em.value(f"zext i{width} {lane} to i64")
+
+
+def _lane_of(em: Emitter, x: Operand | None, lane: str) -> str:
+    if x is None or x.lanes == 1:
+        return x.text if x is not None else "0"
+    return em.value(f"extractelement {x}, i64 {lane}")
 
 
 def check_index(
-    em: Emitter, index: Operand, size: Operand, valid: Operand | None, flags: FailureFlags
+    em: Emitter, number: int, index: Operand, size: Operand, valid: Operand | None,
+    flags: FailureFlags,
 ) -> Operand:
     """The wrapped index, 0 where it is out of range; ``valid``: lanes that hold elements."""
     lanes = index.lanes
-    size = em.splat(size, lanes)
+    limit = em.splat(size, lanes)
     zero = em.const(I64, 0, lanes)
     negative = compare(em, "slt", index, zero)
-    wrapped = select(em, negative, binary(em, "add", I64, index, size), index)
-    bad = compare(em, "uge", wrapped, size)
-    flags.note(bad if valid is None or lanes == 1 else both(em, bad, valid))
+    wrapped = select(em, negative, binary(em, "add", I64, index, limit), index)
+    bad = compare(em, "uge", wrapped, limit)
+    flags.note(bad if valid is None or lanes == 1 else both(em, bad, valid), number, index, size)
     return select(em, bad, zero, wrapped)
 
 

@@ -88,8 +88,9 @@ class NestEmitter:
         self.failures = FailureFlags(em)
         self._load_block()
         body()
-        if self.failures.flags:
-            self.failures.report(self._slot(self.layout.status, "ptr"))
+        if self.failures.slot:
+            self.failures.report(self._slot(self.layout.status, "ptr"),
+                                 self._slot(self.layout.record, "ptr"))
         for pointer in self.scratch:
             em.line(f"call void @free(ptr {pointer})")
         self.scratch = []
@@ -183,7 +184,8 @@ class NestEmitter:
     def _expression(self, e: Expr, point: Point) -> Operand:
         args = [point.memo[id(a)] for a in e.args]
         if e.op == "check_index":
-            return check_index(self.em, args[0], args[1], point.valid, self.failures)
+            return check_index(
+                self.em, e.attr, args[0], args[1], point.valid, self.failures)
         if e.op in CALLS:
             lanes = max((a.lanes for a in args), default=1)
             return call_lanes(self.em, e, args, lanes, point.valid if lanes > 1 else None,

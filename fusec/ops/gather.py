@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import Node, TensorType, Value
+from fusec.ir import Graph, Node, TensorType, Value
 
 from . import registry
 from .index_maps import COMPUTED, AxisIndex, IndexMap, is_affine, pull
@@ -39,8 +39,18 @@ def check_reference(index: Any, size: Any, axis: int = 0) -> Any:
     bad = (wrapped < 0) | (wrapped >= size)
     if bad.any():
         first = np.broadcast_to(np.asarray(index), bad.shape)[bad][0]
-        raise IndexError(f"index {first} is out of bounds for axis {axis} with size {size}")
+        raise out_of_bounds(first, axis, size)
     return wrapped[()]
+
+
+def index_checks(graph: Graph) -> list[Node]:
+    """The graph's ``CheckIndex`` nodes in order: compiled code names a failed one by its place."""
+    return [node for node in graph.nodes if node.op == "CheckIndex"]
+
+
+def out_of_bounds(index: int, axis: int, size: int) -> IndexError:
+    """NumPy's error for an index out of range."""
+    return IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
 
 
 def _index_shape(types: Sequence[TensorType]) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fusec.codegen.cpu.emitter import I64, Emitter, Operand, memory_type
+from fusec.codegen.cpu.indices import RECORD
 from fusec.codegen.loop_ir import Param
 from fusec.codegen.specialise import LoopForm
 from fusec.ir import Node
@@ -92,7 +93,10 @@ class Word:
     ``nest``: the address of a nest's block; ``code`` and ``finish``: of its functions; ``pool``: of
     the function that spreads tasks over threads; ``signals``: of Python's own that handles signals;
     ``result``: where a scalar result is stored; ``callback``: of Python's side of a host call, and
-    ``host``: what is passed to it and back.
+    ``host``: what is passed to it and back; ``index``: the index that is out of range and, where
+    only the run knows it, the size; ``left``: where a result's memory is when the function is left
+    early; ``failure``: the status of nests, then their record
+    (`fusec.codegen.cpu.indices.RECORD`).
     """
 
     kind: str
@@ -109,14 +113,15 @@ class NestCall:
 
 @dataclass(frozen=True)
 class ErrorExit:
-    """An index out of range: the node that picks, the axis, its size; axis -1: in a kernel.
+    """An index out of range: the node that picks, the axis, its size.
 
-    ``call``: a scalar function that raised, by its symbol, and the ``host`` words of its arguments.
+    Those of a kernel's own checks are in the ``failure`` words.  ``call``: a scalar function that
+    raised, by its symbol, and the ``host`` words of its arguments.
     """
 
     node: Node
-    axis: int
-    size: int
+    axis: int = -1
+    size: Size = 0
     call: tuple[str, tuple[tuple[int, np.dtype], ...]] | None = None
 
 
@@ -132,6 +137,8 @@ class Frame:
     sites: list[HostSite] = field(default_factory=list)
     sizes: dict[str, str] = field(default_factory=dict)  # symbols, by the memory of their values
     limits: dict[str, int] = field(default_factory=dict)  # and what they are at most
+    left: dict[int, str] = field(default_factory=dict)  # memory of the addresses of results
+    code: str = ""  # memory of what is returned early
     _known: dict[Word, str] = field(default_factory=dict)
 
     def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:
@@ -242,7 +249,40 @@ class Frame:
 
     # -- errors
 
-    def fail_unless(self, condition: str, exit_: ErrorExit, index: str) -> None:
+    def failure_words(self) -> tuple[str, str]:
+        """The addresses of the status word of nests and of their record, clear at entry."""
+        if Word("failure", 0) not in self._known:
+            places = [self.word_address("failure", k) for k in range(1 + len(RECORD))]
+            for number, place in enumerate(places):
+                clear = -1 if number == 1 + RECORD.index("check") else 0
+                self.entry.append(f"  store i64 {clear}, ptr {place}")
+        return self.word_address("failure", 0), self.word_address("failure", 1)
+
+    def watch(self, number: int, token: Token) -> None:
+        """Let Python know where a result's memory is when the function is left early."""
+        self.left[number] = token.slot
+
+    def leave(self, code: int) -> None:
+        """Leave the function early."""
+        if not self.code:
+            self.code = self.em.alloca("i64", "code", 8)
+        self.em.line(f"store i64 {code}, ptr {self.code}")
+        self.em.line("br label %leave")
+
+    def _leaving(self) -> list[str]:
+        """The end of the function that is reached early."""
+        if not self.code:
+            return []
+        em = Emitter()
+        em.label("leave")
+        for number, slot in self.left.items():
+            em.line(f"%left{number} = load ptr, ptr {slot}")
+            em.line(f"store ptr %left{number}, ptr {self.word_address('left', number)}")
+        em.line(f"%code = load i64, ptr {self.code}")
+        em.line("ret i64 %code")
+        return em.lines
+
+    def fail_unless(self, condition: str, exit_: ErrorExit, index: str = "0") -> None:
         """Leave the function where the condition does not hold, noting the index."""
         em, number = self.em, len(self.exits)
         self.exits.append(exit_)
@@ -250,7 +290,10 @@ class Frame:
         em.line(f"br i1 {condition}, label %{good}, label %{bad}")
         em.label(bad)
         em.line(f"store i64 {index}, ptr {self.word_address('index', 0)}")
-        em.line(f"ret i64 {number + 1}")
+        if isinstance(exit_.size, Dim):
+            size = self.number(exit_.size)
+            em.line(f"store i64 {size}, ptr {self.word_address('index', 1)}")
+        self.leave(number + 1)
         em.label(good)
 
     def poll_signals(self) -> None:
@@ -267,14 +310,15 @@ class Frame:
             leave, on = em.fresh("leave"), em.fresh("on")
             em.line(f"br i1 {em.value(f'icmp ne i32 {raised}, 0')}, label %{leave}, label %{on}")
             em.label(leave)
-            em.line("ret i64 -1")
+            self.leave(-1)
             em.label(on)
 
     def text(self, name: str) -> str:
         """The finished function."""
-        em = self.em
+        em, leaving = self.em, self._leaving()
         head = f"define i64 @{name}(ptr %block) nounwind {{"
-        return "\n".join([head, "entry:", *em.allocas, *self.entry, *em.lines, "  ret i64 0", "}"])
+        return "\n".join([head, "entry:", *em.allocas, *self.entry, *em.lines, "  ret i64 0",
+                          *leaving, "}"])
 
 
 Held = Operand | ArrayRef

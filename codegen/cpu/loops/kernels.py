@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 def fused(emitter: GraphEmitter, node: Node) -> None:
     """One kernel."""
     kernel = lower(node)
-    if any(nest.extents and e.op == CHECKED for nest in kernel.nests for e in walk(nest.roots)):
-        raise NotNativeError("a function of fusec.vectorize may raise", node.loc)
     _refuse_nothing(emitter, node)
-    if all(not nest.extents for nest in kernel.nests) and not _gathers(kernel):
+    if all(not nest.extents for nest in kernel.nests) and not _computes_indices(kernel):
         _in_registers(emitter, node, kernel)
-    else:
-        _by_calls(emitter, node, kernel)
+        return
+    if any(e.op == CHECKED for nest in kernel.nests for e in walk(nest.roots)):
+        raise NotNativeError("a function of fusec.vectorize may raise", node.loc)
+    _by_calls(emitter, node, kernel)
 
 
 def _refuse_nothing(emitter: GraphEmitter, node: Node) -> None:
@@ -47,12 +47,16 @@ def _refuse_nothing(emitter: GraphEmitter, node: Node) -> None:
         count = math.prod(inner.inputs[0].shape[axis] for axis in inner.attrs["axes"])
         if isinstance(count, Dim):
             some = frame.em.value(f"icmp ne i64 {frame.number(count)}, 0")
-            frame.fail_unless(some, ErrorExit(inner, OF_NOTHING, 0), "0")
+            frame.fail_unless(some, ErrorExit(inner, OF_NOTHING))
 
 
-def _gathers(kernel: Kernel) -> bool:
-    """Whether it loads at computed indices."""
-    return any(e.op == "load" and e.args for n in kernel.nests for e in walk(n.roots))
+def _computes_indices(kernel: Kernel) -> bool:
+    """Whether it loads or stores at computed indices, or checks them."""
+    return any(
+        any(s.index for stage in nest.stages for s in stage.stores)
+        or any(e.op == "check_index" or (e.op == "load" and e.args) for e in walk(nest.roots))
+        for nest in kernel.nests
+    )
 
 
 # ------------------------------------------------------------------------------- in registers
@@ -101,7 +105,7 @@ def _scalar_call(frame: Frame, node: Node, e: Expr, args: Sequence[Operand]) -> 
             words.append((frame.host_word(), x.dtype))
             frame.em.store(frame.word_address("host", words[-1][0]), x)
         holds = frame.em.value(f"icmp eq i32 {status}, 0")
-        frame.fail_unless(holds, ErrorExit(node, -1, 0, (e.attr, tuple(words))), "0")
+        frame.fail_unless(holds, ErrorExit(node, call=(e.attr, tuple(words))))
     return result
 
 
@@ -203,7 +207,7 @@ def _call(
         em.line(f"call void {finish}(ptr {block}, i64 0, i64 1)")
     if status:
         found = em.value(f"load i64, ptr {status}")
-        frame.fail_unless(em.value(f"icmp eq i64 {found}, 0"), ErrorExit(node, -1, 0), "0")
+        frame.fail_unless(em.value(f"icmp eq i64 {found}, 0"), ErrorExit(node))
 
 
 class _Limits(dict[str, int]):
@@ -226,12 +230,10 @@ def _tasks(frame: Frame, number: int, block: str, form: LoopForm) -> str:
 
 
 def _status(frame: Frame, block: str, form: LoopForm) -> str:
-    """The word in which the nest notes that an index is out of range, cleared."""
-    em = frame.em
-    status = em.alloca("i64", "status", 8)
-    em.line(f"store i64 0, ptr {status}")
-    at = em.value(f"getelementptr i64, ptr {block}, i64 {BlockLayout.of(form).status}")
-    em.line(f"store ptr {status}, ptr {at}")
+    """The word in which the nest notes that an index is out of range; its block gets it once."""
+    layout, (status, record) = BlockLayout.of(form), frame.failure_words()
+    for slot, address in ((layout.status, status), (layout.record, record)):
+        at = f"{block}.slot{slot}"
+        frame.entry.append(f"  {at} = getelementptr i64, ptr {block}, i64 {slot}")
+        frame.entry.append(f"  store ptr {address}, ptr {at}")
     return status
-
-

@@ -48,7 +48,7 @@ def pick_update(emitter: GraphEmitter, node: Node) -> None:
 def check(emitter: GraphEmitter, node: Node) -> None:
     """Leave the function where the condition does not hold."""
     holds = emitter.scalar(node.inputs[0])
-    emitter.frame.fail_unless(holds.text, ErrorExit(node, -1, 0), "0")
+    emitter.frame.fail_unless(holds.text, ErrorExit(node))
     emitter.env[node.out()] = holds
 
 

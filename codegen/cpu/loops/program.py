@@ -13,7 +13,7 @@ import numpy as np
 
 from fusec.codegen.cpu.abi import BlockLayout, fill_block
 from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
-from fusec.codegen.cpu.emitter import Emitter
+from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, Emitter
 from fusec.codegen.cpu.llvm import NativeCode, compile_ir
 from fusec.codegen.loop_ir import Param
 from fusec.codegen.specialise import LoopForm
@@ -90,7 +90,9 @@ def _compiled(frame: Frame, stats: CompileStats) -> NativeCode:
 
 
 def _module(em: Emitter, function: str) -> str:
-    return "\n\n".join([*sorted(em.declarations), *em.functions.values(), function]) + "\n"
+    functions = [*em.functions.values(), function]
+    weights = [METADATA] if any(UNLIKELY in text for text in functions) else []
+    return "\n\n".join([*sorted(em.declarations), *functions, *weights]) + "\n"
 
 
 def _nest_block(form: LoopForm, params: tuple[Param, ...], native: NativeNest) -> NestBlock:
@@ -115,6 +117,7 @@ def _emit(frame: Frame, node: Node, strides: Sequence[Strides]) -> list[int]:
         operands.append(held)
         if position in copied and isinstance(held, ArrayRef):
             owned[position] = held.token
+            frame.watch(copied.index(position), held.token)
     emitter = GraphEmitter.of(frame, graph, operands, owned.values())
     emitter.run()
     for number, value in enumerate(emitter.graph.outputs):

@@ -1,0 +1,290 @@
+"""Indices out of range in loops and kernels: NumPy's text, its first index, its state."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec.runtime.control_flow import ControlRun
+
+X, NEAR = np.arange(1.0, 201.0), np.array([0, 3, 5])
+MANY = np.array([4, -7, 0, 2, 9, 1, -3, 8, 6])
+A = np.arange(300.0 * 200).reshape(300, 200)
+
+
+def element(x, n):
+    s = 0.0
+    for k in range(n):
+        s += x[k]
+    return s
+
+
+def negative(x, n):
+    s = 0.0
+    for k in range(n):
+        s += x[-1 - k]
+    return s
+
+
+def column(a, n):
+    for k in range(n):
+        a[3, k] = a[k % 2, 0] + 1
+    return a
+
+
+def row(a, n):
+    s = 0.0
+    for k in range(n):
+        s += a[k].sum()
+    return s
+
+
+def in_a_window(x, n):
+    s = 0.0
+    for k in range(2, n):
+        s += x[:k][k if k == 60 else k - 1]
+    return s
+
+
+def gather(x, i, n):
+    s = 0.0
+    for k in range(n):
+        s += x[i + k].sum()
+    return s
+
+
+def second_axis(a, i, n):
+    s = 0.0
+    for k in range(n):
+        s += a[i % 3, i + k].sum()
+    return s
+
+
+def whole_columns(a, i, n):
+    s = 0.0
+    for k in range(n):
+        s += a[:, i + k].max()
+    return s
+
+
+def mixed(a, i, n):
+    s = 0.0
+    for k in range(n):
+        s += a[k % 5, i + k].sum()
+    return s
+
+
+def take(x, i, n):
+    s = 0.0
+    for k in range(n):
+        s += np.take(x, i + k).sum()
+    return s
+
+
+def take_one(x, n):
+    s = 0.0
+    for k in range(n):
+        s += np.take(x, k + 1)
+    return s
+
+
+def take_axis(a, i, n):
+    s = 0.0
+    for k in range(n):
+        s += a.take(i + k, axis=1)[0, 1]
+    return s
+
+
+def along_axis(a, i, n):
+    s = 0.0
+    for k in range(n):
+        s += np.take_along_axis(a, i[None] + k, 1).sum()
+    return s
+
+
+def write(x, i, n):
+    for k in range(n):
+        x[i + k] = k
+    return x
+
+
+def write_values(x, i, n):
+    for k in range(n):
+        x[i + k] = x[: len(i)] * 2
+    return x
+
+
+def update(x, i, n):
+    for k in range(n):
+        x[i + k] += k
+    return x
+
+
+def at(x, i, n):
+    for k in range(n):
+        np.add.at(x, i + k, 1.0)
+    return x
+
+
+def put(x, i, n):
+    for k in range(n):
+        np.put(x, i + k, 1.0)
+    return x
+
+
+def swapped(x, y, i, n):
+    for k in range(n):
+        y[:] = x + y[i[0] + k]
+        x, y = y, x
+    return x
+
+
+def two_statements(x, y, i, n):
+    s = 0.0
+    for k in range(n):
+        first = x[i + k]
+        second = y[i[::-1] + 2 * k]
+        s += (second * 2 + first).sum()
+    return s
+
+
+def two_of_one(a, i, n):
+    s = 0.0
+    for k in range(n):
+        s += a[i + 40 * k, i + 50 * k].sum()
+    return s
+
+
+def until(x):
+    k = 0
+    while x[k] > 0:
+        k += 1
+    return k
+
+
+def helper(x, k):
+    return x[k] * 2
+
+
+def in_a_helper(x, n):
+    s = 0.0
+    for k in range(n):
+        if k > 3:
+            s += helper(x, k)
+    return s
+
+
+LOOPS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (element, (X, 500)), (negative, (X, 500)), (column, (A, 500)), (row, (A, 500)),
+    (in_a_window, (X, 500)), (gather, (X, NEAR, 500)), (gather, (X, MANY, 500)),
+    (second_axis, (A, NEAR, 500)), (whole_columns, (A, NEAR, 500)), (mixed, (A, NEAR, 500)),
+    (take, (X, MANY, 500)), (take_one, (X, 500)), (take_axis, (A, MANY, 500)),
+    (along_axis, (A, MANY, 500)), (write, (X, MANY, 500)), (write_values, (X, NEAR, 500)),
+    (update, (X, MANY, 500)), (at, (X, MANY, 500)), (put, (X, MANY, 500)),
+    (swapped, (X, X[::-1].copy(), NEAR, 500)), (swapped, (X, X * 2, NEAR + 1, 501)),
+    (two_statements, (X, X[:150].copy(), NEAR, 500)),
+    (two_statements, (X[:90].copy(), X, NEAR, 500)),
+    (two_of_one, (A, MANY, 500)), (until, (X,)), (in_a_helper, (X, 500)),
+]
+UNTOUCHED = {swapped}  # arrays that exchange their names are written after the loop
+PARTLY_WRITTEN = {put}  # NumPy has written the elements before the one that is out of range
+
+
+def raised(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Exception, tuple[Any, ...]]:
+    mine = copy.deepcopy(args)
+    with pytest.raises(IndexError) as found:
+        f(*mine)
+    return found.value, mine
+
+
+@pytest.mark.parametrize(("f", "args"), LOOPS, ids=[f"{f.__name__}{i}" for i, (f, _) in
+                                                    enumerate(LOOPS)])
+def test_loops_raise_as_numpy_does(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    expected, numpys = raised(f, args)
+    jitted = fusec.jit(f)
+    for _ in range(2):
+        error, mine = raised(jitted, args)
+        assert error.args[0] == expected.args[0]
+        assert f"in {'helper' if f is in_a_helper else f.__name__}" in "".join(error.__notes__)
+        if f not in PARTLY_WRITTEN:
+            for a, b in zip(args if f in UNTOUCHED else numpys, mine, strict=True):
+                np.testing.assert_array_equal(a, b)
+    runs = [s.run for s in jitted.traces[-1].build.schedule.externs]
+    assert [r.reason for r in runs if isinstance(r, ControlRun) and f is not put] in ([""], [])
+
+
+def test_the_note_shows_the_line_and_nothing_twice() -> None:
+    error, _ = raised(fusec.jit(two_statements), (X[:90].copy(), X, NEAR, 500))
+    (note,) = error.__notes__
+    assert note.startswith("raised by compiled code\n") and "first = x[i + k]" in note
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "u4", "i8", "u8"])
+def test_index_dtypes(dtype: str) -> None:
+    x, i = np.arange(100.0), np.array([3, 120, 1, 101], dtype)
+
+    def f(x, i, n):
+        s = 0.0
+        for k in range(n):
+            s += x[i].sum() + k
+        return s
+
+    expected, _ = raised(f, (x, i, 100))
+    assert raised(fusec.jit(f), (x, i, 100))[0].args[0] == expected.args[0]
+
+
+def test_the_first_of_many_whatever_the_threads() -> None:
+    """A nest large enough for threads, failures in many of its tasks, in two checks."""
+    def f(x, y, i, j, n):
+        z = x[:0]
+        for _ in range(n):
+            z = (x[i] + y[j]).sum()
+        return z
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=1000), rng.normal(size=500)
+    jitted = fusec.jit(f)
+    for threads in (1, 2, 7):
+        with fusec.config.override(num_threads=threads, parallel_threshold=0):
+            for _ in range(5):
+                i, j = rng.integers(-1000, 1000, 200_000), rng.integers(-500, 500, 200_000)
+                i[rng.integers(0, i.size, 5)] = rng.integers(1000, 2000, 5)
+                j[rng.integers(0, j.size, 3)] = rng.integers(-2000, -500, 3)
+                expected, _ = raised(f, (x, y, i, j, 100))
+                assert raised(jitted, (x, y, i, j, 100))[0].args == expected.args
+                i %= 1000
+                expected, _ = raised(f, (x, y, i, j, 100))
+                assert raised(jitted, (x, y, i, j, 100))[0].args == expected.args
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 15, 16, 17, 40, 100])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int8])
+def test_every_lane_and_tail(size: int, kind: type) -> None:
+    """Whole vectors, partial ones, and what follows them, of each width."""
+    def f(x, i, n):
+        y = x[i]
+        for _ in range(n):
+            y = np.maximum(y, x[i])
+        return y, y.sum()
+
+    x = np.arange(50).astype(kind)
+    jitted = fusec.jit(f)
+    for position in range(size):
+        i = np.arange(size) % 50
+        i[position:] += 60
+        with pytest.raises(IndexError, match=f"index {i[position]} is out of bounds for axis 0 wi"):
+            jitted(x, i, 99)
+
+
+def test_a_call_after_a_failed_one() -> None:
+    jitted = fusec.jit(gather)
+    for n in (500, 150, 501, 151):
+        if n < 200:
+            np.testing.assert_allclose(jitted(X, NEAR, n), gather(X, NEAR, n), rtol=1e-13)
+        else:
+            raised(jitted, (X, NEAR, n))
