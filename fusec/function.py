@@ -49,14 +49,14 @@ class Function:
 
     def __init__(
         self, fn: Callable[..., Any], *, static: Sequence[str | int] = (), fp: str = "contract",
-        reduce_retracing: bool = True, input_signature: Any = None,
+        check_indices: bool = True, reduce_retracing: bool = True, input_signature: Any = None,
         receiver: Callable[[], Any] | None = None,
     ) -> None:
         """``receiver``, for methods, gives the instance; it is called, not kept."""
         check_supported(fn)
         self._fn = fn
         self._receiver = receiver
-        self.fp = fp
+        self.fp, self.check_indices = fp, check_indices
         self.reduce_retracing = reduce_retracing
         self.input_signature = input_signature
         self._signature = Signature.of(self.python_function, static)
@@ -301,7 +301,8 @@ class Function:
         from .trace.tracer import trace_function
 
         traced = trace_function(self.python_function, self.__name__, call)
-        return TracedStage(self.__name__, call, traced, pass_options(self.fp))
+        options = pass_options(self.fp, self.check_indices)
+        return TracedStage(self.__name__, call, traced, options)
 
     # -- public stages
 
@@ -362,8 +363,9 @@ class Function:
     def _add_method(self, instance: Any) -> tuple[Any, Function]:
         receiver = self._reference(instance)
         method = Function(
-            self._fn, static=self._static, fp=self.fp, reduce_retracing=self.reduce_retracing,
-            input_signature=self.input_signature, receiver=receiver,
+            self._fn, static=self._static, fp=self.fp, check_indices=self.check_indices,
+            reduce_retracing=self.reduce_retracing, input_signature=self.input_signature,
+            receiver=receiver,
         )
         entry = self._methods[id(instance)] = (receiver, method)
         return entry

@@ -40,8 +40,8 @@ def _check_compilable(fn: Any) -> None:
 def jit(
     f: Callable[..., Any] | None = None, *, input_signature: Sequence[TensorSpec] | None = None,
     static: Sequence[str | int] | str | int = (), autograph: bool = True, fp: str = "contract",
-    device: str | None = None, reduce_retracing: bool = True, fallback: str = "error",
-    compile: str = "now",
+    check_indices: bool = True, device: str | None = None, reduce_retracing: bool = True,
+    fallback: str = "error", compile: str = "now",
 ) -> Any:
     """Compile a function that computes with NumPy; a decorator, or a call on a function.
 
@@ -53,7 +53,9 @@ def jit(
     has its own trace.  ``fp``: ``"contract"`` may round ``a*b + c`` once, ``"strict"`` rounds like
     NumPy, ``"fast"`` allows both.  ``reduce_retracing``: Python ints become run-time values at
     their second value, unless Python needs them.  ``input_signature``: `TensorSpec` s that calls
-    must fit.
+    must fit.  ``check_indices=False`` leaves out the checks of indices that only the run knows:
+    negative ones still count from the end, but one out of range reads or writes whatever lies
+    there, or ends the process.  Functions called from this one, jitted or not, follow its options.
 
     Raises ``ValueError`` for unknown options, ``UnsupportedError`` for generators and coroutines.
     """
@@ -65,6 +67,8 @@ def jit(
             raise NotImplementedError(
                 f"fusec.jit({option}={value!r}) is not available in this release, only "
                 f"{option}={only!r}: leave it out")
+    if type(check_indices) is not bool:
+        raise TypeError(f"check_indices={check_indices!r}: expected True or False")
     statics = (static,) if isinstance(static, (str, int)) else tuple(static)
 
     def wrap(fn: Callable[..., Any]) -> Function:
@@ -72,8 +76,8 @@ def jit(
             return fn
         with short_errors:
             _check_compilable(fn)
-            return Function(fn, static=statics, fp=fp, reduce_retracing=reduce_retracing,
-                            input_signature=input_signature)
+            return Function(fn, static=statics, fp=fp, check_indices=check_indices,
+                            reduce_retracing=reduce_retracing, input_signature=input_signature)
 
     if f is None:
         return wrap

@@ -117,6 +117,7 @@ class LoweredStage:
         ))
 
 
-def pass_options(fp: str) -> PassOptions:
+def pass_options(fp: str, check_indices: bool) -> PassOptions:
     """Options of the pipeline from those of ``jit`` and the configuration."""
-    return PassOptions(fp=fp, verify=config.verify)  # type: ignore[arg-type]
+    return PassOptions(fp=fp, verify=config.verify,  # type: ignore[arg-type]
+                       check_indices=check_indices)

@@ -11,8 +11,10 @@ Fp = Literal["strict", "contract", "fast"]
 @dataclass(frozen=True, slots=True)
 class PassOptions:
     """``fp``: may a*b+c round once (contract, fast) or not (strict); ``verify`` between passes;
-    ``fuse``: end with fusion (off: a graph of single ops, to look at or to evaluate)."""
+    ``fuse``: end with fusion (off: a graph of single ops, to look at or to evaluate);
+    ``check_indices``: may an index out of range be noticed."""
 
     fp: Fp = "contract"
     verify: bool = False
     fuse: bool = True
+    check_indices: bool = True

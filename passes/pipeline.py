@@ -30,6 +30,7 @@ from .powers import expand_powers
 from .prune import prune
 from .simplify import simplify
 from .subgraphs import optimise_subgraphs
+from .unchecked_indices import unchecked_indices
 
 # Each round removes nodes or moves towards the rules' normal forms, so this is never reached by
 # ordinary programs (two or three rounds are usual); reaching it costs speed, not correctness.
@@ -72,9 +73,11 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
 
 def simplification(options: PassOptions) -> list[Pass | Repeat]:
     """The passes that sub-graphs go through too."""
+    unchecked = [] if options.check_indices else [Pass("unchecked_indices", unchecked_indices)]
     return [
         Pass("prune", prune),
         Pass("complex_calls", complex_calls),
+        *unchecked,
         CLEAN_UP,                                   # composites whole: mean(x) twice is one mean
         Pass("decompose", decompose),
         CLEAN_UP,

@@ -599,7 +599,8 @@ def test_callables_without_a_name() -> None:
 @pytest.mark.parametrize(("options", "words"), [
     ({"fp": "wild"}, "'contract', 'strict', 'fast'"), ({"device": "/GPU:0"}, "device='/GPU:0'"),
     ({"fallback": "eager"}, "only fallback='error'"), ({"compile": "later"}, "compile='later'"),
-    ({"autograph": False}, "autograph=False"), ({"static": "alhpa"}, "did you mean alpha?"),
+    ({"autograph": False}, "autograph=False"),
+    ({"check_indices": 0}, "expected True or False"), ({"static": "alhpa"}, "did you mean alpha?"),
     ({"static": 5}, "it has x, alpha"), ({"nonsense": 1}, "nonsense"),
 ])
 def test_options(options: dict[str, Any], words: str) -> None:

@@ -3,7 +3,7 @@
 ``Pick(x, i, j, axes=(0, 2))`` is ``x[i, :, j]``; ``PickUpdate(x, v, i, j, axes=(0, 2))`` is ``x``
 with that part replaced by ``v``.  Indices are int64 scalars; negative ones count from the end; one
 out of range raises NumPy's ``IndexError``.  ``safe`` lists the axes whose index is known to be in
-``[0, size)``.
+``[0, size)``; with ``unchecked`` indices out of range are not noticed in native loops.
 """
 
 from __future__ import annotations
@@ -55,12 +55,16 @@ def infer_pick_update(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> 
     return (types[0],)
 
 
-def pick_reference(x: Any, *indices: Any, axes: Any, safe: Any = (), kind: str = "array") -> Any:
+def pick_reference(
+    x: Any, *indices: Any, axes: Any, safe: Any = (), kind: str = "array", unchecked: bool = False,
+) -> Any:
     found = x[pick_key(np.ndim(x), axes, indices)]
     return np.array(found) if kind == "array" else found
 
 
-def pick_update_reference(x: Any, value: Any, *indices: Any, axes: Any, safe: Any = ()) -> Any:
+def pick_update_reference(
+    x: Any, value: Any, *indices: Any, axes: Any, safe: Any = (), unchecked: bool = False,
+) -> Any:
     result = np.array(x, order="K")
     result[pick_key(np.ndim(x), axes, indices)] = value
     return result
@@ -68,9 +72,9 @@ def pick_update_reference(x: Any, value: Any, *indices: Any, axes: Any, safe: An
 
 register(Op(
     name="Pick", kind="extern", infer=infer_pick, reference=pick_reference,
-    doc="Part of an array at run-time indices; attrs: axes, safe, kind.",
+    doc="Part of an array at run-time indices; attrs: axes, safe, kind, unchecked.",
 ))
 register(Op(
     name="PickUpdate", kind="extern", infer=infer_pick_update, reference=pick_update_reference,
-    doc="An array with a part replaced; attrs: axes, safe.",
+    doc="An array with a part replaced; attrs: axes, safe, unchecked.",
 ))

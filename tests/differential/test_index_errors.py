@@ -288,3 +288,87 @@ def test_a_call_after_a_failed_one() -> None:
             np.testing.assert_allclose(jitted(X, NEAR, n), gather(X, NEAR, n), rtol=1e-13)
         else:
             raised(jitted, (X, NEAR, n))
+
+
+# --- without checks -----------------------------------------------------------------------------
+
+
+def in_range(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return copy.deepcopy(tuple(50 if type(a) is int else a for a in args))
+
+
+UNCHECKED = [(f, args) for f, args in LOOPS if f not in (until, two_of_one, put, swapped)]
+
+
+@pytest.mark.parametrize(("f", "args"), UNCHECKED, ids=lambda x: getattr(x, "__name__", ""))
+def test_unchecked_loops(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """The same values, negative indices included, and no way out of the function."""
+    mine, numpys = in_range(args), in_range(args)
+    jitted = fusec.jit(f, check_indices=False)
+    np.testing.assert_allclose(jitted(*mine), f(*numpys), rtol=1e-13)
+    for a, b in zip(numpys, mine, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+    concrete = jitted.traces[-1]
+    assert "CheckIndex" not in str(concrete.optimized_graph)
+    for run in concrete.control:
+        assert run.is_native and exits(run) == 0
+    # For trip counts at which the indices are not known to be in range: compiled, not run.
+    assert all(exits(run) == 0 for run in jitted.concrete(*args).control)
+    assert all(exits(run) for run in fusec.jit(f).concrete(*args).control)
+
+
+def exits(run: Any) -> int:
+    """How many ways there are to leave a native loop because of an index."""
+    return run.asm["ll"].count("\nbad")
+
+
+def looked_up(x, i, n):
+    s = 0.0
+    for k in range(n):
+        x[i[k % len(i)]] += x[i[k % 4] - 1]
+        s += x[i[k % 3] - k % 2] * x[k % 5]
+    return s
+
+
+def test_unchecked_negative_indices_of_the_run() -> None:
+    for check in (True, False):
+        mine, numpys = X.copy(), X.copy()
+        found = fusec.jit(looked_up, check_indices=check)(mine, MANY, 500)
+        np.testing.assert_allclose(found, looked_up(numpys, MANY, 500), rtol=1e-12)
+        np.testing.assert_allclose(mine, numpys, rtol=1e-12)
+    raised(fusec.jit(looked_up), (X[:7], MANY, 500))
+
+
+def test_unchecked_kernels() -> None:
+    def f(x, i):
+        y = x[i] * 2 + np.take(x, i - 1)
+        x[i] = y
+        return y
+
+    texts = {}
+    for checked in (True, False):
+        jitted = fusec.jit(f, check_indices=checked)
+        mine, numpys = X.copy(), X.copy()
+        np.testing.assert_array_equal(jitted(mine, MANY), f(numpys, MANY))
+        np.testing.assert_array_equal(mine, numpys)
+        texts[checked] = "\n".join(k.loops + k.asm["ll"] for k in jitted.traces[-1].kernels)
+    assert "check" in texts[True] and "note_failure" in texts[True]
+    assert "check" not in texts[False] and "note_failure" not in texts[False]
+
+
+def test_unchecked_is_the_functions_own_option() -> None:
+    """Two functions of one source, a method, a constant index, an index of a library call."""
+    loose, strict = fusec.jit(gather, check_indices=False), fusec.jit(gather)
+    assert loose(X, NEAR, 50) == strict(X, NEAR, 50)
+    raised(strict, (X, NEAR, 500))
+
+    class Holder:
+        @fusec.jit(check_indices=False)
+        def read(self, x, i):
+            return x[i]
+
+    holder = Holder()
+    assert holder.read(X, NEAR)[1] == 4.0
+    assert "CheckIndex" not in str(holder.read.traces[-1].optimized_graph)
+    with pytest.raises(IndexError, match="index 200 is out of bounds for axis 0 with size 200"):
+        fusec.jit(lambda x: x[200], check_indices=False)(X)
