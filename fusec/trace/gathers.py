@@ -16,7 +16,7 @@ from fusec.ir import Value
 from fusec.ir.dims import Dim, Size
 from fusec.ops.gather import INDEX
 
-from .array import TracedArray
+from .array import TracedArray, from_value
 from .context import Trace
 from .library import ask_on_stand_ins, call_library, result_like
 from .sizes import number as size_number
@@ -33,16 +33,26 @@ def _is_index(entry: Any) -> bool:
 
 
 def with_arrays(key: Any) -> Any:
-    """The key with lists of Python integers as arrays."""
+    """The key with lists of integers as arrays."""
     keys = key if isinstance(key, tuple) else (key,)
     found = tuple(_as_array(k) if isinstance(k, list) else k for k in keys)
     return found if isinstance(key, tuple) else found[0]
 
 
 def _as_array(entry: list[Any]) -> Any:
-    if not entry or not all(type(i) is int for i in entry):
+    if entry and all(type(i) is int for i in entry):
+        return np.array(entry, INDEX)
+    traced = [i for i in entry if type(i) is TracedArray]
+    if not traced or not all(type(i) is int or _is_number(i) for i in entry):
         return entry
-    return np.array(entry, INDEX)
+    trace = traced[0].trace
+    rows = [trace.emit("ExpandDims", cast(trace, as_traced(trace, i).value, INDEX), axes=(0,))
+            for i in entry]
+    return from_value(trace, trace.emit("Concat", *rows, axis=0))
+
+
+def _is_number(entry: Any) -> bool:
+    return type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu"
 
 
 def can_gather(key: Any, entries: Key) -> bool:

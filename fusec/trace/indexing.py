@@ -257,6 +257,8 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
     if _is_mask(key) and (not key.ndim or (key.shape == array.shape and not source.shape)):
         _masked_assignment(array, key, source)
         return
+    if masks.set_item(array, key, value, _at_integers):
+        return
     if library.has_index_array(key) or (
             library.is_run_time_element(array, key) and not trace.in_region):
         key = gathers.with_arrays(key)
@@ -284,6 +286,13 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
             loc=array.trace.loc, values=[("value", source.type), ("slice", target.type)],
             cure="assign through the mask itself: a[mask] = x[mask]")
     target.write(spread(trace, _fitted(array, source, target.shape), target.shape))
+
+
+def _at_integers(array: TracedArray, key: Any) -> TracedArray:
+    """The view at integers, of which some only the run may know."""
+    if picking.has_run_time_int(key) or picking.has_open_index(array, key):
+        return picking.part(array, _expanded(array, key)[0])
+    return view(array, key)
 
 
 def _fitted(array: TracedArray, source: Any, shape: Sequence[int]) -> Any:

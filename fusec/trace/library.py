@@ -403,14 +403,14 @@ def has_mask(key: Any) -> bool:
     return any(_is_array(e) and e.dtype == np.bool_ for e in _entries(key))
 
 
-def _is_run_time_int(entry: Any) -> bool:
+def is_run_time_int(entry: Any) -> bool:
     return (type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu"
             and known(entry.value) is None)
 
 
 def has_run_time_int(key: Any) -> bool:
     """Whether the key holds an integer that only the run knows."""
-    return any(_is_run_time_int(e) for e in _entries(key))
+    return any(is_run_time_int(e) for e in _entries(key))
 
 
 def is_run_time_element(array: TracedArray, key: Any) -> bool:
@@ -420,7 +420,7 @@ def is_run_time_element(array: TracedArray, key: Any) -> bool:
     """
     entries = _entries(key)
     return len(entries) == array.ndim and has_run_time_int(key) and all(
-        _is_run_time_int(e) or hasattr(e, "__index__") for e in entries)
+        is_run_time_int(e) or hasattr(e, "__index__") for e in entries)
 
 
 def get_item(array: TracedArray, key: Any) -> Any:

@@ -14,6 +14,7 @@ from .array import TracedArray, from_value
 from .composed import _scaled, strong
 from .context import Trace
 from .layout import contiguous, k_order
+from .masks import add_up
 from .refusals import target_dtype
 from .ufuncs import BOOL, as_traced, cast, spread, store, truth
 
@@ -79,7 +80,8 @@ def _accumulator(trace: Trace, x: Value, dtype: Any, out: Any = None) -> np.dtyp
 def _in_single(trace: Trace, op: str, value: Value, **attrs: Any) -> Value:
     """A reduction that rounds; of halves it is done in float32 and rounded in the end, as NumPy."""
     if value.dtype != np.float16:
-        return trace.emit(op, value, **attrs)
+        chosen = add_up(trace, op, value, attrs["axes"]) if op in ("Sum", "Mean") else None
+        return trace.emit(op, value, **attrs) if chosen is None else chosen
     result = trace.emit(op, cast(trace, value, np.dtype(np.float32)), **attrs)
     return cast(trace, result, value.dtype)
 

@@ -4,8 +4,8 @@ A row is (function, inputs, small size, large size, traits): ``inputs(n)`` makes
 deterministic arguments; the small size is for tests, the large one for timings.  Traits are
 ``published`` (reproduces a published algorithm in 25 lines or more), ``data-loop`` (a loop that
 data decides), ``views`` (writes through views), ``state`` (keeps state in objects) and ``chaotic``
-(at the large size a difference of one rounding grows to the size of the result: it is compared under
-``fp="strict"``, which rounds as NumPy does).
+(at the large size a difference of one rounding grows to the size of the result: it is compared
+under ``fp="strict"``, which rounds as NumPy does).
 """
 
 from __future__ import annotations

@@ -59,7 +59,9 @@ class GraphEmitter:
             if step is not None:
                 step(self, node)
             elif get(node.op).kind == "view":
-                self.env[node.out()] = viewed(self.frame, node, self.held(node.inputs[0]))
+                source = node.inputs[0]
+                held = self.array(source) if node.types[0].shape else self.held(source)
+                self.env[node.out()] = viewed(self.frame, node, held)
             else:
                 raise NotNativeError(f"{_title(node)} is a library call", node.loc)
 

@@ -17,8 +17,6 @@ def viewed(frame: Frame, node: Node, source: Held) -> Held:
     """The result of a view node; a scalar seen as a rank-0 array stays in its register."""
     shape = node.types[0].shape
     if isinstance(source, Operand):
-        if shape:
-            raise NotNativeError(f"a number is used as an array by {node.op}", node.loc)
         return source
     view = _VIEWS.get(node.op)
     if view is None:

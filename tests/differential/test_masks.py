@@ -1,0 +1,148 @@
+"""Masks whose selected elements go back to their places or are summed: a choice, no indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from arrays import DTYPES, ordinary
+from harness import check
+from tolerance import Ulp
+
+import fusec
+
+RNG = np.random.default_rng(11)
+CLOSE = Ulp(ulp=64, scale=1.0)
+
+
+def in_place(x: Any) -> Any:
+    x[x > 0] -= 3
+    x[x < -1] *= 2
+    return x
+
+
+def at_integers(x: Any, y: Any, i: Any) -> Any:
+    nearer = y[i] < x[i]
+    x[i, nearer] = y[i][nearer]
+    x[-1, y[0] > 0.5] = i
+    x[0, nearer] += np.sqrt(np.abs(y[1]))[nearer]
+    return x
+
+
+def rows(x: Any) -> Any:
+    length = np.hypot(x[:, 0], x[:, 1])
+    long = length > 1
+    x[long] /= length[long][:, np.newaxis]
+    x[~long] = [1, 2]
+    return x
+
+
+def planes(x: Any, m: Any) -> Any:
+    x[m] = 2 * x[m] + 1
+    x[m] = np.arange(x.shape[2])
+    x[1, m[1]] = x[0][m[1]]
+    return x
+
+
+def through_views(x: Any, m: Any) -> Any:
+    x[::2][m[::2]] += 10
+    x.T[m.T] *= 2
+    return x
+
+
+def old_values(x: Any, m: Any) -> Any:
+    taken = x[m]
+    x += 1
+    x[m] = taken + x[m]
+    return x, taken
+
+
+def other_masks(x: Any, m: Any) -> Any:
+    x[m] = x[np.roll(m, 1)]
+    x[m] += x[~m].sum()
+    return x
+
+
+def in_a_loop(x: Any, w: Any) -> Any:
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            shorter = x[i] + w[j] < x[j]
+            x[j, shorter] = (x[i] + w[j])[shorter]
+    return x
+
+
+def summed(x: Any, m: Any) -> Any:
+    v = x[m]
+    return (v.sum(), (v * 2).sum(), v.mean(), (v > 0).sum(), np.abs(v).mean(), v.sum(keepdims=True),
+            np.add.reduce(v), x[x > 1e9].sum(), v)
+
+
+def summed_rows(x: Any, m: Any) -> Any:
+    v = x[m]
+    return (v.sum(axis=0), v.mean(axis=0), v.sum(), v.mean(), v.sum(axis=1), v.mean(axis=(0, 1)),
+            (v * x[m, 0][:, None]).sum(axis=0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(dtype: str) -> None:
+    x = ordinary(dtype, 37)
+    if dtype != "?":
+        check(in_place, x)
+    check(summed, x, RNG.random(37) < 0.4, tolerance=CLOSE)
+
+
+@pytest.mark.parametrize("program", [in_place, summed, through_views, old_values])
+def test_matrices(program: Any) -> None:
+    x = ordinary("f8", 9, 12)
+    for order in (x, x.T, x[::-1, ::2], np.asfortranarray(x)):
+        masks = [] if program is in_place else [RNG.random(order.shape) < 0.5]
+        check(program, order.copy(order="K"), *masks, tolerance=CLOSE)
+
+
+def test_rows_and_planes() -> None:
+    check(rows, ordinary("f8", 40, 2))
+    check(summed_rows, ordinary("f8", 40, 3), RNG.random(40) < 0.5, tolerance=CLOSE)
+    check(planes, ordinary("f8", 4, 5, 3), RNG.random((4, 5)) < 0.5)
+
+
+def test_after_integers() -> None:
+    x, y = ordinary("f8", 6, 9), ordinary("f4", 6, 9)
+    check(at_integers, x, y, 2)
+    check(at_integers, x, y, -3)
+    check(in_a_loop, ordinary("f8", 6, 6), ordinary("f8", 6))
+
+
+def test_all_or_nothing_selected() -> None:
+    x = ordinary("f8", 8, 3)
+    for mask in (np.zeros(8, bool), np.ones(8, bool)):
+        check(summed_rows, x, mask, tolerance=CLOSE)
+        check(old_values, x, mask)
+
+
+def test_other_masks_and_sizes_go_the_ordinary_way() -> None:
+    check(other_masks, ordinary("f8", 10), np.arange(10) % 3 == 0, tolerance=CLOSE)
+
+
+def test_what_is_left_out_may_be_anything() -> None:
+    x = np.array([1.0, np.nan, np.inf, -0.0, 0.0, 4.0])
+    check(lambda x: x[np.isfinite(x)].sum(), x)
+    check(lambda x: x[x == 0].sum(), x)
+    check(lambda x: (1 / x)[x != 0].sum(), x)
+    x = np.array([6, 0, 3, 0])
+    check(lambda x: (12 // x)[x > 0].sum(), x)
+
+
+def test_wrong_sizes_raise_as_numpy() -> None:
+    def program(x: Any, v: Any) -> Any:
+        x[x > 0] = v
+        return x
+
+    check(program, ordinary("f8", 9), np.arange(3.0), tolerance=CLOSE)
+    check(program, ordinary("f8", 9), np.arange(9.0), tolerance=CLOSE)
+
+
+def test_the_shortest_path_is_a_native_loop() -> None:
+    compiled = fusec.jit(in_a_loop)
+    compiled(ordinary("f8", 60, 60), ordinary("f8", 60))
+    assert [c.is_native for c in compiled.traces[0].control] == [True]
