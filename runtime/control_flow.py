@@ -27,7 +27,6 @@ from fusec.ir.dims import Dim
 from fusec.ir.evaluate import apply
 from fusec.ops.checks import make_error
 from fusec.ops.gather import index_checks, out_of_bounds
-from fusec.ops.host_calls import called_on_host
 from fusec.ops.scalar_calls import FUNCTIONS
 
 from . import memory, threads
@@ -173,7 +172,7 @@ class ControlRun:
     def calls(self) -> list[str]:
         """What of Python's the native function calls."""
         sites = self._run.program.sites if isinstance(self._run, NativeRun) else []
-        return list(dict.fromkeys(called_on_host(s.node.attrs) for s in sites))
+        return list(dict.fromkeys(s.name for s in sites))
 
     @property
     def code(self) -> NativeCode | None:
@@ -340,7 +339,7 @@ class _Blocks:
             symbol, words = found.call
             arguments = [self.host.cell(number, dtype)[0] for number, dtype in words]
             return located(FUNCTIONS[symbol].error(arguments), found.node.loc)
-        if found.node.op == "HostCall":
+        if self.host.error is not None or found.node.op == "HostCall":
             raised, self.host.error = self.host.error, None
             return located(raised, found.node.loc) if isinstance(raised, Exception) else (
                 raised or InternalError("a host call failed without an error"))

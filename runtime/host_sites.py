@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fusec.codegen.cpu.loops.host_calls import HostSite, HostValue
 from fusec.errors import InternalError
-from fusec.ir import TensorType
+from fusec.ir import Node, TensorType
+from fusec.ops import get
 from fusec.ops.host_calls import prepared
 
 CALLBACK = ctypes.PYFUNCTYPE(ctypes.c_int64)
@@ -20,9 +21,9 @@ Cell = Callable[[int, np.dtype], np.ndarray]  # a word, by its number, as an arr
 class _Memory:
     """Memory that belongs to the native function, as NumPy's array interface."""
 
-    def __init__(self, address: int, value: HostValue) -> None:
+    def __init__(self, address: int, value: HostValue, shape: tuple[int, ...]) -> None:
         self.__array_interface__ = {
-            "data": (address, False), "shape": value.type.shape, "strides": value.strides,
+            "data": (address, False), "shape": shape, "strides": value.strides,
             "typestr": value.type.dtype.str, "version": 3,
         }
 
@@ -39,14 +40,14 @@ class HostCaller:
         return int(ctypes.cast(self.callbacks[number], ctypes.c_void_p).value or 0)
 
     def _callback(self, site: HostSite) -> Callable[[], int]:
-        run = prepared(site.node.attrs)
+        run = _of_the_host(site.node) if site.node.op == "HostCall" else _of_a_library(site.node)
         operands = [self._reader(value) for value in site.operands]
         keep = [self._writer(value) for value in site.results]
 
         def call() -> int:
             try:
-                result = run([read() for read in operands])
-                for write in keep:
+                results = run([read() for read in operands])
+                for write, result in zip(keep, results, strict=False):
                     write(result)
             except BaseException as error:  # Ctrl-C too: native code cannot pass it on
                 self.error = error
@@ -63,15 +64,56 @@ class HostCaller:
 
     def _array(self, value: HostValue) -> Callable[[], np.ndarray]:
         address = self.cell(value.word, np.dtype(np.int64))
-        return lambda: np.asarray(_Memory(address.item(), value))
+        if not value.sizes:
+            shape: Any = value.type.shape
+            return lambda: np.asarray(_Memory(address.item(), value, shape))
+        sizes = self._sizes(value)
+
+        def array() -> np.ndarray:
+            shape = list(value.type.shape)
+            for axis, size in sizes.items():
+                shape[axis] = size.item()
+            return np.asarray(_Memory(address.item(), value, tuple(shape)))
+
+        return array
+
+    def _sizes(self, value: HostValue) -> dict[int, np.ndarray]:
+        return {s.axis: self.cell(s.word, np.dtype(np.int64)) for s in value.sizes}
 
     def _writer(self, value: HostValue) -> Callable[[Any], None]:
         type_ = value.type
         if value.strides is None:
             number = self.cell(value.word, type_.dtype)
             return lambda result: number.__setitem__(0, _checked(result, type_))
-        array = self._array(value)
-        return lambda result: array().__setitem__(..., _checked(result, type_))
+        array, sizes = self._array(value), self._sizes(value)
+        defined = [(s.axis, sizes[s.axis]) for s in value.sizes if s.defines]
+        if not sizes:
+            return lambda result: array().__setitem__(..., _checked(result, type_))
+
+        def write(result: Any) -> None:
+            for axis, size in defined:
+                size[0] = result.shape[axis]
+            memory = array()
+            if memory.shape != result.shape or memory.dtype != result.dtype:
+                raise _unexpected(result, type_)
+            memory[...] = result
+
+        return write
+
+
+def _of_the_host(node: Node) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    run = prepared(node.attrs)
+    return lambda operands: (run(operands),)
+
+
+def _of_a_library(node: Node) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    reference, attrs = get(node.op).reference, dict(node.attrs)
+
+    def run(operands: Sequence[Any]) -> tuple[Any, ...]:
+        found = reference(*operands, **attrs)
+        return found if isinstance(found, tuple) else (found,)
+
+    return run
 
 
 def _checked(result: Any, type_: TensorType) -> Any:
@@ -79,6 +121,10 @@ def _checked(result: Any, type_: TensorType) -> Any:
     if type(result) is not float or type_.dtype != np.float64 or type_.shape:
         array = np.asarray(result)
         if array.dtype != type_.dtype or array.shape != type_.shape:
-            raise InternalError(f"a host call gave {array.dtype}{list(array.shape)} where its type "
-                                f"is {type_}")
+            raise _unexpected(array, type_)
     return result
+
+
+def _unexpected(found: np.ndarray, type_: TensorType) -> InternalError:
+    return InternalError(
+        f"a call from a loop gave {found.dtype}{list(found.shape)} where its type is {type_}")

@@ -365,4 +365,3 @@ SAMPLES = [
     (outer_swap, (x, 2 * x)), (gcd, (np.int64(48), np.int64(18))), (gcd, (48, 18)),
     (recurrence, (x,)), (halve_until, (x, 1.0)),
 ]
-STEP_BY_STEP = {"solve_in_loop", "solve_until"}

@@ -59,21 +59,14 @@ def test_graphs_mean_the_same(fn: Callable[..., Any], args: tuple[Any, ...]) -> 
         assert np.allclose(result, leaves[number], rtol=1e-10, atol=1e-12, equal_nan=True)
 
 
-NATIVE = [fn for fn, _ in SAMPLES if fn.__name__ not in control_samples.STEP_BY_STEP]
+FUNCTIONS = list(dict.fromkeys(fn for fn, _ in SAMPLES))
 
 
-@pytest.mark.parametrize("fn", list(dict.fromkeys(NATIVE)), ids=lambda f: f.__name__)
+@pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda f: f.__name__)
 def test_loops_are_native(fn: Callable[..., Any]) -> None:
     jitted = fusec.jit(fn)
     jitted(*copy.deepcopy(next(a for f, a in SAMPLES if f is fn)))
     assert [r.reason for r in runs_of(jitted) if not r.is_native] == []
-
-
-def test_library_calls_in_loops_run_step_by_step_and_say_so() -> None:
-    fn, args = next((f, a) for f, a in SAMPLES if f.__name__ == "solve_until")
-    jitted = fusec.jit(fn)
-    jitted(*copy.deepcopy(args))
-    assert [r.reason for r in runs_of(jitted)] == ["np.linalg.solve is a library call"]
 
 
 def test_compile_time_does_not_depend_on_the_trip_count() -> None:

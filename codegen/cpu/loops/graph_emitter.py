@@ -63,7 +63,7 @@ class GraphEmitter:
                 held = self.array(source) if node.types[0].shape else self.held(source)
                 self.env[node.out()] = viewed(self.frame, node, held)
             else:
-                raise NotNativeError(f"{_title(node)} is a library call", node.loc)
+                host_calls.library_call(self, node)
 
     # -- values
 
@@ -152,14 +152,6 @@ class GraphEmitter:
         copy = self.temporary(ref.shape, ref.dtype)
         picks.copy(self.frame, copy, ref)
         return copy
-
-
-def _title(node: Node) -> str:
-    from fusec.ops.library import LIBRARY, called_name
-
-    if node.op in LIBRARY:
-        return called_name(node.op, node.attrs["form"])
-    return "np.matmul" if node.op == "MatMul" else node.op
 
 
 # ------------------------------------------------------------------------------------------- loops

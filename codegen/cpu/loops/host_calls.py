@@ -1,4 +1,4 @@
-"""Calls of Python from a native loop: random generators and prints.
+"""Calls of Python from a native loop: random generators, prints and library functions.
 
 The function leaves operands, or their addresses, in words of its block and calls a callback, which
 Python has put into another word; results come back the same way.  The interpreter's lock is held.
@@ -6,16 +6,38 @@ Python has put into another word; results come back the same way.  The interpret
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fusec.codegen.cpu.emitter import Operand
 from fusec.ir import Node, TensorType, Value
+from fusec.ir.dims import Dim, symbols_of
+from fusec.ops.host_calls import called_on_host
+from fusec.ops.library import LIBRARY, called_name
 
-from .frame import ArrayRef, ErrorExit, Held
+from .errors import NotNativeError
+from .frame import ArrayRef, ErrorExit, Frame, Held
+from .sizes import bound_of
 
 if TYPE_CHECKING:
     from .graph_emitter import GraphEmitter
+
+
+# Library functions that select elements of their first array: as many at most as it has.
+SELECTING = frozenset({"Nonzero", "Flatnonzero", "Argwhere", "Unique", "GetItem", "Extract",
+                       "Compress", "Setdiff1d"})
+
+
+@dataclass(frozen=True)
+class HostSize:
+    """An axis of an array whose size only the run knows, and the word that holds it: Python writes
+    it where the call ``defines`` it, the native function does otherwise."""
+
+    axis: int
+    word: int
+    defines: bool
 
 
 @dataclass(frozen=True)
@@ -25,6 +47,7 @@ class HostValue:
     word: int
     type: TensorType
     strides: tuple[int, ...] | None
+    sizes: tuple[HostSize, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,26 +55,74 @@ class HostSite:
     """A call of Python in a native function; the order is neither operand nor result."""
 
     node: Node
+    name: str
     operands: tuple[HostValue, ...]
     results: tuple[HostValue, ...]
 
 
 def host_call(emitter: GraphEmitter, node: Node) -> None:
-    frame, em = emitter.frame, emitter.frame.em
+    """A call of the user's object; the order of such calls is that of the code."""
     order, *values = node.inputs
-    operands = tuple(_passed(emitter, v) for v in values)
     *types, _ = node.types
+    _call(emitter, node, called_on_host(node.attrs), values, types)
+    emitter.env[node.out(len(types))] = emitter.held(order)
+
+
+def library_call(emitter: GraphEmitter, node: Node) -> None:
+    """A call of NumPy or SciPy; sizes that it defines need a bound."""
+    name, limits = _title(node), emitter.frame.limits
+    if symbols_of(tuple(v for k, v in node.attrs.items() if k != "results")):
+        raise NotNativeError(f"{name} is a library call told a size that only the run knows",
+                             node.loc)
+    fresh = [d.name for t in node.types for d in t.shape if isinstance(d, Dim) and d.name]
+    for symbol in fresh:
+        if symbol not in limits:
+            if node.op not in SELECTING:
+                raise NotNativeError(f"{name} is a library call whose result has any size",
+                                     node.loc)
+            limits[symbol] = _elements(emitter, node)
+    _call(emitter, node, name, node.inputs, node.types)
+
+
+def _elements(emitter: GraphEmitter, node: Node) -> int:
+    """How many elements the first array has at most."""
+    shape = next(v.shape for v in node.inputs if v.type.kind == "array")
+    return math.prod(bound_of(size, emitter.frame.limits) for size in shape)
+
+
+def _title(node: Node) -> str:
+    if node.op in LIBRARY:
+        return called_name(node.op, node.attrs["form"])
+    return "np.matmul" if node.op == "MatMul" else node.op
+
+
+def _call(
+    emitter: GraphEmitter, node: Node, name: str, values: Sequence[Value],
+    types: Sequence[TensorType],
+) -> None:
+    frame, em = emitter.frame, emitter.frame.em
+    operands = tuple(_passed(emitter, v) for v in values)
     places = [emitter.temporary(t.shape, t.dtype) if t.kind == "array" else None for t in types]
     results = tuple(
-        _word(emitter, t, place) for t, place in zip(types, places, strict=True))
+        _word(emitter, t, place, node) for t, place in zip(types, places, strict=True))
     number = len(frame.sites)
-    frame.sites.append(HostSite(node, operands, results))
+    frame.sites.append(HostSite(node, name, operands, results))
     failed = em.value(f"call i64 {frame.word('callback', number, 'ptr')}()")
     frame.fail_unless(em.value(f"icmp eq i64 {failed}, 0"), ErrorExit(node, -1, 0), "0")
     for value, result, place in zip(node.outputs, results, places, strict=False):
+        _define(frame, result)
         emitter.env[value] = place or em.load(
             frame.word_address("host", result.word), value.dtype, 1)
-    emitter.env[node.out(len(types))] = emitter.held(order)
+
+
+def _define(frame: Frame, result: HostValue) -> None:
+    """The sizes that the call gave a result."""
+    for size in result.sizes:
+        if size.defines:
+            name = _dim(result.type, size.axis).name
+            assert name is not None
+            found = frame.em.value(f"load i64, ptr {frame.word_address('host', size.word)}", "n")
+            frame.define(name, found, frame.limits[name])
 
 
 def _passed(emitter: GraphEmitter, value: Value) -> HostValue:
@@ -62,12 +133,32 @@ def _passed(emitter: GraphEmitter, value: Value) -> HostValue:
     return found
 
 
-def _word(emitter: GraphEmitter, type_: TensorType, array: ArrayRef | None) -> HostValue:
-    """A word of its own, which holds the array's address if there is one."""
+def _word(
+    emitter: GraphEmitter, type_: TensorType, array: ArrayRef | None, node: Node | None = None
+) -> HostValue:
+    """A word of its own, which holds the array's address if there is one; ``node`` makes it."""
     frame = emitter.frame
     number = frame.host_word()
     at = frame.word_address("host", number)
     if array is None:
         return HostValue(number, type_, None)
     frame.em.line(f"store ptr {frame.address(array)}, ptr {at}")
-    return HostValue(number, type_, array.strides)
+    sizes = [_size(frame, type_, axis, node) for axis, size in enumerate(type_.shape)
+             if isinstance(size, Dim)]
+    return HostValue(number, type_, array.strides, tuple(sizes))
+
+
+def _size(frame: Frame, type_: TensorType, axis: int, node: Node | None) -> HostSize:
+    dim, number = _dim(type_, axis), frame.host_word()
+    given = node is None or dim.name is None or any(
+        dim.name in symbols_of(v.shape) for v in node.inputs)
+    if given:
+        at = frame.word_address("host", number)
+        frame.em.line(f"store i64 {frame.number(dim)}, ptr {at}")
+    return HostSize(axis, number, not given)
+
+
+def _dim(type_: TensorType, axis: int) -> Dim:
+    size = type_.shape[axis]
+    assert isinstance(size, Dim)
+    return size

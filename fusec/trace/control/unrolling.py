@@ -4,8 +4,8 @@ An iteration that was traced in Python is weighed by the nodes that it left in t
 loops unrolled inside it are among them, so nesting multiplies.
 
 - Up to `UNROLL_SHORT` a short loop is unrolled whatever it does.
-- Iterations of elementwise operations alone fuse into one kernel when unrolled, and those that call
-  libraries cannot be native loops: both are unrolled up to `UNROLL_NODES`.
+- Iterations of elementwise operations alone fuse into one kernel when unrolled, and those on
+  complex numbers cannot be native loops: both are unrolled up to `UNROLL_NODES`.
 - Everything else (stencils, updates, reductions, elements) is a loop of the graph.
 
 A loop that the graph refuses is unrolled however heavy it is, and `fusec.explain` says so.
@@ -27,10 +27,9 @@ from .regions import Region
 UNROLL = 16  # loops of at most this many iterations may be unrolled before the graph is asked
 UNROLL_NESTS = 4  # the same for loops around other loops
 UNROLL_SHORT = 128  # the weight up to which they are unrolled whatever they do
-UNROLL_NODES = 3000  # the weight up to which unrolling pays where iterations fuse or call libraries
+UNROLL_NODES = 3000  # the weight up to which unrolling pays where iterations fuse or are complex
 _FUSING = frozenset({"source", "elementwise", "view"})
 _ELEMENTS = frozenset({"Pick", "PickUpdate", "Window", "WindowUpdate", "Loop", "Cond"})
-_NATIVE = _ELEMENTS | {"Check", "Extent", "Size", "Fill", "HostCall", "MatMul"}
 
 
 def most_unrolled(body: Callable[..., Any]) -> int:
@@ -79,13 +78,11 @@ def pays_to_unroll(body: Graph, count: int) -> bool:
 def _gains(nodes: Iterable[Node]) -> bool:
     """Whether unrolled iterations fuse, or a loop could not be native."""
     nodes = list(nodes)
-    return all(get(n.op).kind in _FUSING for n in nodes) or any(_calls_library(n) for n in nodes)
+    return all(get(n.op).kind in _FUSING for n in nodes) or any(map(_is_complex, nodes))
 
 
-def _calls_library(node: Node) -> bool:
-    if any(_calls_library(inner) for graph in _graphs(node) for inner in graph.nodes):
-        return True
-    return get(node.op).kind == "extern" and node.op not in _NATIVE
+def _is_complex(node: Node) -> bool:
+    return any(t.dtype.kind == "c" for t in node.types)
 
 
 def _weight(nodes: Iterable[Node]) -> int:
