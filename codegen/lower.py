@@ -204,6 +204,8 @@ class _NestLowering:
         """Stores a value at computed indices, alone or combined with what is there."""
         inside, indices = identity(node.inputs[1].shape), node.inputs[2:]
         index = gathered_map(node, indices, inside)
+        if not any(_computed(index)):  # counters may name a place twice: only the order tells
+            index = gathered_map(node, indices, inside, affine=False)
         for operand in index_operands(node, indices, inside):
             self._build(draft, *operand)
         args = tuple(self._build(draft, *i) for i in _computed(index))

@@ -129,6 +129,7 @@ _CALLED = {
     "MatMul": "np.matmul", "Size": "len", "Fill": "np.full", "Concat": "np.concatenate",
     "SliceUpdate": "x[...] = ...", "Pick": "x[...]", "PickUpdate": "x[...] = ...",
     "Window": "x[...]", "WindowUpdate": "x[...] = ...", "Extent": "slice",
+    "Counters": "np.zeros",
 }
 
 

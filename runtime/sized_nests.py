@@ -78,7 +78,7 @@ class SizedNest:
 
     def _launch(self, tasks: int, work: float) -> None:
         address, function = self.entry
-        if work >= config.parallel_threshold and tasks > 1:
+        if work >= config.parallel_threshold and tasks > 1 and not self.form.nest.sequential:
             grain = max(1, math.ceil(tasks * GRAIN_NS / work))
             threads.parallel_for(address, self.address, tasks, grain)
         elif tasks:

@@ -4,6 +4,7 @@ from . import (
     checks,
     complex_parts,
     composite,
+    counting,
     elementwise,
     externs,
     gather,
@@ -24,7 +25,8 @@ from .build import Builder, Namer
 from .registry import Op, all_ops, get, register
 
 __all__ = [
-    "Builder", "Namer", "Op", "all_ops", "checks", "complex_parts", "composite", "elementwise",
-    "externs", "gather", "get", "host_calls", "library", "picking", "reductions", "register",
-    "scalar_calls", "scans", "sizes", "sources", "special", "structured", "views", "windows",
+    "Builder", "Namer", "Op", "all_ops", "checks", "complex_parts", "composite", "counting",
+    "elementwise", "externs", "gather", "get", "host_calls", "library", "picking", "reductions",
+    "register", "scalar_calls", "scans", "sizes", "sources", "special", "structured", "views",
+    "windows",
 ]

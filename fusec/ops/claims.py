@@ -24,7 +24,8 @@ _KINDS: dict[str, str] = {
 }
 # Single dtypes: what an algorithm is made for.
 _ONLY: dict[str, tuple[str, ...]] = {
-    "MulHigh": ("u4",), "SortComplex": ("c8", "c16"), "Histogram2d": ("f4", "f8"),
+    "MulHigh": ("u4",), "Counters": ("i8",), "SortComplex": ("c8", "c16"),
+    "Histogram2d": ("f4", "f8"),
     **dict.fromkeys(("Erf", "Erfc", "Gammaln", "Expit", "Logit", "Ndtr", "LogNdtr", "Exp10"),
                     ("f4", "f8")),
 }

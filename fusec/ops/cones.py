@@ -30,9 +30,9 @@ def is_boundary(node: Node) -> bool:
 def is_copied_whole(node: Node) -> bool:
     """Whether a piecewise op has sizes that only the run knows: they cannot cut a domain now.
 
-    NumPy copies its pieces then, as a library call.
+    NumPy copies its pieces then, as a library call.  A scatter cuts nothing.
     """
-    return is_piecewise(node) and any(
+    return is_piecewise(node) and node.op != "Scatter" and any(
         not t.is_static for t in (*node.types, *(v.type for v in node.inputs)))
 
 

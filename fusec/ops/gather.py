@@ -146,14 +146,16 @@ def index_operands(
     return ((v, _aligned(index[at: at + rank], v.shape)) for v in indices)
 
 
-def gathered_map(node: Node, indices: Sequence[Value], index: IndexMap) -> IndexMap:
-    """Where in the array the selected part at ``index`` lies."""
+def gathered_map(
+    node: Node, indices: Sequence[Value], index: IndexMap, affine: bool = True
+) -> IndexMap:
+    """Where in the array the selected part at ``index`` lies; ``affine``: by loops where it can."""
     axes, at = node.attrs["axes"], node.attrs["at"]
     rank = max(v.type.rank for v in indices)
     rest = iter((*index[:at], *index[at + rank:]))
     where = dict(zip(axes, index_operands(node, indices, index), strict=True))
     return tuple(
-        _axis_index(*where[axis]) if axis in where else next(rest)
+        _axis_index(where[axis], affine) if axis in where else next(rest)
         for axis in range(node.inputs[0].type.rank)
     )
 
@@ -163,9 +165,11 @@ def _aligned(index: IndexMap, shape: Sequence[int]) -> IndexMap:
     return tuple(AxisIndex(-1, 0, 0) if n == 1 else i for i, n in zip(kept, shape, strict=True))
 
 
-def _axis_index(value: Value, index: IndexMap) -> AxisIndex:
+def _axis_index(whole: tuple[Value, IndexMap], affine: bool) -> AxisIndex:
     """Along one axis: constants and counters are affine, everything else is computed."""
-    whole = (value, index)
+    value, index = whole
+    if not affine:
+        return AxisIndex(COMPUTED, 1, 0, whole)
     while registry.get(value.node.op).kind == "view" and is_affine(value.node):
         value, index = value.node.inputs[0], pull(value.node, 0, index)
     if value.node.op == "Const":

@@ -19,6 +19,7 @@ from .context import Trace
 from .creation import array_from_sequence
 from .failures import guarded, on_known
 from .gathers import GATHER_FUNCTIONS
+from .histograms import HISTOGRAMS
 from .layout import contiguous, is_c_contiguous, like_order
 from .library import LIBRARY_FUNCTIONS, call_library
 from .more_functions import MORE, asfortranarray, from_dlpack, linspace, require
@@ -239,6 +240,7 @@ FUNCTIONS: dict[Callable[..., Any], Handler] = {
     **LIBRARY_FUNCTIONS,
     **GATHER_FUNCTIONS,
     **TABLE_FUNCTIONS,
+    **HISTOGRAMS,
     **SCAN_FUNCTIONS,
     **CREATION,
     np.zeros_like: creation.ZEROS_LIKE, np.ones_like: creation.ONES_LIKE,

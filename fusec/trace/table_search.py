@@ -23,6 +23,7 @@ from .ufuncs import as_traced, cast
 
 F64 = np.dtype(np.float64)
 _NUMBERS = (bool, int, float, np.generic)
+_FEW = 15  # elements of a table that are compared one after another
 _MOST = 1 << 12  # elements of a table: beyond, NumPy's memory of the key before is worth more
 
 
@@ -60,12 +61,13 @@ def _padded(table: np.ndarray) -> np.ndarray:
     return padded
 
 
-def _constant(trace: Trace, table: np.ndarray) -> TracedArray:
+def constant_table(trace: Trace, table: np.ndarray) -> TracedArray:
+    """The table as an array of the trace that no call changes."""
     trace.local_arrays[id(table)] = table
     return TracedArray(trace, trace.capture(table))
 
 
-def _load(table: TracedArray, index: TracedArray) -> Any:
+def load(table: TracedArray, index: TracedArray) -> Any:
     """``table[index]`` for an index known to be in range."""
     kind = {} if index.is_array else {"kind": "scalar"}
     found = table.trace.emit("Gather", table.value, index.value, axes=(0,), at=0, **kind)
@@ -81,29 +83,41 @@ def _fits(x: Any, kinds: str = "biuf") -> bool:
 # ----------------------------------------------------------------------------------------- search
 
 
-def _count(table: TracedArray, keys: Any, right: bool) -> Any:
-    """How many elements of a padded table are below each key (``right``: or equal to it).
+def _count(trace: Trace, numbers: np.ndarray, keys: Any, right: bool) -> Any:
+    """How many elements of a sorted table are below each key (``right``: or equal to it).
 
     A NaN key counts none.
     """
+    if numbers.size <= _FEW:
+        return _count_each(trace, numbers, keys, right)
+    table = constant_table(trace, _padded(numbers))
     is_below: Any = np.less_equal if right else np.less
-    found: Any = as_traced(table.trace, np.int64(0))
+    found: Any = as_traced(trace, np.int64(0))
     step = (table.size + 1) // 2
     while step:
-        below = is_below(_load(table, found + np.int64(step - 1)), keys)
+        below = is_below(load(table, found + np.int64(step - 1)), keys)
         found = found + np.where(below, np.int64(step), np.int64(0))
         step //= 2
     return found
 
 
-def _search(trace: Trace, table: np.ndarray, x: TracedArray, right: bool) -> TracedArray:
+def _count_each(trace: Trace, table: np.ndarray, keys: Any, right: bool) -> Any:
+    """The same by comparing with every element: vectors, where loads go one by one."""
+    is_below: Any = np.less_equal if right else np.less
+    found: Any = as_traced(trace, np.int64(0))
+    for element in table:
+        found = found + from_value(trace, cast(trace, is_below(element, keys).value, INDEX))
+    return found
+
+
+def search(trace: Trace, table: np.ndarray, x: TracedArray, right: bool) -> TracedArray:
     """``np.searchsorted`` in a sorted table, of an array."""
     dtype = np.promote_types(table.dtype, x.dtype)
     dtype = np.dtype(np.uint8) if dtype.kind == "b" else dtype
     keys = from_value(trace, cast(trace, x.value, dtype))
     table, size = table.astype(dtype), table.size
     numbers = _numbers(table)
-    found = _count(_constant(trace, _padded(table[:numbers])), keys, right)
+    found = _count(trace, table[:numbers], keys, right)
     if dtype.kind == "f":
         found = np.where(np.isnan(keys), np.int64(size if right else numbers), found)
     elif right:
@@ -111,8 +125,9 @@ def _search(trace: Trace, table: np.ndarray, x: TracedArray, right: bool) -> Tra
     return from_value(trace, cast(trace, found.value, INDEX))
 
 
-def _searchable(trace: Trace, a: Any, v: Any) -> np.ndarray | None:
-    table = _known_table(trace, a) if _fits(v) else None
+def sorted_table(trace: Trace, a: Any) -> np.ndarray | None:
+    """The contents of a sorted vector that no call changes; None of any other argument."""
+    table = _known_table(trace, a)
     return table if table is not None and _numbers(table) and _is_sorted(table) else None
 
 
@@ -120,10 +135,11 @@ def searchsorted(
     trace: Trace, a: Any, v: Any, side: Any = "left", sorter: Any = None
 ) -> Any:
     """``np.searchsorted``: a fused search of a sorted table that is known while tracing."""
-    table = _searchable(trace, a, v) if side in ("left", "right") and sorter is None else None
+    is_plain = side in ("left", "right") and sorter is None and _fits(v)
+    table = sorted_table(trace, a) if is_plain else None
     if table is None:
         return call_library(trace, "Searchsorted", (a, v), {"side": side, "sorter": sorter})
-    return _search(trace, table, v, side == "right")
+    return search(trace, table, v, side == "right")
 
 
 def digitize(trace: Trace, x: Any, bins: Any, right: Any = False) -> Any:
@@ -131,9 +147,9 @@ def digitize(trace: Trace, x: Any, bins: Any, right: Any = False) -> Any:
     table = _known_table(trace, bins) if _fits(x) and type(right) is bool else None
     if table is not None and not np.isnan(table).any():
         if _is_sorted(table):
-            return _search(trace, table, x, not right)
+            return search(trace, table, x, not right)
         if _is_sorted(table[::-1]) and not _is_sorted(table.astype(F64)):
-            found: Any = _search(trace, table[::-1], x, not right)
+            found: Any = search(trace, table[::-1], x, not right)
             return np.int64(table.size) - found
     return call_library(trace, "Digitize", (x, bins, right), {})
 
@@ -170,7 +186,7 @@ def _is_side(x: Any) -> bool:
 def _values(trace: Trace, fp: Any, found: np.ndarray | None, size: int) -> Any:
     """The ordinates as float64; None of what the library must judge."""
     if found is not None:
-        return _constant(trace, found.astype(F64)) if found.size == size > 1 else None
+        return constant_table(trace, found.astype(F64)) if found.size == size > 1 else None
     if size < 2 or type(fp) not in (TracedArray, np.ndarray, list, tuple):
         return None
     y = as_traced(trace, fp)
@@ -183,16 +199,16 @@ def _interpolated(
     trace: Trace, keys: Any, grid: np.ndarray, values: Any, known_values: np.ndarray | None
 ) -> Any:
     """Within the grid; of ordinates that are known the slopes are a table."""
-    table = _constant(trace, _padded(grid))
-    at: Any = np.clip(_count(table, keys, True) - np.int64(1), np.int64(0),
+    table = constant_table(trace, _padded(grid))
+    at: Any = np.clip(_count(trace, grid, keys, True) - np.int64(1), np.int64(0),
                       np.int64(grid.size - 2))
-    x0, y0 = _load(table, at), _load(values, at)
+    x0, y0 = load(table, at), load(values, at)
     if known_values is not None and _is_tame(grid, known_values):
         slopes = _slopes(grid, known_values)
-        inner: Any = _load(_constant(trace, slopes), at) * (keys - x0) + y0
+        inner: Any = load(constant_table(trace, slopes), at) * (keys - x0) + y0
     else:
-        inner = _guarded(keys, x0, _load(table, at + np.int64(1)), y0,
-                         _load(values, at + np.int64(1)))
+        inner = _guarded(keys, x0, load(table, at + np.int64(1)), y0,
+                         load(values, at + np.int64(1)))
     inner = np.where(x0 == keys, y0, inner)
     return np.where(keys == grid[-1], values[-1], inner)
 
@@ -222,4 +238,4 @@ TABLE_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.searchsorted: searchsorted, np.digitize: digitize, np.interp: interp,
 }
 
-__all__ = ["TABLE_FUNCTIONS", "searchsorted"]
+__all__ = ["TABLE_FUNCTIONS", "constant_table", "load", "search", "searchsorted", "sorted_table"]

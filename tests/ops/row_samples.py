@@ -213,7 +213,9 @@ OWN: dict[str, Sample] = {
     **{name: (lambda x, f=f: f(x), "line") for name, f in (
         ("Vander", np.vander), ("Poly", np.poly),
         ("Bincount", np.bincount),
-        ("Histogram", np.histogram), ("HistogramBinEdges", np.histogram_bin_edges))},
+        ("HistogramBinEdges", np.histogram_bin_edges))},
+    "Histogram": (lambda x: np.histogram(x, np.sort(x)), "line"),
+    "Counters": (lambda x: np.bincount((x + x).reshape(-1)), "indices"),
 }
 SECOND: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("Window", "WindowUpdate", "Extent"), (np.int64(90),)),
