@@ -282,6 +282,131 @@ def test_sides_of_a_branch_that_disagree() -> None:
     assert "the sides of a branch return different things" in text(failure(g, X))
 
 
+def branch_in_a_helper(x, flag):
+    if flag:
+        z = x.reshape(-1)
+        z = z * 2
+    else:
+        z = x
+    return z
+
+
+class Stepper:
+    def step(self, x):
+        if x.max() > 2:  # noqa: SIM108
+            out = (x, 1.0)
+        else:
+            out = (x,)
+        return out
+
+
+def sides_in_a_loop(x):
+    s = 0.0
+    for v in x[0]:
+        if v > 3:  # noqa: SIM108
+            s = x
+        else:
+            s = v
+    return s
+
+
+def early_return(x):
+    if x.sum() > 0:
+        return x, 1
+    return x
+
+
+def loop_with_else(x):
+    for v in x[0]:
+        if v > 100:
+            r = v
+            break
+    else:
+        r = x
+    return r
+
+
+@pytest.mark.parametrize(("f", "lines", "sides"), [
+    (lambda x: branch_in_a_helper(x, x[0, 0] > 0), (3, 5), ("f64[12]", "f64[3,4]")),
+    (Stepper().step, (2, 4), ("(f64[3,4], 1.0)", "(f64[3,4],)")),
+    (sides_in_a_loop, (4, 6), ("f64[3,4]", "f64")),
+    (early_return, (2, 3), ("(f64[3,4], 1)", "f64[3,4]")),
+    (loop_with_else, (1, 6), ("f64", "f64[3,4]")),
+], ids=["helper", "method", "loop", "return", "else"])
+def test_both_lines_of_a_branch_are_named(
+    f: Callable[..., Any], lines: tuple[int, int], sides: tuple[str, str]
+) -> None:
+    """The last line of each side, from the function's ``def``, and what it leaves."""
+    found = re.findall(r"(?:then|else), to line (\d+): (.*)", text(failure(f, X)))
+    owner = branch_in_a_helper if f.__name__ == "<lambda>" else f
+    first = owner.__code__.co_firstlineno
+    assert [found[0][1], found[1][1]] == list(sides)
+    if f is not loop_with_else:
+        assert [int(n) - first for n, _ in found] == list(lines)
+
+
+def test_a_variable_that_only_one_side_binds() -> None:
+    """Python's error where the other side was taken and it is read; none where it is not."""
+    def f(x, limit):
+        if x.sum() > limit:
+            y = x * 2
+        return y
+
+    def g(x, limit):
+        if x.sum() > limit:
+            y = x * 2
+        x = x + 1
+        if x.sum() > limit + 12:
+            x = x + y
+        return x
+
+    def h(x, limit):
+        s = 0.0
+        for k in range(40):
+            if x[0, 0] + k > limit:
+                y = k
+            s += y
+        return s
+
+    for function in (f, g, h):
+        jitted = fusec.jit(function)
+        np.testing.assert_array_equal(jitted(X, -1.0), function(X, -1.0))
+        if function is g:
+            np.testing.assert_array_equal(jitted(X, 1e9), function(X, 1e9))
+            continue
+        with pytest.raises(UnboundLocalError) as python:
+            function(X, 1e9)
+        with pytest.raises(UnboundLocalError) as found:
+            jitted(X, 1e9)
+        assert found.value.args == python.value.args
+
+
+def test_try_in_a_loop_on_data() -> None:
+    def f(x):
+        k = 0
+        while x[0, k] < 2 and k < 2:
+            try:
+                k += int(x[0, k]) + 1
+            except ValueError:
+                k += 1
+        return k
+
+    assert fusec.jit(f)(X) == f(X)
+
+
+def test_a_loop_that_changes_a_tuple_shows_its_parts() -> None:
+    def f(x):
+        t = (x, x[0])
+        while x.sum() > 3:
+            t, x = (*t, x), x / 2
+        return t
+
+    shown = text(failure(f, X))
+    assert "the loop variable 't' changes its type" in shown
+    assert "before the loop:    (f64[3,4], f64[4])\n" in shown
+    assert "after an iteration: (f64[3,4], f64[4], f64[3,4])" in shown
+
+
 def test_a_list_changed_in_a_branch_or_loop_on_data() -> None:
     def branch(x):
         found = []
@@ -507,6 +632,13 @@ def test_endless_recursion() -> None:
         return f(x)
 
     assert isinstance(failure(f, X), RecursionError)
+
+    def g(x):
+        return g(x / 2) if x.sum() > 1 else x
+
+    error = failure(g, X)
+    assert isinstance(error, RecursionError)
+    assert "write the recursion as a loop" in "".join(error.__notes__)
 
 
 def test_verbose_errors_keep_all_frames() -> None:

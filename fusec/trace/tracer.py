@@ -123,6 +123,10 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     )
 
 
+_ENDLESS = ("raised while tracing, which takes both sides of a branch that data decides: a "
+            "function that calls itself in one never ends\n  cure: write the recursion as a loop")
+
+
 def _run(
     trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> Any:
@@ -141,6 +145,8 @@ def _run(
             raise cause from None  # NumPy's C code replaced it by a message about sequences
         if "'Traced" in str(error) and type(error) in (TypeError, AttributeError):
             raise _in_numpys_words(trace, error) from None
+        if isinstance(error, RecursionError):
+            error.add_note(_ENDLESS)
         users_own(error)
         raise
     unseen = trace.no_source or list(trace.hooks.unconverted.values())  # type: ignore[union-attr]

@@ -34,6 +34,7 @@ from .merge import (
     is_number,
     is_traced,
     joined,
+    last_line,
     leaf_value,
     lifted,
     merged,
@@ -41,6 +42,7 @@ from .merge import (
     unflatten,
 )
 from .regions import Region, assign, captures, subgraph
+from .unbound import check_bound
 
 # Where fusec does what the program said, in Python's own terms, or calls a library for it.
 _ON_BEHALF = (
@@ -170,9 +172,12 @@ class _Pairs:
 
 def branch(
     trace: Trace, test: Value, variables: Variables, needed: Sequence[str],
-    then: Callable[[], Any], orelse: Callable[[], Any],
+    then: Callable[[], Any], orelse: Callable[[], Any], read: Sequence[str] = (),
 ) -> Any:
-    """Trace both sides, bind the merged variables, and give the merged result."""
+    """Trace both sides, bind the merged variables, and give the merged result.
+
+    Variables of ``read`` are certainly read later: a side that leaves one unbound raises.
+    """
     assert trace.hooks is not None
     where = trace.hooks.where
     sides = [_trace_side(trace, variables, thunk) for thunk in (then, orelse)]
@@ -190,6 +195,7 @@ def branch(
         assign(trace, storage, value)
     filling = Filling(trace, test, pairs, outputs)
     variables.write({name: filling.filled(x) for name, x in states.items()})
+    check_bound(trace, test, [s.variables for s in sides], [n for n in read if n in states])
     return filling.filled(result)
 
 
@@ -198,7 +204,7 @@ def _trace_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) ->
     region = Region(trace)
     try:
         result = thunk()
-        return Side(region, result, variables.read(), region.written(), f"line {_line(trace)}",
+        return Side(region, result, variables.read(), region.written(), last_line(trace, thunk),
                     region.take_checks())
     except (FusecError, UndecidedSizeError):
         raise
@@ -237,10 +243,6 @@ def _checked(
     holds = trace.emit("LogicalNot", test) if failing[0] else test
     trace.checks.append(trace.emit("Check", holds, error=plain).node)
     return thunks[failing.index(False)]()
-
-
-def _line(trace: Trace) -> int:
-    return trace.loc.line if trace.loc is not None else 0
 
 
 # -- merging --------------------------------------------------------------------------------------

@@ -115,8 +115,9 @@ class ControlHooks(Hooks):
 
     def if_(
         self, where: Where, test: Any, then: Callable[[], None], orelse: Callable[[], None],
-        needed: tuple[str, ...],
+        needed: tuple[str, ...], read: tuple[str, ...] = (),
     ) -> None:
+        """``needed``: names that may be read after the branch, ``read``: those that are."""
         found = self.decide(test)
         if found is not None:
             (then if found else orelse)()
@@ -125,7 +126,7 @@ class ControlHooks(Hooks):
             self.where = where
             with self.effects.region(then, orelse):
                 branch(self.trace, self.truth(test), self.variables(names, then, orelse), needed,
-                       then, orelse)
+                       then, orelse, read)
         self.where = where
 
     def if_return(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..refusals import is_compiled
 from ..ufuncs import as_traced, cast
 
 _PYTHON: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
+MOST_SHOWN = 6  # parts of a container in a message
 _NUMBERS = (bool, int, float, complex, np.generic)
 
 
@@ -122,4 +124,27 @@ def shown(x: Any) -> str:
     """A value in an error message: its type when it is traced."""
     if is_traced(x):
         return str(x.type)
+    if type(x) in (tuple, list):
+        parts = ", ".join(map(shown, x[:MOST_SHOWN])) + (", …" if len(x) > MOST_SHOWN else "")
+        return f"[{parts}]" if type(x) is list else f"({parts}{',' * (len(x) == 1)})"
+    if type(x) is dict:
+        return "{" + ", ".join(f"{k!r}: {shown(v)}" for k, v in [*x.items()][:MOST_SHOWN]) + "}"
+    if type(x) is np.ndarray:
+        return f"an array of {x.dtype} with shape {x.shape}"
     return repr(x) if isinstance(x, (*_NUMBERS, str, type(None))) else type(x).__name__
+
+
+def last_line(trace: Trace, thunk: Callable[[], Any]) -> str:
+    """The last line of a side; sides that are no code of the user's end where the trace is."""
+    code, loc = thunk.__code__, trace.loc
+    lines = [loc.line] if loc is not None else []
+    if loc is not None and code.co_filename == loc.file:
+        lines = list(_lines(code)) or lines
+    return f"line {max(lines, default=0)}"
+
+
+def _lines(code: CodeType) -> Iterator[int]:
+    yield from (line for _, _, line in code.co_lines() if line)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _lines(inner)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import flow
+from .certain_reads import CertainReads
 from .conditions import Conditions
 from .source import FunctionNode, Source
 from .statements import Statements
@@ -45,6 +46,7 @@ class _Function:
     unshared: set[str]  # names declared global
     outer: set[str]  # names declared nonlocal: bound further out
     liveness: flow.Liveness
+    reads: CertainReads
     shared: dict[str, None]
     returns: bool = False  # whether the flag RETURNED is used
 
@@ -250,8 +252,19 @@ class ControlFlow(Conditions):
             for stem, body in (("then", then), ("orelse", orelse))
         ]
         thunks = [self.name(f.name, LOAD, node) for f in functions]
-        call = self.hook("if_", node, test, *thunks, self._strings(needed, node))
+        read = self._certainly_read(node, [*then, *orelse], needed)
+        call = self.hook("if_", node, test, *thunks, self._strings(needed, node),
+                         *([self._strings(read, node)] if read else []))
         return [*functions, self._expr(call, node)]
+
+    def _certainly_read(
+        self, node: ast.stmt, body: Sequence[ast.stmt], names: Sequence[str]
+    ) -> list[str]:
+        """Of some names those that Python reads after the branch, whatever happens."""
+        assert self.current is not None
+        if flow.exits(body):
+            return []
+        return [n for n in names if n in self.current.reads.after.get(node, ())]
 
     def _function(
         self, stem: str, body: list[ast.stmt], names: dict[str, None], like: ast.stmt,
@@ -400,7 +413,7 @@ def _facts(body: list[ast.stmt]) -> _Function:
                 unshared.update(node.names)
             if isinstance(node, ast.Nonlocal):
                 outer.update(node.names)
-    return _Function(unshared, outer, flow.Liveness(body), {})
+    return _Function(unshared, outer, flow.Liveness(body), CertainReads(body), {})
 
 
 def _drop_flag(function: ast.FunctionDef, name: str) -> None:
@@ -408,7 +421,7 @@ def _drop_flag(function: ast.FunctionDef, name: str) -> None:
     for node in ast.walk(function):
         for field in ("body", "orelse"):
             block = getattr(node, field, None)
-            if isinstance(block, list):
+            if isinstance(block, list) and block:
                 kept = [s for s in block if not (
                     isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)
                     and s.targets[0].id == name)]

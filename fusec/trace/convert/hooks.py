@@ -235,9 +235,11 @@ class Hooks:
 
     def if_(
         self, where: Where, test: Any, then: Callable[[], None], orelse: Callable[[], None],
-        needed: tuple[str, ...],
+        needed: tuple[str, ...], read: tuple[str, ...] = (),
     ) -> None:
-        """``if test: ... else: ...``; ``needed`` names the variables that may be read after it."""
+        """``if test: ... else: ...``; ``needed`` names the variables that may be read after it,
+        ``read`` those that are, whatever happens.
+        """
         (then if self.test(where, test) else orelse)()
         self.where = where
 

@@ -1,0 +1,71 @@
+"""Which names are certainly read after a statement: where one is unbound, Python must raise.
+
+A branch that leaves such a name unbound on one side raises ``UnboundLocalError`` where that side is
+taken.  Names that are read on some ways only are left alone: the test of a later branch often says
+what the first one's said.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from .flow import FUNCTIONS, LOOPS, bound_names, exits
+
+_NOTHING: frozenset[str] = frozenset()
+_MAYBE = (*FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class CertainReads:
+    """``after[node]``: names that every way from the statement reads before it binds them."""
+
+    def __init__(self, body: Sequence[ast.stmt]) -> None:
+        self.after: dict[ast.stmt, frozenset[str]] = {}
+        self._block(body, _NOTHING)
+
+    def _block(self, body: Sequence[ast.stmt], later: frozenset[str]) -> frozenset[str]:
+        for node in reversed(body):
+            self.after[node] = later
+            later = self._statement(node, later)
+        return later
+
+    def _statement(self, node: ast.stmt, later: frozenset[str]) -> frozenset[str]:
+        if isinstance(node, ast.If):
+            sides = [self._block(b, later) for b in (node.body, node.orelse)]
+            return (sides[0] & sides[1]) | _read(node.test)
+        if isinstance(node, LOOPS):
+            self._block(node.body, _NOTHING)
+            self._block(node.orelse, _NOTHING)
+            first = _read(node.test if isinstance(node, ast.While) else node.iter)
+            return first if exits([node]) else (later - set(bound_names([node]))) | first
+        if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue | ast.Assert):
+            return _read(node)
+        if isinstance(node, ast.Try | ast.With | ast.Match) or type(node).__name__ == "TryStar":
+            return _NOTHING
+        return (later - set(bound_names([node]))) | _read(node)
+
+
+def _read(node: ast.AST | None) -> frozenset[str]:
+    return frozenset(_reads(node)) if node is not None else _NOTHING
+
+
+def _reads(node: ast.AST) -> Iterator[str]:
+    """Names that are read whatever happens; ``x += 1`` reads ``x``."""
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Load):
+            yield node.id
+        return
+    if isinstance(node, _MAYBE):
+        return
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id
+    if isinstance(node, ast.BoolOp):
+        parts: Sequence[ast.AST] = node.values[:1]
+    elif isinstance(node, ast.IfExp):
+        parts = [node.test]
+    elif isinstance(node, ast.Compare):
+        parts = [node.left, node.comparators[0]]
+    else:
+        parts = list(ast.iter_child_nodes(node))
+    for part in parts:
+        yield from _reads(part)
