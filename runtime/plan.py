@@ -17,7 +17,7 @@ import numpy as np
 
 from fusec import config
 from fusec.codegen.complex_pairs import buffer_strides
-from fusec.codegen.cpu.abi import BlockLayout, fill_block, raw_bits
+from fusec.codegen.cpu.abi import BlockLayout, fill_block
 from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
 from fusec.codegen.cpu.loops import changed_operands
 from fusec.codegen.in_place import (
@@ -570,17 +570,3 @@ def _add_launches(
     if code.finish:
         blocks.launches.append(Launch(code.finish, block, 1, 1, False))
     return work
-
-
-def write_cell(cells: np.ndarray, number: int, dtype: np.dtype, value: Any) -> None:
-    """Put a scalar's bits into a cell."""
-    if dtype.itemsize >= 8:
-        count = words_of(dtype)
-        cells[number: number + count].view(dtype)[0] = value
-    else:
-        cells[number] = raw_bits(dtype, value)
-
-
-def read_cell(cells: np.ndarray, number: int, dtype: np.dtype) -> np.generic:
-    """The NumPy scalar in a cell."""
-    return np.frombuffer(cells[number: number + words_of(dtype)].tobytes(), dtype, 1)[0]

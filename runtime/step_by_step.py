@@ -16,9 +16,10 @@ from fusec.ops.host_calls import Mark, host_calls, host_objects
 from fusec.ops.picking import PickView
 from fusec.ops.windows import WindowView
 
-from .call_spec import CallSpec, ResultSpec, cell_of_input
+from .call_spec import CallSpec, ResultSpec, cells_of
+from .cells import Cells
 from .failed_checks import check_error, numpy_error
-from .plan import ExternStep, KernelStep, Place, Schedule, may_fail, read_cell, write_cell
+from .plan import ExternStep, KernelStep, Place, Schedule, may_fail
 from .segments import Segment, SizedSegment, allocator, sized_allocator
 
 BY_OUTPUTS = (PickView, WindowView)  # views of results whose places are outputs of the graph
@@ -29,7 +30,8 @@ class StepByStep:
 
     def __init__(self, schedule: Schedule, spec: CallSpec, one_by_one: bool = False) -> None:
         self.schedule, self.spec = schedule, spec
-        self.cells = np.zeros(max(schedule.cells, 1), np.int64)
+        self.cells = Cells(schedule.cells)
+        self.scalars = cells_of(spec.input_types)
         groups = [[s] for s in schedule.steps] if one_by_one else _segments(schedule.steps)
         self.segments = [self._segment(s) for s in groups]
         self.names = [_step_name(g[0]) for g in groups]
@@ -51,7 +53,8 @@ class StepByStep:
             return steps[0]
         is_static = all(form.is_static for step in steps for form in step.forms) and all(
             place.is_static for step in steps for place in step.places if isinstance(place, Place))
-        return Segment(steps, self.cells) if is_static else SizedSegment(steps, self.cells)
+        made = Segment if is_static else SizedSegment
+        return made(steps, self.cells.words)
 
     def run(
         self, leaves: Sequence[Any], times: list[tuple[str, float]] | None = None,
@@ -126,14 +129,14 @@ class StepByStep:
                 if not type_.is_static:
                     bind(type_.shape, value.shape, self.sizes)
             else:
-                write_cell(self.cells, cell_of_input(spec, index), type_.dtype, value)
+                self.cells.write(self.scalars[index], type_.dtype, value)
         return inputs
 
     def _array(self, place: Any, memory_of: dict[tuple[str, int], np.ndarray]) -> Any:
         if not isinstance(place, Place):
             return place
         if place.kind == "cell":
-            number = read_cell(self.cells, place.number, place.dtype)
+            number = self.cells.read(place.number, place.dtype)
             if not place.views:
                 return number
             base = np.asarray(number, place.dtype)
@@ -154,7 +157,7 @@ class StepByStep:
             raise located(error, step.node.loc) from None
         for place, result in zip(step.targets, results, strict=True):
             if place.kind == "cell":
-                write_cell(self.cells, place.number, result.dtype, result)
+                self.cells.write(place.number, result.dtype, result)
             else:
                 memory_of[place.kind, place.number] = result
 

@@ -23,8 +23,10 @@ from fusec.codegen.complex_pairs import as_pairs
 from fusec.concrete import ConcreteFunction
 from fusec.ir.dims import resolve
 from fusec.jit import Function
+from fusec.runtime.call_spec import cells_of
+from fusec.runtime.cells import Cells
 from fusec.runtime.failed_checks import numpy_error
-from fusec.runtime.plan import ExternStep, KernelStep, Place, write_cell
+from fusec.runtime.plan import ExternStep, KernelStep, Place
 from fusec.runtime.step_by_step import StepByStep, results_of
 
 Engine = Callable[[Any, Sequence[np.ndarray]], None]
@@ -245,7 +247,8 @@ class _EngineRun(StepByStep):
     def __init__(self, concrete: ConcreteFunction, engine: Engine) -> None:
         schedule, spec = concrete.build.schedule, concrete.executable.spec
         self.schedule, self.spec, self.engine = schedule, spec, engine
-        self.cells = np.zeros(max(schedule.cells, 1), np.int64)
+        self.cells = Cells(schedule.cells)
+        self.scalars = cells_of(spec.input_types)
         self.places = [p for p in (*schedule.outputs, *schedule.temps)
                        if isinstance(p, Place) and p.kind in ("out", "temp")]
 
@@ -281,7 +284,7 @@ class _EngineRun(StepByStep):
         self.engine(kernel, [_as_buffer(a, b) for a, b in pairs])
         for place, array in zip(step.places, arrays, strict=True):
             if place.kind == "cell":
-                write_cell(self.cells, place.number, place.dtype, array[()])
+                self.cells.write(place.number, place.dtype, array[()])
 
 
 def _as_buffer(array: np.ndarray, buffer: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 from .compare import difference, outcome
@@ -50,7 +50,7 @@ def renewed(old: Any, new: Any) -> Any:
     """``new``, but its objects are those of ``old`` with the new state: traces are per object."""
     if type(new) in (list, tuple):
         return type(new)(renewed(a, b) for a, b in zip(old, new, strict=True))
-    if not hasattr(new, "__dict__") or callable(new):
+    if not hasattr(new, "__dict__") or isinstance(new, (FunctionType, type)):
         return new
     vars(old).clear()
     vars(old).update(vars(new))
