@@ -122,11 +122,11 @@ def test_a_result_of_any_size_runs_step_by_step_and_says_so() -> None:
     def program(x: Any) -> Any:
         total = 0.0
         for i in range(30):
-            total += np.bincount(x + i, minlength=3)[1:].sum()
+            total += np.repeat(x, x + i).sum()
         return total
 
     x = RNG.integers(0, 9, 50)
     jitted = fusec.jit(program)
     assert jitted(x) == program(x)
     reasons = [c.run.reason for c in jitted.traces[0].control]
-    assert reasons == ["np.bincount is a library call whose result has any size"]
+    assert reasons == ["np.repeat is a library call whose result has any size"]
