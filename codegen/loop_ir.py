@@ -282,7 +282,7 @@ def format_expr(e: Expr) -> str:
         return f"{e.op}{e.attr}" if e.op != "const" else repr(e.attr)
     if e.op in _INFIX:
         return f"({format_expr(e.args[0])} {_INFIX[e.op]} {format_expr(e.args[1])})"
-    name = f"{e.op}_{dtype_name(e.dtype)}" if e.op == "cast" else e.op
+    name = f"{e.op}_{dtype_name(e.dtype)}" if e.op in ("cast", "bitcast") else e.op
     return f"{name}({', '.join(map(format_expr, e.args))})"
 
 

@@ -220,6 +220,8 @@ def apply(op: str, dtype: np.dtype, args: Sequence[np.ndarray]) -> np.ndarray:
     """One scalar op on arrays; the result has exactly ``dtype``.  Raises for unknown ops."""
     if op == "cast":
         return cast(args[0], dtype)
+    if op == "bitcast":
+        return np.array(args[0]).view(dtype)
     try:
         result = np.asarray(_functions()[op](*args))
     except KeyError:

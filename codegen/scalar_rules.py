@@ -101,6 +101,12 @@ def _cast(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
     return args[0] if args[0].dtype == dtype else expr("cast", dtype, args[0])
 
 
+def _bitcast(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+    if "b" in (dtype.kind, args[0].dtype.kind):
+        return _cast(kernel, dtype, args)
+    return args[0] if args[0].dtype == dtype else expr("bitcast", dtype, args[0])
+
+
 _RULES: dict[str, Callable[..., Expr]] = {
     "square": _square,
     "reciprocal": _reciprocal,
@@ -108,6 +114,7 @@ _RULES: dict[str, Callable[..., Expr]] = {
     "rad2deg": _scaled_by(180, math.pi),
     "pos": _identity,
     "cast": _cast,
+    "bitcast": _bitcast,
     **{op: _unless_float(op) for op in ("floor", "ceil", "trunc", "rint")},
     "isnan": _never_unless_float("isnan", False),
     "isinf": _never_unless_float("isinf", False),

@@ -380,6 +380,8 @@ _SPECIAL: dict[str, Callable[[Expr, Sequence[str]], Text]] = {
     "heaviside": _heaviside,
     "int_reciprocal": _int_reciprocal,
     "cast": _cast,
+    "bitcast": lambda e, args: (
+        f"{type_name(e.args[0].dtype)}({args[0]}).view({type_name(e.dtype)})", ()),
     "check_index": _check_index,
     **{name: _in_float64(name) for name in source_special.HELPERS},
     **{name: _of_math(name) for name in source_special.MATH},

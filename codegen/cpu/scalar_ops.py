@@ -35,7 +35,7 @@ def emit_operation(em: Emitter, op: str, dtype: np.dtype, args: list[Operand]) -
 
 
 # Ops that move halves without looking at them.
-_ANY_WIDTH = frozenset({"select", "pos"})
+_ANY_WIDTH = frozenset({"select", "pos", "bitcast"})
 # Of two zeros NumPy takes the first one for halves, the second one for wider floats.
 _FIRST_OF_EQUALS = frozenset({"maximum", "minimum", "fmax", "fmin"})
 
@@ -236,6 +236,12 @@ def _convert(em: Emitter, instruction: str, dtype: np.dtype, x: Operand) -> Oper
     return Operand(em.value(f"{instruction} {x} to {kind}"), dtype, x.lanes)
 
 
+def _bitcast(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+    if scalar_type(dtype) == scalar_type(args[0].dtype):
+        return Operand(args[0].text, dtype, args[0].lanes)
+    return _convert(em, "bitcast", dtype, args[0])
+
+
 def _resize_float(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
     if dtype.itemsize == x.dtype.itemsize:
         return x
@@ -327,4 +333,5 @@ _OPS: dict[str, Emit] = {
     "int_reciprocal": int_reciprocal,
     "select": _select_op,
     "cast": _cast,
+    "bitcast": _bitcast,
 }

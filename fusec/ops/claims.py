@@ -20,7 +20,7 @@ _KINDS: dict[str, str] = {
     "Fma": "f", "Any": "?", "All": "?", "PopulationCount": "u",
     "Real": "c", "Imag": "c", "Conj": "c", "WithReal": "c", "WithImag": "c",
     "CheckIndex": "i", "Check": "?", "Size": "i", "Iota": "i", "ScalarCall": "f", "HostCall": "i",
-    "Poly": REAL, "Mean": "fc", "NumPy": "c", "Var": "f", "Std": "f",
+    "Poly": REAL, "Reinterpret": "iuf", "Mean": "fc", "NumPy": "c", "Var": "f", "Std": "f",
 }
 # Single dtypes: what an algorithm is made for.
 _ONLY: dict[str, tuple[str, ...]] = {

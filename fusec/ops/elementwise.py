@@ -89,6 +89,11 @@ def cast_reference(x: Any, dtype: np.dtype, kind: str | None = None) -> Any:
         return np.asarray(x).astype(dtype)[()]
 
 
+def reinterpret_reference(x: Any, dtype: np.dtype) -> Any:
+    x = np.asarray(x)
+    return (x.astype(dtype) if "b" in (x.dtype.kind, dtype.kind) else x.copy().view(dtype))[()]
+
+
 def where_reference(condition: Any, a: Any, b: Any, kind: str | None = None) -> Any:
     return np.where(condition, a, b)[()]
 
@@ -197,6 +202,9 @@ _plain("Where", 3, "select", infer_where, where_reference,
        doc="The second operand where the first is true, else the third. attr kind, if not array.")
 _plain("Cast", 1, "cast", infer_cast, cast_reference,
        doc="Another dtype, as astype (docs/ir.md has the values). attrs: dtype, kind.")
+_plain("Reinterpret", 1, "bitcast", infer_cast, reinterpret_reference, 0.5,
+       doc="The same bits as a dtype of the same size, as ndarray.view; a boolean is 0 or 1. "
+           "attrs: dtype.")
 _plain("Fma", 3, "fma", infer_same, fma_reference,
        doc="a*b + c, rounded once (IEEE 754-2019, 5.4).")
 _plain("Copy", 1, "pos", infer_copy, np.array,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir.dims import is_static
 from fusec.ops.shapes import normalise_axis
 
 from . import creation, shaping
@@ -149,15 +150,15 @@ def diagflat(trace: Trace, v: Any, k: Any = 0) -> TracedArray:
 
 
 def fill_diagonal(trace: Trace, a: Any, val: Any, wrap: bool = False) -> None:
-    """``np.fill_diagonal`` with a number."""
+    """``np.fill_diagonal``: a number, or an array whose elements are repeated along it."""
     x, value = as_traced(trace, a), as_traced(trace, val)
     if x.ndim < 2:
         raise trace.error(ValueError("array must be at least 2-d"), [x.value])
     if x.ndim > 2 and len(set(x.shape)) > 1:
         raise trace.error(ValueError("All dimensions of input must be of equal length"))
     if value.size != 1 or wrap:
-        raise unsupported("np.fill_diagonal with an array or with wrap=True", loc=trace.loc,
-                          cure="give a number")
+        _fill_diagonal_with(trace, x, value, wrap)
+        return
     numbers = [creation.arange(trace, n)[(slice(None), *[None] * (x.ndim - d - 1))]
                for d, n in enumerate(x.shape)]
     mask = numbers[0] == numbers[1]
@@ -165,6 +166,21 @@ def fill_diagonal(trace: Trace, a: Any, val: Any, wrap: bool = False) -> None:
         mask = mask & (numbers[0] == other)
     one = value.reshape(()) if value.is_array else value
     x[...] = creation.where(trace, mask, astype_like(trace, one, x), x)
+
+
+def _fill_diagonal_with(
+    trace: Trace, x: TracedArray, value: TracedArray, wrap: bool
+) -> None:
+    """``x.flat[:end:step] = value``, as NumPy's own source says."""
+    if not (is_static(x.shape) and is_static(value.shape)) or not value.size:
+        raise unsupported("np.fill_diagonal with an array of such a size", loc=trace.loc,
+                          values=[("array", x.type), ("value", value.type)],
+                          cure="give a number, or an array of a known length")
+    step = 1 + int(np.cumprod(x.shape[:-1]).sum()) if x.ndim > 2 else x.shape[1] + 1
+    end = x.size if wrap or x.ndim > 2 else min(x.size, x.shape[1] * x.shape[1])
+    places = np.unravel_index(np.arange(0, end, step), x.shape)
+    order = np.arange(len(places[0])) % value.size
+    x[places] = shaping.ravel(trace, value)[order] if value.is_array else value
 
 
 def astype_like(trace: Trace, value: TracedArray, x: TracedArray) -> TracedArray:

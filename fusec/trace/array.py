@@ -20,7 +20,7 @@ from .storage import Storage, ViewStep
 
 # What the constant that a traced array stands for cannot answer: writing, and sharing its memory.
 _WRITING = ("sort", "partition", "put", "resize", "itemset", "setfield", "byteswap", "setflags")
-_SHARING = ("base", "ctypes", "data", "getfield", "view")
+_SHARING = ("base", "ctypes", "data", "getfield")
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
@@ -97,6 +97,9 @@ class TracedArray:
 
     @property
     def dtype(self) -> np.dtype:
+        seen = [dict(s.attrs)["dtype"] for s in self.steps if s.op == "Reinterpret"]
+        if seen:
+            return np.dtype(seen[-1])
         whole = self.origin.dtype
         is_part = whole.kind == "c" and any(s.op in ("Real", "Imag") for s in self.steps)
         return component(whole) if is_part else whole

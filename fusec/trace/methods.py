@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import creation, shaping
+from . import creation, reinterpret, shaping
 from .array import TracedArray
 from .complex_numbers import conjugated
 from .failures import guarded
@@ -87,15 +87,6 @@ def _clip(self: TracedArray, min: Any = None, max: Any = None, out: Any = None) 
     return clip(self.trace, self, min, max, out)
 
 
-def _item(self: TracedArray, *args: Any) -> Any:
-    return self.concrete("a Python number", "drop .item(): results become numbers after the call"
-                         ).item(*args)
-
-
-def _tolist(self: TracedArray) -> Any:
-    return self.concrete("a list of numbers", "call .tolist() on the result").tolist()
-
-
 def _conjugate(self: TracedArray) -> Any:
     return conjugated(self) if self.dtype.kind == "c" else self
 
@@ -110,7 +101,8 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "reshape": _reshape, "transpose": _transpose, "copy": _copy, "astype": _astype,
     "fill": _fill, "flatten": _flatten, "ravel": _method(shaping.ravel),
     "squeeze": _method(shaping.squeeze), "swapaxes": _method(shaping.swapaxes),
-    "clip": _clip, "dot": _method(dot), "round": _method(round_), "item": _item,
-    "tolist": _tolist, "conj": _conjugate, "conjugate": _conjugate,
+    "clip": _clip, "dot": _method(dot), "round": _method(round_),
+    "item": reinterpret.item, "tolist": reinterpret.tolist, "view": reinterpret.view,
+    "conj": _conjugate, "conjugate": _conjugate,
 }
 METHODS = {name: _guarded(name, method) for name, method in _METHODS.items()}

@@ -58,6 +58,8 @@ class ViewStep:
             return builder.emit("Reshape", value, shape=base.shape)
         if self.op in ("Real", "Imag"):
             return builder.emit(f"With{self.op}", base, value)
+        if self.op == "Reinterpret":
+            return builder.emit("Reinterpret", value, dtype=base.dtype)
         if self.op in ("Pick", "Window"):
             return builder.emit(f"{self.op}Update", base, value, *self.operands, **attrs)
         raise AssertionError(f"internal error: view step {self.op} cannot be written through")
@@ -95,6 +97,8 @@ class ViewStep:
             return lambda array: array.diagonal(attrs["offset"], *attrs["axes"])
         if self.op == "Reshape":
             return lambda array: array.reshape(attrs["shape"])
+        if self.op == "Reinterpret":
+            return lambda array: array.view(attrs["dtype"])
         if self.op in ("Real", "Imag"):
             return np.real if self.op == "Real" else np.imag
         if self.op == "ExpandDims":

@@ -131,6 +131,7 @@ OWN: dict[str, Sample] = {
     "Std": (lambda x: x.std(axis=0), "grid"),
     "Where": (lambda x: np.where(x > x.T[:1, :1], x, x * x), "grid"),
     "Cast": (lambda x: x.astype(np.int8 if x.dtype != np.int8 else np.float32), "grid"),
+    "Reinterpret": (lambda x: x.view(f"u{x.itemsize}") + 1, "grid"),
     "Fma": (lambda x: x * 3 + x, "grid"), "Copy": (lambda x: np.array(x), "grid"),
     "PopulationCount": (lambda x: np.bitwise_count(x), "grid"),
     "MulHigh": (lambda x: fusec.random.bits(x[0, :2], 5), "grid"),
