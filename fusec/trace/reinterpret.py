@@ -21,10 +21,10 @@ def view(self: TracedArray, *args: Any, **kwargs: Any) -> Any:
     target = _viewed_dtype(self, *args, **kwargs)
     if target == self.dtype:
         return TracedArray(self.trace, self.storage, self.steps) if self.is_array else self
-    if self.dtype.itemsize != target.itemsize or self.dtype.kind not in "biuf" or (
-            target.kind not in "iuf"):
+    same = self.dtype.itemsize == target.itemsize
+    if not same or self.dtype.kind not in "biuf" or target.kind not in "iuf":
         raise unsupported(
-            "a view of another item size, or of complex or boolean numbers", loc=self.trace.loc,
+            f"a view {'as such a dtype' if same else 'of another item size'}", loc=self.trace.loc,
             values=[("array", self.type), ("dtype", target)],
             cure="view dtypes of one size, such as float64 as int64; convert with astype")
     if self.is_array:

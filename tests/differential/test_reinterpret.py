@@ -116,7 +116,7 @@ def test_views_fuse() -> None:
 
 @pytest.mark.parametrize("target", ["i4", "c16", "?", "S8", "M8[s]"])
 def test_other_views_are_refused(target: str) -> None:
-    with pytest.raises(fusec.errors.UnsupportedError, match=r"a view of another item size|dtype"):
+    with pytest.raises(fusec.errors.UnsupportedError, match=r"a view (of another|as)"):
         fusec.jit(lambda x: x.view(target))(np.ones(4))
 
 
