@@ -20,14 +20,15 @@ class Cells:
         """Put a scalar's bits into its words; what it leaves of them is zero."""
         if dtype.itemsize < 8:
             self.words[number] = 0
-        self._at(number, dtype)[0] = value
+        self.view(number, dtype)[0] = value
 
     def read(self, number: int, dtype: np.dtype) -> np.generic:
         """The NumPy scalar."""
-        found: np.generic = self._at(number, dtype)[0]
+        found: np.generic = self.view(number, dtype)[0]
         return found
 
-    def _at(self, number: int, dtype: np.dtype) -> np.ndarray:
+    def view(self, number: int, dtype: np.dtype) -> np.ndarray:
+        """An array of one element: the scalar."""
         found = self._views.get((number, dtype))
         if found is None:
             words = self.words[number: number + words_of(dtype)].view(np.uint8)

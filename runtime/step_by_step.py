@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import located
-from fusec.ir import Graph
+from fusec.ir import Graph, TensorType
 from fusec.ir.dims import Bindings, bind
 from fusec.ops.host_calls import Mark, host_calls, host_objects
 from fusec.ops.picking import PickView
@@ -33,6 +34,7 @@ class StepByStep:
         self.cells = Cells(schedule.cells)
         self.scalars = cells_of(spec.input_types)
         groups = [[s] for s in schedule.steps] if one_by_one else _segments(schedule.steps)
+        self.memory: dict[tuple[str, int], np.ndarray] = {}  # by place, during a call
         self.segments = [self._segment(s) for s in groups]
         self.names = [_step_name(g[0]) for g in groups]
         places = [p for p in schedule.outputs if isinstance(p, Place) and p.kind == "out"]
@@ -47,10 +49,15 @@ class StepByStep:
         self.objects = host_objects(schedule.graph) if fallible else None
         self.mark: Mark | None = None
         self.sized: dict[tuple[str, int], Callable[[Mapping[str, int]], np.ndarray]] = {}
+        self.load = self._loader()
+        self.outputs = [self._output(p, t)
+                        for p, t in zip(schedule.outputs, spec.output_types, strict=True)]
+        is_plain = all(r.kind == "graph" and not r.views for r in spec.results)
+        self.plain = [r.index for r in spec.results] if is_plain else None
 
     def _segment(self, steps: list[Any]) -> Any:
         if isinstance(steps[0], ExternStep):
-            return steps[0]
+            return self._prepared(steps[0])
         is_static = all(form.is_static for step in steps for form in step.forms) and all(
             place.is_static for step in steps for place in step.places if isinstance(place, Place))
         made = Segment if is_static else SizedSegment
@@ -72,23 +79,26 @@ class StepByStep:
     ) -> list[Any]:
         if self.objects is not None:
             self.mark = Mark(self.objects)
-        memory_of: dict[tuple[str, int], np.ndarray] = {}
-        self.sizes = dict(sizes or {})
-        inputs = self._load(leaves, memory_of)
-        segment: ExternStep | Segment | SizedSegment
-        for key, new in self.fresh:
-            memory_of[key] = new()
-        for name, segment in zip(self.names, self.segments, strict=True):
-            start = time.perf_counter() if times is not None else 0.0
-            if isinstance(segment, ExternStep):
-                self._library_call(segment, memory_of)
-            else:
-                self._kernels(segment, memory_of, inputs)
-            if times is not None:
-                times.append((name, 1e6 * (time.perf_counter() - start)))
-        graph_outputs = [self._output(i, p, memory_of)
-                         for i, p in enumerate(self.schedule.outputs)]
-        return results_of(self.spec.results, graph_outputs, inputs, self.sizes)
+        self.memory = memory_of = {}
+        self.sizes = dict(sizes) if sizes else {}
+        try:
+            inputs = self.load(leaves)
+            for key, new in self.fresh:
+                memory_of[key] = new()
+            for name, segment in zip(self.names, self.segments, strict=True):
+                start = time.perf_counter() if times is not None else 0.0
+                if isinstance(segment, (Segment, SizedSegment)):
+                    self._kernels(segment, memory_of, inputs)
+                else:
+                    segment()
+                if times is not None:
+                    times.append((name, 1e6 * (time.perf_counter() - start)))
+            found = [output() for output in self.outputs]
+        finally:
+            self.memory = {}
+        if self.plain is not None:
+            return [found[i] for i in self.plain]
+        return results_of(self.spec.results, found, inputs, self.sizes)
 
     def _kernels(
         self, segment: Segment | SizedSegment, memory_of: dict[tuple[str, int], np.ndarray],
@@ -113,62 +123,95 @@ class StepByStep:
             now.restore()
         return error
 
-    def _load(
-        self, leaves: Sequence[Any], memory_of: dict[tuple[str, int], np.ndarray]
-    ) -> list[Any]:
-        spec = self.spec
-        inputs: list[Any] = [None] * len(spec.input_types)
-        for leaf, value in zip(spec.leaves, leaves, strict=True):
-            if leaf.input >= 0:
-                inputs[leaf.input] = value
-        inputs[len(inputs) - len(spec.captured):] = [
-            c() if callable(c) else c for c in spec.captured]
-        for index, (value, type_) in enumerate(zip(inputs, spec.input_types, strict=True)):
-            if type_.kind == "array":
-                memory_of["arg", index] = value
-                if not type_.is_static:
-                    bind(type_.shape, value.shape, self.sizes)
-            else:
-                self.cells.write(self.scalars[index], type_.dtype, value)
-        return inputs
+    # -- what is decided once, for every call
 
-    def _array(self, place: Any, memory_of: dict[tuple[str, int], np.ndarray]) -> Any:
+    def _loader(self) -> Callable[[Sequence[Any]], list[Any]]:
+        """Takes a call's leaves as the graph's inputs, puts them in their places, returns them."""
+        spec = self.spec
+        leaf_of = {leaf.input: i for i, leaf in enumerate(spec.leaves) if leaf.input >= 0}
+        takes = [leaf_of.get(i) for i in range(len(spec.input_types) - len(spec.captured))]
+        arrays, sized, numbers = [], [], []
+        for index, type_ in enumerate(spec.input_types):
+            if type_.kind == "array":
+                arrays.append((index, ("arg", index)))
+                if not type_.is_static:
+                    sized.append((index, type_.shape))
+            else:
+                numbers.append((index, self.scalars[index], type_.dtype))
+
+        def load(leaves: Sequence[Any]) -> list[Any]:
+            inputs: list[Any] = [None if i is None else leaves[i] for i in takes]
+            inputs += [c() if callable(c) else c for c in spec.captured]
+            for index, key in arrays:
+                self.memory[key] = inputs[index]
+            for index, shape in sized:
+                bind(shape, inputs[index].shape, self.sizes)
+            for index, cell, dtype in numbers:
+                self.cells.write(cell, dtype, inputs[index])
+            return inputs
+
+        return load
+
+    def _reader(self, place: Any) -> Callable[[], Any]:
+        """Gives what a place holds: an array, or a cell's NumPy scalar."""
         if not isinstance(place, Place):
-            return place
+            return lambda: place
+        if place.views:
+            return lambda: self._view(place)
         if place.kind == "cell":
-            number = self.cells.read(place.number, place.dtype)
-            if not place.views:
-                return number
-            base = np.asarray(number, place.dtype)
-        else:
-            base = memory_of[place.kind, place.number]
+            cell = self.cells.view(place.number, place.dtype)
+            return lambda: cell[0]
+        key = place.kind, place.number
+        return lambda: self.memory[key]
+
+    def _view(self, place: Place) -> np.ndarray:
+        base = self._reader(replace(place, views=()))()
+        base = np.asarray(base, place.dtype) if place.kind == "cell" else base
         for view in place.views:
             base = view(base, self.sizes)
         return base
 
-    def _library_call(
-        self, step: ExternStep, memory_of: dict[tuple[str, int], np.ndarray]
-    ) -> None:
-        sources = [self._array(p, memory_of) for p in step.sources]
-        memory = [functools.partial(self._target, p, memory_of) for p in step.targets]
-        try:
-            results = step.run(sources, memory, self.sizes)
-        except Exception as error:
-            raise located(error, step.node.loc) from None
-        for place, result in zip(step.targets, results, strict=True):
-            if place.kind == "cell":
-                self.cells.write(place.number, result.dtype, result)
-            else:
-                memory_of[place.kind, place.number] = result
+    def _output(self, place: Any, type_: TensorType) -> Callable[[], Any]:
+        read = self._reader(place)
+        if type_.kind != "weak":
+            return read
 
-    def _target(
-        self, place: Place, memory_of: dict[tuple[str, int], np.ndarray]
-    ) -> np.ndarray:
-        """Where a library call writes a result."""
-        if place.kind == "cell":
-            return np.empty((), place.dtype)
+        def number() -> Any:
+            value = read()
+            return value.item() if isinstance(value, np.generic) else value
+
+        return number
+
+    def _prepared(self, step: ExternStep) -> Callable[[], None]:
+        """Runs a library call."""
+        sources = [self._reader(p) for p in step.sources]
+        targets = [((p.kind, p.number), self._cell(p)) for p in step.targets]
+        memory = [functools.partial(self._target, p) if cell is None else functools.partial(
+            _itself, cell) for p, (_, cell) in zip(step.targets, targets, strict=True)]
+
+        def call() -> None:
+            try:
+                results = step.run([read() for read in sources], memory, self.sizes)
+            except Exception as error:
+                raise located(error, step.node.loc) from None
+            for (key, cell), result in zip(targets, results, strict=True):
+                if cell is None:
+                    self.memory[key] = result
+                elif result is not cell:
+                    cell[...] = result
+
+        return call
+
+    def _cell(self, place: Place) -> np.ndarray | None:
+        """The cell that a library call writes a scalar to, as an array of rank 0."""
+        if place.kind != "cell":
+            return None
+        return self.cells.view(place.number, place.dtype).reshape(())
+
+    def _target(self, place: Place) -> np.ndarray:
+        """Where a library call writes an array."""
         key = place.kind, place.number
-        found = memory_of.get(key)
+        found = self.memory.get(key)
         if found is not None:
             return found
         if key in self.called:
@@ -177,14 +220,9 @@ class StepByStep:
             self.sized[key] = sized_allocator(place)
         return self.sized[key](self.sizes)
 
-    def _output(
-        self, index: int, place: Any, memory_of: dict[tuple[str, int], np.ndarray]
-    ) -> Any:
-        value = self._array(place, memory_of)
-        type_ = self.spec.output_types[index]
-        if type_.kind == "weak" and isinstance(value, np.generic):
-            return value.item()
-        return value
+
+def _itself(array: np.ndarray) -> np.ndarray:
+    return array
 
 
 def results_of(

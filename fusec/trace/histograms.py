@@ -101,7 +101,7 @@ class _Bins:
 
 
 def _is_number(x: Any) -> bool:
-    return isinstance(x, _NUMBERS) and not isinstance(x, bool)
+    return type(x) is not TracedArray and isinstance(x, _NUMBERS) and not isinstance(x, bool)
 
 
 def _is_range(x: Any) -> bool:

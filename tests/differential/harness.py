@@ -249,36 +249,35 @@ class _EngineRun(StepByStep):
         self.schedule, self.spec, self.engine = schedule, spec, engine
         self.cells = Cells(schedule.cells)
         self.scalars = cells_of(spec.input_types)
+        self.load = self._loader()
         self.places = [p for p in (*schedule.outputs, *schedule.temps)
                        if isinstance(p, Place) and p.kind in ("out", "temp")]
 
     def run(self, leaves: Sequence[Any]) -> list[Any]:
-        memory: dict[tuple[str, int], np.ndarray] = {}
-        self.sizes, self.called, self.sized = {}, {}, {}
-        inputs = self._load(leaves, memory)
+        self.memory, self.sizes, self.called, self.sized = {}, {}, {}, {}
+        inputs = self.load(leaves)
         for place in self.places:
             if place.is_static:
-                memory.setdefault((place.kind, place.number), _poisoned(place))
+                self.memory.setdefault((place.kind, place.number), _poisoned(place))
         for step in self.schedule.steps:
             if isinstance(step, ExternStep):
-                self._library_call(step, memory)
+                self._prepared(step)()
             else:
-                self._run_kernel(step, memory, inputs)
-        outputs = [self._output(i, p, memory) for i, p in enumerate(self.schedule.outputs)]
+                self._run_kernel(step, inputs)
+        places = zip(self.schedule.outputs, self.spec.output_types, strict=True)
+        outputs = [self._output(place, type_)() for place, type_ in places]
         return results_of(self.spec.results, outputs, inputs, self.sizes)
 
-    def _run_kernel(
-        self, step: KernelStep, memory: dict[tuple[str, int], np.ndarray], inputs: list[Any]
-    ) -> None:
+    def _run_kernel(self, step: KernelStep, inputs: list[Any]) -> None:
         for place in step.places:
-            if place.kind != "cell" and (place.kind, place.number) not in memory:
-                memory[place.kind, place.number] = _poisoned(place.at_sizes(self.sizes))
+            if place.kind != "cell" and (place.kind, place.number) not in self.memory:
+                self.memory[place.kind, place.number] = _poisoned(place.at_sizes(self.sizes))
         kernel = step.kernel.at_sizes(self.sizes)
         if any(resolve(size, self.sizes) == 0 for size in step.not_empty):
             error = numpy_error(self.schedule.graph, inputs)
             if error is not None:
                 raise error
-        arrays = [np.array(self._array(p, memory)) if p.kind == "cell" else self._array(p, memory)
+        arrays = [np.array(self._reader(p)()) if p.kind == "cell" else self._reader(p)()
                   for p in step.places]
         pairs = zip(arrays, kernel.buffers, strict=True)
         self.engine(kernel, [_as_buffer(a, b) for a, b in pairs])
