@@ -119,7 +119,7 @@ class _NestRun:
         name = self.kernel.buffers[access.buffer].value
         used = {i.loop for i in access.index if i.loop >= 0}
         shape = tuple(n if d in used else 1 for d, n in enumerate(extents))
-        if 0 in shape:
+        if 0 in shape or (copy and 0 in extents):  # an empty loop reads nothing
             return np.empty(shape, buffer.dtype)
         strides = [0] * len(extents)
         start = []

@@ -131,6 +131,7 @@ FILLED = [                                                     # views of one re
     rule("Transpose[p](BroadcastTo[s](x)) -> BroadcastTo[out](x) if is_scalar(x)", ANY),
     rule("Reshape[t](BroadcastTo[s](x)) -> BroadcastTo[t](x) if is_scalar(x)", ANY),
     rule("ExpandDims[a](BroadcastTo[s](x)) -> BroadcastTo[out](x) if is_scalar(x)", ANY),
+    rule("Squeeze[a](BroadcastTo[s](x)) -> BroadcastTo[out](x) if is_scalar(x)", ANY),
 ]
 UPDATES = [                                                    # t with a region replaced by v
     rule("SliceUpdate[a, b, n](t, v) -> v if is_full(a, b)", ANY),               # t[:] = v

@@ -316,6 +316,9 @@ class _Scheduler:
         )
 
     def _reshape(self, node: Node) -> None:
+        if node.inputs[0] in self.views:  # of a constant
+            self._extern(node)
+            return
         source, value = self.places[node.inputs[0]], node.out()
         if node.inputs[0] in self.reshaped:
             self.places[value] = self._new_place(value)

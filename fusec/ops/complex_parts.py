@@ -56,19 +56,20 @@ def _infer_part(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
 
 
 def _infer_whole(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
-    return (types[0],)
+    kind = None if any(t.shape for t in types) else types[0].kind
+    return result_type(types, types[0].dtype, kind)
 
 
 def _with_real(x: Any, part: Any) -> Any:
-    result = np.array(x)
+    result = np.array(np.broadcast_arrays(x, part)[0])
     result.real = part
-    return result
+    return result[()]
 
 
 def _with_imag(x: Any, part: Any) -> Any:
-    result = np.array(x)
+    result = np.array(np.broadcast_arrays(x, part)[0])
     result.imag = part
-    return result
+    return result[()]
 
 
 def _numpy_reference(*arrays: Any, of: str, attrs: tuple, results: Any) -> Any:

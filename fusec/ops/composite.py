@@ -25,9 +25,14 @@ def _count(builder: Builder, x: Value, axes: Sequence[int], less: int = 0) -> Va
 
 
 def decompose_mean(builder: Builder, node: Node) -> list[Value]:
+    """The sum by the count, an int64, by which NumPy divides complex64 in complex128."""
     (x,), axes = node.inputs, node.attrs["axes"]
     total = builder.emit("Sum", x, axes=axes)
-    return [builder.emit("Div", total, _count(builder, x, axes))]
+    if x.dtype != np.complex64:
+        return [builder.emit("Div", total, _count(builder, x, axes))]
+    wide = builder.cast(total, np.dtype(np.complex128))
+    count = builder.cast(_count(builder, x, axes), wide.dtype)
+    return [builder.cast(builder.emit("Div", wide, count), x.dtype)]
 
 
 def decompose_var(builder: Builder, node: Node) -> list[Value]:

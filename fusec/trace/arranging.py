@@ -261,6 +261,8 @@ def scaled(x: TracedArray, y: TracedArray, out: Any = None) -> Any:
     """A product with a number in linear algebra: in C order where NumPy takes BLAS for it."""
     if out is not None:
         return np.multiply(x, y, out=out)
+    dtype = np.result_type(x.dtype, y.dtype)
+    x, y = (creation.astype(v.trace, v, dtype, copy=False) for v in (x, y))
     result: Any = np.multiply(x, y)
     is_blas = result.dtype.kind in "fc" and result.itemsize >= 4 and result.ndim <= 2
     if not result.is_array or not is_blas or result.size == 1:

@@ -251,13 +251,17 @@ class TracedArray:
         step = ViewStep(op, tuple(attrs.items()), strides, operands)
         return TracedArray(self.trace, storage, (*self.steps, step))
 
+    @property
+    def is_writeable(self) -> bool:
+        """NumPy's flag; a scalar is not."""
+        return self.storage is not None and self.storage.writeable and not any(
+            step.op in ("BroadcastTo", "Diagonal", "ReadOnly") for step in self.steps)
+
     def check_writeable(self) -> None:
         """Raise what NumPy raises for writing to a scalar or into read-only memory."""
-        storage = self.storage
-        if storage is None:
+        if self.storage is None:
             raise self.trace.error(TypeError("a scalar does not support item assignment"))
-        if not storage.writeable or any(
-                s.op in ("BroadcastTo", "Diagonal", "ReadOnly") for s in self.steps):
+        if not self.is_writeable:
             raise self.trace.error(ValueError("assignment destination is read-only"), [self.value])
 
     def write(self, value: Value) -> None:

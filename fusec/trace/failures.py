@@ -108,6 +108,13 @@ def on_known(
     return result
 
 
+def _private(x: TracedArray, found: np.ndarray) -> np.ndarray:
+    """A copy, since it may be written to where ``x`` may be."""
+    copied = found.copy()
+    copied.flags.writeable = x.is_writeable
+    return copied
+
+
 def _shares(result: Any, argument: Any) -> bool:
     return isinstance(result, np.ndarray) and isinstance(argument, np.ndarray) and (
         np.may_share_memory(result, argument))
@@ -119,7 +126,7 @@ def _known(x: Any, refusal: FusecError) -> Any:
         found = known(x.value)
         if found is None:
             raise refusal
-        return found.copy() if type(found) is np.ndarray else found  # which may be written to
+        return _private(x, found) if type(found) is np.ndarray else found
     if type(x) in (tuple, list):
         return type(x)(_known(i, refusal) for i in x)
     return x

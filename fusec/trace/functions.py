@@ -176,7 +176,7 @@ def nan_to_num(
     if not copy and a.is_array:
         if a.dtype.kind in "fc":
             a[...] = nan_to_num(trace, a, True, nan, posinf, neginf)
-        return a
+        return a if a.ndim else a[()]
     if a.dtype.kind == "c":
         return by_parts(a, lambda part: nan_to_num(trace, part, True, nan, posinf, neginf))
     if a.dtype.kind != "f":

@@ -230,11 +230,11 @@ def ufunc_at(trace: Trace, ufunc: np.ufunc, a: Any, key: Any, b: Any) -> bool:
     if row is None or not array.is_array or row.name not in COMBINING or not are_static(
             array, value):
         return False
+    if set(resolve(trace, ufunc, [array.value, value.value])) != {array.dtype}:
+        return False
     entries = _expanded(array, key)[0]
     if not any(map(_is_index, entries)) or not can_gather(key, entries) or not are_static(
             *entries):
-        return False
-    if set(resolve(trace, ufunc, [array.value, value.value])) != {array.dtype}:
         return False
     set_item(array, entries, value, view, row.name)
     return True

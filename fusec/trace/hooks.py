@@ -102,10 +102,13 @@ class GraphHooks(ControlHooks):
     def _with_written_traced(
         self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-        """The call with an array made in the trace as a traced one where it is written."""
+        """The call with an array made in the trace as a traced one where it is written.
+
+        So is one whose method takes traced arguments, which NumPy's methods do not know.
+        """
         own, owner = self.trace.own, getattr(fn, "__self__", None)
-        if type(owner) is np.ndarray and fn.__name__ in WRITING_METHODS and (
-                own.must_trace(owner) or any_traced(args, kwargs)):
+        if type(owner) is np.ndarray and (any_traced(args, kwargs) or (
+                fn.__name__ in WRITING_METHODS and own.must_trace(owner))):
             fn = getattr(as_traced(self.trace, owner), fn.__name__)
         is_writer = args and (is_numpys(fn) or isinstance(owner, np.ufunc)) and (
             getattr(fn, "__name__", "") in WRITERS)
@@ -179,7 +182,10 @@ class GraphHooks(ControlHooks):
         if self._is_outside(obj):
             self.where = where
             obj = as_traced(self.trace, obj)
-        if name == "trace" and type(obj) is TracedArray and obj.is_array:
+        if name == "trace" and type(obj) is TracedArray:
+            if obj.type.is_weak:
+                raise self.trace.error(AttributeError(
+                    f"'{obj.kind_name}' object has no attribute 'trace'"))
             return obj.diagonal_sum  # the attribute itself is the trace in progress
         if (id(obj), name) in self.attributes.names:
             self.where = where
@@ -439,14 +445,28 @@ def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
     return Joined(parts)
 
 
-@_when_traced(np.poly)
-def _poly(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
-    """NumPy's dispatcher iterates over the argument."""
-    return call_function(hooks.trace, np.poly, args, kwargs)
+def _iterated(function: Callable[..., Any]) -> None:
+    """NumPy's dispatcher goes through the elements of the argument."""
+    @_when_traced(function)
+    def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+        return call_function(hooks.trace, function, args, kwargs)
+
+
+_iterated(np.poly)
+_iterated(np.roots)
+
+
+def _seen_through_dlpack(hooks: GraphHooks, x: Any, /, **options: Any) -> Any:
+    """A view whose base says what memory it shows, as that of a capsule does not."""
+    if type(x) is TracedArray:
+        return call_function(hooks.trace, np.from_dlpack, (x,), options)
+    found = np.from_dlpack(x, **options)
+    return x[...] if type(x) is np.ndarray and np.may_share_memory(x, found) else found
 
 
 for _function, _handler in CREATION.items():
     _creation(_function, _handler)
+TABLE.register(np.from_dlpack, _seen_through_dlpack)
 for _kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
               np.uint64, np.float16, np.float32, np.float64, np.complex64, np.complex128):
     _constructor(_kind)

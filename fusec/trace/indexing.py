@@ -182,7 +182,26 @@ def _apply(array: TracedArray, plan: _Plan) -> TracedArray:
 
 
 def getitem(array: TracedArray, key: Any) -> TracedArray:
-    """``array[key]``: a view, or a scalar when every axis has an integer."""
+    """``array[key]``: a view, or a scalar when every axis has an integer.
+
+    Where an array of rank 0 is among the integers the view is copied, as NumPy does.
+    """
+    found = _getitem(array, key)
+    if found.is_array and found.storage is array.storage and any(
+            map(_is_rank_0, key if isinstance(key, tuple) else (key,))):
+        from .shaping import copy_of
+
+        return copy_of(found)
+    return found
+
+
+def _is_rank_0(entry: Any) -> bool:
+    """Whether it is an array of rank 0 that holds an integer."""
+    is_array = entry.is_array if type(entry) is TracedArray else type(entry) is np.ndarray
+    return is_array and not entry.ndim and entry.dtype.kind in "iu"
+
+
+def _getitem(array: TracedArray, key: Any) -> TracedArray:
     if _is_only_axes(key) and not array.is_array and not array.type.is_weak:
         from .shaping import spread_scalar
 

@@ -37,13 +37,13 @@ def _unknown(sizes: Sequence[Size]) -> Dim:
 
 
 def is_c_contiguous(shape: Shape, strides: Strides, itemsize: int) -> bool:
-    step = itemsize
+    step: Size = itemsize
     if 0 in shape:
         return True
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
         if size != 1 and stride != step:
             return False
-        step *= size
+        step = step * maximum(size, 1)
     return True
 
 

@@ -35,7 +35,7 @@ from .ufuncs import as_traced
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64),
          complex: np.dtype(np.complex128)}
 _OVERWRITES = "overwrite_input"
-_NOT_OF_ZEROS = ("Polyfit", "Geomspace")  # these would be divided by, or by their norm
+_NOT_OF_ZEROS = ("Polyfit", "Geomspace", "Interp")  # these would be divided by, or by their norm
 _TENSORS = ("LinalgTensorinv", "LinalgTensorsolve")  # square matrices once reshaped
 
 

@@ -11,6 +11,7 @@ What runs is the version installed; nothing of it is copied.
 from __future__ import annotations
 
 import builtins
+import operator
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -217,6 +218,7 @@ def _vecdot(hooks: GraphHooks, x: Any, y: Any, /, axis: Any = -1, **kwargs: Any)
     """The ufunc along another axis."""
     if not np.ndim(x) or not np.ndim(y):
         return np.vecdot(x, y, **kwargs)  # which raises, whatever the axis is
+    axis = operator.index(axis)
     return np.vecdot(np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), **kwargs)
 
 

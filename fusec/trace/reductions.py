@@ -82,8 +82,10 @@ def _in_single(trace: Trace, op: str, value: Value, **attrs: Any) -> Value:
     if value.dtype != np.float16:
         chosen = add_up(trace, op, value, attrs["axes"]) if op in ("Sum", "Mean") else None
         return trace.emit(op, value, **attrs) if chosen is None else chosen
-    result = trace.emit(op, cast(trace, value, np.dtype(np.float32)), **attrs)
-    return cast(trace, result, value.dtype)
+    wide = cast(trace, value, np.dtype(np.float32))
+    if op == "Std":  # the root of the variance in halves
+        return trace.emit("Sqrt", cast(trace, trace.emit("Var", wide, **attrs), value.dtype))
+    return cast(trace, trace.emit(op, wide, **attrs), value.dtype)
 
 
 def _all(where: Any) -> bool:
@@ -285,7 +287,8 @@ def _spread(op: str) -> Any:
         axes = _axes(trace, x, axis, strict=True)
         value = cast(trace, x.value, _float_type(trace, x.value, dtype))
         if value.dtype.kind == "c":
-            return _complex_spread(op, x, axes, value.dtype, ddof, keepdims is True, out)
+            return _complex_spread(op, x, axes, value.dtype, dtype is not None, ddof,
+                                   keepdims is True, out)
         result = _in_single(trace, op, value, axes=axes, ddof=ddof)
         return _finish(trace, x, result, axes, keepdims is True, out)
 
@@ -293,15 +296,16 @@ def _spread(op: str) -> Any:
 
 
 def _complex_spread(
-    op: str, x: TracedArray, axes: tuple[int, ...], dtype: np.dtype, ddof: Any, keepdims: bool,
-    out: Any,
+    op: str, x: TracedArray, axes: tuple[int, ...], dtype: np.dtype, asked: bool, ddof: Any,
+    keepdims: bool, out: Any,
 ) -> Any:
-    """Variance of complex numbers: a real number."""
+    """Variance of complex numbers: a real number, in the dtype if that was asked for."""
     from .complex_numbers import variance
 
     kept = variance(x, axes, ddof, dtype)
     kept = np.sqrt(kept) if op == "Std" else kept
     result = x.trace.emit("Squeeze", kept.value, axes=axes) if axes else kept.value
+    result = cast(x.trace, result, dtype) if asked else result
     if not result.shape:
         result = x.trace.emit("Squeeze", result, axes=(), kind="scalar")
     return _finish(x.trace, x, result, axes, keepdims, out)
@@ -311,9 +315,11 @@ def count_nonzero(
     trace: Trace, a: Any, axis: Any = None, *, keepdims: Any = False
 ) -> Any:
     """``np.count_nonzero`` as a sum of truth values in int64."""
-    x = strong(trace, a)
+    from .creation import astype
+
+    x = astype(trace, strong(trace, a), np.bool_, copy=False)
     axes = _axes(trace, x, axis)
-    value = cast(trace, truth(trace, x.value), np.dtype(np.int64))
+    value = cast(trace, x.value, np.dtype(np.int64))
     result = trace.emit("Sum", value, axes=axes) if axes else value
     return _finish(trace, x, result, axes, keepdims is True, None)
 
@@ -373,9 +379,26 @@ def nan_extremum(ufunc: np.ufunc) -> Any:
         trace: Trace, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False,
         initial: Any = _NO_VALUE, where: Any = True,
     ) -> Any:
-        return reduce_by_ufunc(trace, ufunc, a, axis, None, out, keepdims is True, initial, where)
+        x = as_traced(trace, a)
+        if x.is_array or x.dtype.kind != "f" or _all(where):
+            return reduce_by_ufunc(
+                trace, ufunc, a, axis, None, out, keepdims is True, initial, where)
+        return _nan_extremum_of_scalar(ufunc, x, out, initial, where)
 
     return reduce
+
+
+def _nan_extremum_of_scalar(
+    ufunc: np.ufunc, x: TracedArray, out: Any, initial: Any, where: Any
+) -> Any:
+    """NumPy takes NaN out of what is no array by hand: then all of nothing is NaN as well."""
+    reduce, extreme = (np.min, np.inf) if ufunc is np.fmin else (np.max, -np.inf)
+    best = reduce(np.where(np.isnan(x), x.dtype.type(extreme), x), initial=initial, where=where)
+    result = np.where(np.isnan(x).all(where=where), x.dtype.type(np.nan), best)[()]
+    if _outs(out) is None:
+        return result
+    np.copyto(_outs(out), result)
+    return _outs(out)
 
 
 def _outs(out: Any) -> Any:

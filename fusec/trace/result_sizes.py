@@ -35,6 +35,7 @@ _CONTENTS: tuple[Callable[[int, tuple[int, ...]], Any], ...] = (
     lambda position, shape: 1,
     lambda position, shape: np.arange(int(np.prod(shape))).reshape(shape),
     lambda position, shape: position,
+    lambda position, shape: np.nan,  # which no element equals; 0 of integers
 )
 
 
@@ -108,7 +109,7 @@ def _filled(value: Value, stand_in: Any, sizes: Bindings, contents: Any, positio
     if value.type.kind != "array":
         number = size_of(value)
         if contents is not None and number is None:  # data, such as a mask of rank 0
-            return type(stand_in)(contents(position, ()))
+            return type(stand_in)(_in_dtype(contents(position, ()), value.dtype).item())
         return stand_in if number is None else type(stand_in)(resolve(number, sizes))
     shape = resolve(value.shape, sizes)
     if contents is None:
@@ -116,7 +117,13 @@ def _filled(value: Value, stand_in: Any, sizes: Bindings, contents: Any, positio
         made[...] = stand_in.flat[0] if stand_in.size and not _is_eye(stand_in) else np.eye(
             shape[-2], shape[-1]) if len(shape) > 1 else 0
         return made
-    return np.broadcast_to(np.asarray(contents(position, shape)), shape).astype(value.dtype)
+    return np.broadcast_to(_in_dtype(contents(position, shape), value.dtype), shape).copy()
+
+
+def _in_dtype(contents: Any, dtype: np.dtype) -> np.ndarray:
+    if contents is np.nan and dtype.kind not in "fc":
+        contents = 0
+    return np.asarray(contents).astype(dtype)
 
 
 def _is_eye(array: np.ndarray) -> bool:

@@ -44,7 +44,7 @@ class Selected(Storage):
         same = then.strides == orelse.strides
         super().__init__(value, then.strides if same else contiguous(
             value.shape, value.dtype.itemsize))
-        self.writeable = all(_is_writeable(side) for side in self.sides)
+        self.writeable = all(side.is_writeable for side in self.sides)
 
     def _key(self) -> tuple[Value, ...]:
         return tuple(side.value for side in self.sides)
@@ -116,8 +116,3 @@ def roots(storage: Storage) -> list[Storage]:
 
 def _depth(x: TracedArray) -> int:
     return x.storage.depth if isinstance(x.storage, Selected) else 0
-
-
-def _is_writeable(x: TracedArray) -> bool:
-    return x.storage is not None and x.storage.writeable and not any(
-        step.op in ("BroadcastTo", "Diagonal", "ReadOnly") for step in x.steps)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.errors import unsupported
 from fusec.ir.dims import Dim, Size, UndecidedSizeError, equal, is_static
 from fusec.ops.shapes import normalise_axes, normalise_axis
 
@@ -18,6 +19,7 @@ from .layout import (
     contiguous,
     is_c_contiguous,
     joined_order,
+    k_order,
     like_order,
     order_like,
     reshape_strides,
@@ -139,7 +141,7 @@ def ravel(trace: Trace, a: Any, order: str = "C") -> Any:
 def _read_order(x: TracedArray, order: str) -> list[int]:
     """The axes outermost first, as ``ravel`` in this order goes through them."""
     if order == "K":
-        return like_order(x.strides)
+        return k_order(x.shape, [x.strides])
     backwards = x.shape[::-1], x.strides[::-1], x.itemsize
     fortran = order == "F" or (is_c_contiguous(*backwards) and not is_contiguous(x))
     return list(range(x.ndim))[::-1] if fortran else list(range(x.ndim))
@@ -210,18 +212,29 @@ def squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
     if not x.is_array:
         return spread_scalar(x) if x.type.is_weak else x
     if axis is None:
-        axes = tuple(i for i, d in enumerate(x.shape) if equal(d, 1))
+        axes = tuple(i for i in range(x.ndim) if _is_single(x, i))
     elif x.ndim == 0 and axis in (0, -1, (0,), (-1,)):
         axes = ()
     else:
         axes = _guarded(trace, normalise_axes, axis, x.ndim)
-    if not all(equal(x.shape[i], 1) for i in axes):
+    if not all(_is_single(x, i) for i in axes):
         raise trace.error(ValueError(
             "cannot select an axis to squeeze out which has size not equal to one"), [x.value])
     if not axes:
         return TracedArray(trace, x.storage, x.steps)
     kept = tuple(s for i, s in enumerate(x.strides) if i not in axes)
     return x.view_through("Squeeze", kept, axes=axes)
+
+
+def _is_single(x: TracedArray, axis: int) -> bool:
+    """Whether the axis has length 1; refused where only the run knows: the rank depends on it."""
+    try:
+        return equal(x.shape[axis], 1)
+    except UndecidedSizeError:
+        raise unsupported(
+            "squeeze of a length that only the run knows", loc=x.trace.loc,
+            values=[("array", x.type)], cure="name axes of a known length: x.squeeze(axis=0)",
+        ) from None
 
 
 def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:

@@ -100,7 +100,21 @@ def resolve(
     try:
         return ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout), **options)
     except TypeError as error:
-        raise trace.error(error, values) from None
+        raise trace.error(_misfit(values, asked) or error, values) from None
+
+
+def _misfit(values: Sequence[Value], asked: np.dtype | None) -> OverflowError | None:
+    """A Python int that does not fit the integers asked for: of wrong types NumPy says that first.
+    """
+    for value in values:
+        number = value.node.attrs.get("value") if value.type.is_weak else None
+        if asked is None or asked.kind not in "iu" or type(number) is not int:
+            continue
+        try:
+            asked.type(number)
+        except OverflowError as error:
+            return error
+    return None
 
 
 def call_ufunc(
@@ -254,6 +268,7 @@ class _Call:
             raise self.trace.error(TypeError(
                 f"unsupported operand type(s) for @: '{left}' and '{right}'"), values)
         if self.out is not None and self.operands[1].ndim < 2:
+            self._check_out(resolve(self.trace, self.ufunc, values)[-1], values)
             raise self.trace.error(ValueError(
                 "inplace matrix multiplication requires the first operand to have at least one "
                 "and the second at least two dimensions."), values)

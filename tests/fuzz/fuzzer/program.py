@@ -40,6 +40,12 @@ class Statement:
         return _NAME.findall(self.text)
 
 
+def crashes_numpy(statement: Statement) -> bool:
+    """Whether NumPy writes outside of arrays: ``cumsum`` into an array of rank 0."""
+    return "out=np.zeros(()" in statement.text and any(
+        name in statement.text for name in ("cumsum(", "cumprod(", "accumulate("))
+
+
 @dataclass(frozen=True)
 class Program:
     """``results`` are the names returned; ``fp`` is the option of `fusec.jit`."""

@@ -21,6 +21,7 @@ What is disturbed, by a statement's ``rounding``:
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +55,7 @@ class Disturbed:
         change = self._change(statement.rounding)
         if change is None:
             exec(statement.line, self.scope)
+            self._open_signs_of_nan(statement)
             return
         if statement.op == "operator *+" and self._run_product(statement, change):
             return
@@ -64,8 +66,9 @@ class Disturbed:
         other = self._on_other_operands(statement) if statement.rounding == "backward" else None
         computed = self._computed(statement)
         exec(statement.line, self.scope)
+        whole = None if "where=" in statement.text else self._target(statement)
         for array, old in before:
-            self._disturb_written(array, old, change, inputs, computed)
+            self._disturb_written(array, None if array is whole else old, change, inputs, computed)
         if not statement.target:
             self._disturb_rebound(statement, read, change, inputs)
             return
@@ -79,6 +82,19 @@ class Disturbed:
         if other:
             result = other[0]
         self.scope[statement.target] = _mapped(lambda v: change(v, inputs), result)
+
+    def _open_signs_of_nan(self, statement: Statement) -> None:
+        """NaN that arithmetic makes of numbers has the sign of the processor's choice."""
+        result = self.scope.get(statement.target)
+        if statement.op not in _MAKE_NAN or not isinstance(result, (np.ndarray, np.floating)):
+            return
+        if np.asarray(result).dtype.kind != "f" or not np.isnan(result).any():
+            return
+        self.scope[statement.target] = _like(result, self._with_any_sign(np.array(result)))
+
+    def _with_any_sign(self, array: np.ndarray) -> np.ndarray:
+        signs = self.rng.choice([-1.0, 1.0], array.shape)
+        return np.where(np.isnan(array), np.copysign(array, signs), array).astype(array.dtype)
 
     def _run_product(self, statement: Statement, change: Any) -> bool:
         """``a * b + c`` with the product disturbed before the sum; False for another form."""
@@ -132,6 +148,8 @@ class Disturbed:
             return [result]
         if statement.op.rpartition(".")[2] == "cross" and self.rng.random() < 0.5:
             return self._with_scalar_products(statement, exact) or [result]
+        if statement.op.rpartition(".")[2] == "trapezoid" and self.rng.random() < 0.5:
+            return self._in_any_order(statement) or [result]
         if statement.op.rpartition(".")[2] in _SUMS_OF_PRODUCTS and self.rng.random() < 0.5:
             return self._with_unrounded_products(statement, exact) or [result]
         known = {v.tobytes() for a in changed for v in np.atleast_1d(a)}
@@ -152,6 +170,17 @@ class Disturbed:
             return None
         dtype = np.asarray(exact[statement.target]).dtype
         return [_like(exact[statement.target], np.asarray(scope[statement.target]).astype(dtype))]
+
+    def _in_any_order(self, statement: Statement) -> list[Any] | None:
+        """[result] with its sums taken in another order."""
+        scope = dict(self.scope)
+        for name in statement.reads:
+            if isinstance(scope[name], np.ndarray):
+                scope[name] = scope[name].view(_AnyOrder)
+        _AnyOrder.rng = self.rng
+        exec(statement.line, scope)
+        result = scope[statement.target]
+        return [result.view(np.ndarray) if isinstance(result, _AnyOrder) else result]
 
     def _with_scalar_products(
         self, statement: Statement, exact: dict[str, Any]
@@ -200,29 +229,43 @@ class Disturbed:
 
     def _other_order(self, statement: Statement) -> Callable[[Any], Any]:
         """Elements along the axes of a sum or product may be taken in any order."""
-        if len(set(statement.reads)) != 1 or not is_order_free(statement.op):
+        shapes = {np.shape(self.scope[n]) for n in statement.reads} - {()}
+        if len(shapes) != 1 or not is_order_free(statement.op):
             return lambda value: value
-        operand = self.scope[statement.reads[0]]
-        axes = reduced_axes(statement.text, np.ndim(operand))
-        orders = [(d, self.rng.permutation(np.shape(operand)[d])) for d in axes]
+        (shape,) = shapes
+        axes = reduced_axes(statement.text, len(shape))
+        if len(axes) == len(shape):
+            order = self.rng.permutation(math.prod(shape))
+            return lambda value: np.ravel(value)[order].reshape(shape) if (
+                np.shape(value) == shape) else value
+        orders = [(d, self.rng.permutation(shape[d])) for d in axes]
 
         def ordered(value: Any) -> Any:
-            for axis, order in orders:
+            for axis, order in orders if np.shape(value) == shape else ():
                 value = np.take(value, order, axis)
             return value
 
         return ordered
 
     def _disturb_written(
-        self, array: np.ndarray, old: np.ndarray, change: Any, inputs: list[np.ndarray],
+        self, array: np.ndarray, old: np.ndarray | None, change: Any, inputs: list[np.ndarray],
         computed: np.dtype | None,
     ) -> None:
+        """``old``: what it held, None where all of it was written."""
         if not _is_inexact(array) or not array.flags.writeable:
             return
-        written = ~((array == old) | ((array != array) & (old != old)))
+        written = np.ones(array.shape, bool) if old is None else ~(
+            (array == old) | ((array != array) & (old != old)))
         if written.any():
             narrow = array if computed is None else array.astype(computed)
             array[written] = change(narrow, inputs)[written]
+
+    def _target(self, statement: Statement) -> Any:
+        """The variable that the call writes to."""
+        call = ast.parse(statement.text, mode="eval").body if "out=" in statement.text else None
+        given = {k.arg: k.value for k in call.keywords}.get("out") if isinstance(
+            call, ast.Call) else None
+        return self.scope.get(given.id) if isinstance(given, ast.Name) else None
 
     def _computed(self, statement: Statement) -> np.dtype | None:
         """The dtype of a call without its ``out``, where that is narrower than ``out``."""
@@ -249,9 +292,10 @@ class Disturbed:
             array = np.where(array == 0, array * sign, array).astype(array.dtype)
         if kind == "product":
             array = self._out_of_range(array, inputs)
+        if array.dtype.kind == "c":
+            array = self._other_parts(array, inputs, kind)
         if array.dtype.kind == "f" and np.isnan(array).any():  # whose sign NumPy leaves open
-            signs = self.rng.choice([-1.0, 1.0], array.shape)
-            array = np.where(np.isnan(array), np.copysign(array, signs), array).astype(array.dtype)
+            array = self._with_any_sign(array)
         return _like(value, self._move(array, ulp) if ulp else array)
 
     def _out_of_range(self, array: np.ndarray, inputs: list[np.ndarray]) -> np.ndarray:
@@ -268,6 +312,24 @@ class Disturbed:
         tiny = np.copysign(info.smallest_subnormal, array)
         some = any(((i != 0) & (np.abs(i) < 1)).any() for i in inputs if i.dtype.kind == "f")
         return np.where((array == 0) & half, tiny, array).astype(array.dtype) if some else array
+
+    def _other_parts(self, array: np.ndarray, inputs: list[np.ndarray], kind: str) -> np.ndarray:
+        """Complex numbers with the zeros and infinities that other formulas of them give.
+
+        Products are sums of two products: a part that overflows is an infinity or NaN, by which of
+        them is rounded first; in products of many numbers the order decides the signs of zeros.
+        """
+        pair = np.ascontiguousarray(array).view(array.real.dtype).reshape(*array.shape, 2).copy()
+        if kind == "backward":
+            sign = self.rng.choice([-1.0, 1.0], pair.shape).astype(pair.dtype)
+            pair = np.where(pair == 0, pair * sign, pair)
+        limit = np.sqrt(np.finfo(pair.dtype).max) / 2
+        large = any((np.abs(i.real) > limit).any() or (np.abs(i.imag) > limit).any()
+                    for i in inputs if i.dtype.kind in "fc")
+        if large:
+            other = self.rng.choice([np.nan, np.inf, -np.inf], pair.shape).astype(pair.dtype)
+            pair = np.where(np.isfinite(pair) | (self.rng.random(pair.shape) < 0.5), pair, other)
+        return np.ascontiguousarray(pair).view(array.dtype).reshape(array.shape)
 
     def _move(self, array: np.ndarray, ulp: int) -> np.ndarray:
         """Each finite, nonzero element by up to ``ulp`` units in the last place."""
@@ -286,6 +348,20 @@ class Disturbed:
         return np.where(keep, array, moved).astype(array.dtype)
 
 
+class _AnyOrder(np.ndarray):
+    """An array whose ``sum`` takes its elements in a random order."""
+
+    rng = np.random.default_rng(0)
+
+    def sum(self, axis: Any = None, **options: Any) -> Any:
+        plain = self.view(np.ndarray)
+        if isinstance(axis, int):
+            plain = np.take(plain, self.rng.permutation(plain.shape[axis]), axis)
+        return plain.sum(axis, **options)
+
+
+_MAKE_NAN = frozenset({"operator +", "operator -", "operator /", "np.add", "np.subtract",
+                       "np.divide", "np.true_divide", "np.sqrt"})
 _SUMS_OF_PRODUCTS = frozenset({
     "inner", "dot", "vdot", "matmul", "operator @", "operator @=", "tensordot", "einsum", "vecdot",
     "matvec", "vecmat", "multi_dot", "convolve", "correlate", "polymul",

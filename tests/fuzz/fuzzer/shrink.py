@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .program import Program, Statement
+from .program import Program, Statement, crashes_numpy
 from .values import Argument
 
 Fails = Callable[[Program], str | None]
@@ -33,6 +33,8 @@ def shrink(program: Program, fails: Fails, seconds: float = 20.0) -> Program:
         for candidate in _candidates(program):
             if time.monotonic() > end:
                 return program
+            if any(map(crashes_numpy, candidate.statements)):
+                continue
             text = fails(candidate)
             if text is not None and kind_of(text) == kind:
                 program, changed = candidate, True
