@@ -31,7 +31,8 @@ class Expr:
     ``const`` (attr: value), ``index`` (attr: loop number).  Everything else is an operation on
     ``args``; ``cast`` converts to ``dtype``; ``scan`` (attr: a binary op of the registry) combines
     its operand over the inner loop's points up to the present one; ``check_index`` (attr: its
-    number in the program's order) is its first operand, wrapped, in range of its second.
+    number in the program's order) is its first operand, wrapped, in range of its second;
+    ``verify`` is its operand, which must be true.
     """
 
     __slots__ = ("__weakref__", "args", "attr", "dtype", "op")
@@ -45,7 +46,7 @@ class Expr:
 
 
 _interned: weakref.WeakValueDictionary[tuple, Expr] = weakref.WeakValueDictionary()
-CHECKS = frozenset({"check_index", "checked_call"})
+CHECKS = frozenset({"check_index", "checked_call", "verify"})
 LEAVES = frozenset({"load", "scratch", "reduced", "param", "const", "index"})
 
 

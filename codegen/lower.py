@@ -425,6 +425,10 @@ class _NestLowering:
             return args[0]
         if concerns(node):
             return complex_operation(self.kernel, node, args)
+        if node.op == "Verify":
+            made = expr("verify", args[0].dtype, *args)
+            draft.checks[made] = None
+            return made
         if node.op == "CheckIndex":
             made = expr("check_index", INDEX, *args, attr=self.kernel.checks[node])
             draft.checks[made] = None

@@ -383,6 +383,7 @@ _SPECIAL: dict[str, Callable[[Expr, Sequence[str]], Text]] = {
     "bitcast": lambda e, args: (
         f"{type_name(e.args[0].dtype)}({args[0]}).view({type_name(e.dtype)})", ()),
     "check_index": _check_index,
+    "verify": lambda e, args: (args[0], ()),
     **{name: _in_float64(name) for name in source_special.HELPERS},
     **{name: _of_math(name) for name in source_special.MATH},
 }

@@ -261,7 +261,8 @@ def _rebuild(
             effects += [node] if has_effects(node) else []
             replaced.update(zip(unit.opaque.outputs, node.outputs, strict=True))
         else:
-            _emit_group(unit, wanted, materialised, replaced, namer)
+            node = _emit_group(unit, wanted, materialised, replaced, namer)
+            effects += [node] if has_effects(node) else []
     return Graph.build(
         graph.inputs, [_value(v, replaced) for v in graph.outputs],
         [(i, _value(v, replaced)) for i, v in graph.updates], graph.name, effects,
@@ -288,6 +289,7 @@ def _view(value: Value, replaced: dict[Value, Value]) -> Value:
 def _wanted_outside(graph: Graph, units: list[Unit], home: dict[Value, Unit]) -> set[Value]:
     wanted = set(graph.roots)
     for unit in units:
+        wanted.update(v for v in unit.roots if has_effects(v.node))
         if unit.opaque is not None:
             wanted.update(map(view_base, unit.opaque.inputs))
         for reach in unit.cones:
@@ -317,7 +319,8 @@ def _in_order(units: list[Unit]) -> list[Unit]:
 def _emit_group(
     unit: Unit, wanted: set[Value], materialised: set[Value], replaced: dict[Value, Value],
     namer: Namer,
-) -> None:
+) -> Node:
+    """The group's node, entered into ``replaced``."""
     results = [v for v in unit.roots if v in wanted]
     body, externals = _body(unit, results, namer.fresh("fused"))
     attrs = {
@@ -329,6 +332,7 @@ def _emit_group(
         name=body.name, loc=results[-1].node.loc,
     )
     replaced.update(zip(results, node.outputs, strict=True))
+    return node
 
 
 def _body(unit: Unit, results: list[Value], name: str) -> tuple[Graph, list[Value]]:

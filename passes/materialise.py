@@ -39,6 +39,8 @@ def required_values(graph: Graph) -> set[Value]:
     for node in graph.nodes:
         if is_boundary(node) and get(node.op).kind not in ("reduce", "scan"):
             needed.update(map(view_base, node.inputs))
+        if node.op == "Verify":
+            needed.add(node.out())
         if node.op == "Scatter":
             needed.update(_read_before_written(node))
     return {v for v in needed if v.node.op != "Const" and not is_boundary(v.node)}

@@ -25,6 +25,7 @@ from .cse import cse
 from .decompose import decompose
 from .fma import form_fmas
 from .fusion import fuse
+from .kernel_checks import kernel_checks
 from .options import PassOptions
 from .powers import expand_powers
 from .prune import prune
@@ -67,6 +68,7 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
         *simplification(options),
         Pass("subgraphs", partial(optimise_subgraphs, optimise=partial(_simplified, options))),
         Pass("separate_results", separate_results),
+        Pass("kernel_checks", kernel_checks),
         *fusion,
     ]
 

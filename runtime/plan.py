@@ -316,7 +316,7 @@ class _Scheduler:
         )
 
     def _reshape(self, node: Node) -> None:
-        if node.inputs[0] in self.views:  # of a constant
+        if node.inputs[0].node.op == "Const" or node.inputs[0] in self.views:
             self._extern(node)
             return
         source, value = self.places[node.inputs[0]], node.out()
@@ -464,7 +464,8 @@ def _last_fallible(graph: Graph) -> int:
 def may_fail(node: Node) -> bool:
     """Whether a kernel may find that an index or a size is wrong."""
     return node.op == "Fused" and (bool(_sizes_of_extrema(node)) or any(
-        n.op == "CheckIndex" or n.attrs.get("raises") for n in node.attrs["body"].nodes))
+        n.op in ("CheckIndex", "Verify") or n.attrs.get("raises")
+        for n in node.attrs["body"].nodes))
 
 
 def _sizes_of_extrema(node: Node) -> tuple[Size, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .emitter import I64, UNLIKELY, Emitter, Operand, memory_type, scalar_type, vector_type
-from .instructions import binary, both, compare, select
+from .instructions import binary, both, compare, negated, select
 
 # A record's words.  The failure with the smallest (check, begin) stays, whichever thread met it:
 # checks are numbered in the program's order, and begin is the first task of the call that failed.
@@ -124,6 +124,15 @@ def check_index(
     bad = compare(em, "uge", wrapped, limit)
     flags.note(bad if valid is None or lanes == 1 else both(em, bad, valid), number, index, size)
     return select(em, bad, zero, wrapped)
+
+
+def verify(
+    em: Emitter, holds: Operand, valid: Operand | None, flags: FailureFlags
+) -> Operand:
+    """The condition itself; a failed check where it is false in a lane that holds an element."""
+    bad = negated(em, holds)
+    flags.note(bad if valid is None or bad.lanes == 1 else both(em, bad, valid))
+    return holds
 
 
 Part = tuple[Operand, str]  # an index and the byte stride of its axis

@@ -28,6 +28,12 @@ def both(em: Emitter, a: Operand, b: Operand) -> Operand:
     return binary(em, "and", a.dtype, a, b)
 
 
+def negated(em: Emitter, x: Operand) -> Operand:
+    """Bitwise not."""
+    ones = em.const(x.dtype, True if x.dtype == BOOL else -1, x.lanes)
+    return binary(em, "xor", x.dtype, x, ones)
+
+
 def either(em: Emitter, a: Operand, b: Operand) -> Operand:
     """Bitwise or."""
     return binary(em, "or", a.dtype, a, b)

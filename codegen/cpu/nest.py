@@ -17,7 +17,15 @@ from fusec.ops.scalar_calls import CALLS
 from .abi import BlockLayout
 from .axis_loop import AxisLoop
 from .emitter import I64, Emitter, Operand, memory_type
-from .indices import FailureFlags, check_index, load_at, load_elements, load_valid, offset_of
+from .indices import (
+    FailureFlags,
+    check_index,
+    load_at,
+    load_elements,
+    load_valid,
+    offset_of,
+    verify,
+)
 from .instructions import select
 from .reductions import (
     UNROLL,
@@ -186,6 +194,8 @@ class NestEmitter:
         if e.op == "check_index":
             return check_index(
                 self.em, e.attr, args[0], args[1], point.valid, self.failures)
+        if e.op == "verify":
+            return verify(self.em, args[0], point.valid, self.failures)
         if e.op in CALLS:
             lanes = max((a.lanes for a in args), default=1)
             return call_lanes(self.em, e, args, lanes, point.valid if lanes > 1 else None,

@@ -14,21 +14,11 @@ import numpy as np
 
 from fusec.errors import InternalError
 from fusec.ops import registry
+from fusec.ops.python_operators import PYTHON_OPERATORS
 
 from .dims import bind, resolve
 from .graph import Graph, Node, Value
 from .types import TensorType
-
-# What Python does with Python numbers (weak values); other ops on them go through NumPy.
-PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
-    "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "Div": operator.truediv,
-    "FloorDiv": operator.floordiv, "Mod": operator.mod, "Pow": operator.pow, "Neg": operator.neg,
-    "Pos": operator.pos, "Abs": abs, "Less": operator.lt, "LessEqual": operator.le,
-    "Greater": operator.gt, "GreaterEqual": operator.ge, "Equal": operator.eq,
-    "NotEqual": operator.ne, "BitAnd": operator.and_, "BitOr": operator.or_,
-    "BitXor": operator.xor, "Invert": operator.invert, "ShiftLeft": operator.lshift,
-    "ShiftRight": operator.rshift, "LogicalNot": operator.not_, "Square": lambda x: x * x,
-}
 
 
 def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:

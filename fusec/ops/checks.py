@@ -46,11 +46,16 @@ def check_reference(holds: Any, error: tuple[str, tuple[Any, ...]]) -> Any:
     return np.bool_(True)
 
 
+def verify_reference(holds: Any, error: Any = None) -> Any:
+    """As `check_reference`; without ``error`` the condition alone, as kernels compute it."""
+    return check_reference(holds, error) if error is not None else np.bool_(holds)
+
+
 def has_effects(node: Node) -> bool:
     """Whether running the node does more than give its results."""
     if get(node.op).stateful:
         return True
-    return node.op in ("Cond", "Loop") and any(
+    return node.op in ("Cond", "Loop", "Fused") and any(
         get(op).stateful for value in node.attrs.values() if isinstance(value, Graph)
         for op in value.ops)
 
@@ -59,4 +64,10 @@ register(Op(
     name="Check", kind="extern", arity=1, infer=infer_check, reference=check_reference,
     stateful=True,
     doc="Raises where its operand is false; attrs: error: the exception's class and arguments.",
+))
+register(Op(
+    name="Verify", kind="elementwise", arity=1, scalar="verify", infer=infer_check,
+    reference=verify_reference, stateful=True,
+    doc="A Check that a kernel makes; where its operand is false the call is repeated through "
+        "NumPy, which raises. attrs: error.",
 ))

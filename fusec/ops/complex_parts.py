@@ -16,6 +16,7 @@ from fusec.ir import Node, TensorType
 
 from . import registry
 from .elementwise import infer_same, result_type
+from .python_operators import PYTHON_OPERATORS
 from .registry import Op, Types, register
 
 FUSED_ON_COMPLEX = frozenset({
@@ -73,6 +74,8 @@ def _with_imag(x: Any, part: Any) -> Any:
 
 
 def _numpy_reference(*arrays: Any, of: str, attrs: tuple, results: Any) -> Any:
+    if results[0].is_weak and of in PYTHON_OPERATORS:
+        return PYTHON_OPERATORS[of](*[np.asarray(a).item() for a in arrays])
     with np.errstate(all="ignore"):
         found = registry.get(of).reference(*arrays, **dict(attrs))
     return found if type(found) is not np.ndarray or found.ndim else found[()]

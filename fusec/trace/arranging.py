@@ -260,7 +260,8 @@ def place(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
 def scaled(x: TracedArray, y: TracedArray, out: Any = None) -> Any:
     """A product with a number in linear algebra: in C order where NumPy takes BLAS for it."""
     if out is not None:
-        return np.multiply(x, y, out=out)
+        found = scaled(x, y)
+        return np.multiply(x, y, out=out) if not found.is_array else np.positive(found, out=out)
     dtype = np.result_type(x.dtype, y.dtype)
     x, y = (creation.astype(v.trace, v, dtype, copy=False) for v in (x, y))
     result: Any = np.multiply(x, y)

@@ -296,6 +296,9 @@ class TracedArray:
 
     @property
     def real(self) -> TracedArray:
+        if self.type.is_weak and self.dtype.kind == "b":  # an int, of Python's booleans
+            number: Any = self
+            return +number
         return self._part("Real") if self.dtype.kind == "c" else self
 
     @real.setter

@@ -131,13 +131,15 @@ def call(
     return delivered(ufunc, result, out, where)
 
 
-def delivered(ufunc: np.ufunc, result: Any, out: Any, where: Any) -> Any:
+def delivered(
+    ufunc: np.ufunc, result: Any, out: Any, where: Any, casting: Any = "same_kind"
+) -> Any:
     """The results of a ufunc in the arrays of ``out``, the elements that ``where`` names."""
     if out is None and where is True:
         return result
     outs = out if isinstance(out, tuple) else (out,) * ufunc.nout
     results = result if isinstance(result, tuple) else (result,)
-    written = tuple(_delivered(r, o, where) for r, o in zip(results, outs, strict=False))
+    written = tuple(_delivered(r, o, where, casting) for r, o in zip(results, outs, strict=False))
     return written if ufunc.nout > 1 else written[0]
 
 
@@ -169,10 +171,10 @@ def _check_core(trace: Trace, ufunc: np.ufunc, inputs: Any) -> None:
                 f"requires {rank})"))
 
 
-def _delivered(result: Any, out: Any, where: Any) -> Any:
+def _delivered(result: Any, out: Any, where: Any, casting: Any) -> Any:
     if out is None:
         return result if where is True else np.where(where, result, result.dtype.type(0))
-    np.copyto(out, result, where=where)
+    np.copyto(out, result, casting, where)
     return out
 
 

@@ -75,10 +75,11 @@ def _like(value: Any) -> Any:
         x = as_traced(trace, a)
         target = _dtype(trace, dtype, x.dtype)
         sizes = x.shape if shape is None else _shape(shape)
-        same_rank = len(sizes) == x.ndim and x.is_array
-        axes = order_like(sizes, x.strides, x.itemsize, order) if same_rank else None
-        if order == "F":
+        axes = order_like(x.shape, x.strides, x.itemsize, order) if x.is_array else None
+        if order == "F" or (order == "A" and axes is not None):
             axes = list(range(len(sizes)))[::-1]
+        elif len(sizes) != x.ndim:
+            axes = None
         strides = contiguous(sizes, target.itemsize, axes)
         return filled(trace, sizes, target.type(value), target, strides)
 

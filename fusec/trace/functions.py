@@ -26,9 +26,12 @@ from .more_functions import MORE, asfortranarray, from_dlpack, linspace, require
 from .reductions import REDUCTIONS, count_nonzero
 from .scans import SCAN_FUNCTIONS
 from .table_search import TABLE_FUNCTIONS
-from .ufuncs import as_traced, call_ufunc, cast, known_ufuncs, store
+from .ufuncs import as_traced, call_ufunc, cast, known_ufuncs, resolve, store
 
 Handler = Callable[..., Any]
+
+
+_CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]
 
 
 def clip(
@@ -58,6 +61,9 @@ def clip(
         return np.minimum(x, high, out=out) if out is not None else np.minimum(x, high)
     if high is None:
         return np.maximum(x, low, out=out) if out is not None else np.maximum(x, low)
+    if x.dtype == np.bool_:  # both bounds decide what it is computed in
+        bounds = [as_traced(trace, bound).value for bound in (low, high)]
+        x = creation.astype(trace, x, resolve(trace, _CLIP, [x.value, *bounds])[-1])
     result = call_ufunc(trace, np.maximum, "__call__", (x, low), {})
     extra = {"out": (out,)} if out is not None else {}
     return call_ufunc(trace, np.minimum, "__call__", (result, high), extra)

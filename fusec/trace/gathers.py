@@ -99,7 +99,8 @@ def _parts(
     axes = tuple(d for d, e in enumerate(entries) if not isinstance(e, slice))
     adjacent = axes[-1] - axes[0] + 1 == len(axes)
     source = view(array, tuple(slice(None) if d in axes else e for d, e in enumerate(entries)))
-    checked = [checked_index(array.trace, i.value, source.shape[d], d)
+    nowhere = any(0 in i.shape for i in places)
+    checked = [checked_index(array.trace, i.value, source.shape[d], d, nowhere)
                for d, i in zip(axes, places, strict=True)]
     return source, checked, {"axes": axes, "at": axes[0] if adjacent else 0}
 
@@ -132,9 +133,16 @@ def _scatter(
     target.write(target.trace.emit("Scatter", target.value, value, *indices, **attrs))
 
 
-def checked_index(trace: Trace, index: Value, size: Size, axis: int) -> Value:
-    """An index as int64, wrapped and checked; constants now, others when the kernel runs."""
+def checked_index(
+    trace: Trace, index: Value, size: Size, axis: int, nowhere: bool = False
+) -> Value:
+    """An index as int64, wrapped and checked; constants now, others when the kernel runs.
+
+    ``nowhere``: no element is read at it, so NumPy does not look at it.
+    """
     index = cast(trace, index, INDEX)
+    if nowhere:
+        return index
     if isinstance(size, Dim):
         limit = cast(trace, size_number(trace, size).value, INDEX)
         return trace.emit("CheckIndex", index, limit, axis=axis)
@@ -192,7 +200,7 @@ def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Any
     if axis is None:
         array, axis = array.reshape(-1), 0
     along = axis % array.ndim
-    index = checked_index(trace, places.value, array.shape[along], along)
+    index = checked_index(trace, places.value, array.shape[along], along, 0 in np.shape(like))
     all_axes = range(array.ndim)
     operands = [index if d == along else _counter(trace, array.shape, d) for d in all_axes]
     return _gather(array, operands, all_axes, 0, like)

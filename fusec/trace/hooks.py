@@ -30,6 +30,7 @@ from .guards import attribute_guard, is_data, is_guarded
 from .handlers import any_traced, when_traced
 from .known import known
 from .own_arrays import WRITERS, WRITING_METHODS
+from .python_errors import check_integer, check_math, check_math_power
 from .randomness import drawn, generators_of, is_random, random_state
 from .refusals import is_compiled
 from .shaping import spread_scalar
@@ -334,6 +335,8 @@ def _number(kind: type, dtype: np.dtype) -> None:
         value = x.value
         if x.ndim:
             value = hooks.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)))
+        if dtype == I64 and value.dtype.kind == "f":
+            check_integer(hooks.trace, value)
         return TracedArray(hooks.trace, None, (), weak(hooks.trace, value, dtype))
 
 
@@ -367,9 +370,15 @@ def _math(function: Callable[..., Any], ufunc: np.ufunc) -> None:
             if x.size != 1:
                 raise trace.error(TypeError(
                     "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
-        numbers = [TracedArray(trace, None, (), weak(trace, _scalar(trace, x), F64))
-                   for x in operands]
-        return call_ufunc(trace, ufunc, "__call__", numbers, {}, True)
+        numbers = [weak(trace, _scalar(trace, x), F64) for x in operands]
+        if function is math.pow:  # np.power takes roots for powers of a half
+            check_math_power(trace, numbers)
+            result = trace.emit("Pow", *numbers)
+        else:
+            strong = [from_value(trace, cast(trace, x, F64)) for x in numbers]
+            result = call_ufunc(trace, ufunc, "__call__", strong, {}).value
+        check_math(trace, function, numbers, result)
+        return TracedArray(trace, None, (), weak(trace, result, result.dtype))
 
 
 def _math_row(function: Callable[..., Any], op: str) -> None:
@@ -381,7 +390,9 @@ def _math_row(function: Callable[..., Any], op: str) -> None:
             raise trace.error(TypeError(
                 "only 0-dimensional arrays can be converted to Python scalars"), [number.value])
         value = weak(trace, _scalar(trace, number), F64)
-        return TracedArray(trace, None, (), trace.emit(op, value))
+        result = trace.emit(op, value)
+        check_math(trace, function, [value], result)
+        return TracedArray(trace, None, (), result)
 
 
 def _scalar(trace: Trace, x: TracedArray) -> Any:

@@ -304,6 +304,8 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
             "assigning an array whose size data decides to a slice of another size",
             loc=array.trace.loc, values=[("value", source.type), ("slice", target.type)],
             cure="assign through the mask itself: a[mask] = x[mask]")
+    if source.shape and not target.shape and _is_element(key):
+        _check_element(array, source)
     target.write(spread(trace, _fitted(array, source, target.shape), target.shape))
 
 
@@ -312,6 +314,22 @@ def _at_integers(array: TracedArray, key: Any) -> TracedArray:
     if picking.has_run_time_int(key) or picking.has_open_index(array, key):
         return picking.part(array, _expanded(array, key)[0])
     return view(array, key)
+
+
+def _is_element(key: Any) -> bool:
+    """Whether it is integers alone."""
+    entries = key if isinstance(key, tuple) else (key,)
+    return all(e is not Ellipsis and not isinstance(e, slice) for e in entries)
+
+
+def _check_element(array: TracedArray, source: Value) -> None:
+    """NumPy says whether an array can be assigned to one element; sizes of data are no one."""
+    if not source.type.is_static:
+        return
+    try:
+        np.zeros(1, array.dtype)[0] = np.zeros(source.shape, source.dtype)
+    except (TypeError, ValueError) as error:
+        raise array.trace.error(error, [source, array.value], ("value", "array")) from None
 
 
 def _fitted(array: TracedArray, source: Any, shape: Sequence[int]) -> Any:

@@ -29,7 +29,7 @@ from .known import known
 from .layout import Strides, contiguous, like_order
 from .refusals import is_compiled
 from .result_sizes import assignments, sized_types
-from .sizes import ORDINARY, define, size_of
+from .sizes import ORDINARY, all_of_size, define, size_of
 from .ufuncs import as_traced
 
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64),
@@ -160,6 +160,8 @@ def _accepted(
     """Stand-ins of sizes that fit each other, where the run decides sizes; else of any."""
     tried = [[stand_in(x, call.op, sizes) for x in operands]
              for sizes in assignments([x.value for x in operands])]
+    if len(tried) > 1:  # sizes of which only one fits
+        tried[-1:-1] = [[stand_in(x, call.op, all_of_size(n)) for x in operands] for n in (1, 0)]
     if call.sized:  # what fits depends on contents, too
         tried = [*[[_emptied(s) for s in stand_ins] for stand_ins in tried], *tried]
     return next((s for s in tried[:-1] if _is_accepted(call, s, form, named)), tried[-1])
@@ -177,11 +179,17 @@ def ask_on_stand_ins(
     trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray]
 ) -> Any:
     """NumPy's answer on stand-ins of the operands; raises what NumPy raises, at the user's line."""
-    try:
-        return function(*[stand_in(x, "") for x in operands])
-    except Exception as error:
-        raise trace.error(error, [x.value for x in operands],
-                          [f"operand {i}" for i in range(len(operands))]) from None
+    tried = [ORDINARY]
+    if not all(x.type.is_static for x in operands):  # sizes of which only some fit
+        tried = [*assignments([x.value for x in operands]), all_of_size(1), all_of_size(0)]
+    errors = []
+    for sizes in tried:
+        try:
+            return function(*[stand_in(x, "", sizes) for x in operands])
+        except Exception as error:
+            errors.append(error)
+    raise trace.error(errors[0], [x.value for x in operands],
+                      [f"operand {i}" for i in range(len(operands))]) from None
 
 
 def result_like(trace: Trace, leaf: Any, value: Value) -> TracedArray:
@@ -484,7 +492,7 @@ def _call_with_targets(
 
     out, where = kwargs.pop("out", None), kwargs.pop("where", True)
     result = call_library(trace, "Ufunc", (name, "__call__", *inputs), kwargs)
-    return delivered(ufunc, result, out, where)
+    return delivered(ufunc, result, out, where, kwargs.get("casting", "same_kind"))
 
 
 # --------------------------------------------------------------------------------------- refusals

@@ -264,7 +264,12 @@ def mean(
                           where=True if _all(where) else where)
     axes = _axes(trace, x, axis, strict=True)
     value = cast(trace, x.value, _float_type(trace, x.value, dtype))
-    result = _in_single(trace, "Mean", value, axes=axes) if axes else value
+    if axes:
+        result = _in_single(trace, "Mean", value, axes=axes)
+    elif value.dtype.kind == "c":  # the division by one gives zeros another sign
+        result = trace.emit("Div", value, trace.builder.const(value.dtype.type(1)))
+    else:
+        result = value
     return _finish(trace, x, result, axes, keepdims is True, out)
 
 

@@ -28,6 +28,7 @@ from .sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, all_of_size, new_size, s
 Sample = tuple[Bindings, list[tuple[int, ...]] | None]
 
 
+_MOST_JOINED = 1 << 16  # elements of an operand that another one may have to match in one row
 # What operands hold, by position: one of them gives the result of a data-dependent function
 # another size than the rest.
 _CONTENTS: tuple[Callable[[int, tuple[int, ...]], Any], ...] = (
@@ -59,8 +60,11 @@ def sized_types(
         known = []  # sizes that must agree may also broadcast: only the run tells the result's
     fresh: dict[tuple[int, ...], Size] = {}
 
+    # That nothing was found in any stand-in of some elements says nothing about others.
+    may_find = call.sized and not any(0 in v.shape for v in operands)
+
     def size(column: tuple[int, ...]) -> Size:
-        if len(set(column)) == 1:
+        if len(set(column)) == 1 and not (may_find and column[0] == 0):
             return column[0]
         for candidate in _candidates(known):
             if all(resolve(candidate, b) == n for (b, _), n in zip(samples, column, strict=True)):
@@ -83,6 +87,7 @@ def assignments(operands: Sequence[Value]) -> tuple[Bindings, ...]:
     if not symbols:
         return (ORDINARY,)
     known = {n for v in operands for n in v.shape if not isinstance(n, Dim)}
+    known |= {n for v in operands if v.type.is_static and (n := v.type.size) <= _MOST_JOINED}
     equal = (EQUAL, OTHER_EQUAL) if len(symbols) > 1 else ()
     return ORDINARY, OTHER, *equal, *map(all_of_size, sorted(known - {0}, reverse=True))
 

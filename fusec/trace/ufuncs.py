@@ -18,6 +18,7 @@ from .array import TracedArray, from_value
 from .comparisons import COMPARISONS, comparison
 from .context import Trace
 from .layout import Strides, broadcast_strides, contiguous, k_order
+from .python_errors import check_operands, check_result
 from .python_numbers import check_fits
 from .refusals import is_compiled, target_dtype
 
@@ -279,7 +280,9 @@ class _Call:
             return self._compute([cast(self.trace, v, v.dtype) for v in values])
         values = python_numbers.operands(self.trace, self.ufunc, values)
         bounds = python_numbers.result_interval(self.trace, self.ufunc, values)
+        check_operands(self.trace, self.ufunc, values)
         result = self._compute(values)
+        check_result(self.trace, self.ufunc, values, result)
         if bounds is not None:
             self.trace.intervals[result] = bounds
         return result

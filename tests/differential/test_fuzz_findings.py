@@ -63,9 +63,39 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: np.trim_zeros(x.imag), (np.array([1.0]),)),
     "20088000: an empty gather": (
         lambda x: x.take(x, mode="wrap"), (np.zeros((0, 1), "i8"),)),
+    "20110556: an array for an element": (lambda x: _put(x, (0, -1), x), (np.ones((1, 2), "c8"),)),
+    "20110556: an array for an element of floats": (
+        lambda x: _put(x, (0, 1), x[0, :1]), (np.ones((1, 2)),)),
+    "20113361: both bounds decide the dtype": (
+        lambda x: (x > 0).clip(100, max=(x > 0).astype("i4")), (np.ones(1),)),
+    "20118945: the real part of a truth value": (
+        lambda x: np.array_equiv(x, x).real, (np.uint64(3),)),
+    "20119509: a product with zero by BLAS": (
+        lambda x: x.dot(-0.0, out=np.zeros((3, 1))), (np.array([[1], [1], [np.inf]], "f4"),)),
+    "20124778: indices at which nothing is read": (
+        lambda i: np.take_along_axis(np.zeros((0, 3)), i), (np.array([[3]], "i2"),)),
+    "20128158: what no stand-in holds": (
+        lambda x: _put(t := np.intersect1d(x, 2**31, return_indices=True)[2].T,
+                       np.array([-1]), t), (np.array([1.0, 2.0**31]),)),
+    "20128806: indices of which only none fits": (
+        lambda x, y: x[np.setxor1d(y, y), 2], (np.zeros((0, 3), "i2"), np.array([1], "i2"))),
+    "20129294: a cast into the result that was asked for": (
+        lambda x: np.lcm(x, x, dtype="u8", casting="unsafe", out=x), (np.array([True]),)),
+    "20134837: the mean of one complex number": (
+        lambda x: np.average(x), (np.complex64(complex(-1.0, -0.0)),)),
+    "20140257: a copy of a constant of rank 0": (
+        lambda x: np.reshape(np.zeros(()), (-1,), copy=True), (1.0,)),
+    "20144292: A order for another shape": (
+        lambda x: np.ones_like(x, order="A", shape=(2, 1, 2)), (np.ones((3, 2)).T,)),
+    "20054506: a power as Python computes it": (lambda z: z ** z, (1.25 + 0.5j,)),
     "20045709: a scalar as an array of one": (
         lambda x: np.float32(np.min(x).reshape((-1,), copy=True)), (np.array([1.0]),)),
 }
+
+
+def _put(x: Any, key: Any, value: Any) -> Any:
+    x[key] = value
+    return x
 
 
 def _with_other_real_part(z: Any) -> Any:

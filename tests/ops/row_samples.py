@@ -147,7 +147,7 @@ OWN: dict[str, Sample] = {
     "LogNdtr": (lambda x: special.log_ndtr(-x), "grid"),
     "Exp10": (lambda x: special.exp10(x), "grid"),
     "Cond": (_branch, "grid"), "Loop": (_loop, "grid"), "Fused": (lambda x: x + x, "grid"),
-    "Check": (_checked, "grid"), "Fill": (_filled, "grid"),
+    "Check": (_checked, "grid"), "Verify": (_checked, "grid"), "Fill": (_filled, "grid"),
     "Size": (lambda x: x[x > 1].size, "grid"), "NumPy": (lambda x: np.exp(x), "grid"),
     "MatMul": (lambda x: x @ x, "square"),
     "Pick": (_picked, "grid"), "PickUpdate": (_pick_updated, "grid"),

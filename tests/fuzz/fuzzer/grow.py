@@ -104,8 +104,11 @@ class Growing:
             return "mode=" in statement.text or "'" in statement.text  # reads what it has written
         if statement.op == "np.place" and len(values) > 2:
             return np.may_share_memory(values[0], values[-1])
-        if statement.op == "x[...] =" and self._masked_overlap(statement.text):
+        if statement.op == "x[...] =" and (
+                self._masked_overlap(statement.text) or self._strided_overlap(statement.text)):
             return True
+        if statement.op == "operator @=" and values[0].ndim < max(2, values[-1].ndim):
+            return True  # shapes that NumPy takes by accident
         if statement.op == "np.bincount":
             return any(v.dtype.kind in "iu" and v.size and v.max() > 1000 for v in values)
         if "'wrap'" in statement.text:
@@ -131,6 +134,18 @@ class Growing:
         values = [self.scope[n] for n in _NAME.findall(right)]
         return masked and any(isinstance(v, np.ndarray) and np.may_share_memory(v, target)
                               for v in values)
+
+    def _strided_overlap(self, text: str) -> bool:
+        """Whether elements of memory go to others of it in one row that has another stride, for
+        which NumPy makes no copy."""
+        left, _, right = text.partition(" = ")
+        try:
+            target, value = (eval(part, dict(self.scope)) for part in (left, right))
+        except Exception:
+            return False
+        both = [np.asarray(a) for a in (target, value)]
+        return both[0].ndim == 1 and both[1].ndim > 0 and np.may_share_memory(*both) and (
+            both[0].strides[-1] != both[1].strides[-1])
 
     def _named(self, statement: Statement, before: Any) -> Statement | None:
         """The expression with a name for its result, without one where that is None."""

@@ -1,0 +1,31 @@
+"""Checks become part of kernels.
+
+does:   replaces ``Check`` by ``Verify``, which is fused, where nothing but checks has effects.
+needs:  the graph of the whole call: where a check fails in a kernel, the call is repeated through
+        NumPy, which raises what is wrong; calls of the user's own functions cannot be repeated.
+leaves: no ``Check`` outside of branches and loops, unless there are such calls.
+"""
+
+from __future__ import annotations
+
+from fusec.ir import Graph, Node, Value
+from fusec.ops.registry import get
+
+from .rewrite import rebuilt
+
+
+def kernel_checks(graph: Graph) -> Graph:
+    """The graph with its outermost checks in kernels; itself when there are none."""
+    if "Check" not in graph.ops or any(
+            get(op).stateful and op != "Check" for op in graph.ops):
+        return graph
+    values: dict[Value, Value] = {}
+    return rebuilt(graph, [_verified(node, values) for node in graph.nodes], values)
+
+
+def _verified(node: Node, values: dict[Value, Value]) -> Node:
+    if node.op != "Check":
+        return node
+    made = Node("Verify", node.inputs, node.types, node.attrs, name=node.name, loc=node.loc)
+    values[node.out()] = made.out()
+    return made
