@@ -39,14 +39,19 @@ MAX_ROUNDS = 8
 
 @dataclass(eq=False)
 class Unit:
-    """A group of roots, or one opaque node (library call, reshape)."""
+    """A group of roots, or one opaque node (library call, reshape).
 
+    ``before`` has a bit, by their numbers, for every unit that it runs after by some path.
+    """
+
+    number: int
     domain: tuple[int, ...] = ()
     axes: tuple[int, ...] | None = None
     roots: list[Value] = field(default_factory=list)
     cones: list[Cone] = field(default_factory=list)
     opaque: Node | None = None
     deps: set[Unit] = field(default_factory=set)
+    before: int = 0
     boundaries: list[str] = field(default_factory=list)
 
     @property
@@ -67,15 +72,20 @@ class Unit:
 
     def depends_on(self, other: Unit) -> bool:
         """Whether this unit runs after ``other`` by some path."""
-        stack, seen = list(self.deps), set()
-        while stack:
-            unit = stack.pop()
-            if unit is other:
-                return True
-            if unit not in seen:
-                seen.add(unit)
-                stack.extend(unit.deps)
-        return False
+        return bool(self.before >> other.number & 1)
+
+    def follow(self, deps: set[Unit], units: list[Unit]) -> None:
+        """Make it run after these units, and what runs after it too."""
+        self.deps |= deps
+        before = self.before
+        for dep in deps:
+            before |= dep.before | 1 << dep.number
+        if before == self.before:
+            return
+        self.before = before
+        for unit in units:
+            if unit.depends_on(self):
+                unit.before |= before
 
 
 def fuse(graph: Graph) -> Graph:
@@ -113,7 +123,8 @@ def _group(graph: Graph, materialised: set[Value]) -> tuple[list[Unit], dict[Val
         if is_boundary(node) and not _accumulates(value):
             if node.op != "Input":
                 bases = map(view_base, node.inputs)
-                unit = Unit(opaque=node, deps={home[v] for v in bases if v in home})
+                unit = Unit(len(units), opaque=node)
+                unit.follow({home[v] for v in bases if v in home}, units)
                 home.update((out, unit) for out in node.outputs)
                 units.append(unit)
         elif _accumulates(value) or value in materialised:
@@ -130,25 +141,26 @@ def _place(root: Value, reach: Cone, units: list[Unit], home: dict[Value, Unit])
     for unit in reversed(candidates):
         reason = _refusal(unit, root, reach, deps)
         if reason is None:
-            _join(unit, root, reach, deps, home)
+            _join(unit, root, reach, deps, units, home)
             return
         refusals[unit] = reason
-    unit = Unit(domain=reach.domain)
+    unit = Unit(len(units), domain=reach.domain)
     units.append(unit)
-    _join(unit, root, reach, deps, home)
+    _join(unit, root, reach, deps, units, home)
     for dep in deps:
         reason = refusals.get(dep, "a library call is between them")
         unit.boundaries.append(f"{root.name} not fused with {_title(dep)}: {reason}")
 
 
 def _join(
-    unit: Unit, root: Value, reach: Cone, deps: set[Unit], home: dict[Value, Unit]
+    unit: Unit, root: Value, reach: Cone, deps: set[Unit], units: list[Unit],
+    home: dict[Value, Unit],
 ) -> None:
     if _accumulates(root):
         unit.axes = root.node.attrs["axes"]
     unit.roots.append(root)
     unit.cones.append(reach)
-    unit.deps |= deps - {unit}
+    unit.follow(deps - {unit}, units)
     home[root] = unit
 
 

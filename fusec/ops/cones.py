@@ -15,16 +15,18 @@ from . import registry
 from .gather import gather_operands, index_operands
 from .index_maps import COMPUTED, ZERO, IndexMap, identity, is_affine, pull
 
+_EVALUATED = frozenset({"elementwise", "view", "gather"})
 Operand = tuple[Value, IndexMap]
 
 
 def is_boundary(node: Node) -> bool:
     """Whether the node's results always live in memory or an accumulator."""
     kind = registry.get(node.op).kind
-    if kind == "source":
-        return node.op == "Input"
-    return kind in ("reduce", "scan", "extern", "composite", "call") or node.op == "Reshape" or (
-        is_copied_whole(node))
+    if kind in _EVALUATED:
+        return node.op == "Reshape"
+    if kind == "piecewise":
+        return is_copied_whole(node)
+    return kind != "source" or node.op == "Input"
 
 
 def is_copied_whole(node: Node) -> bool:
