@@ -20,6 +20,7 @@ from .errors import (
     FusecError,
     InternalError,
     OverlapError,
+    UnsupportedError,
     short_errors,
     user_error,
     users_own,
@@ -215,7 +216,7 @@ class Function:
         reason = self._miss_reason(call)
         try:
             concrete = self._build(call)
-        except ConcreteValueError:
+        except (ConcreteValueError, UnsupportedError):  # sizes of results, for example
             static = self._without_dynamic_ints(call)
             if static is None:
                 raise
@@ -223,7 +224,7 @@ class Function:
             if found is not None:
                 return found
             names = ", ".join(sorted(self._pinned_ints))
-            reason = f"Python needs {names} while tracing, so each value has its own trace"
+            reason = f"{names} must be known while tracing, so each value has its own trace"
             call = static
             concrete = self._build(call)
         concrete.flatten = self._flatten

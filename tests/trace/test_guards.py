@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,3 +85,16 @@ def test_the_first_call_s_arrays_are_not_kept():
     del array
     gc.collect()
     assert gone() is None
+
+
+ROW = np.array([1.0, 2.0])
+
+
+@pytest.mark.parametrize("program", [
+    lambda n: np.arange(n) * 2.0, lambda n: np.tile(ROW, n), lambda n: np.repeat(ROW, n)])
+def test_a_count_that_must_be_known_has_a_trace_for_each_value(program: Any) -> None:
+    """The second value made it a run-time integer, of which these could not be made."""
+    jitted = fusec.jit(program)
+    for n in (3, 4, 5, 3):
+        np.testing.assert_array_equal(jitted(n), program(n))
+    assert jitted.trace_count == 3
