@@ -44,8 +44,8 @@ def _first_error(
         if node.op == "Input":
             continue
         operands = [table[v] for v in node.inputs]
-        body = node.attrs.get("body")
-        if isinstance(body, Graph):
+        if node.op == "Fused":
+            body = node.attrs["body"]
             inner = dict(zip(body.inputs, operands, strict=True))
             error = _first_error(body.nodes, inner, sizes)
             if error is not None:

@@ -132,3 +132,28 @@ def test_kernels_by_the_reference_interpreter(name: str) -> None:
     program, arguments = CASES[name]
     concrete = fusec.jit(program).concrete(*arguments)
     np.testing.assert_array_equal(run_with(concrete, run_kernel, arguments), program(*arguments))
+
+
+@pytest.mark.parametrize("iterations", [1000, 1001])
+def test_exchanged_arrays_are_both_results(iterations: int) -> None:
+    """Seed c400457: one was copied home over the other."""
+    def exchanged(x: Any, y: Any, u: Any) -> Any:
+        for _i in range(iterations):
+            u[1] += 1
+            x, y = y, x
+        return x, y
+
+    for size in (3, 4):  # one that may change places with the others, and one that may not
+        found = fusec.jit(exchanged)(np.zeros(3), np.ones(3), np.zeros(size))
+        wanted = exchanged(np.zeros(3), np.ones(3), np.zeros(size))
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("second", [1.0, 0.0, 9.0])
+def test_values_of_nested_and_and_or(second: float) -> None:
+    """The inner one was taken for its truth alone."""
+    x = np.array([0.0, second, 2.0, 3.0])
+    check(lambda x: (x[1] and x[2]) or x[3], x, engines=False)
+    check(lambda x: (0 < x[1] < 5 and x[2]) or x[3], x, engines=False)
+    check(lambda x: (x[0] or x[1]) and x[2], x, engines=False)
+    check(lambda x: 7.0 if (x[1] and x[2]) or x[3] > 9 else 8.0, x, engines=False)

@@ -20,6 +20,7 @@ from fusec.codegen.specialise import LoopForm
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
+from . import picks
 from .errors import NotNativeError, refuse_complex
 from .frame import ArrayRef, ErrorExit, Frame, Held, Strides, Word, contiguous
 from .graph_emitter import GraphEmitter
@@ -120,8 +121,7 @@ def _emit(frame: Frame, node: Node, strides: Sequence[Strides]) -> list[int]:
             frame.watch(copied.index(position), held.token)
     emitter = GraphEmitter.of(frame, graph, operands, owned.values())
     emitter.run()
-    for number, value in enumerate(emitter.graph.outputs):
-        _finish(emitter, number, emitter.held(value))
+    _finish(emitter)
     return copied
 
 
@@ -160,21 +160,51 @@ def _operand(
     return ArrayRef(token, type_.shape, strides, type_.dtype)
 
 
-def _finish(emitter: GraphEmitter, number: int, held: Held) -> None:
-    from .picks import copy
+def _finish(emitter: GraphEmitter) -> None:
+    """Bring the results to their targets; loops may have exchanged the memory of several."""
+    frame, arrays = emitter.frame, {}
+    for number, value in enumerate(emitter.graph.outputs):
+        held = emitter.held(value)
+        if isinstance(held, ArrayRef):
+            arrays[number] = held
+        else:
+            frame.em.store(frame.word_address("result", number), held)
+    targets = {number: frame.word("target", number, "ptr") for number in arrays}
+    sources = {
+        number: _set_aside(frame, held, [
+            targets[n] for n, other in arrays.items()
+            if n != number and other.token.nbytes == held.token.nbytes])
+        for number, held in arrays.items()}
+    for number, source in sources.items():
+        _deliver(frame, source, targets[number])
 
-    frame = emitter.frame
-    if not isinstance(held, ArrayRef):
-        frame.em.store(frame.word_address("result", number), held)
-        return
-    address = frame.word("target", number, "ptr")
-    here = frame.em.value(f"load ptr, ptr {held.token.slot}", "base")
-    moved = frame.em.value(f"icmp ne ptr {here}, {address}")
-    with frame.em.branch(moved):
-        token = frame.token(address, held.token.nbytes, held.dtype)
-        shape = held.shape
-        dense = contiguous(shape, held.dtype.itemsize)
-        copy(frame, ArrayRef(token, shape, dense, held.dtype), held)
+
+def _set_aside(frame: Frame, held: ArrayRef, others: Sequence[str]) -> ArrayRef:
+    """The array, or a copy of it where it lies in another result's target, which is written."""
+    em = frame.em
+    if not others or not held.is_whole:  # only whole arrays of one size are exchanged
+        return held
+    here = em.value(f"load ptr, ptr {held.token.slot}", "base")
+    token = frame.token(others[0], held.token.nbytes, held.dtype)  # for now: tokens begin in entry
+    em.line(f"store ptr {here}, ptr {token.slot}")
+    source = ArrayRef(token, held.shape, held.strides, held.dtype)
+    lies = [em.value(f"icmp eq ptr {here}, {target}") for target in others]
+    anywhere = lies[0]
+    for one in lies[1:]:
+        anywhere = em.value(f"or i1 {anywhere}, {one}")
+    with em.branch(anywhere):
+        dense = frame.temporary(held.shape, held.dtype)
+        picks.copy(frame, dense, held)
+        em.line(f"store ptr {em.value(f'load ptr, ptr {dense.token.slot}')}, ptr {token.slot}")
+    return source
+
+
+def _deliver(frame: Frame, source: ArrayRef, target: str) -> None:
+    here = frame.em.value(f"load ptr, ptr {source.token.slot}", "base")
+    with frame.em.branch(frame.em.value(f"icmp ne ptr {here}, {target}")):
+        token = frame.token(target, source.token.nbytes, source.dtype)
+        dense = contiguous(source.shape, source.dtype.itemsize)
+        picks.copy(frame, ArrayRef(token, source.shape, dense, source.dtype), source)
 
 
 __all__ = [

@@ -86,14 +86,14 @@ class ControlHooks(Hooks):
         return number(self.trace, value)
 
     def undecided(
-        self, where: Where, as_operand: bool, going: bool, value: Any,
+        self, where: Where, role: str, going: bool, value: Any,
         thunks: tuple[Callable[[], Any], ...],
     ) -> Any:
         def rest() -> Any:
-            return self._joined(where, as_operand, going, thunks[0](), thunks[1:])
+            return self._joined(where, role, going, thunks[0](), thunks[1:])
 
         test = self.truth(value)
-        if not as_operand:
+        if role != "test":
             sides: list[Callable[[], Any]] = [lambda: untested(rest()), lambda: value]
         else:
             sides = [lambda: number(self.trace, self.truth(rest())), lambda: not going]
@@ -193,7 +193,7 @@ class ControlHooks(Hooks):
         """Whether another iteration is due: no exit was taken, and the test holds."""
         thunks = [] if test is None else [test]
         going = True if stop is None else self.not_(where, stop())
-        return self.truth(self.and_(where, True, going, *thunks))
+        return self.truth(self.and_(where, "test", going, *thunks))
 
     def for_(
         self, where: Where, over: Any, body: Callable[[Any], None],

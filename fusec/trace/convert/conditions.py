@@ -26,9 +26,9 @@ class Conditions(Statements):
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self.hook("not_", node, self.condition(node.operand))
         if isinstance(node, ast.BoolOp):
-            return self._lazily(node, True)
+            return self._lazily(node, "test")
         if isinstance(node, ast.Compare) and len(node.ops) > 1:
-            return self._chain(node, True)
+            return self._chain(node, "test")
         return self.visit(node)
 
     def test(self, node: ast.expr) -> ast.expr:
@@ -42,33 +42,41 @@ class Conditions(Statements):
         """Expressions that cannot move into a function of their own: they bind names."""
         return self.in_class_body or any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
 
-    def _lazily(self, node: ast.BoolOp, as_operand: bool) -> ast.expr:
-        """``and`` and ``or``: what another test takes need not be tested again."""
+    def _operand(self, node: ast.expr) -> ast.expr:
+        """``node`` where both its truth and its value count."""
+        if isinstance(node, ast.BoolOp):
+            return self._lazily(node, "operand")
+        if isinstance(node, ast.Compare) and len(node.ops) > 1:
+            return self._chain(node, "operand")
+        return self.visit(node)
+
+    def _lazily(self, node: ast.BoolOp, role: str) -> ast.expr:
+        """``and`` and ``or``: what another one takes need not be tested again; see `Hooks.and_`."""
         *tested, last = node.values
         name = "and_" if isinstance(node.op, ast.And) else "or_"
-        values = [(v, self.condition(v) if as_operand or _is_logic(v) else self.visit(v))
-                  for v in tested]
-        values.append((last, self.condition(last) if as_operand else self.visit(last)))
+        operand = self.condition if role == "test" else self._operand
+        values = [(v, operand(v)) for v in tested]
+        values.append((last, self.visit(last) if role == "value" else operand(last)))
         thunks = [self._thunk(value, like) for like, value in values[1:]]
-        return self.hook(name, node, constant(as_operand, node), values[0][1], *thunks)
+        return self.hook(name, node, constant(role, node), values[0][1], *thunks)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         if self._keeps_tests(node):
             return super().visit_BoolOp(node)
-        return self._lazily(node, False)
+        return self._lazily(node, "value")
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         if len(node.ops) == 1 or self._keeps_tests(node):
             return super().visit_Compare(node)
-        return self._chain(node, False)
+        return self._chain(node, "value")
 
-    def _chain(self, node: ast.Compare, as_operand: bool) -> ast.expr:
+    def _chain(self, node: ast.Compare, role: str) -> ast.expr:
         """``a < b < c``: each operand once, and only as far as Python would go."""
         special = {ast.In: "in", ast.NotIn: "not in"}
         ops = tuple(special.get(type(op)) or OPERATOR_NAMES[type(op)] for op in node.ops)
         first, second, *rest = [node.left, *node.comparators]
         thunks = [self._thunk(self.visit(value), value) for value in rest]
-        return self.hook("chain", node, constant(as_operand, node),
+        return self.hook("chain", node, constant(role, node),
                          constant(ops, node),
                          self.visit(first), self.visit(second), *thunks)
 
@@ -79,7 +87,3 @@ class Conditions(Statements):
         thunks = [self._thunk(self.visit(value), value) for value in (node.body, node.orelse)]
         return self.hook("if_expression", node, test, *thunks)
 
-
-def _is_logic(node: ast.expr) -> bool:
-    """Whether Python jumps on the parts of an operand instead of testing the whole."""
-    return isinstance(node, ast.BoolOp) or (isinstance(node, ast.Compare) and len(node.ops) > 1)

@@ -289,43 +289,44 @@ class Hooks:
         return self.test(self.where, test)
 
     def and_(
-        self, where: Where, as_operand: bool, value: Any, *thunks: Callable[[], Any]
+        self, where: Where, role: str, value: Any, *thunks: Callable[[], Any]
     ) -> Any:
         """``value and ...``: operands are evaluated as far as Python would.
 
-        With ``as_operand`` another test takes the result, which knows its truth where it was found.
+        ``role`` says what the result is for: its "value", its truth alone ("test"), or both
+        ("operand" of another one, which need not find out again what is known).
         """
-        return self._joined(where, as_operand, True, value, thunks)
+        return self._joined(where, role, True, value, thunks)
 
     def or_(
-        self, where: Where, as_operand: bool, value: Any, *thunks: Callable[[], Any]
+        self, where: Where, role: str, value: Any, *thunks: Callable[[], Any]
     ) -> Any:
         """``value or ...``; see `and_`."""
-        return self._joined(where, as_operand, False, value, thunks)
+        return self._joined(where, role, False, value, thunks)
 
     def _joined(
-        self, where: Where, as_operand: bool, going: bool, value: Any,
+        self, where: Where, role: str, going: bool, value: Any,
         thunks: tuple[Callable[[], Any], ...],
     ) -> Any:
         """The first operand that is not ``going``, or the last one."""
         for position, thunk in enumerate(thunks):
             found = self.decide(self.operand(where, value))
             if found is None:
-                return self.undecided(where, as_operand, going, value, thunks[position:])
+                return self.undecided(where, role, going, value, thunks[position:])
             if found is not going:
-                return tested(value, found) if as_operand else untested(value)
+                return untested(value) if role == "value" else tested(value, found)
             value = thunk()
         return value
 
     def undecided(
-        self, where: Where, as_operand: bool, going: bool, value: Any,
+        self, where: Where, role: str, going: bool, value: Any,
         thunks: tuple[Callable[[], Any], ...],
     ) -> Any:
         """``value and ...`` (``going``) or ``value or ...`` where data decides on ``value``."""
         raise NotImplementedError("internal error: plain hooks decide every test")
 
     def chain(
-        self, where: Where, as_operand: bool, ops: tuple[str, ...], left: Any, right: Any,
+        self, where: Where, role: str, ops: tuple[str, ...], left: Any, right: Any,
         *thunks: Callable[[], Any],
     ) -> Any:
         """``a < b < c``: comparisons joined by ``and``, each operand evaluated once."""
@@ -334,9 +335,9 @@ class Hooks:
             return result
 
         def rest() -> Any:
-            return self.chain(where, as_operand, ops[1:], right, thunks[0](), *thunks[1:])
+            return self.chain(where, role, ops[1:], right, thunks[0](), *thunks[1:])
 
-        return self.and_(where, as_operand, result, rest)
+        return self.and_(where, role, result, rest)
 
     def link(self, where: Where, op: str, left: Any, right: Any) -> Any:
         """One comparison, ``in`` and ``not in`` among them."""
