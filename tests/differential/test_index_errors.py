@@ -372,3 +372,66 @@ def test_unchecked_is_the_functions_own_option() -> None:
     assert "CheckIndex" not in str(holder.read.traces[-1].optimized_graph)
     with pytest.raises(IndexError, match="index 200 is out of bounds for axis 0 with size 200"):
         fusec.jit(lambda x: x[200], check_indices=False)(X)
+
+
+# --- writes at index arrays in loops -----------------------------------------------------------
+
+
+def stale(x, i, n):
+    """Values and indices that come from what is being written; another name for it."""
+    y = x[::2]
+    s = 0.0
+    for k in range(n):
+        before = x.sum()
+        x[i + k] = x[i + k + 1] * 0.5 + before * 1e-3
+        x[x[:5].astype(np.int64) % 7] += 1.0
+        y[i % 3] = k
+        s += y[k % 4] + x[k]
+    return s, y
+
+
+def rows_and_masks(a, i, n):
+    for k in range(n):
+        a[k % 3, i + k] = a[k % 5, i] + k
+        a[i, k % 7] += a[k % 2, i]
+        a[:, k % 4][i] = k
+        np.add.at(a, (i, i + k), a[0, k])
+        if a[k % 5, 0] > 3:
+            a[i + 1] = a[i] * 0.5
+    return a
+
+
+def two_arrays(x, y, i, n):
+    for k in range(n):
+        x[i + k] = y[i]
+        y[i + 1] = x[i + k] + 1
+        y[2:5] = x[k: k + 3]
+    return x + y
+
+
+@pytest.mark.parametrize(("f", "args"), [
+    (stale, (X, NEAR, 60)), (rows_and_masks, (A, NEAR, 60)),
+    (two_arrays, (X, X[::-1].copy(), NEAR, 90)), (two_arrays, (X[:150], X[:150] * 2, NEAR, 90)),
+])
+@pytest.mark.parametrize("check_indices", [True, False])
+def test_scatters_in_loops(
+    f: Callable[..., Any], args: tuple[Any, ...], check_indices: bool
+) -> None:
+    mine, numpys = copy.deepcopy(args), copy.deepcopy(args)
+    jitted = fusec.jit(f, check_indices=check_indices)
+    found, expected = jitted(*mine), f(*numpys)
+    for a, b in zip((*np.atleast_1d(*mine), found), (*np.atleast_1d(*numpys), expected),
+                    strict=True):
+        for p, q in zip(a if isinstance(a, tuple) else (a,), b if isinstance(b, tuple) else (b,),
+                        strict=True):
+            np.testing.assert_allclose(p, q, rtol=1e-12)
+    assert all(run.is_native for run in jitted.traces[-1].control)
+
+
+def test_scatters_in_loops_copy_nothing() -> None:
+    """A write of three elements costs no memory of the array's size."""
+    jitted = fusec.jit(write)
+    jitted(np.zeros(100_000), NEAR, 100)
+    (control,) = jitted.traces[-1].control
+    temporaries = [w.value for w in control.run._run.program.words if w.kind == "temp"]
+    assert max(temporaries, default=0) < 1000 and control.run.nests == 2

@@ -10,7 +10,12 @@ from fusec.codegen.cpu.abi import BlockLayout, open_words
 from fusec.codegen.cpu.emitter import Operand
 from fusec.codegen.cpu.scalar_calls import call_once
 from fusec.codegen.cpu.scalar_ops import emit_operation
-from fusec.codegen.in_place import drop_unchanged, may_run_in_place
+from fusec.codegen.in_place import (
+    checks_come_first,
+    drop_unchanged,
+    may_run_in_place,
+    stores_at_computed,
+)
 from fusec.codegen.loop_ir import LEAVES, Access, Expr, Kernel, Nest, walk
 from fusec.codegen.lower import lower
 from fusec.codegen.specialise import LoopForm, specialise, tasks_of
@@ -168,7 +173,10 @@ def _in_place(
         return None
     if emitter.is_read_later(ref.token, node.inputs[source]):
         return None
-    if not may_run_in_place(kernel, {len(node.inputs) + out: source}):
+    written = len(node.inputs) + out
+    if not may_run_in_place(kernel, {written: source}):
+        return None
+    if stores_at_computed(kernel, written) and not checks_come_first(kernel, written):
         return None
     return ref
 

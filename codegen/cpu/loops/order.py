@@ -25,12 +25,12 @@ def changed_inputs(node: Node) -> list[Value]:
 
 
 def updated_operands(node: Node) -> dict[int, int]:
-    """Outputs of a kernel that are an operand with some slices replaced, by that operand."""
+    """Outputs of a kernel that are an operand with some elements replaced, by that operand."""
     body: Graph = node.attrs["body"]
     operands = {v: k for k, v in enumerate(body.inputs)}
     found: dict[int, int] = {}
     for out, value in enumerate(body.outputs):
-        while value.node.op == "SliceUpdate":
+        while value.node.op in ("SliceUpdate", "Scatter"):
             value = value.node.inputs[0]
         if value in operands and value is not body.outputs[out]:
             found[out] = operands[value]
