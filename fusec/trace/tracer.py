@@ -261,7 +261,7 @@ def _output(
         return Output("graph", len(values) - 1)
     if id(storage) not in known:
         known[id(storage)] = len(values)
-        values.append(storage.value)
+        values.append(storage.read(trace.builder, ()))
         strides.append(_fresh_strides(storage))
     return Output("graph", known[id(storage)], leaf.steps, None, numbers)
 

@@ -689,3 +689,15 @@ def test_arrays_that_change_places_until_an_exit(first: float) -> None:
             x, y = y, x
 
     check(f, np.full(4, first), np.ones(4), engines=False)
+
+
+def test_a_result_that_a_loop_bound_to_an_array_written_since() -> None:
+    """Fuzzer seed c7770073: a wrong value, where reading the variable was refused already."""
+    def f(x: np.ndarray, y: np.ndarray, a: float) -> np.ndarray:
+        for _ in range(10):
+            v = y[-8:] if a >= 1.0 and x.sum() > 1.0 else x[:8]
+        x[1] += a
+        return v
+
+    with pytest.raises(fusec.errors.UnsupportedError, match="which was written since"):
+        fusec.jit(f)(-np.ones(12), np.ones(12), 2.5)
