@@ -82,7 +82,8 @@ def prepare(call: LibraryCall, form: Form, named: Form) -> Callable[[Sequence[An
         return lambda arrays: function(
             *[make(arrays) for make in parts], **{k: make(arrays) for k, make in keyword.items()})
     keywords = {pair[1]: decode(pair[2], ()) for pair in named[1:]}
-    if list(form[1:]) == [("operand", number) for number in range(len(parts))]:
+    if all(type(item) is tuple and item == ("operand", number)
+           for number, item in enumerate(form[1:])):  # constants may be arrays: no comparing those
         return lambda arrays: function(*arrays[:len(parts)], **keywords)
     return lambda arrays: function(*[make(arrays) for make in parts], **keywords)
 

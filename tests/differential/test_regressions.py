@@ -701,3 +701,9 @@ def test_a_result_that_a_loop_bound_to_an_array_written_since() -> None:
 
     with pytest.raises(fusec.errors.UnsupportedError, match="which was written since"):
         fusec.jit(f)(-np.ones(12), np.ones(12), 2.5)
+
+
+def test_library_calls_of_numpy_scalars() -> None:
+    """Fuzzer seed 216: a constant was compared with an operand's place, as NumPy compares."""
+    check(lambda x: np.polymul(x, np.float32(2)), np.array([True]), engines=False)
+    check(lambda x: np.polymul(x, np.float64(2)), np.array([1.0, 2.0]), engines=False)
