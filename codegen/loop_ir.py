@@ -140,6 +140,7 @@ class Nest:
     """Loops ``extents`` (the first ``outer`` of them outer) around stages.
 
     The points of a ``sequential`` nest run in order: it may store to one place several times.
+    Of one with a ``chunk``, blocks of so many points of its only loop store to different places.
     """
 
     extents: tuple[int, ...]
@@ -148,6 +149,7 @@ class Nest:
     stages: tuple[Stage, ...]
     scratch: tuple[np.dtype, ...] = ()
     sequential: bool = False
+    chunk: int = 0
 
     @property
     def roots(self) -> list[Expr]:

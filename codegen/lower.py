@@ -196,7 +196,8 @@ class _NestLowering:
             self._store_parts(draft, buffer, result, index)
         stage = Stage(False, tuple(draft.stores), checks=tuple(draft.checks))
         return Nest(extents, self.outer, tuple(self.accesses), (stage,),
-                    sequential=any(s.index for s in stage.stores))
+                    sequential=any(s.index for s in stage.stores),
+                    chunk=root.node.attrs.get("chunk", 0))
 
     def _scattered(
         self, draft: _StageDraft, node: Node, buffer: int, value: Expr | Pair

@@ -47,7 +47,7 @@ from fusec.ops.library import LIBRARY
 from .call_spec import words_of
 from .control_flow import CONTROL_RUNS, ControlRun
 from .library_calls import LibraryRun, library_run
-from .work import GRAIN_NS, work_ns
+from .work import grain_of, work_ns
 
 Strides = tuple[Size, ...]
 
@@ -567,10 +567,9 @@ def _add_launches(
         nbytes = 16 * reductions * form.flat_tasks
         blocks.partials.append((block, layout.partial_results, nbytes))
     work, tasks = work_ns(form), form.tasks
-    parallel = work >= config.parallel_threshold and tasks > 1 and not form.nest.sequential
-    grain = max(1, math.ceil(tasks * GRAIN_NS / max(work, 1.0))) if parallel else max(tasks, 1)
+    grain = grain_of(form, tasks, work, config.parallel_threshold)
     if tasks:
-        blocks.launches.append(Launch(code.entry, block, tasks, grain, parallel))
+        blocks.launches.append(Launch(code.entry, block, tasks, grain, grain < tasks))
     if code.finish:
         blocks.launches.append(Launch(code.finish, block, 1, 1, False))
     return work

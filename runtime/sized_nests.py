@@ -14,7 +14,8 @@ from fusec.codegen.specialise import LoopForm, count_tasks
 from fusec.ir.dims import Bindings, evaluator
 
 from . import threads
-from .plan import GRAIN_NS, KernelStep, work_ns
+from .plan import KernelStep
+from .work import GRAIN_NS, work_ns
 
 Arrays = dict[tuple[str, int], np.ndarray]
 

@@ -100,7 +100,8 @@ def infer_scatter(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Type
 
 
 def scatter_reference(
-    target: Any, value: Any, *indices: Any, axes: Sequence[int], at: int, combine: str = ""
+    target: Any, value: Any, *indices: Any, axes: Sequence[int], at: int, combine: str = "",
+    chunk: int = 0,
 ) -> Any:
     """``target`` with ``value`` at the indices; of equal indices the last counts.
 
@@ -127,7 +128,8 @@ register(Op(
     name="Scatter", kind="piecewise", infer=infer_scatter, reference=scatter_reference,
     numpy=(np.put_along_axis,),
     doc="Operand 0 with operand 1 at the indices that the others are: attrs axes, at as of Gather; "
-        "combine: a binary op that joins each element with what is there.",
+        "combine: a binary op that joins each element with what is there; chunk: blocks of so many "
+        "elements have no place in common, so they may be done at the same time.",
 ))
 
 

@@ -23,6 +23,7 @@ from .array import TracedArray, from_value
 from .context import Trace
 from .gathers import are_static
 from .integer_bounds import bounds
+from .layout import contiguous
 from .library import ask_on_stand_ins, call_library, result_like
 from .sizes import define, new_size
 from .table_search import constant_table, load, search, sorted_table
@@ -30,6 +31,8 @@ from .ufuncs import as_traced, cast, spread
 
 F64 = np.dtype(np.float64)
 _BLOCK = 65536  # NumPy's: weights are added up in float64 over blocks of so many elements
+_CHUNK = 16384  # elements counted together where the order does not matter: a thread takes several
+_MOST_COUNTERS = 1024  # of a chunk, so that clearing and adding them up costs little
 _MOST_BINS = 65536  # float32 computes the bin to within less than one up to here
 _NUMBERS = (int, float, np.integer, np.floating)
 _KEYS = "iuf"
@@ -39,13 +42,17 @@ _KEYS = "iuf"
 
 
 def _add_up(
-    trace: Trace, target: Value, value: Any, indices: Sequence[TracedArray]
+    trace: Trace, target: Value, value: Any, indices: Sequence[TracedArray], chunk: int = 0
 ) -> TracedArray:
-    """The target with a value (an array, or one number) added at each index, in order."""
+    """The target with a value (an array, or one number) added at each index, in order.
+
+    ``chunk``: blocks of so many elements have counters of their own.
+    """
     spread_value = spread(trace, as_traced(trace, value).value, indices[0].shape)
     places = [i.value for i in indices]
     made = trace.emit("Scatter", target, cast(trace, spread_value, target.dtype), *places,
-                      axes=tuple(range(len(places))), at=0, combine="Add")
+                      axes=tuple(range(len(places))), at=0, combine="Add",
+                      **({"chunk": chunk} if chunk else {}))
     return from_value(trace, made)
 
 
@@ -75,6 +82,8 @@ def bincount(trace: Trace, x: Any, weights: Any = None, minlength: Any = 0) -> A
     if not is_bounded and in_memory and minlength < x.type.size:  # NumPy is as fast on its own
         return call_library(trace, "Bincount", (x, weights, minlength), {})
     index = from_value(trace, cast(trace, x.value, INDEX))
+    if is_bounded and weights is None:
+        return result_like(trace, like, _counts(trace, index, 1, minlength).value)
     if is_bounded:
         target = _zeros(trace, (minlength,), like.dtype)
     else:
@@ -190,17 +199,32 @@ def _totals(
 ) -> Any:
     """The bins' counts, or their weights: summed in float64 block by block, as NumPy does."""
     if weights is None:
-        target = _zeros(trace, (count,), INDEX)
-        return _add_up(trace, target, _cast(trace, keep, INDEX), [index])
+        return _counts(trace, index, _cast(trace, keep, INDEX), count)
     w: Any = np.where(keep, _cast(trace, weights, F64), np.float64(0.0))
     blocks = -(-index.shape[0] // _BLOCK)
     if blocks == 1:
         return _cast(trace, _add_up(trace, _zeros(trace, (count,), F64), w, [index]), weights.dtype)
-    block: Any = _counter(trace, index.shape[0]) >> np.int64(_BLOCK.bit_length() - 1)
-    found = _add_up(trace, _zeros(trace, (blocks, count), F64), w, [block, index])
+    found = _by_chunk(trace, index, w, (blocks, count), F64, _BLOCK)
     found = _cast(trace, found, weights.dtype)
     column: Any = np.broadcast_to(_counter(trace, count), (blocks, count))
     return _add_up(trace, _zeros(trace, (count,), weights.dtype), found, [column])
+
+
+def _by_chunk(
+    trace: Trace, index: Any, value: Any, shape: tuple[int, int], dtype: np.dtype, chunk: int
+) -> TracedArray:
+    """The totals of each chunk of elements; threads do chunks at the same time."""
+    number: Any = _counter(trace, index.shape[0]) >> np.int64(chunk.bit_length() - 1)
+    return _add_up(trace, _zeros(trace, shape, dtype), value, [number, index], chunk)
+
+
+def _counts(trace: Trace, index: Any, value: Any, count: int) -> Any:
+    """How often each index occurs (with a value of 1), in counters of each chunk of elements."""
+    chunks = -(-index.shape[0] // _CHUNK)
+    if index.ndim > 1 or chunks < 2 or count > _MOST_COUNTERS:
+        return _add_up(trace, _zeros(trace, (count,), INDEX), value, [index])
+    found: Any = _by_chunk(trace, index, value, (chunks, count), INDEX, _CHUNK)
+    return np.sum(found, axis=0)
 
 
 def _counter(trace: Trace, size: int) -> Any:
@@ -250,6 +274,12 @@ def _weights_of(x: Any, weights: Any) -> bool:
                                and weights.dtype.kind in "iuf" and weights.dtype != np.uint64)
 
 
+def _is_flat(x: TracedArray) -> bool:
+    """Whether it is an argument that can be raveled without a copy."""
+    itemsize = x.dtype.itemsize
+    return x.value.node.op == "Input" and x.strides == contiguous(x.shape, itemsize, range(x.ndim))
+
+
 def histogram(
     trace: Trace, a: Any, bins: Any = 10, range: Any = None, density: Any = None,
     weights: Any = None,
@@ -258,8 +288,11 @@ def histogram(
     found = None
     if _is_counted(a) and a.ndim and a.dtype.kind in _KEYS and _weights_of(a, weights) and (
             density is None or type(density) is bool):
-        found = _counted(trace, a, bins, range, None) if weights is None else _counted(
-            trace, a.reshape(-1), bins, range, weights.reshape(-1))
+        if weights is not None:
+            weights = weights.reshape(-1)
+        if weights is not None or _is_flat(a):
+            a = a.reshape(-1)
+        found = _counted(trace, a, bins, range, weights)
     if found is None:
         named = {"bins": bins, "range": range, "density": density, "weights": weights}
         return call_library(trace, "Histogram", (a,), named)

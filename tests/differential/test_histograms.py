@@ -65,6 +65,20 @@ def test_weights_are_added_in_numpy_order(dtype: str) -> None:
     fused(lambda y, w: np.histogram(y[:999], 1, (-2.5, 2.5), weights=w[:999] > 0), y, w, externs=1)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_chunks_are_counted_at_the_same_time(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fusec.config, "num_threads", threads)
+    y, w, image = RNG.normal(size=300_001), RNG.normal(size=300_001), data("u1", 262_144)
+    fused(lambda y: np.histogram(y, 40, (-2.5, 2.5)), y)
+    fused(lambda y: np.histogram(y, 40), y * 3, externs=1)
+    fused(lambda y, w: np.histogram(y * 2, 40, (-2.5, 2.5), weights=w), y, w)
+    fused(lambda y: np.histogram(y, [-1, 0, 0.25, 1]), y)
+    fused(lambda x: np.bincount(x, minlength=256), image)
+    for x in (image.reshape(512, 512), image.reshape(512, 512).T, image.reshape(512, 512)[::2]):
+        fused(lambda x: np.histogram(x, 16, (0, 256)), x)
+        fused(lambda x: np.histogram(x // 2, 16, (0, 256))[0], x)
+
+
 @pytest.mark.parametrize("minlength", [0, 5, 1000])
 def test_bincount_whose_size_the_data_decide(minlength: int) -> None:
     x = np.abs(data("i4"))
