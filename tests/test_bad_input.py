@@ -474,6 +474,16 @@ UNSUPPORTED: dict[str, tuple[Callable[..., Any], str, str]] = {
 }
 
 
+def test_names_in_hints_exist() -> None:
+    from fusec.trace.functions import known_functions
+
+    for name in known_functions():
+        found: Any = np
+        for part in name.split(".")[1:]:
+            found = getattr(found, part)
+        assert callable(found)
+
+
 @pytest.mark.parametrize("name", UNSUPPORTED)
 def test_what_is_not_supported_is_named(name: str) -> None:
     fn, what, hint = UNSUPPORTED[name]

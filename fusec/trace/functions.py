@@ -272,7 +272,8 @@ FUNCTIONS: dict[Callable[..., Any], Handler] = {
 
 def known_functions() -> list[str]:
     """Names of the NumPy functions that traced values answer for."""
-    return [f"np.{f.__name__}" for f in FUNCTIONS] + known_ufuncs()
+    names = [f"{f.__module__.replace('numpy', 'np', 1)}.{f.__name__}" for f in FUNCTIONS]
+    return names + known_ufuncs()
 
 
 def call_function(trace: Trace, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
