@@ -66,6 +66,7 @@ class Trace:
         # Lengths of slices that the run decides, with the regions they were computed in.
         self.extents: dict[Any, list[tuple[tuple[int, ...], Any]]] = {}
         self.mask_indices: dict[tuple[int, int], Any] = {}
+        self.rows: dict[Value, tuple[Value, int]] = {}  # what loops appended, of which array
         self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
         self.local_objects: dict[int, Any] = {}
         self.local_births: dict[int, int] = {}

@@ -108,6 +108,11 @@ def array_from_sequence(trace: Trace, items: Sequence[Any]) -> TracedArray:
     """A nested list or tuple; its elements may be traced."""
     if not _holds_traced(items):
         return TracedArray(trace, trace.capture(np.asarray(items)))
+    from .control.appended import restacked
+
+    whole = restacked(trace, items)
+    if whole is not None:
+        return whole
     parts = [
         array_from_sequence(trace, i) if isinstance(i, (list, tuple)) else as_traced(trace, i)
         for i in items

@@ -65,6 +65,8 @@ class GraphHooks(ControlHooks):
             fn = drawn(self.trace, fn)
         elif self.trace.active:
             warn_of_effect(self.trace, fn, args)
+        if not kwargs and self.effects.takes(fn, args):
+            return None
         self.effects.check_call(fn, self.loc)
         if self.table.find(fn) is None and home_of(fn) == "scipy":
             scipy_functions.register_imported(self.table)

@@ -22,6 +22,7 @@ from ..context import Trace
 from ..selected import roots
 from ..storage import Storage
 from ..ufuncs import call_ufunc
+from .appended import Appended, Collector
 from .cells import UNBOUND, Variables
 from .merge import (
     Disagreement,
@@ -104,6 +105,7 @@ class Attempt:
     carried: list[Carried]
     finals: dict[str, Any]  # what each variable holds after an iteration
     checks: list[Node]
+    appended: list[Appended]
 
     def older_than_loop(self, leaf: Any) -> list[Storage]:
         """The memory from before the loop that an array at its end may be."""
@@ -123,6 +125,8 @@ class Attempting:
         self.trace, self.parts, self.known, self.entry = trace, parts, known, entry
         self.region = Region(trace)
         self.carried: list[Carried] = []
+        self.appended: list[Appended] = []
+        self.exits = False
         self.going: Carried | None = None  # the truth of a test with effects
         self.by_leaf: dict[Leaf, Carried] = {}
         self.arrays: dict[Leaf, TracedArray] = {}  # what stands for arrays carried by value
@@ -140,7 +144,8 @@ class Attempting:
             for name, value in finals.items():
                 self._variable(name, value)
             self._storages()
-            return Attempt(self.region, test, self.carried, finals, self.region.take_checks())
+            return Attempt(self.region, test, self.carried, finals, self.region.take_checks(),
+                           self.appended)
         finally:
             variables.restore(self.entry)
             self.region.take_checks()
@@ -220,6 +225,7 @@ class Attempting:
                 cure="do it in the loop's body: while True: ... if not condition: break")
         if counter is None:
             return more
+        self.exits = not _is_true(more)
         inside = counter < self.parts.count
         value: Value = inside.value
         return value if _is_true(more) else self.trace.emit("LogicalAnd", value, more)
@@ -232,10 +238,29 @@ class Attempting:
                 self.going.final = converted(
                     self.trace, self.parts.test(), self.going.parameter.type)
             return
-        self.parts.body(self.parts.item(counter))
+        self._collecting(counter)
         self._at_loop()
         following = call_ufunc(self.trace, np.add, "__call__", (counter, 1), {}, True)
         self.carried[0].final = following.value
+
+    def _collecting(self, counter: TracedArray) -> None:
+        """The body of a loop of known length: what it appends to lists goes into arrays."""
+        assert self.parts.item is not None
+        effects = self.trace.hooks.effects  # type: ignore[union-attr]
+        known = type(self.parts.count) is int and not self.exits
+        collector = Collector(self.trace, self.parts.body, self.entry) if known else None
+        effects.collectors.append(collector)
+        try:
+            self.parts.body(self.parts.item(counter))
+        finally:
+            effects.collectors.pop()
+        if collector is not None:
+            collector.check()
+            for key, rows, leaf in collector.rows(self.parts.count):
+                final = self.trace.emit("PickUpdate", rows, leaf, counter.value, axes=(0,),
+                                        safe=(0,))
+                self.carried.append(Carried(rows, None, final, key, is_needed=True))
+            self.appended = collector.found
 
     # -- after the body
 

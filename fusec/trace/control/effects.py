@@ -15,6 +15,7 @@ from fusec.ir import Loc
 from fusec.ir.graph import new_id
 
 from ..context import Trace
+from .appended import Collector
 
 CONTAINERS = (list, dict, set, bytearray)
 _MUTATORS = frozenset({
@@ -30,6 +31,7 @@ class Effects:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._outside: list[set[int]] = []
+        self.collectors: list[Collector | None] = []  # of the loop bodies being traced
         self.read: dict[int, Any] = {}  # containers found in attributes and items, kept alive
 
     @contextmanager
@@ -49,6 +51,12 @@ class Effects:
         finally:
             self._outside.pop()
             self.trace.regions.pop()
+
+    def takes(self, fn: Any, args: tuple[Any, ...]) -> bool:
+        """Whether ``fn(*args)`` appends to a list of a loop that collects what is appended."""
+        collector = self.collectors[-1] if self.collectors else None
+        return collector is not None and type(getattr(fn, "__self__", None)) is list and (
+            collector.takes(fn, args))
 
     def note_read(self, found: Any) -> None:
         """A container that was read from an attribute or another container."""

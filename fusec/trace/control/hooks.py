@@ -170,8 +170,14 @@ class ControlHooks(Hooks):
                 break
         if found is None:
             self.where = where
-            self._traced(parts).emit()
+            self._emit(self._traced(parts))
         self.where = where
+
+    def _emit(self, found: LoopResult) -> None:
+        """Put the loop into the graph, if what it appends to is not older than a region around."""
+        for appended in found.attempt.appended:
+            self.effects.check_change(appended.owner, "list.append", self.trace.loc)
+        found.emit()
 
     def _traced(self, parts: LoopParts) -> LoopResult:
         with self.effects.region(parts.body):
@@ -184,7 +190,7 @@ class ControlHooks(Hooks):
         if found is None:
             self.trace.own.restore(written)
         else:
-            found.emit()
+            self._emit(found)
         return found is not None
 
     def _goes_on(
@@ -208,7 +214,7 @@ class ControlHooks(Hooks):
         else:
             parts = self._parts(where, items, body, stop, needed, names)
             if type(items.count) is not int:
-                self._traced(parts).emit()
+                self._emit(self._traced(parts))
             elif not self._try_counted(where, parts, items.count):
                 self._peeled(where, items, body, stop, needed, names)
         self.where = where
@@ -256,7 +262,7 @@ class ControlHooks(Hooks):
         """The iterations after one that data may have made the last."""
         found = self._try(where, self._parts(where, rest, body, stop, needed, names))
         if found is not None:
-            found.emit()
+            self._emit(found)
             return
         branch(self.trace, self.truth(stop()), self.variables(names, body), names, _nothing,
                lambda: self._unrolled(where, rest, body, stop, needed, names))
@@ -271,7 +277,7 @@ class ControlHooks(Hooks):
         rest = items.after(1)
         parts = self._parts(where, rest, body, stop, needed, names)
         if left is None:
-            self._traced(parts).emit()
+            self._emit(self._traced(parts))
         elif not left and not self._try_counted(where, parts, rest.count):
             self._unrolled(where, rest, body, stop, needed, names, weigh=False)
 
@@ -318,7 +324,7 @@ class ControlHooks(Hooks):
         if found is None or pays_to_unroll(found.body, count):
             self.trace.own.restore(written)
             return False
-        found.emit()
+        self._emit(found)
         return True
 
 

@@ -92,6 +92,15 @@ class LoopResult:
             bound[name] = unflatten(structure, [
                 self._leaf((name, i), leaf, results) for i, leaf in enumerate(leaves)])
         self.parts.variables.write(bound)
+        self._append(results)
+
+    def _append(self, results: dict[Leaf | None, Value]) -> None:
+        """Lists get the elements that the iterations appended."""
+        appended = self.attempt.appended
+        stacks = [[results[key] for key in a.keys] for a in appended]
+        for k in range(self.parts.count if appended else 0):
+            for one, rows in zip(appended, stacks, strict=True):
+                one.owner.append(one.elements(self.trace, rows, k))
 
     def _leaf(self, key: Leaf, leaf: Any, results: dict[Leaf | None, Value]) -> Any:
         if key in results:
