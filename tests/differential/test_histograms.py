@@ -79,6 +79,15 @@ def test_chunks_are_counted_at_the_same_time(threads: int, monkeypatch: pytest.M
         fused(lambda x: np.histogram(x // 2, 16, (0, 256))[0], x)
 
 
+def test_density_of_weights_divides_by_a_sum_in_another_order() -> None:
+    x, w = RNG.normal(size=70_001), RNG.random(70_001)
+
+    def f(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+        return np.histogram(x, 64, (-3, 5), weights=w, density=True)[0]
+
+    np.testing.assert_allclose(fusec.jit(f)(x, w), f(x, w), rtol=1e-15)
+
+
 @pytest.mark.parametrize("minlength", [0, 5, 1000])
 def test_bincount_whose_size_the_data_decide(minlength: int) -> None:
     x = np.abs(data("i4"))
