@@ -1,10 +1,10 @@
-"""``bincount``, ``histogram`` and ``histogram2d`` as fused counting: scatters that add.
+"""``bincount`` and ``histogram`` as fused counting: scatters that add.
 
 The bin of each element is computed with NumPy's own operations in NumPy's order, then one is added
-there, or the element's weight: one after another as NumPy does, so sums have NumPy's bits (but
-the sum of all weights, by which a density is divided, is fusec's).  Edges
-that no data decide are computed while tracing, by NumPy; those between the extremes of the data are
-a library call on these two.  What is not counted (outside the range) adds 0 to a bin.
+there, or the element's weight: one after another as NumPy does, so sums have NumPy's bits (but the
+sum of all weights, by which a density is divided, is fusec's).  Edges that no data decide are
+computed while tracing, by NumPy; those between the extremes of the data are a library call on these
+two.  What is not counted (outside the range) adds 0 to a bin.
 """
 
 from __future__ import annotations
