@@ -270,10 +270,7 @@ class TracedArray:
         storage = self.storage
         assert storage is not None
         if storage.may_be_argument:
-            raise unsupported(
-                "writing to an array that is an argument or another array, as a branch or loop "
-                "decides", loc=self.trace.loc,
-                cure="copy the argument before the branch or loop: x = x.copy()")
+            storage.check_apart(self.trace)
         if storage.is_constant:
             self.trace.own.write_to(storage)
         self.trace.builder.loc = self.trace.loc

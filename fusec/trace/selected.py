@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fusec.errors import unsupported
+from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Value
 from fusec.ops import Builder
+from fusec.ops.checks import describe_error
 
 from .array import TracedArray
-from .layout import contiguous
+from .layout import Strides, contiguous
 from .storage import Storage, ViewStep
 
 MOST_CHOICES = 6
@@ -87,20 +88,41 @@ class Selected(Storage):
 class Copied(Storage):
     """What a loop leaves in a variable that it may have bound to other arrays: their value.
 
-    It may be read while these hold what they held then.
+    It may be read while these hold what they held then, and not be written.  Where every iteration
+    binds the variable to a new array only a loop without iterations leaves another one:
+    ``entered`` says that there was one, and is checked when the code runs.
     """
 
-    def __init__(self, trace: Trace, value: Value, others: Sequence[Storage]) -> None:
-        super().__init__(value)
-        self.trace = trace
+    def __init__(
+        self, trace: Trace, value: Value, others: Sequence[Storage],
+        strides: Strides | None = None, entered: Value | None = None,
+    ) -> None:
+        super().__init__(value, strides)
+        self.trace, self.entered = trace, entered
         self.others = [(other, other.value) for other in others]
         self.may_be_argument = True
 
+    def check_apart(self, trace: Trace) -> None:
+        """Before it is written, or read after others were."""
+        if self.entered is None:
+            super().check_apart(trace)
+            return
+        where = trace.loc
+        place = "" if where is None else f" (line {where.line})"
+        error = UnsupportedError(
+            "the loop ran no iteration, so a variable that it binds is still an array that is an "
+            f"argument or known by another name, and one of them is written{place}: copy the array "
+            "before the loop, x = x.copy()")
+        trace.checks.append(trace.emit("Check", self.entered, error=describe_error(error)).node)
+
     def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
         if any(other.value is not value for other, value in self.others):
-            raise unsupported(
-                "reading an array that a loop may have bound to another one, which was written "
-                "since", loc=self.trace.loc, cure="copy the array in the loop: x = y.copy()")
+            if self.entered is None:
+                raise unsupported(
+                    "reading an array that a loop may have bound to another one, which was "
+                    "written since", loc=self.trace.loc,
+                    cure="copy the array in the loop: x = y.copy()")
+            self.check_apart(self.trace)
         return super().read(builder, steps)
 
 

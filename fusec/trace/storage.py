@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.dims import Bindings, resolve, symbols_of
 from fusec.ir.graph import new_id
@@ -22,6 +23,9 @@ from fusec.ops.views import region
 from fusec.ops.windows import WindowView
 
 from .layout import Strides, contiguous
+
+if TYPE_CHECKING:
+    from .context import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,12 @@ class Storage:
         self.is_constant = False
         self.may_be_argument = False  # a copy that stands for an argument on some paths
         self._views: dict[tuple[ViewStep, ...], Value] = {}
+
+    def check_apart(self, trace: Trace) -> None:
+        """Raises for a write to what stands for an argument, or another array, on some paths."""
+        raise unsupported(
+            "writing to an array that is an argument or another array, as a branch or loop decides",
+            loc=trace.loc, cure="copy the argument before the branch or loop: x = x.copy()")
 
     def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
         """The value seen through the steps now; equal reads between writes share nodes."""

@@ -8,6 +8,7 @@ next one.
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -106,6 +107,7 @@ class Attempt:
     finals: dict[str, Any]  # what each variable holds after an iteration
     checks: list[Node]
     appended: list[Appended]
+    arrays: dict[Leaf, TracedArray]  # what stood for arrays carried by value
 
     def older_than_loop(self, leaf: Any) -> list[Storage]:
         """The memory from before the loop that an array at its end may be."""
@@ -144,8 +146,9 @@ class Attempting:
             for name, value in finals.items():
                 self._variable(name, value)
             self._storages()
+            self._check_sharing(finals)
             return Attempt(self.region, test, self.carried, finals, self.region.take_checks(),
-                           self.appended)
+                           self.appended, self.arrays)
         finally:
             variables.restore(self.entry)
             self.region.take_checks()
@@ -367,12 +370,30 @@ class Attempting:
             loc=self.trace.loc, cure="copy the array before the loop, or write into it with "
             "x[...] = value instead of binding the name")
 
+    def _check_sharing(self, finals: dict[str, Any]) -> None:
+        """Of two variables that an iteration leaves with one array the next may write neither."""
+        held = {name: flatten(finals[name])[0] for name, _ in self.arrays
+                if finals.get(name, UNBOUND) is not UNBOUND}
+        for key in of_one_memory(
+                {key: held[key[0]][key[1]] for key in self.arrays if key[0] in held}):
+            own = self.arrays[key].storage
+            if own is not None and own.version > 0:
+                raise self._aliased(key[0])
+
     def _storages(self) -> None:
         written = self.region.written()
         self.known.learn(self.known.storages, *written)
         for carried in self.carried:
             if carried.storage is not None:
                 carried.final = carried.storage.value
+
+
+def of_one_memory(leaves: dict[Leaf, Any]) -> set[Leaf]:
+    """Those that show memory which another one shows too: a write to one would be seen in both."""
+    shown = {key: set(roots(leaf.storage)) for key, leaf in leaves.items()
+             if type(leaf) is TracedArray and leaf.storage is not None}
+    times = Counter(root for found in shown.values() for root in found)
+    return {key for key, found in shown.items() if any(times[root] > 1 for root in found)}
 
 
 def _is_shared(storage: Storage) -> bool:

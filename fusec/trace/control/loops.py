@@ -16,11 +16,13 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Graph, TensorType, Value
+from fusec.ops.checks import has_effects
 
 from ..array import TracedArray, from_value
 from ..context import Trace
-from ..selected import Copied
-from .attempts import Attempt, Attempting, Carried, Known, Leaf, LoopParts
+from ..selected import Copied, roots
+from .aliases import shown_elsewhere
+from .attempts import Attempt, Attempting, Carried, Known, Leaf, LoopParts, of_one_memory
 from .cells import UNBOUND, Variables
 from .merge import common_strides, flatten, unflatten
 from .regions import Region, assign, captures, subgraph
@@ -76,6 +78,7 @@ class LoopResult:
                            carried=len(self.carried), names=names)
         if self.attempt.checks:
             trace.checks.append(value.node)
+        self.at_entry = [*initial, *self.outer]
         results = dict(zip((c.leaf for c in self.carried), value.node.outputs, strict=True))
         for carried, output in zip(self.carried, value.node.outputs, strict=True):
             if carried.storage is not None:
@@ -83,15 +86,14 @@ class LoopResult:
         self._bind(results)
 
     def _bind(self, results: dict[Leaf | None, Value]) -> None:
-        bound = {}
-        for name in self.parts.variables.needed(self.parts.needed):
-            held = self.attempt.finals.get(name, UNBOUND)
-            if held is UNBOUND:
-                continue
-            leaves, structure = flatten(held)
-            bound[name] = unflatten(structure, [
+        held = {name: flatten(value) for name in self.parts.variables.needed(self.parts.needed)
+                if (value := self.attempt.finals.get(name, UNBOUND)) is not UNBOUND}
+        self.aliased = of_one_memory({
+            (name, i): leaf for name, (leaves, _) in held.items() for i, leaf in enumerate(leaves)})
+        self.parts.variables.write({
+            name: unflatten(structure, [
                 self._leaf((name, i), leaf, results) for i, leaf in enumerate(leaves)])
-        self.parts.variables.write(bound)
+            for name, (leaves, structure) in held.items()})
         self._append(results)
 
     def _append(self, results: dict[Leaf | None, Value]) -> None:
@@ -105,20 +107,46 @@ class LoopResult:
     def _leaf(self, key: Leaf, leaf: Any, results: dict[Leaf | None, Value]) -> Any:
         if key in results:
             others = self.attempt.older_than_loop(leaf)
-            if others:
+            if others or key in self.aliased:
                 return TracedArray(self.trace, Copied(self.trace, results[key], others))
-            before, value = self.entry[key[0]], results[key]
-            initial = None if before is UNBOUND else flatten(before)[0][key[1]]
-            like = leaf if initial is None else initial
-            found = from_value(self.trace, value, common_strides(value.type, like, leaf))
-            if found.storage is not None and type(initial) is TracedArray and (
-                    initial.storage is not None):
-                # With no iteration, or one that does not bind it, it is what it was before.
-                found.storage.may_be_argument = initial.storage.may_be_argument or (
-                    initial.storage.origin is not None)
-            return found
+            return self._array_or_number(key, leaf, results[key])
         before = self.entry[key[0]]
         return leaf if before is UNBOUND else flatten(before)[0][key[1]]
+
+    def _array_or_number(self, key: Leaf, leaf: Any, value: Value) -> Any:
+        before = self._before(key)
+        like = leaf if before is None else before
+        strides = common_strides(value.type, like, leaf)
+        found = from_value(self.trace, value, strides)
+        if any(type(x) is not TracedArray or x.storage is None for x in (found, before, leaf)):
+            return found
+        stood_for = {a.storage: k for k, a in self.attempt.arrays.items()}
+        others = [k for root in roots(leaf.storage) if (k := stood_for.get(root)) is not None]
+        may_be = [before.storage, *(self._before(k).storage for k in others)]
+        names = {name for name, _ in self.attempt.arrays}
+        shared = [s for s in may_be if shown_elsewhere(s, names)]
+        if not shared:
+            return found
+        entered = None if others else self._entered()
+        return TracedArray(self.trace, Copied(
+            self.trace, value, [root for s in shared for root in roots(s)],
+            strides, entered))
+
+    def _before(self, key: Leaf) -> Any:
+        before = self.entry[key[0]]
+        return None if before is UNBOUND else flatten(before)[0][key[1]]
+
+    def _entered(self) -> Value | None:
+        """Whether there is an iteration: the test on the values before the loop; None where it
+        does more than to answer."""
+        if any(has_effects(node) or len(node.types) > 1 for node in self.test.nodes):
+            return None
+        values = dict(zip(self.test.inputs, self.at_entry, strict=True))
+        for node in self.test.nodes:
+            if node.op != "Input":
+                operands = [values[v] for v in node.inputs]
+                values[node.out()] = self.trace.emit(node.op, *operands, **node.attrs)
+        return values[self.test.outputs[0]]
 
 
 def _title(carried: Carried) -> str:

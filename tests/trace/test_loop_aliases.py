@@ -1,0 +1,175 @@
+"""Arrays that a loop binds anew: what else shows their memory when one of them is written.
+
+Every program gives what NumPy gives, or says that it cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec.errors import UnsupportedError
+
+
+class Holder:
+    """Keeps an array where no name shows it."""
+
+    kept: Any
+
+
+def written_after(c: Any, u: Any) -> Any:
+    kept = c * 1
+    x = kept
+    i = 0
+    while i < u[0]:
+        x = x * 2
+        i += 1
+    x[0] = 7
+    return kept, x
+
+
+def other_written_after(c: Any, u: Any) -> Any:
+    kept = c * 1
+    x = kept
+    for _i in range(u[0]):
+        x = x * 2
+    kept[0] = 9
+    return kept, x
+
+
+def view_written_after(c: Any, u: Any) -> Any:
+    kept = c * 1
+    x = kept[1:]
+    i = 0
+    while i < u[0]:
+        x = x * 2
+        i += 1
+    x[0] = 7
+    return kept, x
+
+
+def attribute_holds_it(c: Any, u: Any) -> Any:
+    holder = Holder()
+    holder.kept = c * 1
+    x = holder.kept
+    i = 0
+    while i < u[0]:
+        x = x * 2
+        i += 1
+    x[0] = 7
+    return holder.kept, x
+
+
+def caller_holds_it(c: Any, u: Any) -> Any:
+    x = c * 1
+    return x, _doubled_and_marked(x, u)
+
+
+def _doubled_and_marked(x: Any, u: Any) -> Any:
+    i = 0
+    while i < u[0]:
+        x = x * 2
+        i += 1
+    x[0] = 7
+    return x
+
+
+def list_holds_it(c: Any, u: Any) -> Any:
+    held = [c * 1]
+    x = held[0]
+    i = 0
+    while i < u[0]:
+        x = x * 2
+        i += 1
+    x[0] = 7
+    return held[0], x
+
+
+def argument(c: Any, u: Any) -> Any:
+    i = 0
+    while i < u[0]:
+        c = c * 2
+        i += 1
+    c[0] = 7
+    return c
+
+
+def two_names_at_the_end(c: Any, u: Any) -> Any:
+    x, y, i = c * 1, c * 3, 0
+    while i < u[0]:
+        x = x * 2
+        y = x
+        i += 1
+    x[0] = 7
+    return x, y
+
+
+def two_names_in_the_loop(c: Any, u: Any) -> Any:
+    x, y, i, s = c * 1, c * 3, 0, 0.0
+    while i < u[0]:
+        x[0] += 1
+        s += y[0]
+        x = x * 2
+        y = x[:]
+        i += 1
+    return s
+
+
+def exchanged_and_written(c: Any, u: Any) -> Any:
+    p, q = c * 1, c * 2
+    x, y, i = p, q, 0
+    while i < u[0]:
+        x, y = y, x
+        i += 1
+    x[0] = 7
+    return p, q, x
+
+
+def alone(c: Any, u: Any) -> Any:
+    x, i = c * 1, 0
+    while i < u[0]:
+        x = x * 2
+        i += 1
+    x[0] = 7
+    return x
+
+
+def exit_after_exchanges(x: Any, u: Any) -> Any:
+    y, i = x * 2, 5
+    while i > 0:
+        i -= 1
+        if u[0] < 1:
+            return x
+        x, y = y, x
+    x[2] += 1
+    return x
+
+
+PROGRAMS = [
+    written_after, other_written_after, view_written_after, attribute_holds_it, caller_holds_it,
+    list_holds_it, argument, two_names_at_the_end, two_names_in_the_loop, exchanged_and_written,
+    alone, exit_after_exchanges,
+]
+# What must run whenever there is an iteration, since then the loop has made the array.
+EXACT = {written_after, other_written_after, view_written_after, attribute_holds_it,
+         caller_holds_it, list_holds_it, argument, alone}
+
+
+@pytest.mark.parametrize("trips", [0, 1, 2, 5])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_as_numpy_or_refused(program: Callable[..., Any], trips: int) -> None:
+    wanted_argument, argument_ = np.ones(4), np.ones(4)
+    wanted = program(wanted_argument, np.array([trips]))
+    try:
+        found = fusec.jit(program)(argument_, np.array([trips]))
+    except UnsupportedError:
+        assert program not in EXACT or (trips == 0 and program is not alone)
+        return
+    pairs = zip(found, wanted, strict=True) if type(wanted) is tuple else [(found, wanted)]
+    for a, b in pairs:
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(argument_, wanted_argument)
