@@ -19,6 +19,7 @@ from typing import Any
 
 from .corpus import Program, programs
 from .expected_failures import EXPECTED_FAILURES
+from .slower import NOT_FOUND, SLOWER
 
 LIMIT = 60
 HEAD = (
@@ -81,7 +82,8 @@ def page(rows: dict[str, dict[str, Any]], measured_how: str) -> str:
         parts.append(f"Not measured in this run: {', '.join(missing)}.\n")
     parts += [_cells(HEAD), _cells(["---"] * len(HEAD))]
     parts += [line(p, r) for p, r in good]
-    return "\n".join([*parts, *_stepwise(good), *_failures(bad), ""])
+    slower = [p.name for p, r in good if r["eager_ms"] < r["compiled_ms"]]
+    return "\n".join([*parts, *_stepwise(good), *slower_table(slower), *_failures(bad), ""])
 
 
 def _headline(good: list[Any], bad: list[Any]) -> str:
@@ -101,6 +103,14 @@ def _stepwise(good: list[Any]) -> list[str]:
     found = [_cells((n, reason)) for reason, n in reasons.most_common()]
     return ["\n## Why loops and branches run step by step\n",
             _cells(("programs", "reason")), _cells(("---", "---")), *found]
+
+
+def slower_table(names: list[str]) -> list[str]:
+    """Why these programs are slower than NumPy."""
+    if not names:
+        return []
+    return ["\n## Why programs are slower than NumPy\n", _cells(("program", "reason")),
+            _cells(("---", "---")), *(_cells((n, SLOWER.get(n, NOT_FOUND))) for n in names)]
 
 
 def _failures(bad: list[Any]) -> list[str]:

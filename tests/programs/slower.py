@@ -1,0 +1,23 @@
+"""Why programs are slower than NumPy, where that was found out; shown by the report."""
+
+from __future__ import annotations
+
+SLOWER: dict[str, str] = {
+    "berlekamp_massey": "its loop takes arrays whose size only the run knows, so it runs step by "
+    "step from Python",
+    "brent": "40 us in all, about what a call with two native loops costs to set up",
+    "convective_adjustment": "np.nonzero and selections are calls of Python in every iteration",
+    "crr_american_put": "arrays shrink in each of 1,000 steps, which no loop of the graph can "
+    "carry: unrolled, each step a kernel and a branch",
+    "fft_radix2": "complex numbers have no native loops: its loops run step by step from Python",
+    "haar": "arrays halve at every level: unrolled, several small kernels a level",
+    "householder_least_squares": "slices shrink with every column: unrolled, with a branch, a "
+    "BLAS call and two kernels a column, each a step from Python",
+    "light_curve": "the table that np.bincount counts in has no bound known before the run, so "
+    "its loop runs step by step from Python",
+    "pagerank": "its loop takes arrays whose size only the run knows, so it runs step by step "
+    "from Python",
+    "sieve": "a slice with a step that only the run knows is no part of a graph loop: unrolled, "
+    "168 strided writes, each a kernel",
+}
+NOT_FOUND = "not looked into"
