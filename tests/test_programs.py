@@ -52,3 +52,8 @@ def test_inputs_are_deterministic_and_plain_numpy_is_quick() -> None:
 
 def test_marked_programs_exist() -> None:
     assert set(EXPECTED_FAILURES) <= {p.name for p in PROGRAMS}
+
+
+def test_a_program_that_once_did_not_compile_at_its_large_size() -> None:
+    program = next(p for p in PROGRAMS if p.name == "csr_transpose")
+    assert check(program, program.large) == ""

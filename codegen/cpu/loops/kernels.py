@@ -199,7 +199,7 @@ def _call(
     block = frame.word("nest", number, "ptr")
     for position, operand in enumerate(form.operands):
         address = places[operand.buffer]
-        if operand.offset:
+        if isinstance(operand.offset, Dim) or operand.offset:
             address = em.offset(address, frame.number(operand.offset))
         at = em.value(f"getelementptr i64, ptr {block}, i64 {position}")
         em.line(f"store ptr {address}, ptr {at}")
