@@ -129,6 +129,8 @@ INTERRUPTED = """
     import numpy as np
     import fusec
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+
     {program}
 
     f = fusec.jit(program)
@@ -193,6 +195,9 @@ def test_control_c_stops_a_native_loop(name: str, tmp_path: Any) -> None:
         process.wait(0.5)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=60)
+    try:
+        rest, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()  # a loop that does not stop would run on
     assert rest.split() == ["KeyboardInterrupt", "True", "True"]
     assert process.returncode == 0

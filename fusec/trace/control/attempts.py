@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import unsupported, user_error
+from fusec.errors import UnsupportedError, unsupported, user_error
 from fusec.ir import Node, TensorType, Value
 
 from ..array import TracedArray, from_value
@@ -45,6 +45,10 @@ from .regions import Region, assign, placeholder
 Leaf = tuple[str, int]  # a variable, and the number of a leaf of what it holds
 
 
+class RebindingError(UnsupportedError):
+    """A loop binds arrays anew that it also writes: in another order each time, perhaps."""
+
+
 def calls_host(trace: Trace, start: int) -> bool:
     """Whether an effect from number ``start`` on is more than a check."""
     return any(node.op != "Check" for node in trace.checks[start:])
@@ -62,6 +66,7 @@ class LoopParts:
     count: Any = None  # None: a ``while`` loop
     item: Callable[[Any], Any] | None = None
     first: Value | None = None  # a test with effects, evaluated before the loop
+    written: Callable[..., Any] | None = None  # the user's body, where ``body`` is made of it
 
 
 @dataclass
@@ -250,7 +255,7 @@ class Attempting:
         """The body of a loop of known length: what it appends to lists goes into arrays."""
         assert self.parts.item is not None
         effects = self.trace.hooks.effects  # type: ignore[union-attr]
-        known = type(self.parts.count) is int and not self.exits
+        known = type(self.parts.count) is int and not self.exits and self.parts.written is None
         collector = Collector(self.trace, self.parts.body, self.entry) if known else None
         effects.collectors.append(collector)
         try:
@@ -365,10 +370,11 @@ class Attempting:
         return storage in self.region.written() and storage.value not in started
 
     def _aliased(self, name: str) -> Exception:
-        return unsupported(
-            f"binding {name!r} in a loop to memory that is also written and seen elsewhere",
-            loc=self.trace.loc, cure="copy the array before the loop, or write into it with "
-            "x[...] = value instead of binding the name")
+        return RebindingError(
+            f"binding {name!r} in a loop to memory that is also written and seen elsewhere is not "
+            f"supported inside a fusec.jit function", loc=self.trace.loc,
+            cure="copy the array before the loop, or write into it with x[...] = value instead of "
+            "binding the name")
 
     def _check_sharing(self, finals: dict[str, Any]) -> None:
         """Of two variables that an iteration leaves with one array the next may write neither."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
@@ -20,7 +21,7 @@ from ..convert import Hooks
 from ..convert.hooks import Tested, Where, untested
 from ..known import known
 from ..ufuncs import as_traced, truth
-from .attempts import calls_host
+from .attempts import RebindingError, calls_host
 from .branches import branch
 from .cells import Variables, bound_by
 from .effects import Effects
@@ -39,6 +40,7 @@ class ControlHooks(Hooks):
     trace: Trace
     effects: Effects
     attributes: Attributes
+    refused: FusecError | None = None  # why the last loop could not be in the graph
 
     def variables(self, names: Iterable[str], *functions: Callable[..., Any]) -> Variables:
         """The variables that converted parts share, and the attributes that are assigned."""
@@ -180,7 +182,7 @@ class ControlHooks(Hooks):
         found.emit()
 
     def _traced(self, parts: LoopParts) -> LoopResult:
-        with self.effects.region(parts.body):
+        with self.effects.region(parts.written or parts.body):
             return trace_loop(self.trace, parts)
 
     def _emitted(self, where: Where, parts: LoopParts) -> bool:
@@ -214,10 +216,61 @@ class ControlHooks(Hooks):
         else:
             parts = self._parts(where, items, body, stop, needed, names)
             if type(items.count) is not int:
-                self._emit(self._traced(parts))
-            elif not self._try_counted(where, parts, items.count):
+                self._open_ended(parts, items, body, stop, names)
+            elif not self._try_counted(where, parts, items.count) and not (
+                    stop is None and self._in_turns(parts, items, body, names)):
                 self._peeled(where, items, body, stop, needed, names)
         self.where = where
+
+    def _open_ended(
+        self, parts: LoopParts, items: Counted, body: Callable[[Any], None],
+        stop: Callable[[], Any] | None, names: tuple[str, ...],
+    ) -> None:
+        """A loop whose length only the run knows."""
+        try:
+            with nothing_done(self.trace, parts.variables):
+                found = self._traced(parts)
+        except RebindingError as refusal:
+            self.refused = refusal
+            if stop is not None or not self._in_turns(parts, items, body, names):
+                raise
+        else:
+            self._emit(found)
+
+    def _in_turns(
+        self, parts: LoopParts, items: Counted, body: Callable[[Any], None],
+        names: tuple[str, ...],
+    ) -> bool:
+        """Two or three iterations as one of a loop, where names then show what they showed before:
+        ``u, new = new, u``.  Those that are left over follow it."""
+        for turn in (2, 3) if type(self.refused) is RebindingError else ():
+            trips = items.count // turn
+            several = replace(
+                parts, count=trips, item=lambda k: k, written=body,
+                body=lambda k, turn=turn: _several(turn, items, body, k))
+            if self._emitted(parts.where, several):
+                self._left_over(parts, items, trips * turn, turn, body, names)
+                return True
+        return False
+
+    def _left_over(
+        self, parts: LoopParts, items: Counted, first: Any, turn: int,
+        body: Callable[[Any], None], names: tuple[str, ...],
+    ) -> None:
+        for at in range(turn - 1):
+            self._one_left_over(parts, items.count - first > at, items.after(at), first, body, names)
+
+    def _one_left_over(
+        self, parts: LoopParts, due: Any, items: Counted, at: Any, body: Callable[[Any], None],
+        names: tuple[str, ...],
+    ) -> None:
+        self.where = parts.where
+        if due is True:
+            body(items.item(at))
+        elif due is not False:
+            with self.effects.region(body):
+                branch(self.trace, self.truth(due), parts.variables, names,
+                       lambda: body(items.item(at)), _nothing)
 
     def _parts(
         self, where: Where, items: Counted, body: Callable[..., Any],
@@ -306,6 +359,7 @@ class ControlHooks(Hooks):
         except (ConcreteValueError, UnsupportedError, TypeError) as error:
             if not isinstance(error, FusecError):
                 raise
+            self.refused = error
             self._note_unrolled(where, parts, error)
             return None
 
@@ -326,6 +380,12 @@ class ControlHooks(Hooks):
             return False
         self._emit(found)
         return True
+
+
+def _several(turn: int, items: Counted, body: Callable[[Any], None], k: Any) -> None:
+    """The iterations of a turn."""
+    for j in range(turn):
+        body(items.item(k * turn + j))
 
 
 def _nothing() -> None:
