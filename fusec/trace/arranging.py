@@ -261,7 +261,10 @@ def scaled(x: TracedArray, y: TracedArray, out: Any = None) -> Any:
     """A product with a number in linear algebra: in C order where NumPy takes BLAS for it."""
     if out is not None:
         found = scaled(x, y)
-        return np.multiply(x, y, out=out) if not found.is_array else np.positive(found, out=out)
+        if not found.is_array:
+            return np.multiply(x, y, out=out)
+        np.copyto(out, found)
+        return out
     dtype = np.result_type(x.dtype, y.dtype)
     x, y = (creation.astype(v.trace, v, dtype, copy=False) for v in (x, y))
     result: Any = np.multiply(x, y)

@@ -247,7 +247,8 @@ class GraphHooks(ControlHooks):
             return concatenated_by_key(self.trace, obj, key)
         result = super().getitem(where, obj, key)
         self.effects.note_read(result)
-        return self._local(result) if type(obj) is np.ndarray else result
+        return self._local(result) if type(obj) is np.ndarray or isinstance(
+            obj, np.generic) else result
 
     def format_value(self, where: Where, value: Any, conversion: int, spec: str) -> str:
         self.where = where
@@ -268,7 +269,8 @@ _SIZES = frozenset({"shape", "size", "nbytes"})
 
 def is_numpys(fn: Any) -> bool:
     """Whether it is a function of NumPy or SciPy, or a method of an array."""
-    if isinstance(fn, np.ufunc) or type(getattr(fn, "__self__", None)) is np.ndarray:
+    owner = getattr(fn, "__self__", None)
+    if isinstance(fn, np.ufunc) or type(owner) is np.ndarray or isinstance(owner, np.generic):
         return True
     return home_of(fn) in ("numpy", "scipy")
 

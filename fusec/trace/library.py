@@ -28,8 +28,8 @@ from .failures import on_known
 from .known import known
 from .layout import Strides, contiguous, like_order
 from .refusals import is_compiled
-from .result_sizes import assignments, sized_types
-from .sizes import ORDINARY, all_of_size, define, size_of
+from .result_sizes import LAST_RESORT, assignments, sized_types
+from .sizes import ORDINARY, define, size_of
 from .ufuncs import as_traced
 
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64),
@@ -161,7 +161,7 @@ def _accepted(
     tried = [[stand_in(x, call.op, sizes) for x in operands]
              for sizes in assignments([x.value for x in operands])]
     if len(tried) > 1:  # sizes of which only one fits
-        tried[-1:-1] = [[stand_in(x, call.op, all_of_size(n)) for x in operands] for n in (1, 0)]
+        tried[-1:-1] = [[stand_in(x, call.op, sizes) for x in operands] for sizes in LAST_RESORT]
     if call.sized:  # what fits depends on contents, too
         tried = [*[[_emptied(s) for s in stand_ins] for stand_ins in tried], *tried]
     return next((s for s in tried[:-1] if _is_accepted(call, s, form, named)), tried[-1])
@@ -181,7 +181,7 @@ def ask_on_stand_ins(
     """NumPy's answer on stand-ins of the operands; raises what NumPy raises, at the user's line."""
     tried = [ORDINARY]
     if not all(x.type.is_static for x in operands):  # sizes of which only some fit
-        tried = [*assignments([x.value for x in operands]), all_of_size(1), all_of_size(0)]
+        tried = [*assignments([x.value for x in operands]), *LAST_RESORT]
     errors = []
     for sizes in tried:
         try:

@@ -40,6 +40,9 @@ _CONTENTS: tuple[Callable[[int, tuple[int, ...]], Any], ...] = (
 )
 
 
+LAST_RESORT: tuple[Bindings, ...] = (all_of_size(1), all_of_size(0))
+
+
 def sized_types(
     trace: Trace, call: LibraryCall, operands: Sequence[Value], form: Any, named: Any,
     types: tuple[TensorType, ...], stand_ins: Sequence[Any],
@@ -47,8 +50,11 @@ def sized_types(
     """The results' types with every size that the run decides as an expression."""
     if not call.sized and not _has_symbols(operands):
         return types
-    tried = list(_samples(call, operands, form, named, stand_ins))
+    tried = list(_samples(call, operands, form, named, stand_ins, assignments(operands)))
     samples = [(sizes, shapes) for sizes, shapes in tried if shapes is not None]
+    if not samples:  # the call fits one size only
+        tried = list(_samples(call, operands, form, named, stand_ins, LAST_RESORT))
+        samples = [(sizes, shapes) for sizes, shapes in tried if shapes is not None]
     if not samples:
         raise AssertionError(f"internal error: {call.op} has no result on stand-ins")
     if any(len(shapes) != len(types) for _, shapes in samples):
@@ -101,9 +107,10 @@ def _candidates(known: Sequence[Dim]) -> Iterator[Size]:
 
 
 def _samples(
-    call: LibraryCall, operands: Sequence[Value], form: Any, named: Any, stand_ins: Sequence[Any]
+    call: LibraryCall, operands: Sequence[Value], form: Any, named: Any, stand_ins: Sequence[Any],
+    assigned: Sequence[Bindings],
 ) -> Iterator[Sample]:
-    for sizes in assignments(operands):
+    for sizes in assigned:
         for contents in _CONTENTS if call.sized else (None,):
             arrays = [_filled(v, s, sizes, contents, i)
                       for i, (v, s) in enumerate(zip(operands, stand_ins, strict=True))]

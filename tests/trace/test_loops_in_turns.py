@@ -1,4 +1,4 @@
-"""Loops that exchange arrays which they also write: two or three iterations are one of the graph."""
+"""Loops that exchange arrays which they write: two or three iterations are one of the graph."""
 
 from __future__ import annotations
 

@@ -136,3 +136,17 @@ def test_a_variable_of_the_last_iteration_need_not_fit_where_it_is_not_read() ->
 
     x = np.array([1.0, 0.0, 3.0, 0.0])
     assert shrinking(x).tolist() == shrinking.__wrapped__(x).tolist()
+
+
+def test_arrays_made_of_numpys_scalars_are_made_anew_in_every_call() -> None:
+    """Fuzzer seed 30006906: the second call read what the first had written into a constant."""
+    def program(x: Any) -> Any:
+        made = np.nansum(x)[...]
+        other = np.int64(2).reshape(1)
+        before = made <= x, other[0]
+        made.T[...] = 3
+        other[0] = 9
+        return before
+
+    jitted = fusec.jit(program)
+    assert [jitted(False) for _ in range(3)] == [program(False)] * 3

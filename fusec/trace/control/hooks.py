@@ -258,7 +258,8 @@ class ControlHooks(Hooks):
         body: Callable[[Any], None], names: tuple[str, ...],
     ) -> None:
         for at in range(turn - 1):
-            self._one_left_over(parts, items.count - first > at, items.after(at), first, body, names)
+            due = items.count - first > at
+            self._one_left_over(parts, due, items.after(at), first, body, names)
 
     def _one_left_over(
         self, parts: LoopParts, due: Any, items: Counted, at: Any, body: Callable[[Any], None],

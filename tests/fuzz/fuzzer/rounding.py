@@ -79,6 +79,11 @@ class Disturbed:
             if _both_zeros(inputs) and np.size(result) < max(map(np.size, inputs)):
                 self.scope[statement.target] = _mapped(lambda v: change(v, inputs, 0), result)
             return
+        if statement.op in _PRODUCTS and np.asarray(result).dtype.kind == "c" and (
+                self.rng.random() < 0.4):
+            found = self._with_scalar_products(statement, self.scope)
+            self.scope[statement.target] = result if found is None else found[0]
+            return
         if other:
             result = other[0]
         self.scope[statement.target] = _mapped(lambda v: change(v, inputs), result)
@@ -360,6 +365,7 @@ class _AnyOrder(np.ndarray):
         return plain.sum(axis, **options)
 
 
+_PRODUCTS = frozenset({"operator *", "np.multiply", "np.square", "np.kron", "np.outer"})
 _MAKE_NAN = frozenset({"operator +", "operator -", "operator /", "np.add", "np.subtract",
                        "np.divide", "np.true_divide", "np.sqrt"})
 _SUMS_OF_PRODUCTS = frozenset({
