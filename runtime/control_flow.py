@@ -30,6 +30,7 @@ from fusec.ops.gather import index_checks, out_of_bounds
 from fusec.ops.scalar_calls import FUNCTIONS
 
 from . import memory, threads
+from .addresses import address_of
 from .call_spec import CallSpec, LeafSpec, ResultSpec
 from .host_sites import HostCaller
 from .work import GRAIN_NS, work_ns
@@ -217,6 +218,8 @@ class NativeRun:
     def _lying(self, position: int, operand: np.ndarray) -> np.ndarray:
         """The operand in the memory layout that the code was compiled for."""
         strides = self.strides[position]
+        if operand.strides == strides:
+            return operand
         same = all(n == 1 or a == b for n, a, b in zip(
             operand.shape, operand.strides, strides, strict=True))
         return operand if same else np.array(operand, order="C")
@@ -235,15 +238,15 @@ class NativeRun:
                     np.copyto(results[number], operands[source])
         for cell, position in blocks.scalars:
             cell[0] = operands[position]
-        lying = {position: self._lying(position, operands[position])
-                 for _, position in blocks.operands}
+        kept = []  # until the function has returned
         for at, position in blocks.operands:
-            words[at] = lying[position].__array_interface__["data"][0]
+            kept.append(lying := self._lying(position, operands[position]))
+            words[at] = address_of(lying)
         for at, number in blocks.targets:
-            words[at] = results[number].__array_interface__["data"][0]
-        kept = [memory_of(nbytes) for _, nbytes in blocks.temps]
-        for (at, _), array in zip(blocks.temps, kept, strict=True):
-            words[at] = array.__array_interface__["data"][0]
+            words[at] = address_of(results[number])
+        for at, nbytes in blocks.temps:
+            kept.append(array := memory_of(nbytes))
+            words[at] = address_of(array)
         if self.is_parallel:
             threads.ensure_workers()
         try:

@@ -12,6 +12,7 @@ from fusec.codegen.cpu.compile import NEST_SIGNATURE
 from fusec.ir.dims import evaluator, resolve, typical
 
 from . import launch, launch_spec, memory, threads
+from .addresses import address_of
 from .native import NativeUnavailableError
 from .plan import Blocks, KernelStep, Place, make_blocks
 from .sized_nests import Arrays, SizedNest
@@ -90,7 +91,7 @@ def run_by_ctypes(blocks: Blocks, memory_of: Arrays) -> bool:
         block[slot] = int(status.ctypes.data)
     for pointer in blocks.pointers:
         base = memory_of[pointer.place.kind, pointer.place.number]
-        pointer.block[pointer.slot] = base.__array_interface__["data"][0] + pointer.offset
+        pointer.block[pointer.slot] = address_of(base) + pointer.offset
     scratch = [ctypes.create_string_buffer(n) for _, _, n in blocks.partials]
     for buffer, (block, slot, _) in zip(scratch, blocks.partials, strict=True):
         block[slot] = ctypes.addressof(buffer)

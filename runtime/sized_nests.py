@@ -14,6 +14,7 @@ from fusec.codegen.specialise import LoopForm, count_tasks
 from fusec.ir.dims import Bindings, evaluator
 
 from . import threads
+from .addresses import address_of
 from .plan import KernelStep
 from .work import GRAIN_NS, work_ns
 
@@ -60,7 +61,7 @@ class SizedNest:
         for slot, value in zip(self.slots, values, strict=False):
             words[slot] = value
         for slot, key, at in self.pointers:
-            words[slot] = memory_of[key].__array_interface__["data"][0] + values[at]
+            words[slot] = address_of(memory_of[key]) + values[at]
         first = len(self.slots)
         extents = values[first: first + len(form.extents)]
         tasks = count_tasks(form.mode, extents, form.outer, form.axis)

@@ -1,8 +1,21 @@
-"""The loops that are measured against Numba: a section of the page that is replaced."""
+"""The loops that are measured against Numba: equal values, and a section that is replaced."""
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
+import fusec
 from fusec.bench import loops
+
+
+@pytest.mark.parametrize("case", loops.CASES[:7], ids=lambda c: c.run.__name__)
+def test_loops_give_numpys_values(case: loops.Case) -> None:
+    args = tuple(x[:12] if isinstance(x, np.ndarray) and x.ndim == 1 else x
+                 for x in case.make(np.random.default_rng(1)))
+    args = tuple(x[:12, :12] if isinstance(x, np.ndarray) and x.ndim == 2 else x for x in args)
+    got, want = fusec.jit(case.run)(*args), case.run(*args)
+    np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
 def test_a_section_is_replaced_not_repeated() -> None:

@@ -209,7 +209,10 @@ def _call(
     status = _status(frame, block, form) if form.nest.has_checks else ""
     code, pool = frame.word("code", number, "ptr"), frame.word("pool", 0, "ptr")
     tasks, grain = _tasks(frame, number, block, form), frame.word("grain", number)
-    em.line(f"call void {pool}(ptr {code}, ptr {block}, i64 {tasks}, i64 {grain})")
+    with em.branch(em.value(f"icmp ule i64 {tasks}, {grain}")):  # one thread's: no pool needed
+        em.line(f"call void {code}(ptr {block}, i64 0, i64 {tasks})")
+    with em.branch(em.value(f"icmp ugt i64 {tasks}, {grain}")):
+        em.line(f"call void {pool}(ptr {code}, ptr {block}, i64 {tasks}, i64 {grain})")
     if form.mode == "flat":
         finish = frame.word("finish", number, "ptr")
         em.line(f"call void {finish}(ptr {block}, i64 0, i64 1)")
