@@ -107,7 +107,9 @@ def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
     is_plain = x.dtype.kind == "f" or (x.dtype == np.bool_ and not x.type.is_weak)
     is_plain = is_plain and decimals == 0
     if x.dtype.kind == "c":
-        result: Any = by_parts(x, lambda part: round_(trace, part, decimals))
+        parts: Any = by_parts(x, lambda part: round_(trace, part, decimals))
+        layout = contiguous(x.shape, x.itemsize, like_order(x.strides))  # NumPy writes to a copy
+        result = from_value(trace, parts.value, layout) if x.is_array else parts
     else:
         result = np.rint(x) if is_plain else _rounded(x, decimals)
     if out is None:

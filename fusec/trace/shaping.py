@@ -242,7 +242,14 @@ def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
     x = spread_scalar(as_traced(trace, a))
     target = _shape(shape)
     pairs = zip(x.shape, target[max(len(target) - x.ndim, 0):], strict=False)
-    fits = len(target) >= x.ndim and all(d == t or equal(d, 1) or equal(d, t) for d, t in pairs)
+    try:
+        fits = len(target) >= x.ndim and all(
+            d == t or equal(d, 1) or equal(d, t) for d, t in pairs)
+    except UndecidedSizeError:
+        raise unsupported(
+            "broadcast_to of a size that only the run knows", loc=trace.loc,
+            values=[("array", x.type)], cure="make the array of the size, and write into it",
+        ) from None
     if not fits:
         given, wanted = (str(s).replace(" ", "") for s in (x.shape, target))
         raise trace.error(ValueError(

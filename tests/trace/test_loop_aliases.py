@@ -173,3 +173,30 @@ def test_as_numpy_or_refused(program: Callable[..., Any], trips: int) -> None:
     for a, b in pairs:
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(argument_, wanted_argument)
+
+
+def merged_after_a_branch(x: Any, y: Any, a: Any, n: Any) -> Any:
+    v = x[:8]
+    if n % 3 == 0:
+        for _e in x:
+            v = a[2] if y[1] >= 0 else v[::1]
+    v[1] += 1.0
+    return v
+
+
+@pytest.mark.parametrize("level", [-1.0, 1.0])
+@pytest.mark.parametrize("n", [0, 1])
+def test_a_loop_in_a_branch(level: float, n: int) -> None:
+    """Fuzzer seed c501883: after the branch nobody knew that it might be an argument."""
+    def arguments() -> list[Any]:
+        return [np.arange(12.0), np.full(3, level), np.zeros((4, 8)), np.int64(n)]
+
+    mine, numpys = arguments(), arguments()
+    wanted = merged_after_a_branch(*numpys)
+    try:
+        found = fusec.jit(merged_after_a_branch)(*mine)
+    except UnsupportedError:
+        return
+    np.testing.assert_array_equal(found, wanted)
+    for a, b in zip(mine, numpys, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -22,7 +22,7 @@ from ..array import TracedArray, from_value
 from ..context import Trace
 from ..layout import Strides
 from ..python_numbers import interval
-from ..selected import Selected
+from ..selected import Copied, Selected
 from ..selected import roots as memory_of
 from ..storage import Storage
 from .cells import UNBOUND, Variables
@@ -106,6 +106,7 @@ class _Pairs:
     slots: dict[Any, _Slot] = field(default_factory=dict)  # of pairs of arrays
     made: dict[int, TracedArray] = field(default_factory=dict)
     shared: set[int] = field(default_factory=set)  # slots that only copies can give
+    others: dict[int, list[Storage]] = field(default_factory=dict)  # older memory these may be
 
     def leaf(self, a: Any, b: Any) -> _Slot:
         a, b = (lifted(self.trace, x) for x in (a, b))
@@ -145,7 +146,12 @@ class _Pairs:
         if _place(a) is None or _place(b) is None:
             return None
         start = self.done[0].region.start
-        if all(root.born >= start for x in (a, b) for root in memory_of(x.storage)):
+        roots = [root for x in (a, b) for root in memory_of(x.storage)]
+        if any(root.may_be_argument and root.born >= start for root in roots):
+            self.shared.add(index)  # a loop's result on one side, of which nobody knows what it is
+            self.others[index] = [root for root in roots if root.born < start]
+            return None
+        if all(root.born >= start for root in roots):
             return None
         inside = {test for x in (a, b) for test in _tests(x.storage) if test.node.id >= start}
         if a.type != b.type or any(
@@ -310,7 +316,8 @@ class Filling:
             if slot.interval is not None:
                 self.trace.intervals[value] = slot.interval
             if slot.index in self.pairs.shared and found.storage is not None:
-                found.storage.may_be_argument = True
+                made[slot.index] = TracedArray(self.trace, Copied(
+                    self.trace, value, self.pairs.others.get(slot.index, ()), slot.strides))
             elif slot.choice is not None:
                 made[slot.index] = self._selected(self.test, slot.choice.arrays, slot.choice, found)
         return made[slot.index]

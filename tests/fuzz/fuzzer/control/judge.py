@@ -78,6 +78,9 @@ class ControlJudge:
                 self.verdict.program = self.program
                 return self.verdict
             except REFUSALS as refusal:
+                if refusal.loc is None:  # it happened when the code ran
+                    self.verdict.refused.append(short(refusal))
+                    return self.verdict
                 if not self._drop_refused(refusal):
                     raise Failure(f"nothing left to refuse: {refusal}") from refusal
 
