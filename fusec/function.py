@@ -140,7 +140,8 @@ class Function:
     def _record(self, concrete: ConcreteFunction, build_ms: float, run_us: float) -> None:
         kernels = concrete.build.schedule.kernels
         points = [f.points for k in kernels for f in k.forms if f.is_static]
-        moved = [size for k in kernels for size in (k.kernel.bytes_loaded, k.kernel.bytes_stored)]
+        static = [k.kernel for k in kernels if all(f.is_static for f in k.forms)]
+        moved = [size for k in static for size in (k.bytes_loaded, k.bytes_stored)]
         history.record(
             self.__name__, elements=max(points, default=1),
             ops=sum(k.kernel.operations for k in kernels), hit=build_ms == 0.0, build_ms=build_ms,

@@ -12,6 +12,7 @@ do not decide raise `UndecidedSizeError`, so that no size can silently become a 
 
 from __future__ import annotations
 
+import functools
 import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -211,12 +212,17 @@ def _atom_text(atom: str | Call) -> str:
 # ----------------------------------------------------------------------------------- construction
 
 
+@functools.lru_cache(maxsize=1 << 14)
+def _text_of(atom: str | Call) -> str:
+    return str(atom)
+
+
 def _make(terms: Mapping[Monomial, int]) -> Size:
     """The canonical size of these terms: an int where no symbol is left."""
     kept = {m: f for m, f in terms.items() if f}
     if not kept or set(kept) == {()}:
         return kept.get((), 0)
-    key = tuple(sorted(kept.items(), key=lambda item: tuple(map(str, item[0]))))
+    key = tuple(sorted(kept.items(), key=lambda item: tuple(map(_text_of, item[0]))))
     found = _interned.get(key)
     if found is None:
         found = Dim.__new__(Dim)

@@ -50,7 +50,8 @@ def check_operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> No
     if ufunc in _DIVISIONS:
         _check_divisor(trace, _DIVISIONS[ufunc], values)
     elif _is_real_power(ufunc, values):
-        _check_power(trace, *values)
+        _check_power(trace, *(v if v.dtype == F64 or v.node.op == "Const" else trace.emit(
+            "Cast", v, dtype=F64, kind="weak") for v in values))
 
 
 def check_result(trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: Value) -> None:

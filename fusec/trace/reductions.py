@@ -88,6 +88,11 @@ def _in_single(trace: Trace, op: str, value: Value, **attrs: Any) -> Value:
     return cast(trace, trace.emit(op, wide, **attrs), value.dtype)
 
 
+def _added_to_zero(trace: Trace, value: Value) -> Value:
+    """A sum over no axes: NumPy adds each element to zero, which -0.0 does not survive."""
+    return trace.emit("Add", value, trace.builder.const(value.dtype.type(0)))
+
+
 def _all(where: Any) -> bool:
     return where is True or where is _NO_VALUE or where is None
 
@@ -159,6 +164,10 @@ def _accumulate(op: str) -> Any:
         result = value
         if axes:
             result = _in_single(trace, op if value.dtype != BOOL else of_booleans, value, axes=axes)
+        elif op == "Sum" and value.dtype.kind in "fc":
+            result = _added_to_zero(trace, value)
+        elif value.dtype.kind == "c":
+            result = trace.emit("Mul", trace.builder.const(value.dtype.type(1)), value)
         result = _with_initial(trace, op, result, initial)
         return _finish(trace, x, result, axes, keepdims is True, out)
 
@@ -267,9 +276,10 @@ def mean(
     if axes:
         result = _in_single(trace, "Mean", value, axes=axes)
     elif value.dtype.kind == "c":  # the division by one gives zeros another sign
-        result = trace.emit("Div", value, trace.builder.const(value.dtype.type(1)))
+        total = _added_to_zero(trace, value)
+        result = trace.emit("Div", total, trace.builder.const(value.dtype.type(1)))
     else:
-        result = value
+        result = _added_to_zero(trace, value)
     return _finish(trace, x, result, axes, keepdims is True, out)
 
 

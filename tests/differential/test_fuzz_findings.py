@@ -157,3 +157,24 @@ def test_values_of_nested_and_and_or(second: float) -> None:
     check(lambda x: (0 < x[1] < 5 and x[2]) or x[3], x, engines=False)
     check(lambda x: (x[0] or x[1]) and x[2], x, engines=False)
     check(lambda x: 7.0 if (x[1] and x[2]) or x[3] > 9 else 8.0, x, engines=False)
+
+
+def test_memory_given_up_by_exchanged_arrays_goes_to_arrays_of_its_size() -> None:
+    """Seed c504007: three arrays of two sizes change places, and one was written past its end."""
+    from fusec.codegen.cpu.emitter import Emitter
+    from fusec.codegen.cpu.loops.frame import Frame
+    from fusec.codegen.cpu.loops.graph_emitter import _exchange
+
+    frame = Frame()
+    assert isinstance(frame.em, Emitter)
+    f64 = np.dtype("f8")
+    large, small, other, fresh, copied = (
+        frame.token(f"%{name}", nbytes, f64) for name, nbytes in (
+            ("a", 96), ("b", 64), ("c", 96), ("d", 96), ("e", 64)))
+    _exchange(frame, [(large, fresh), (small, copied), (other, large)])
+    stores = [line.split()[2:5:2] for line in frame.em.lines if line.strip().startswith("store")]
+    loads = {line.split()[0]: line.split()[-1] for line in frame.em.lines if "load ptr" in line}
+    size = {t.slot: t.nbytes for t in (large, small, other, fresh, copied)}
+    assert len(stores) == 5
+    for value, slot in stores:
+        assert size[loads[value.rstrip(",")]] == size[slot.rstrip(",")]

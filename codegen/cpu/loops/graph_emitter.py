@@ -260,9 +260,11 @@ def _exchange(frame: Frame, moves: Sequence[tuple[Token, Token]]) -> None:
                for t in dict.fromkeys([*homes, *finals])}
     for home, final in moves:
         em.line(f"store ptr {address[final]}, ptr {home.slot}")
-    free = [h for h in homes if h not in finals]
-    emptied = [f for f in finals if f not in homes]
+    # A pair is of one size, so of each size as many are given up as are left without memory.
+    free = sorted((h for h in homes if h not in finals), key=lambda t: t.nbytes)
+    emptied = sorted((f for f in finals if f not in homes), key=lambda t: t.nbytes)
     for token, given in zip(emptied, free, strict=True):
+        assert token.nbytes == given.nbytes
         em.line(f"store ptr {address[given]}, ptr {token.slot}")
 
 
