@@ -52,6 +52,7 @@ class Unit:
     opaque: Node | None = None
     deps: set[Unit] = field(default_factory=set)
     before: int = 0
+    is_followed: bool = False  # whether any unit runs after it
     boundaries: list[str] = field(default_factory=list)
 
     @property
@@ -83,7 +84,9 @@ class Unit:
         if before == self.before:
             return
         self.before = before
-        for unit in units:
+        for dep in deps:
+            dep.is_followed = True
+        for unit in units if self.is_followed else ():
             if unit.depends_on(self):
                 unit.before |= before
 

@@ -114,7 +114,8 @@ def _check_power(trace: Trace, base: Value, exponent: Value) -> None:
     if power is None or power < 0:
         error = _raised(operator.pow, 0.0, -1.0)
         _check_zero_to_negative(trace, [base, exponent], error)
-    if (power is None or power != math.floor(power)) and (number is None or number < 0):
+    whole = power is not None and (not math.isfinite(power) or power == math.floor(power))
+    if not whole and (number is None or number < 0):
         _check_real(trace, base, exponent)
 
 
