@@ -322,9 +322,10 @@ _RAISED = "raised by compiled code"
 
 
 def located(error: Exception, loc: Loc | None) -> Exception:
-    """An exception that compiled code raised, with the innermost line of the user's as a note."""
+    """An exception that compiled code raised, with the innermost line of the user's: as a note, or
+    in the message of one of fusec's own."""
     if isinstance(error, FusecError):
-        return error
+        return error.located(loc)
     is_located = any(note.startswith(_RAISED) for note in getattr(error, "__notes__", ()))
     if loc is not None and not is_located:
         error.add_note("\n".join([_RAISED, *_place(loc)]))

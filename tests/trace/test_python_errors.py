@@ -165,3 +165,8 @@ def test_numpys_scalars_only_warn() -> None:
     with np.errstate(all="ignore"):
         assert fusec.jit(divided)(np.float64(1), np.float64(0)) == np.inf
         assert np.isnan(fusec.jit(powered)(np.float64(-2), 0.5))
+
+
+def test_what_is_refused_when_it_happens_names_the_line() -> None:
+    with pytest.raises(UnsupportedError, match=r"complex\(x\) \*\* y(.|\n)*return a \*\* b"):
+        fusec.jit(powered)(-2.0, 0.5)
