@@ -270,7 +270,8 @@ _SIZES = frozenset({"shape", "size", "nbytes"})
 def is_numpys(fn: Any) -> bool:
     """Whether it is a function of NumPy or SciPy, or a method of an array."""
     owner = getattr(fn, "__self__", None)
-    if isinstance(fn, np.ufunc) or type(owner) is np.ndarray or isinstance(owner, np.generic):
+    if isinstance(fn, np.ufunc) or type(owner) is np.ndarray or isinstance(
+            owner, (np.generic, np.ufunc)):
         return True
     return home_of(fn) in ("numpy", "scipy")
 

@@ -143,9 +143,11 @@ def test_arrays_made_of_numpys_scalars_are_made_anew_in_every_call() -> None:
     def program(x: Any) -> Any:
         made = np.nansum(x)[...]
         other = np.int64(2).reshape(1)
-        before = made <= x, other[0]
+        outer = np.copysign.outer([1], 1e300)  # seed 60006092
+        before = made <= x, other[0], outer[0]
         made.T[...] = 3
         other[0] = 9
+        outer *= 1.5
         return before
 
     jitted = fusec.jit(program)
