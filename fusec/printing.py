@@ -35,7 +35,6 @@ def check_numerics(x: Any, message: str = "") -> Any:
 
     The error's text is ``message``, when the code runs.
     """
-    from .ops.checks import describe_error
     from .trace.context import current
 
     error = FloatingPointError(f"{message or 'an array'}: infinity or NaN")
@@ -49,6 +48,5 @@ def check_numerics(x: Any, message: str = "") -> Any:
     from .trace.ufuncs import as_traced
 
     holds = np.isfinite(as_traced(trace, x)).all()
-    check = trace.emit("Check", as_traced(trace, holds).value, error=describe_error(error))
-    trace.checks.append(check.node)
+    trace.check(as_traced(trace, holds).value, error)
     return x

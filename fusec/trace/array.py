@@ -269,8 +269,7 @@ class TracedArray:
         self.check_writeable()
         storage = self.storage
         assert storage is not None
-        if storage.may_be_argument:
-            storage.check_apart(self.trace)
+        storage.check_apart()
         if storage.is_constant:
             self.trace.own.write_to(storage)
         self.trace.builder.loc = self.trace.loc

@@ -15,6 +15,7 @@ from fusec.errors import FusecError, user_error
 from fusec.ir import Loc, Node, TensorType, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import Builder
+from fusec.ops.checks import describe_error
 from fusec.ops.host_calls import HostObject
 
 from .cures import cure_for
@@ -114,6 +115,13 @@ class Trace:
             raise
         except (ValueError, TypeError, IndexError) as error:
             raise self.error(error, inputs) from None
+
+    def check(self, holds: Value, error: Exception) -> None:
+        """Raise the exception where the condition is false, when the code runs.
+
+        Its arguments must be plain data: see `describe_error`.
+        """
+        self.checks.append(self.emit("Check", holds, error=describe_error(error)).node)
 
     def error(
         self, error: Exception, operands: Sequence[Value] = (), labels: Sequence[str] = (),

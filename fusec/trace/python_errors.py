@@ -18,7 +18,6 @@ import numpy as np
 
 from fusec.errors import UnsupportedError
 from fusec.ir import Value
-from fusec.ops.checks import describe_error
 
 from .context import Trace
 
@@ -76,7 +75,7 @@ def check_math(
     if function in (*_DOMAIN, math.pow):
         any_nan = _any(trace, [trace.emit("IsNan", v) for v in values])
         number = trace.emit("LogicalNot", trace.emit("IsNan", result))
-        _check(trace, _any(trace, [number, any_nan]), _OUTSIDE)
+        trace.check(_any(trace, [number, any_nan]), _OUTSIDE)
     if function in _POLES:
         _check_finite(trace, values, result, _OUTSIDE)
     if function is math.lgamma:
@@ -88,11 +87,11 @@ def check_math(
 
 def check_integer(trace: Trace, value: Value) -> None:
     """Raise when the code runs what ``int(x)`` of a float raises; and where it needs more bits."""
-    _check(trace, trace.emit("LogicalNot", trace.emit("IsNan", value)), _raised(int, math.nan))
-    _check(trace, trace.emit("LogicalNot", trace.emit("IsInf", value)), _raised(int, math.inf))
+    trace.check(trace.emit("LogicalNot", trace.emit("IsNan", value)), _raised(int, math.nan))
+    trace.check(trace.emit("LogicalNot", trace.emit("IsInf", value)), _raised(int, math.inf))
     size = trace.emit("Abs", trace.emit("Cast", value, dtype=F64))
     limit = trace.builder.const(np.float64(2.0 ** 63))
-    _check(trace, trace.emit("Less", size, limit), UnsupportedError(
+    trace.check(trace.emit("Less", size, limit), UnsupportedError(
         "int() of a float beyond 64 bits is not supported inside a fusec.jit function"))
 
 
@@ -105,7 +104,7 @@ def _check_divisor(
         return
     kind = complex if any(v.dtype.kind == "c" for v in values) else float
     nonzero = trace.emit("NotEqual", divisor, trace.builder.const(divisor.dtype.type(0).item()))
-    _check(trace, nonzero, _raised(divide, kind(1), kind(0)))
+    trace.check(nonzero, _raised(divide, kind(1), kind(0)))
 
 
 def _check_power(trace: Trace, base: Value, exponent: Value) -> None:
@@ -125,7 +124,7 @@ def _check_real(trace: Trace, base: Value, exponent: Value) -> None:
         return
     zero = trace.builder.const(0.0)
     whole = trace.emit("Equal", exponent, trace.emit("Floor", exponent))
-    _check(trace, _any(trace, [
+    trace.check(_any(trace, [
         trace.emit("GreaterEqual", base, zero), whole, _not_finite(trace, base),
         trace.emit("IsNan", exponent),
     ]), UnsupportedError(_COMPLEX))
@@ -134,7 +133,7 @@ def _check_real(trace: Trace, base: Value, exponent: Value) -> None:
 def _check_zero_to_negative(trace: Trace, values: Sequence[Value], error: Exception) -> None:
     """Zero to the power of -infinity is infinity."""
     zero = trace.builder.const(0.0)
-    _check(trace, _any(trace, [
+    trace.check(_any(trace, [
         trace.emit("NotEqual", values[0], zero), trace.emit("GreaterEqual", values[1], zero),
         *[_not_finite(trace, v) for v in values if v.dtype.kind == "f"],
     ]), error)
@@ -146,7 +145,7 @@ def _check_finite(
     """Finite operands give no infinity, unless another condition holds."""
     finite = trace.emit("LogicalNot", trace.emit("IsInf", result))
     excused = [_not_finite(trace, v) for v in values if v.dtype.kind == "f"]
-    _check(trace, _any(trace, [finite, *excused, *others]), error)
+    trace.check(_any(trace, [finite, *excused, *others]), error)
 
 
 def _not_finite(trace: Trace, value: Value) -> Value:
@@ -167,7 +166,3 @@ def _raised(function: Callable[..., Any], *arguments: Any) -> Exception:
     except (ArithmeticError, ValueError) as error:
         return error
     raise AssertionError(f"internal error: {function} of {arguments} has a value")
-
-
-def _check(trace: Trace, holds: Value, error: Exception) -> None:
-    trace.checks.append(trace.emit("Check", holds, error=describe_error(error)).node)

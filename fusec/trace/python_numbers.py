@@ -15,7 +15,6 @@ import numpy as np
 
 from fusec.ir import Value
 from fusec.ir.types import RUN_TIME_INT
-from fusec.ops.checks import describe_error
 
 from .array import TracedArray
 from .context import Trace
@@ -116,7 +115,7 @@ def check_fits(trace: Trace, value: Value, dtype: np.dtype) -> None:
 def _check_range(trace: Trace, value: Value, dtype: np.dtype) -> None:
     """In branches and loops the compiled code looks at the number (and cannot say which it was)."""
     text = f"Python integer out of bounds for {dtype}"
-    info, error = np.iinfo(dtype), describe_error(OverflowError(text))
+    info = np.iinfo(dtype)
     holds = None
     for op, bound in (("GreaterEqual", info.min), ("LessEqual", info.max)):
         if not _WIDEST[0] <= int(bound) <= _WIDEST[1]:
@@ -125,7 +124,7 @@ def _check_range(trace: Trace, value: Value, dtype: np.dtype) -> None:
         fits = trace.emit(op, trace.emit("Cast", value, dtype=INT64), limit)
         holds = fits if holds is None else trace.emit("LogicalAnd", holds, fits)
     if holds is not None:
-        trace.checks.append(trace.emit("Check", holds, error=error).node)
+        trace.check(holds, OverflowError(text))
 
 
 def _need(trace: Trace, values: Sequence[Value], why: str) -> None:

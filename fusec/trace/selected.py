@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Value
 from fusec.ops import Builder
-from fusec.ops.checks import describe_error
 
 from .array import TracedArray
 from .layout import Strides, contiguous
@@ -100,20 +99,17 @@ class Copied(Storage):
         super().__init__(value, strides)
         self.trace, self.entered = trace, entered
         self.others = [(other, other.value) for other in others]
-        self.may_be_argument = True
 
-    def check_apart(self, trace: Trace) -> None:
-        """Before it is written, or read after others were."""
+    def check_apart(self) -> None:
         if self.entered is None:
-            super().check_apart(trace)
-            return
-        where = trace.loc
-        place = "" if where is None else f" (line {where.line})"
-        error = UnsupportedError(
+            raise unsupported(
+                "writing to an array that is an argument or another array, as a branch or loop "
+                "decides", loc=self.trace.loc,
+                cure="copy the argument before the branch or loop: x = x.copy()")
+        self.trace.check(self.entered, UnsupportedError(
             "the loop ran no iteration, so a variable that it binds is still an array that is an "
-            f"argument or known by another name, and one of them is written{place}: copy the array "
-            "before the loop, x = x.copy()")
-        trace.checks.append(trace.emit("Check", self.entered, error=describe_error(error)).node)
+            "argument or known by another name, and one of them is written: copy the array before "
+            "the loop, x = x.copy()"))
 
     def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
         if any(other.value is not value for other, value in self.others):
@@ -122,7 +118,7 @@ class Copied(Storage):
                     "reading an array that a loop may have bound to another one, which was "
                     "written since", loc=self.trace.loc,
                     cure="copy the array in the loop: x = y.copy()")
-            self.check_apart(self.trace)
+            self.check_apart()
         return super().read(builder, steps)
 
 

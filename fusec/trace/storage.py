@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.dims import Bindings, resolve, symbols_of
 from fusec.ir.graph import new_id
@@ -23,9 +22,6 @@ from fusec.ops.views import region
 from fusec.ops.windows import WindowView
 
 from .layout import Strides, contiguous
-
-if TYPE_CHECKING:
-    from .context import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +126,7 @@ class Storage:
     """
 
     __slots__ = (
-        "_views", "born", "is_constant", "may_be_argument", "origin", "strides", "value", "version",
-        "writeable",
+        "_views", "born", "is_constant", "origin", "strides", "value", "version", "writeable",
     )
 
     writes_elsewhere = False  # whether writing to it is writing to other storages
@@ -149,14 +144,11 @@ class Storage:
         self.writeable = writeable
         self.version = 0
         self.is_constant = False
-        self.may_be_argument = False  # a copy that stands for an argument on some paths
         self._views: dict[tuple[ViewStep, ...], Value] = {}
 
-    def check_apart(self, trace: Trace) -> None:
-        """Raises for a write to what stands for an argument, or another array, on some paths."""
-        raise unsupported(
-            "writing to an array that is an argument or another array, as a branch or loop decides",
-            loc=trace.loc, cure="copy the argument before the branch or loop: x = x.copy()")
+    def check_apart(self) -> None:
+        """Before it is written, or read after others were: nothing else is its memory, or may be.
+        """
 
     def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
         """The value seen through the steps now; equal reads between writes share nodes."""

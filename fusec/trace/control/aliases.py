@@ -13,7 +13,7 @@ from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from ..array import TracedArray
-from ..selected import roots
+from ..selected import Copied, roots
 from ..storage import Storage
 
 _DEPTH = 3  # of containers and objects that are looked into
@@ -22,7 +22,7 @@ _DEPTH = 3  # of containers and objects that are looked into
 def shown_elsewhere(storage: Storage, names: Collection[str]) -> bool:
     """Whether an array of this memory outlives the binding anew of ``names``, as an argument or
     under another name in the functions that are being traced."""
-    return any(root.may_be_argument or root.origin is not None or _is_held(root, names)
+    return any(isinstance(root, Copied) or root.origin is not None or _is_held(root, names)
                for root in roots(storage))
 
 

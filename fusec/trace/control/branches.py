@@ -147,7 +147,7 @@ class _Pairs:
             return None
         start = self.done[0].region.start
         roots = [root for x in (a, b) for root in memory_of(x.storage)]
-        if any(root.may_be_argument and root.born >= start for root in roots):
+        if any(isinstance(root, Copied) and root.born >= start for root in roots):
             self.shared.add(index)  # a loop's result on one side, of which nobody knows what it is
             self.others[index] = [root for root in roots if root.born < start]
             return None
@@ -240,14 +240,13 @@ def _checked(
         raise sides[0].raised  # type: ignore[misc]
     error = sides[failing.index(True)].raised
     assert error is not None
-    plain = describe_error(error)
-    if plain is None:
+    if describe_error(error) is None:
         raise unsupported(
             f"raising {type(error).__name__} with values of the graph in a branch that data "
             f"decides", loc=trace.loc, cure="raise it with a text that is known while tracing",
         ) from error
     holds = trace.emit("LogicalNot", test) if failing[0] else test
-    trace.checks.append(trace.emit("Check", holds, error=plain).node)
+    trace.check(holds, error)
     return thunks[failing.index(False)]()
 
 

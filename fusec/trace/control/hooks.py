@@ -227,11 +227,13 @@ class ControlHooks(Hooks):
         stop: Callable[[], Any] | None, names: tuple[str, ...],
     ) -> None:
         """A loop whose length only the run knows."""
+        written = self.trace.own.written_now()
         try:
             with nothing_done(self.trace, parts.variables):
                 found = self._traced(parts)
         except RebindingError as refusal:
             self.refused = refusal
+            self.trace.own.restore(written)
             if stop is not None or not self._in_turns(parts, items, body, names):
                 raise
         else:

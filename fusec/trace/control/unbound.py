@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fusec.ir import Value
-from fusec.ops.checks import describe_error
 
 from ..context import Trace
 from .cells import UNBOUND
@@ -22,4 +21,4 @@ def check_bound(
             error = UnboundLocalError(
                 f"cannot access local variable {name!r} where it is not associated with a value")
             holds = trace.emit("LogicalNot", test) if unbound[0] else test
-            trace.checks.append(trace.emit("Check", holds, error=describe_error(error)).node)
+            trace.check(holds, error)
