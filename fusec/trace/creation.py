@@ -80,10 +80,20 @@ def _like(value: Any) -> Any:
             axes = list(range(len(sizes)))[::-1]
         elif len(sizes) != x.ndim:
             axes = None
+        elif shape is not None and axes is not None:
+            axes = _order_of_new_shape(x, axes)
         strides = contiguous(sizes, target.itemsize, axes)
         return filled(trace, sizes, target.type(value), target, strides)
 
     return create
+
+
+def _order_of_new_shape(x: TracedArray, axes: list[int]) -> list[int] | None:
+    """Axes of length 1 say nothing where memory is dense, but in the new shape may be longer."""
+    if is_c_contiguous(x.shape, x.strides, x.itemsize):
+        return None
+    is_fortran = is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize)
+    return list(range(x.ndim))[::-1] if is_fortran else axes
 
 
 def _unsafe(trace: Trace, fill_value: Any, dtype: np.dtype) -> TracedArray:

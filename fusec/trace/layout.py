@@ -144,6 +144,8 @@ def reshape_strides(shape: Shape, strides: Strides, target: Shape, itemsize: int
     if not is_static((*shape, *strides, *target)):  # of fresh memory, else it is copied
         if strides == contiguous(shape, itemsize):
             return contiguous(target, itemsize)
+        if len(shape) == 1 and strides[0] > 0:
+            return contiguous(target, strides[0])
         raise UndecidedSizeError(_unknown((*shape, *strides, *target)), "reshape of a view")
     old = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     result: list[int] = []

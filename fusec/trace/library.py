@@ -214,6 +214,8 @@ def type_of(trace: Trace, name: str, leaf: Any) -> TensorType:
 
 
 def _layout(leaf: Any, shape: Sequence[Size]) -> Strides:
+    if leaf.ndim == 1 and leaf.strides[0] > leaf.itemsize:  # a column, as nonzero gives them
+        return (leaf.strides[0],)
     return contiguous(tuple(shape), leaf.dtype.itemsize, like_order(leaf.strides))
 
 

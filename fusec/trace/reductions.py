@@ -83,8 +83,6 @@ def _in_single(trace: Trace, op: str, value: Value, **attrs: Any) -> Value:
         chosen = add_up(trace, op, value, attrs["axes"]) if op in ("Sum", "Mean") else None
         return trace.emit(op, value, **attrs) if chosen is None else chosen
     wide = cast(trace, value, np.dtype(np.float32))
-    if op == "Std":  # the root of the variance in halves
-        return trace.emit("Sqrt", cast(trace, trace.emit("Var", wide, **attrs), value.dtype))
     return cast(trace, trace.emit(op, wide, **attrs), value.dtype)
 
 
@@ -159,6 +157,11 @@ def _accumulate(op: str) -> Any:
         x = strong(trace, a)
         axes = _axes(trace, x, axis)
         value = cast(trace, x.value, _accumulator(trace, x.value, dtype, out))
+        if op == "Prod" and value.dtype.kind == "c" and not _all(where):
+            from .library import call_by_name  # a product with one makes NaN of infinities
+
+            given = {"keepdims": keepdims, "initial": initial, "where": where}
+            return call_by_name(trace, np.prod, (x, axis, dtype, out), given)
         value = _selected(trace, value, where, 0 if op == "Sum" else 1)
         of_booleans = {"Sum": "Any", "Prod": "All"}[op]
         result = value
@@ -301,6 +304,8 @@ def _spread(op: str) -> Any:
                               where=True if _all(where) else where, mean=given)
         axes = _axes(trace, x, axis, strict=True)
         value = cast(trace, x.value, _float_type(trace, x.value, dtype))
+        if value.dtype == np.float16:  # NumPy rounds each step to halves, whose squares overflow
+            return _by_source(trace, op.lower(), x, axis, dtype, out, ddof, keepdims is True)
         if value.dtype.kind == "c":
             return _complex_spread(op, x, axes, value.dtype, dtype is not None, ddof,
                                    keepdims is True, out)

@@ -126,7 +126,8 @@ class Storage:
     """
 
     __slots__ = (
-        "_views", "born", "is_constant", "origin", "strides", "value", "version", "writeable",
+        "_views", "born", "is_constant", "origin", "stands_for", "strides", "value", "version",
+        "writeable",
     )
 
     writes_elsewhere = False  # whether writing to it is writing to other storages
@@ -144,6 +145,7 @@ class Storage:
         self.writeable = writeable
         self.version = 0
         self.is_constant = False
+        self.stands_for: Storage | None = None  # in a loop's body: the array before the loop
         self._views: dict[tuple[ViewStep, ...], Value] = {}
 
     def check_apart(self) -> None:

@@ -178,3 +178,57 @@ def test_memory_given_up_by_exchanged_arrays_goes_to_arrays_of_its_size() -> Non
     assert len(stores) == 5
     for value, slot in stores:
         assert size[loads[value.rstrip(",")]] == size[slot.rstrip(",")]
+
+
+def test_spreads_of_halves_overflow_where_numpys_do() -> None:
+    """Seed 30044065: sums and squares are rounded to halves, not the result alone."""
+    x = np.array([65504, 1, 2, 3, 65504, 5, 6, 7], "f2").reshape(2, 4)
+    check(lambda x: (x.var(0), x.std(), np.var(x, 1, ddof=1), x.std(0, dtype="f2")), x)
+
+
+def test_products_of_infinite_complex_numbers_where_chosen() -> None:
+    """Seed 30054212: a product with the one of what is not chosen makes NaN of infinity."""
+    x = np.array([complex(np.inf, 1e-40), 1], "c8").reshape(2, 1)
+    check(lambda x: np.prod(x, where=x.real > 1), x)
+    check(lambda x: np.prod(x, 0, where=x.real > 1, keepdims=True, initial=2), x)
+
+
+@pytest.mark.parametrize("like", [
+    np.ones((1, 3)).T, np.ones((4, 1, 5)).transpose(2, 0, 1), np.ones((1, 5, 1)),
+    np.ones((2, 3, 4)).swapaxes(0, 1), np.ones((2, 3))[:, ::2],
+])
+def test_arrays_like_others_of_another_shape(like: np.ndarray) -> None:
+    """Seed 30079750: axes of length 1 say nothing of the order in memory."""
+    for shape in ((2, 3), (2, 3, 4), (5,)):
+        check(lambda x, s=shape: (np.ones_like(x, shape=s), np.full_like(x, 2, shape=s)), like)
+
+
+def test_nonzero_gives_columns() -> None:
+    """Seed 60006164: to ravel one is to copy it; to reshape it is to view it."""
+
+    def written(x: np.ndarray) -> tuple[np.ndarray, ...]:
+        rows, _columns = x.nonzero()
+        flat, column = rows.ravel(), rows.reshape(-1, 1)
+        rows[0] = 7
+        return rows, flat, column
+
+    check(written, np.array([[True, True], [False, True]]))
+
+
+def test_a_slice_of_run_time_size_in_nested_loops() -> None:
+    """Seed c715177: the size is the outermost loop's, and a middle loop asks for it."""
+
+    def program(y: np.ndarray, t: float, s: float) -> np.ndarray:
+        for i in range(10):
+            for _j in range(1, 11):
+                for _k in range(10, 1, -3):
+                    y[i:] += 0.5
+                    if t > s:
+                        break
+        return y
+
+    for t in (0.0, 2.0):
+        found, wanted = np.zeros(12), np.zeros(12)
+        fusec.jit(program)(found, t, 1.0)
+        program(wanted, t, 1.0)
+        np.testing.assert_array_equal(found, wanted)

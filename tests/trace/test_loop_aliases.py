@@ -149,14 +149,36 @@ def exit_after_exchanges(x: Any, u: Any) -> Any:
     return x
 
 
+def argument_in_nested_loops(x: Any, u: Any) -> Any:
+    """Seed c703286: in a loop's body the inner loop's array stood for the argument."""
+    for _i in range(20):
+        n = u[0]
+        while n > 0:
+            x = x[::-1]
+            n -= 1
+    x[0] = 7
+    return x
+
+
+def alone_in_nested_loops(c: Any, u: Any) -> Any:
+    x = c * 1
+    for _i in range(20):
+        n = u[0]
+        while n > 0:
+            x = x * 2
+            n -= 1
+    x[0] = 7
+    return x
+
+
 PROGRAMS = [
     written_after, other_written_after, view_written_after, attribute_holds_it, caller_holds_it,
     list_holds_it, argument, two_names_at_the_end, two_names_in_the_loop, exchanged_and_written,
-    alone, exit_after_exchanges,
+    alone, exit_after_exchanges, argument_in_nested_loops, alone_in_nested_loops,
 ]
 # What must run whenever there is an iteration, since then the loop has made the array.
 EXACT = {written_after, other_written_after, view_written_after, attribute_holds_it,
-         caller_holds_it, list_holds_it, argument, alone}
+         caller_holds_it, list_holds_it, argument, alone, alone_in_nested_loops}
 
 
 @pytest.mark.parametrize("trips", [0, 1, 2, 5])

@@ -39,6 +39,7 @@ def extent(emitter: GraphEmitter, node: Node) -> None:
     none = em.value(f"icmp eq i64 {count}, 0")
     first = em.value(f"select i1 {none}, i64 0, i64 {start}")
     emitter.env[node.out(0)] = Operand(first, I64, 1)
+    emitter.env[node.out(1)] = Operand("false", node.types[1].dtype, 1)  # what only has the size
     frame.define(node.attrs["length"], count, limit)
 
 

@@ -23,6 +23,7 @@ def shown_elsewhere(storage: Storage, names: Collection[str]) -> bool:
     """Whether an array of this memory outlives the binding anew of ``names``, as an argument or
     under another name in the functions that are being traced."""
     return any(isinstance(root, Copied) or root.origin is not None or _is_held(root, names)
+               or (root.stands_for is not None and shown_elsewhere(root.stands_for, names))
                for root in roots(storage))
 
 

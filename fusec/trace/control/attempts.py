@@ -206,6 +206,8 @@ class Attempting:
             carried = self._carry(key, type_, converted(self.trace, leaf.value, type_))
             made = self.arrays[key] = from_value(
                 self.trace, carried.parameter, common_strides(type_, leaf, leaf))
+            if made.storage is not None:
+                made.storage.stands_for = leaf.storage
             return made
         return leaf
 

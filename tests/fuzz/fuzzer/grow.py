@@ -216,6 +216,8 @@ def run_line(line: str, scope: dict[str, Any]) -> None:
     for name in _UNSIGNED.findall(line):
         if not all(_fits(v, np.dtype(name)) for v in map(scope.get, _NAME.findall(line))):
             raise Refused
+        if _SPREAD.search(line) and "out=" not in line and not _fits(_in_floats(line, scope), np.dtype(name)):
+            raise Refused
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         exec(line, scope)
@@ -227,6 +229,15 @@ _COMPARING = {f"np.{name}" for name in (
     "less", "less_equal", "greater", "greater_equal", "equal", "not_equal")}
 _GROWING = {f"operator {op}" for op in ("**", "<<", "**=", "<<=")}
 _UNSIGNED = re.compile(r"'(u\d)'")
+_SPREAD = re.compile(r"^\w+ = .*\b(mean|var|std)\(")
+
+
+def _in_floats(line: str, scope: dict[str, Any]) -> Any:
+    """The result of a mean or variance before it is cast to an unsigned dtype."""
+    text = _UNSIGNED.sub("'f8'", line.partition(" = ")[2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return eval(text, dict(scope))
 
 
 def _fits(value: Any, dtype: np.dtype) -> bool:

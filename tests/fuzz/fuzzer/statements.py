@@ -143,7 +143,9 @@ def scalar_function(d: Draw) -> Statement:
     callee = d.rng.choice(vocabulary.scalar_functions())
     required = [p for p in callee.parameters if p.required]
     operands = [d.variable(lambda v: np.ndim(v) == 0) for _ in required or [0]]
-    return Statement(f"{callee.code}({', '.join(operands)})", callee.code, rounding="ulp 4")
+    # Python's lgamma of numbers below 0 is a difference, of which few places may be left.
+    rounding = "backward" if callee.code == "math.lgamma" else "ulp 4"
+    return Statement(f"{callee.code}({', '.join(operands)})", callee.code, rounding=rounding)
 
 
 def attribute(d: Draw) -> Statement:
