@@ -171,10 +171,21 @@ def alone_in_nested_loops(c: Any, u: Any) -> Any:
     return x
 
 
+def view_of_another_before(c: Any, u: Any) -> Any:
+    """Seed c716856: only without an iteration is it still the view of what is then written."""
+    kept, v, i = c * 3, c[1:], 0
+    while i < u[0]:
+        v = kept[1:] if i > 2 else kept[:3]
+        i += 1
+    c[2] += 1.0
+    return v
+
+
 PROGRAMS = [
     written_after, other_written_after, view_written_after, attribute_holds_it, caller_holds_it,
     list_holds_it, argument, two_names_at_the_end, two_names_in_the_loop, exchanged_and_written,
     alone, exit_after_exchanges, argument_in_nested_loops, alone_in_nested_loops,
+    view_of_another_before,
 ]
 # What must run whenever there is an iteration, since then the loop has made the array.
 EXACT = {written_after, other_written_after, view_written_after, attribute_holds_it,

@@ -108,6 +108,7 @@ class LoopResult:
         if key in results:
             others = self.attempt.older_than_loop(leaf)
             if others or key in self.aliased:
+                others += [root for s in self._may_be(key, leaf)[0] for root in roots(s)]
                 return TracedArray(self.trace, Copied(self.trace, results[key], others))
             return self._array_or_number(key, leaf, results[key])
         before = self.entry[key[0]]
@@ -118,19 +119,27 @@ class LoopResult:
         like = leaf if before is None else before
         strides = common_strides(value.type, like, leaf)
         found = from_value(self.trace, value, strides)
-        if any(type(x) is not TracedArray or x.storage is None for x in (found, before, leaf)):
+        may_be, moved = self._may_be(key, leaf)
+        if found.storage is None or not may_be:
             return found
-        stood_for = {a.storage: k for k, a in self.attempt.arrays.items()}
-        others = [k for root in roots(leaf.storage) if (k := stood_for.get(root)) is not None]
-        may_be = [before.storage, *(self._before(k).storage for k in others)]
         names = {name for name, _ in self.attempt.arrays}
         shared = [s for s in may_be if shown_elsewhere(s, names)]
         if not shared:
             return found
-        entered = None if others else self._entered()
+        entered = None if moved else self._entered()
         return TracedArray(self.trace, Copied(
             self.trace, value, [root for s in shared for root in roots(s)],
             strides, entered))
+
+    def _may_be(self, key: Leaf, leaf: Any) -> tuple[list[Storage], bool]:
+        """The memory from before the loop that a variable may show after it, and whether it may do
+        so after an iteration: of the variable itself, and of what its array stands for."""
+        before = self._before(key)
+        if any(type(x) is not TracedArray or x.storage is None for x in (before, leaf)):
+            return [], False
+        stood_for = {a.storage: k for k, a in self.attempt.arrays.items()}
+        others = [k for root in roots(leaf.storage) if (k := stood_for.get(root)) is not None]
+        return [before.storage, *(self._before(k).storage for k in others)], bool(others)
 
     def _before(self, key: Leaf) -> Any:
         before = self.entry[key[0]]
