@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from .convert import CallTable
+from .convert import CALLS, CallTable
 from .creation import _holds_traced
+
+TABLE = CallTable(CALLS)  # what converted code calls in place of what knows no traced values
 
 
 def any_traced(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -35,4 +38,6 @@ def when_traced(table: CallTable, function: Any) -> Callable[..., Any]:
     return decorate
 
 
-__all__ = ["any_traced", "when_traced"]
+when_called = partial(when_traced, TABLE)
+
+__all__ = ["TABLE", "any_traced", "when_called", "when_traced"]

@@ -1,11 +1,8 @@
-"""What converted code calls while it is traced: NumPy, Python and ``math`` on traced values."""
+"""What converted code calls while it is traced: the hooks of calls, attributes and items."""
 
 from __future__ import annotations
 
-import builtins
-import math
 from collections.abc import Callable
-from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -14,31 +11,25 @@ import numpy as np
 from fusec.errors import FusecError, UnsupportedError, unsupported
 from fusec.ir.graph import new_id
 
-from . import scipy_functions, sizes
-from .array import TracedArray, from_value
+from . import math_functions, python_functions, scipy_functions, sizes  # noqa: F401 (fill TABLE)
+from .array import TracedArray
 from .attributes import Attributes
-from .complex_numbers import python_complex
 from .context import Trace
-from .control import ControlHooks, Joined, TracedRange
+from .control import ControlHooks
 from .control.effects import Effects
-from .convert import CALLS, CallTable
 from .convert.hooks import Where
-from .creation import _holds_traced, astype
-from .failures import guarded, on_known
+from .creation import _holds_traced
+from .failures import guarded
 from .functions import CREATION, FUNCTIONS, call_function
 from .guards import attribute_guard, is_data, is_guarded
-from .handlers import any_traced, when_traced
-from .known import known
+from .handlers import TABLE, any_traced, when_called
 from .own_arrays import WRITERS, WRITING_METHODS
-from .python_errors import check_integer, check_math, check_math_power
 from .randomness import drawn, generators_of, is_random, random_state
 from .refusals import is_compiled
 from .shaping import spread_scalar
 from .side_effects import warn_of_effect
-from .ufuncs import as_traced, call_ufunc, cast
+from .ufuncs import as_traced
 
-F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
-TABLE = CallTable(CALLS)
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
 _JOINERS = (type(np.r_), type(np.c_))
 _DISPATCHED = (FunctionType, type(np.argmax), type(np.concatenate))
@@ -310,160 +301,9 @@ def _creation(function: Callable[..., Any], handler: Callable[..., Any]) -> None
     TABLE.register(function, call)
 
 
-_when_traced = partial(when_traced, TABLE)
-
-
-def _constructor(kind: type) -> None:
-    """``np.float32(x)`` and its like."""
-    @_when_traced(kind)
-    def convert(hooks: GraphHooks, value: Any) -> Any:
-        x = as_traced(hooks.trace, value)
-        if x.ndim:  # as np.asarray: no copy where none is needed
-            same = x.dtype == np.dtype(kind)
-            return TracedArray(x.trace, x.storage, x.steps) if same else astype(
-                hooks.trace, x, kind)
-        result = cast(hooks.trace, _scalar(hooks.trace, x), np.dtype(kind))
-        return from_value(hooks.trace, result)
-
-
-def _number(kind: type, dtype: np.dtype) -> None:
-    """``float(x)`` and ``int(x)`` of a traced scalar stay in the graph as Python numbers."""
-    @_when_traced(kind)
-    def convert(hooks: GraphHooks, value: Any) -> Any:
-        x = as_traced(hooks.trace, value)
-        if x.size != 1:
-            raise hooks.trace.error(TypeError(
-                "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
-        if x.type.is_weak and x.dtype.kind == "c":
-            raise hooks.trace.error(TypeError(
-                f"{kind.__name__}() argument must be a string or a real number, not 'complex'"))
-        value = x.value
-        if x.ndim:
-            value = hooks.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)))
-        if dtype == I64 and value.dtype.kind == "f":
-            check_integer(hooks.trace, value)
-        return TracedArray(hooks.trace, None, (), weak(hooks.trace, value, dtype))
-
-
-@_when_traced(bool)
-def _truth(hooks: GraphHooks, value: Any) -> Any:
-    """``bool(x)`` of a traced scalar stays in the graph as a Python bool."""
-    found = hooks.decide(value)
-    if found is not None:
-        return found
-    return TracedArray(hooks.trace, None, (), weak(
-        hooks.trace, hooks.truth(value), np.dtype(np.bool_)))
-
-
-def weak(trace: Trace, value: Any, dtype: np.dtype) -> Any:
-    """The value as a Python number of this dtype."""
-    if value.dtype == dtype and value.type.is_weak:
-        return value
-    return trace.emit("Cast", value, dtype=dtype, kind="weak")
-
-
-def _math(function: Callable[..., Any], ufunc: np.ufunc) -> None:
-    """``math.sqrt(x)``: the ufunc on Python floats, giving a Python float."""
-    @_when_traced(function)
-    def call(hooks: GraphHooks, *args: Any) -> Any:
-        trace = hooks.trace
-        if len(args) != ufunc.nin:  # math.log(x, base), math.hypot(x, y, z)
-            return on_known(trace, f"math.{function.__name__} of {len(args)} numbers", function,
-                            args, {}, [f"math.{function.__name__} of {ufunc.nin}"])
-        operands = [as_traced(trace, a) for a in args]
-        for x in operands:
-            if x.size != 1:
-                raise trace.error(TypeError(
-                    "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
-        numbers = [weak(trace, _scalar(trace, x), F64) for x in operands]
-        if function is math.pow:  # np.power takes roots for powers of a half
-            check_math_power(trace, numbers)
-            result = trace.emit("Pow", *numbers)
-        else:
-            strong = [from_value(trace, cast(trace, x, F64)) for x in numbers]
-            result = call_ufunc(trace, ufunc, "__call__", strong, {}).value
-        check_math(trace, function, numbers, result)
-        return TracedArray(trace, None, (), weak(trace, result, result.dtype))
-
-
-def _math_row(function: Callable[..., Any], op: str) -> None:
-    """``math.erf(x)`` and its like, which NumPy lacks: the row on a Python float."""
-    @_when_traced(function)
-    def call(hooks: GraphHooks, x: Any) -> TracedArray:
-        trace, number = hooks.trace, as_traced(hooks.trace, x)
-        if number.size != 1:
-            raise trace.error(TypeError(
-                "only 0-dimensional arrays can be converted to Python scalars"), [number.value])
-        value = weak(trace, _scalar(trace, number), F64)
-        result = trace.emit(op, value)
-        check_math(trace, function, [value], result)
-        return TracedArray(trace, None, (), result)
-
-
-def _scalar(trace: Trace, x: TracedArray) -> Any:
-    if not x.is_array:
-        return x.value
-    return trace.emit("Squeeze", x.value, axes=tuple(range(x.ndim)), kind="scalar")
-
-
-def _extremum(function: Callable[..., Any], better: np.ufunc) -> None:
-    @_when_traced(function)
-    def call(hooks: GraphHooks, *args: Any, key: Any = None, **kwargs: Any) -> Any:
-        items = list(args[0]) if len(args) == 1 else list(args)
-        if key is not None or kwargs or not items:
-            raise unsupported(f"{function.__name__} with these arguments on traced values",
-                              loc=hooks.loc, cure="use np.minimum or np.maximum")
-        best = items[0]
-        for item in items[1:]:
-            x, y = as_traced(hooks.trace, best), as_traced(hooks.trace, item)
-            if x.ndim or y.ndim:
-                raise hooks.trace.error(ValueError(
-                    "The truth value of an array with more than one element is ambiguous. "
-                    "Use np.minimum or np.maximum"), [x.value, y.value])
-            taken = call_ufunc(hooks.trace, better, "__call__", (y, x), {}, True)
-            best = _choose(hooks.trace, taken, y, x)
-        return best
-
-
-def _choose(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any:
-    """``a if condition else b`` for scalars, in the dtype NumPy promotes them to."""
-    is_weak = a.type.is_weak and b.type.is_weak
-    dtype = np.result_type(*[
-        v.dtype.type(0).item() if v.type.is_weak else v.dtype for v in (a, b)])
-    kind = "weak" if is_weak else None
-    values = [cast(trace, v.value, dtype, kind) for v in (a, b)]
-    result = trace.emit("Where", condition.value, *values, kind="weak" if is_weak else "scalar")
-    return from_value(trace, result)
-
-
-@_when_traced(range)
-def _range(hooks: GraphHooks, *args: Any) -> Any:
-    """``range`` with ends that only the run knows: a loop over it is one of the graph."""
-    ends = [known(as_traced(hooks.trace, a).value) for a in args]
-    if None not in ends:
-        return range(*ends)
-    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
-    return TracedRange(hooks.trace, start, stop, step)
-
-
-@_when_traced(enumerate)
-def _enumerate(hooks: GraphHooks, iterable: Any, start: int = 0) -> Any:
-    if type(iterable) is TracedArray and iterable.ndim and type(start) is int:
-        return Joined((range(start, start + len(iterable)), iterable))
-    return enumerate(iterable, start)
-
-
-@_when_traced(zip)
-def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
-    lengths = {len(p) for p in parts if hasattr(p, "__len__")}
-    if not strict or len(lengths) > 1 or not all(hasattr(p, "__len__") for p in parts):
-        return Joined(parts) if not strict else zip(*parts, strict=strict)
-    return Joined(parts)
-
-
 def _iterated(function: Callable[..., Any]) -> None:
     """NumPy's dispatcher goes through the elements of the argument."""
-    @_when_traced(function)
+    @when_called(function)
     def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
         return call_function(hooks.trace, function, args, kwargs)
 
@@ -483,131 +323,5 @@ def _seen_through_dlpack(hooks: GraphHooks, x: Any, /, **options: Any) -> Any:
 for _function, _handler in CREATION.items():
     _creation(_function, _handler)
 TABLE.register(np.from_dlpack, _seen_through_dlpack)
-for _kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
-              np.uint64, np.float16, np.float32, np.float64, np.complex64, np.complex128):
-    _constructor(_kind)
-_number(float, F64)
-_number(int, I64)
-
-
-@_when_traced(complex)
-def _complex(hooks: GraphHooks, *parts: Any, **named: Any) -> Any:
-    return python_complex(hooks.trace, *parts, **named)
-
-
-for _name, _ufunc in {
-    "sqrt": np.sqrt, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log2": np.log2,
-    "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
-    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
-    "atanh": np.arctanh, "hypot": np.hypot, "pow": np.power, "fabs": np.fabs, "fmod": np.fmod,
-    "copysign": np.copysign, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
-    "degrees": np.rad2deg, "radians": np.deg2rad, "cbrt": np.cbrt, "exp2": np.exp2,
-}.items():
-    _math(getattr(math, _name), _ufunc)
-for _name, _op in {"erf": "Erf", "erfc": "Erfc", "lgamma": "Gammaln"}.items():
-    _math_row(getattr(math, _name), _op)
-_extremum(builtins.min, np.less)
-_extremum(builtins.max, np.greater)
-
-
-def _math_refused(function: Callable[..., Any], known: list[str]) -> None:
-    @_when_traced(function)
-    def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
-        return on_known(hooks.trace, f"math.{function.__name__}", function, args, kwargs, known)
-
-
-def _rounded(function: Callable[..., Any], ufunc: np.ufunc) -> None:
-    """``math.floor`` and its like: a Python int."""
-    @_when_traced(function)
-    def call(hooks: GraphHooks, x: Any) -> Any:
-        trace = hooks.trace
-        number = as_traced(trace, x)
-        if number.size != 1:
-            raise trace.error(TypeError(
-                "only 0-dimensional arrays can be converted to Python scalars"), [number.value])
-        return _rounded_number(trace, weak(trace, _scalar(trace, number), F64), ufunc)
-
-
-def _rounded_number(trace: Trace, value: Any, ufunc: np.ufunc) -> TracedArray:
-    number = TracedArray(trace, None, (), value)
-    rounded = call_ufunc(trace, ufunc, "__call__", (number,), {}, True)
-    return TracedArray(trace, None, (), weak(trace, rounded.value, I64))
-
-
-for _function, _ufunc in ((math.floor, np.floor), (math.ceil, np.ceil), (math.trunc, np.trunc)):
-    _rounded(_function, _ufunc)
-_MATH = [f"math.{n}" for n in vars(math) if getattr(math, n) in TABLE]
-for _function in vars(math).values():
-    if callable(_function) and _function not in TABLE:
-        _math_refused(_function, _MATH)
-
-
-@_when_traced(builtins.len)
-def _len(hooks: GraphHooks, x: Any) -> Any:
-    if type(x) is TracedArray and x.ndim:
-        return sizes.number(hooks.trace, x.shape[0])
-    return len(x)
-
-
-def _text(function: Callable[..., Any]) -> None:
-    """``repr(x)`` and ``ascii(x)`` need the value (``str`` and ``format`` ask it themselves)."""
-    @_when_traced(function)
-    def call(hooks: GraphHooks, x: Any) -> str:
-        return function(x) if type(x) is not TracedArray else str(x)
-
-
-for _function in (builtins.repr, builtins.ascii):
-    _text(_function)
-
-
-@_when_traced(builtins.round)
-def _round(hooks: GraphHooks, number: Any, ndigits: Any = None) -> Any:
-    if as_traced(hooks.trace, number).is_array:
-        raise hooks.trace.error(TypeError("type numpy.ndarray doesn't define __round__ method"),
-                                [as_traced(hooks.trace, number).value])
-    value = as_traced(hooks.trace, number).value
-    if value.type.is_weak:
-        return _round_python(hooks.trace, value, ndigits)
-    result = as_traced(hooks.trace, number).round(ndigits or 0)
-    if ndigits is None and not result.is_array:
-        return TracedArray(hooks.trace, None, (), weak(hooks.trace, result.value, I64))
-    return result
-
-
-def _round_python(trace: Trace, value: Any, ndigits: Any) -> TracedArray:
-    if ndigits is not None:
-        raise unsupported("round of a Python number to digits", ["np.round"], loc=trace.loc,
-                          notes=("Python rounds the decimal representation, NumPy the binary one",))
-    if value.dtype.kind == "f":
-        return _rounded_number(trace, value, np.rint)
-    return TracedArray(trace, None, (), weak(trace, value, I64))
-
-
-@_when_traced(builtins.sum)
-def _sum(hooks: GraphHooks, iterable: Any, /, start: Any = 0) -> Any:
-    total = start
-    for item in iterable:
-        total = total + item
-    return total
-
-
-@_when_traced(builtins.divmod)
-def _divmod(hooks: GraphHooks, a: Any, b: Any) -> Any:
-    return a // b, a % b
-
-
-@_when_traced(builtins.print)
-def _print(hooks: GraphHooks, *args: Any, **kwargs: Any) -> None:
-    """The trace's own names: a warning has said that this is not printed at each call."""
-    print(*map(repr_of, args), **kwargs)
-
-
-def repr_of(x: Any) -> Any:
-    """What stands for a traced value, in lists and tuples too, in text written while tracing."""
-    if type(x) in (list, tuple):
-        return type(x)(map(repr_of, x))
-    return repr(x) if type(x) is TracedArray else x
-
 
 __all__ = ["GraphHooks", "UnsupportedError"]

@@ -30,9 +30,10 @@ from .control.effects import Effects
 from .convert import CallTable, Hooks, convert
 from .convert.hooks import Where
 from .functions import FUNCTIONS
-from .handlers import when_traced
-from .hooks import TABLE, GraphHooks, weak
+from .handlers import TABLE, when_traced
+from .hooks import GraphHooks
 from .layout import is_c_contiguous
+from .python_numbers import weak
 from .shaping import copy_of, spread_scalar
 from .ufuncs import BOOL, as_traced
 

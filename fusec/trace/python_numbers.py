@@ -142,3 +142,17 @@ def misses_dtype(value: Value, dtype: np.dtype) -> Any:
         return 0
     info = np.iinfo(dtype)
     return -1 if number < info.min else int(number > info.max)
+
+
+def weak(trace: Trace, value: Any, dtype: np.dtype) -> Any:
+    """The value as a Python number of this dtype."""
+    if value.dtype == dtype and value.type.is_weak:
+        return value
+    return trace.emit("Cast", value, dtype=dtype, kind="weak")
+
+
+def scalar_of(trace: Trace, x: TracedArray) -> Any:
+    """The number, of an array of one element too."""
+    if not x.is_array:
+        return x.value
+    return trace.emit("Squeeze", x.value, axes=tuple(range(x.ndim)), kind="scalar")

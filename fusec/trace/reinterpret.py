@@ -57,7 +57,7 @@ def item(self: TracedArray, *args: Any) -> Any:
 
 def _number(x: TracedArray) -> TracedArray:
     """The only element as a Python number."""
-    from .hooks import weak
+    from .python_numbers import weak
 
     if x.dtype == np.uint64:
         raise unsupported("a Python int of a uint64", loc=x.trace.loc,

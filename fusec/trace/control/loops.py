@@ -21,6 +21,7 @@ from fusec.ops.checks import has_effects
 from ..array import TracedArray, from_value
 from ..context import Trace
 from ..selected import Copied, roots
+from ..storage import Storage
 from .aliases import shown_elsewhere
 from .attempts import Attempt, Attempting, Carried, Known, Leaf, LoopParts, of_one_memory
 from .cells import UNBOUND, Variables

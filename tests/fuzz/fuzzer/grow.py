@@ -216,7 +216,7 @@ def run_line(line: str, scope: dict[str, Any]) -> None:
     for name in _UNSIGNED.findall(line):
         if not all(_fits(v, np.dtype(name)) for v in map(scope.get, _NAME.findall(line))):
             raise Refused
-        if _SPREAD.search(line) and "out=" not in line and not _fits(_in_floats(line, scope), np.dtype(name)):
+        if _SPREAD.search(line) and not _fits(_in_floats(line, scope), np.dtype(name)):
             raise Refused
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -234,6 +234,8 @@ _SPREAD = re.compile(r"^\w+ = .*\b(mean|var|std)\(")
 
 def _in_floats(line: str, scope: dict[str, Any]) -> Any:
     """The result of a mean or variance before it is cast to an unsigned dtype."""
+    if "out=" in line:
+        return 0.0
     text = _UNSIGNED.sub("'f8'", line.partition(" = ")[2])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,0 +1,103 @@
+"""Functions of ``math`` on traced numbers: Python floats in, Python numbers out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.ir import Value
+
+from .array import TracedArray, from_value
+from .context import Trace
+from .failures import on_known
+from .handlers import TABLE, when_called
+from .python_errors import check_math, check_math_power
+from .python_numbers import scalar_of, weak
+from .ufuncs import as_traced, call_ufunc, cast
+
+if TYPE_CHECKING:
+    from .hooks import GraphHooks
+
+F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
+
+
+def _float_of(trace: Trace, x: Any) -> Value:
+    """The argument as a Python float."""
+    number = as_traced(trace, x)
+    if number.size != 1:
+        raise trace.error(TypeError(
+            "only 0-dimensional arrays can be converted to Python scalars"), [number.value])
+    value: Value = weak(trace, scalar_of(trace, number), F64)
+    return value
+
+
+def _math(function: Callable[..., Any], ufunc: np.ufunc) -> None:
+    """``math.sqrt(x)``: the ufunc on Python floats, giving a Python float."""
+    @when_called(function)
+    def call(hooks: GraphHooks, *args: Any) -> Any:
+        trace = hooks.trace
+        if len(args) != ufunc.nin:  # math.log(x, base), math.hypot(x, y, z)
+            return on_known(trace, f"math.{function.__name__} of {len(args)} numbers", function,
+                            args, {}, [f"math.{function.__name__} of {ufunc.nin}"])
+        numbers = [_float_of(trace, a) for a in args]
+        if function is math.pow:  # np.power takes roots for powers of a half
+            check_math_power(trace, numbers)
+            result = trace.emit("Pow", *numbers)
+        else:
+            strong = [from_value(trace, cast(trace, x, F64)) for x in numbers]
+            result = call_ufunc(trace, ufunc, "__call__", strong, {}).value
+        check_math(trace, function, numbers, result)
+        return TracedArray(trace, None, (), weak(trace, result, result.dtype))
+
+
+def _math_row(function: Callable[..., Any], op: str) -> None:
+    """``math.erf(x)`` and its like, which NumPy lacks: the row on a Python float."""
+    @when_called(function)
+    def call(hooks: GraphHooks, x: Any) -> TracedArray:
+        trace, value = hooks.trace, _float_of(hooks.trace, x)
+        result = trace.emit(op, value)
+        check_math(trace, function, [value], result)
+        return TracedArray(trace, None, (), result)
+
+
+def _math_refused(function: Callable[..., Any], known: list[str]) -> None:
+    @when_called(function)
+    def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+        return on_known(hooks.trace, f"math.{function.__name__}", function, args, kwargs, known)
+
+
+def _rounded(function: Callable[..., Any], ufunc: np.ufunc) -> None:
+    """``math.floor`` and its like: a Python int."""
+    @when_called(function)
+    def call(hooks: GraphHooks, x: Any) -> Any:
+        return rounded_number(hooks.trace, _float_of(hooks.trace, x), ufunc)
+
+
+def rounded_number(trace: Trace, value: Any, ufunc: np.ufunc) -> TracedArray:
+    """``math.floor(x)`` and its like: a Python int."""
+    number = TracedArray(trace, None, (), value)
+    rounded = call_ufunc(trace, ufunc, "__call__", (number,), {}, True)
+    return TracedArray(trace, None, (), weak(trace, rounded.value, I64))
+
+
+for _name, _ufunc in {
+    "sqrt": np.sqrt, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log2": np.log2,
+    "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "hypot": np.hypot, "pow": np.power, "fabs": np.fabs, "fmod": np.fmod,
+    "copysign": np.copysign, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
+    "degrees": np.rad2deg, "radians": np.deg2rad, "cbrt": np.cbrt, "exp2": np.exp2,
+}.items():
+    _math(getattr(math, _name), _ufunc)
+for _name, _op in {"erf": "Erf", "erfc": "Erfc", "lgamma": "Gammaln"}.items():
+    _math_row(getattr(math, _name), _op)
+for _function, _ufunc in ((math.floor, np.floor), (math.ceil, np.ceil), (math.trunc, np.trunc)):
+    _rounded(_function, _ufunc)
+_MATH = [f"math.{n}" for n in vars(math) if getattr(math, n) in TABLE]
+for _function in vars(math).values():
+    if callable(_function) and _function not in TABLE:
+        _math_refused(_function, _MATH)

@@ -1,0 +1,214 @@
+"""Python's builtins, and constructors of numbers, on traced values."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from . import sizes
+from .array import TracedArray, from_value
+from .complex_numbers import python_complex
+from .context import Trace
+from .control import Joined, TracedRange
+from .creation import astype
+from .handlers import when_called
+from .known import known
+from .math_functions import rounded_number
+from .python_errors import check_integer
+from .python_numbers import scalar_of, weak
+from .ufuncs import as_traced, call_ufunc, cast
+
+if TYPE_CHECKING:
+    from .hooks import GraphHooks
+
+F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
+
+# ----------------------------------------------------------------------------------- constructors
+
+
+def _constructor(kind: type) -> None:
+    """``np.float32(x)`` and its like."""
+    @when_called(kind)
+    def convert(hooks: GraphHooks, value: Any) -> Any:
+        x = as_traced(hooks.trace, value)
+        if x.ndim:  # as np.asarray: no copy where none is needed
+            same = x.dtype == np.dtype(kind)
+            return TracedArray(x.trace, x.storage, x.steps) if same else astype(
+                hooks.trace, x, kind)
+        result = cast(hooks.trace, scalar_of(hooks.trace, x), np.dtype(kind))
+        return from_value(hooks.trace, result)
+
+
+def _number(kind: type, dtype: np.dtype) -> None:
+    """``float(x)`` and ``int(x)`` of a traced scalar stay in the graph as Python numbers."""
+    @when_called(kind)
+    def convert(hooks: GraphHooks, value: Any) -> Any:
+        x = as_traced(hooks.trace, value)
+        if x.size != 1:
+            raise hooks.trace.error(TypeError(
+                "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
+        if x.type.is_weak and x.dtype.kind == "c":
+            raise hooks.trace.error(TypeError(
+                f"{kind.__name__}() argument must be a string or a real number, not 'complex'"))
+        value = x.value
+        if x.ndim:
+            value = hooks.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)))
+        if dtype == I64 and value.dtype.kind == "f":
+            check_integer(hooks.trace, value)
+        return TracedArray(hooks.trace, None, (), weak(hooks.trace, value, dtype))
+
+
+@when_called(bool)
+def _truth(hooks: GraphHooks, value: Any) -> Any:
+    """``bool(x)`` of a traced scalar stays in the graph as a Python bool."""
+    found = hooks.decide(value)
+    if found is not None:
+        return found
+    return TracedArray(hooks.trace, None, (), weak(
+        hooks.trace, hooks.truth(value), np.dtype(np.bool_)))
+
+
+@when_called(complex)
+def _complex(hooks: GraphHooks, *parts: Any, **named: Any) -> Any:
+    return python_complex(hooks.trace, *parts, **named)
+
+
+for _kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
+              np.uint64, np.float16, np.float32, np.float64, np.complex64, np.complex128):
+    _constructor(_kind)
+_number(float, F64)
+_number(int, I64)
+
+
+# -------------------------------------------------------------------------------------- functions
+
+
+def _extremum(function: Callable[..., Any], better: np.ufunc) -> None:
+    @when_called(function)
+    def call(hooks: GraphHooks, *args: Any, key: Any = None, **kwargs: Any) -> Any:
+        items = list(args[0]) if len(args) == 1 else list(args)
+        if key is not None or kwargs or not items:
+            raise unsupported(f"{function.__name__} with these arguments on traced values",
+                              loc=hooks.loc, cure="use np.minimum or np.maximum")
+        best = items[0]
+        for item in items[1:]:
+            x, y = as_traced(hooks.trace, best), as_traced(hooks.trace, item)
+            if x.ndim or y.ndim:
+                raise hooks.trace.error(ValueError(
+                    "The truth value of an array with more than one element is ambiguous. "
+                    "Use np.minimum or np.maximum"), [x.value, y.value])
+            taken = call_ufunc(hooks.trace, better, "__call__", (y, x), {}, True)
+            best = _choose(hooks.trace, taken, y, x)
+        return best
+
+
+def _choose(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any:
+    """``a if condition else b`` for scalars, in the dtype NumPy promotes them to."""
+    is_weak = a.type.is_weak and b.type.is_weak
+    dtype = np.result_type(*[
+        v.dtype.type(0).item() if v.type.is_weak else v.dtype for v in (a, b)])
+    kind = "weak" if is_weak else None
+    values = [cast(trace, v.value, dtype, kind) for v in (a, b)]
+    result = trace.emit("Where", condition.value, *values, kind="weak" if is_weak else "scalar")
+    return from_value(trace, result)
+
+
+_extremum(builtins.min, np.less)
+_extremum(builtins.max, np.greater)
+
+
+@when_called(range)
+def _range(hooks: GraphHooks, *args: Any) -> Any:
+    """``range`` with ends that only the run knows: a loop over it is one of the graph."""
+    ends = [known(as_traced(hooks.trace, a).value) for a in args]
+    if None not in ends:
+        return range(*ends)
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+    return TracedRange(hooks.trace, start, stop, step)
+
+
+@when_called(enumerate)
+def _enumerate(hooks: GraphHooks, iterable: Any, start: int = 0) -> Any:
+    if type(iterable) is TracedArray and iterable.ndim and type(start) is int:
+        return Joined((range(start, start + len(iterable)), iterable))
+    return enumerate(iterable, start)
+
+
+@when_called(zip)
+def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
+    lengths = {len(p) for p in parts if hasattr(p, "__len__")}
+    if not strict or len(lengths) > 1 or not all(hasattr(p, "__len__") for p in parts):
+        return Joined(parts) if not strict else zip(*parts, strict=strict)
+    return Joined(parts)
+
+
+@when_called(builtins.len)
+def _len(hooks: GraphHooks, x: Any) -> Any:
+    if type(x) is TracedArray and x.ndim:
+        return sizes.number(hooks.trace, x.shape[0])
+    return len(x)
+
+
+def _text(function: Callable[..., Any]) -> None:
+    """``repr(x)`` and ``ascii(x)`` need the value (``str`` and ``format`` ask it themselves)."""
+    @when_called(function)
+    def call(hooks: GraphHooks, x: Any) -> str:
+        return function(x) if type(x) is not TracedArray else str(x)
+
+
+for _function in (builtins.repr, builtins.ascii):
+    _text(_function)
+
+
+@when_called(builtins.round)
+def _round(hooks: GraphHooks, number: Any, ndigits: Any = None) -> Any:
+    if as_traced(hooks.trace, number).is_array:
+        raise hooks.trace.error(TypeError("type numpy.ndarray doesn't define __round__ method"),
+                                [as_traced(hooks.trace, number).value])
+    value = as_traced(hooks.trace, number).value
+    if value.type.is_weak:
+        return _round_python(hooks.trace, value, ndigits)
+    result = as_traced(hooks.trace, number).round(ndigits or 0)
+    if ndigits is None and not result.is_array:
+        return TracedArray(hooks.trace, None, (), weak(hooks.trace, result.value, I64))
+    return result
+
+
+def _round_python(trace: Trace, value: Any, ndigits: Any) -> TracedArray:
+    if ndigits is not None:
+        raise unsupported("round of a Python number to digits", ["np.round"], loc=trace.loc,
+                          notes=("Python rounds the decimal representation, NumPy the binary one",))
+    if value.dtype.kind == "f":
+        return rounded_number(trace, value, np.rint)
+    return TracedArray(trace, None, (), weak(trace, value, I64))
+
+
+@when_called(builtins.sum)
+def _sum(hooks: GraphHooks, iterable: Any, /, start: Any = 0) -> Any:
+    total = start
+    for item in iterable:
+        total = total + item
+    return total
+
+
+@when_called(builtins.divmod)
+def _divmod(hooks: GraphHooks, a: Any, b: Any) -> Any:
+    return a // b, a % b
+
+
+@when_called(builtins.print)
+def _print(hooks: GraphHooks, *args: Any, **kwargs: Any) -> None:
+    """The trace's own names: a warning has said that this is not printed at each call."""
+    print(*map(repr_of, args), **kwargs)
+
+
+def repr_of(x: Any) -> Any:
+    """What stands for a traced value, in lists and tuples too, in text written while tracing."""
+    if type(x) in (list, tuple):
+        return type(x)(map(repr_of, x))
+    return repr(x) if type(x) is TracedArray else x
