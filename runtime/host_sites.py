@@ -15,6 +15,7 @@ from fusec.ops import get
 from fusec.ops.host_calls import prepared
 
 CALLBACK = ctypes.PYFUNCTYPE(ctypes.c_int64)
+MOST_PLACES = 8
 Cell = Callable[[int, np.dtype], np.ndarray]  # a word, by its number, as an array of one number
 
 
@@ -40,21 +41,33 @@ class HostCaller:
         return int(ctypes.cast(self.callbacks[number], ctypes.c_void_p).value or 0)
 
     def _callback(self, site: HostSite) -> Callable[[], int]:
-        run = _of_the_host(site.node) if site.node.op == "HostCall" else _of_a_library(site.node)
-        operands = [self._reader(value) for value in site.operands]
-        keep = [self._writer(value) for value in site.results]
+        do = self._product(site) if _is_product(site) else self._results_kept(site)
 
         def call() -> int:
             try:
-                results = run([read() for read in operands])
-                for write, result in zip(keep, results, strict=False):
-                    write(result)
+                do()
             except BaseException as error:  # Ctrl-C too: native code cannot pass it on
                 self.error = error
                 return 1
             return 0
 
         return call
+
+    def _product(self, site: HostSite) -> Callable[[], Any]:
+        """A product of matrices goes straight into its place."""
+        a, b, place = (self._array(v) for v in (*site.operands, *site.results))
+        return lambda: np.matmul(a(), b(), out=place())
+
+    def _results_kept(self, site: HostSite) -> Callable[[], None]:
+        run = _of_the_host(site.node) if site.node.op == "HostCall" else _of_a_library(site.node)
+        operands = [self._reader(value) for value in site.operands]
+        keep = [self._writer(value) for value in site.results]
+
+        def do() -> None:
+            for write, result in zip(keep, run([read() for read in operands]), strict=False):
+                write(result)
+
+        return do
 
     def _reader(self, value: HostValue) -> Callable[[], Any]:
         if value.strides is not None:
@@ -65,8 +78,7 @@ class HostCaller:
     def _array(self, value: HostValue) -> Callable[[], np.ndarray]:
         address = self.cell(value.word, np.dtype(np.int64))
         if not value.sizes:
-            shape: Any = value.type.shape
-            return lambda: np.asarray(_Memory(address.item(), value, shape))
+            return self._fixed_array(value, address)
         sizes = self._sizes(value)
 
         def array() -> np.ndarray:
@@ -74,6 +86,22 @@ class HostCaller:
             for axis, size in sizes.items():
                 shape[axis] = size.item()
             return np.asarray(_Memory(address.item(), value, tuple(shape)))
+
+        return array
+
+    def _fixed_array(self, value: HostValue, address: np.ndarray) -> Callable[[], np.ndarray]:
+        """The few places that it takes are remembered: to make an array takes a microsecond."""
+        shape: Any = value.type.shape
+        made: dict[int, np.ndarray] = {}
+
+        def array() -> np.ndarray:
+            place = address.item()
+            found = made.get(place)
+            if found is None:
+                if len(made) == MOST_PLACES:
+                    made.clear()
+                found = made[place] = np.asarray(_Memory(place, value, shape))
+            return found
 
         return array
 
@@ -99,6 +127,11 @@ class HostCaller:
             memory[...] = result
 
         return write
+
+
+def _is_product(site: HostSite) -> bool:
+    values = (*site.operands, *site.results)
+    return site.node.op == "MatMul" and all(v.strides is not None and not v.sizes for v in values)
 
 
 def _of_the_host(node: Node) -> Callable[[Sequence[Any]], tuple[Any, ...]]:

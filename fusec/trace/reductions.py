@@ -13,7 +13,7 @@ from fusec.ops.shapes import normalise_axes
 from .array import TracedArray, from_value
 from .composed import _scaled, strong
 from .context import Trace
-from .layout import contiguous, k_order
+from .layout import broadcast_strides, contiguous, k_order
 from .masks import add_up
 from .refusals import target_dtype
 from .ufuncs import BOOL, as_traced, cast, spread, store, truth
@@ -36,7 +36,8 @@ def _axes(trace: Trace, x: TracedArray, axis: Any, strict: bool = False) -> tupl
 
 
 def _finish(
-    trace: Trace, x: TracedArray, result: Value, axes: tuple[int, ...], keepdims: bool, out: Any
+    trace: Trace, x: TracedArray, result: Value, axes: tuple[int, ...], keepdims: bool, out: Any,
+    where: Any = True,
 ) -> Any:
     if keepdims and axes:
         result = trace.emit("ExpandDims", result, axes=axes)
@@ -46,14 +47,18 @@ def _finish(
         return target
     if not result.shape and result.type.kind == "array":  # of a rank-0 array
         result = trace.emit("Squeeze", result, axes=(), kind="scalar")
-    return from_value(trace, result, _strides(x, result, axes, keepdims))
+    return from_value(trace, result, _strides(x, result, axes, keepdims, where))
 
 
-def _strides(x: TracedArray, result: Value, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The kept axes lie in memory as they do in the operand."""
+def _strides(
+    x: TracedArray, result: Value, axes: tuple[int, ...], keepdims: bool, where: Any
+) -> Any:
+    """The kept axes lie in memory as they do in the operand, if the mask lies so too."""
     if result.type.rank < 2:
         return None
-    full = k_order(x.shape, [x.strides])
+    mask = None if _all(where) else as_traced(x.trace, where)
+    full = k_order(x.shape, [x.strides] if mask is None else [
+        x.strides, broadcast_strides(mask.shape, mask.strides, x.shape)])
     if keepdims:
         return contiguous(result.shape, result.dtype.itemsize, full)
     kept = [d for d in range(x.ndim) if d not in axes]
@@ -172,7 +177,7 @@ def _accumulate(op: str) -> Any:
         elif value.dtype.kind == "c":
             result = trace.emit("Mul", trace.builder.const(value.dtype.type(1)), value)
         result = _with_initial(trace, op, result, initial)
-        return _finish(trace, x, result, axes, keepdims is True, out)
+        return _finish(trace, x, result, axes, keepdims is True, out, where)
 
     return reduce
 
@@ -200,10 +205,10 @@ def _extremum(op: str, name: str) -> Any:
             start = _initial(trace, initial, x.dtype)
             kept = tuple(n for d, n in enumerate(x.shape) if d not in axes)
             result = spread(trace, start, kept) if kept else start
-            return _finish(trace, x, result, axes, keepdims is True, out)
+            return _finish(trace, x, result, axes, keepdims is True, out, where)
         result = trace.emit(op, value, axes=axes) if axes else value
         result = _with_initial(trace, op, result, initial)
-        return _finish(trace, x, result, axes, keepdims is True, out)
+        return _finish(trace, x, result, axes, keepdims is True, out, where)
 
     return reduce
 
@@ -218,7 +223,7 @@ def _logical(op: str) -> Any:
         value = _selected(trace, truth(trace, x.value), where, op == "All")
         result = trace.emit(op, value, axes=axes) if axes else value
         result = _with_initial(trace, op, result, initial)
-        return _finish(trace, x, result, axes, keepdims is True, out)
+        return _finish(trace, x, result, axes, keepdims is True, out, where)
 
     return reduce
 

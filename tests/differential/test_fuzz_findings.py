@@ -232,3 +232,18 @@ def test_a_slice_of_run_time_size_in_nested_loops() -> None:
         fusec.jit(program)(found, t, 1.0)
         program(wanted, t, 1.0)
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_the_mask_of_a_reduction_lies_in_memory_too(keepdims: bool) -> None:
+    """Seed 70028044: where the operand and its mask lie in two orders the result is in C order."""
+    x = np.arange(18.0).reshape(2, 3, 3)
+
+    def program(x: np.ndarray) -> tuple[np.ndarray, ...]:
+        y, mask = x.swapaxes(2, 1), x > 0.5
+        options = {"axis": 0, "keepdims": keepdims}
+        return (y.var(where=mask, **options), y.sum(where=mask, **options),
+                y.max(where=mask.swapaxes(2, 1), initial=0, **options),
+                y.any(where=mask, **options), y.sum(where=mask[0, 0], **options))
+
+    check(program, x)

@@ -8,7 +8,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import is_static
 from fusec.passes.rewrite import Replacement, Rewriter, rewrite
 
-SMALL_PRODUCT = 32**3  # multiplications of a product of matrices that is open-coded
+SMALL_PRODUCT = 40**3  # multiplications of a product of matrices that is open-coded
 
 
 def open_products(graph: Graph) -> Graph:

@@ -102,7 +102,7 @@ class Growing:
             return True  # it takes numbers for letters
         if "choose" in statement.op and "out=" in statement.text:
             return "mode=" in statement.text or "'" in statement.text  # reads what it has written
-        if statement.op == "np.place" and len(values) > 2:
+        if statement.op in _FROM_ITSELF and len(values) > 1:
             return np.may_share_memory(values[0], values[-1])
         if statement.op == "x[...] =" and (
                 self._masked_overlap(statement.text) or self._strided_overlap(statement.text)):
@@ -228,6 +228,7 @@ def run_line(line: str, scope: dict[str, Any]) -> None:
 _COMPARING = {f"np.{name}" for name in (
     "less", "less_equal", "greater", "greater_equal", "equal", "not_equal")}
 _GROWING = {f"operator {op}" for op in ("**", "<<", "**=", "<<=")}
+_FROM_ITSELF = {"np.place", "np.fill_diagonal"}  # they read what they have just written
 _UNSIGNED = re.compile(r"'(u\d)'")
 _SPREAD = re.compile(r"^\w+ = .*\b(mean|var|std)\(")
 
