@@ -344,6 +344,19 @@ class ConcreteFunction:
             return results[0]
         return optree.tree_unflatten(self.result_treespec, results)
 
+    def shaped(self, fast: Callable[..., Any]) -> Callable[..., Any]:
+        """The native call, which gives a leaf or a tuple of them, with results as they were
+        returned; what says that it does not answer is no tuple."""
+        tree = self.result_treespec
+        if tree.is_leaf() or _is_flat_tuple(tree):
+            return fast
+
+        def call(*leaves: Any) -> Any:
+            results = fast(*leaves)
+            return tree.unflatten(results) if type(results) is tuple else results
+
+        return call
+
     def _assign(self, results: list[Any]) -> None:
         """Do the program's assignments to attributes; leaves only the result's own leaves."""
         at = self.result_treespec.num_leaves
@@ -394,13 +407,15 @@ def _call_spec(build: Build) -> CallSpec:
         ResultSpec(o.kind, o.index, o.views(), o.value)
         for o in traced.outputs
     )
-    treespec = traced.treespec
-    zeros: Any = (0,) * treespec.num_leaves
-    flat_tuple = not treespec.is_leaf() and treespec == optree.tree_structure(
-        zeros, none_is_leaf=True)
     return CallSpec(
         build.name, tuple(leaves), call.paths, tuple(v.type for v in traced.graph.inputs),
         tuple(traced.input_strides), tuple(v.type for v in traced.graph.outputs),
         tuple(traced.captured), results, tuple(traced.updates),
-        bare=not flat_tuple, calls_host=traced.calls_host,
+        bare=traced.treespec.is_leaf(), calls_host=traced.calls_host,
     )
+
+
+def _is_flat_tuple(tree: Any) -> bool:
+    leaves: Any = (0,) * tree.num_leaves
+    return not tree.is_leaf() and bool(
+        tree == optree.tree_structure(leaves, none_is_leaf=True))

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+import optree
+
 from fusec.runtime.outcomes import BUSY, FAILED, MISS
 
 from . import config
@@ -39,7 +41,12 @@ if TYPE_CHECKING:
 MAX_TRACES = 256  # per function; the least recently used goes first
 MAX_FAST = 4  # recent plans tried before the arguments are looked at in Python
 MAX_STRONG = 16  # instances that cannot be referenced weakly, whose traces are kept
+Plan = tuple[Callable[..., Any], "ConcreteFunction"]  # answers for leaves, or MISS
 _state = threading.local()
+
+
+def _with_first(plan: Plan, plans: Sequence[Plan]) -> list[Plan]:
+    return [plan, *(other for other in plans if other[1] is not plan[1])][:MAX_FAST]
 
 
 class Function:
@@ -61,9 +68,11 @@ class Function:
         self.reduce_retracing = reduce_retracing
         self.input_signature = input_signature
         self._signature = Signature.of(self.python_function, static)
+        self._arity = self._signature.arity
         self._static = tuple(static)
         self._traces: OrderedDict[tuple, list[ConcreteFunction]] = OrderedDict()
-        self._fast: list[tuple[Callable[..., Any], ConcreteFunction]] = []
+        self._fast: list[Plan] = []
+        self._structured: dict[Any, list[Plan]] = {}  # for arguments or results that are pytrees
         self._lock = threading.RLock()
         self._seen_ints: dict[str, set[int]] = {}
         self._dynamic_ints: frozenset[str] = frozenset()
@@ -86,25 +95,46 @@ class Function:
     # -- calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs and self._signature.simple:
-            args, kwargs = self._signature.positional(args, kwargs)
-        if not kwargs:
-            for fast, concrete in self._fast:
-                if concrete.guards and not concrete.guards_hold():
-                    continue
-                start = time.perf_counter() if history.on else 0.0
-                try:
-                    result = fast(*args)
-                except Exception:  # a library call's; try costs nothing, `with` would
-                    with short_errors:
-                        raise
-                if result is MISS or result is BUSY or result is FAILED:
-                    continue
-                if history.on:
-                    self._record(concrete, 0.0, 1e6 * (time.perf_counter() - start))
+        leaves: Any = args
+        if kwargs or len(args) != self._arity:
+            leaves = self._signature.in_order(args, kwargs)
+        if leaves is not None:
+            result = self._answer(self._fast, leaves)
+            if result is not MISS:
+                return result
+        if self._structured:
+            result = self._answer_for_structure(args, kwargs)
+            if result is not MISS:
                 return result
         with short_errors:
             return self._call(args, kwargs)
+
+    def _answer(self, plans: Sequence[Plan], leaves: Sequence[Any]) -> Any:
+        """What the first of these plans that fits the leaves answers; MISS where none does."""
+        for fast, concrete in plans:
+            if concrete.guards and not concrete.guards_hold():
+                continue
+            start = time.perf_counter() if history.on else 0.0
+            try:
+                result = fast(*leaves)
+            except Exception:  # a library call's; try costs nothing, `with` would
+                with short_errors:
+                    raise
+            if result is MISS or result is BUSY or result is FAILED:
+                continue
+            if history.on:
+                self._record(concrete, 0.0, 1e6 * (time.perf_counter() - start))
+            return result
+        return MISS
+
+    def _answer_for_structure(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The same for arguments that are pytrees; MISS too where they do not fit the function."""
+        try:
+            bound: Any = self._signature.bind(args, kwargs)
+        except TypeError:
+            return MISS
+        leaves, treespec = optree.tree_flatten(bound, none_is_leaf=True)
+        return self._answer(self._structured.get(treespec, ()), leaves)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         from .trace.context import current  # the compiler is imported at the first call
@@ -282,21 +312,20 @@ class Function:
         self._promote(call, concrete)
 
     def _promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
-        """Try this trace first from now on, if its calls need no flattening."""
+        """Try this trace first from now on, if its calls need nothing but their leaves."""
         fast = concrete.executable.fast
-        if fast is not None and not concrete.build.traced.assignments and self._can_be_fast(
-                call, concrete):
-            others = [entry for entry in self._fast if entry[1] is not concrete]
-            self._fast = [(fast, concrete), *others][:MAX_FAST]
+        if fast is None or concrete.build.traced.assignments or call.separate is not None or (
+                self.input_signature is not None):
+            return
+        plan = (concrete.shaped(fast), concrete)
+        if self._signature.positional >= 0 and call.paths == self._signature.order:
+            self._fast = _with_first(plan, self._fast)
+            return
+        if len(self._structured) >= MAX_TRACES:
+            self._structured.clear()
+        self._structured[call.treespec] = _with_first(
+            plan, self._structured.get(call.treespec, ()))
 
-    def _can_be_fast(self, call: FlatCall, concrete: ConcreteFunction) -> bool:
-        """Positional leaves in, a bare leaf or a flat tuple out, nothing to check first."""
-        flat = len(call.leaves) == len(self._signature.names) and self._signature.simple and (
-            call.paths == self._signature.names)
-        tree = concrete.result_treespec
-        spec = concrete.executable.spec
-        return flat and self.input_signature is None and (
-            tree.is_leaf() or not spec.bare)
 
     def _stage(self, call: FlatCall) -> TracedStage:
         from .stages import TracedStage, pass_options
@@ -347,7 +376,7 @@ class Function:
         """Forget every trace."""
         with self._lock:
             self._traces.clear()
-            self._fast = []
+            self._fast, self._structured = [], {}
             self._seen_ints.clear()
             self._dynamic_ints = self._pinned_ints = frozenset()
 

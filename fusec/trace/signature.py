@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from fusec.ops.host_calls import is_generator
 from .refusals import check_array, check_dtype, is_compiled
 
 Leaf = Any
+_POSITION_ONLY = inspect.Parameter.POSITIONAL_ONLY
+_BY_POSITION = (_POSITION_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+MOST_LAYOUTS = 256
 _STATIC = (str, bytes, bool, type(None), type(Ellipsis))
 
 
@@ -28,7 +31,11 @@ class Signature:
     parameters: inspect.Signature
     names: tuple[str, ...]
     static: frozenset[str]
-    simple: bool  # only positional parameters, so a full positional call needs no binding
+    order: tuple[str, ...]  # as a call's leaves come: positional ones, then the others sorted
+    positional: int  # how many of them may be given by position
+    arity: int  # of calls by position that are complete as they are; -1 where none is
+    layouts: dict[Any, tuple[tuple[str, ...], tuple[bool, ...]]] = field(
+        default_factory=dict, compare=False)  # paths of leaves, and which are static, by treespec
 
     @classmethod
     def of(cls, fn: Callable[..., Any], static: Sequence[str | int]) -> Signature:
@@ -36,28 +43,44 @@ class Signature:
         parameters = inspect.signature(fn)
         names = tuple(parameters.parameters)
         chosen = frozenset(_static_name(names, s) for s in static)
-        simple = all(
-            p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-            for p in parameters.parameters.values()
-        )
-        return cls(parameters, names, chosen, simple)
+        found = parameters.parameters.values()
+        first = tuple(p.name for p in found if p.kind in _BY_POSITION)
+        others = tuple(sorted(p.name for p in found if p.kind is inspect.Parameter.KEYWORD_ONLY))
+        counted = len(first) + len(others) == len(names)  # else it has *args or **kwargs
+        return cls(parameters, names, chosen, (*first, *others), len(first) if counted else -1,
+                   len(first) if counted and not others else -1)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """Positional and keyword arguments in normal form; raises TypeError as the call would."""
-        if not kwargs and self.simple and len(args) == len(self.names):
-            return args, {}
+        values = self.in_order(args, kwargs)
+        if values is not None:
+            count = self.positional
+            if len(values) == count:
+                return values, {}
+            return values[:count], dict(zip(self.order[count:], values[count:], strict=True))
         bound = self.parameters.bind(*args, **kwargs)
         bound.apply_defaults()
         return bound.args, bound.kwargs
 
-    def positional(
+    def in_order(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Keyword arguments put in their places, when they are the rest of the parameters."""
-        rest = self.names[len(args):]
-        if len(rest) == len(kwargs) and all(name in kwargs for name in rest):
-            return (*args, *(kwargs[name] for name in rest)), {}
-        return args, kwargs
+    ) -> tuple[Any, ...] | None:
+        """Arguments and defaults in `order`; None where only the slower `bind` can tell."""
+        if not kwargs and len(args) == self.arity:
+            return args
+        if len(args) > self.positional:
+            return None
+        parameters, values, used = self.parameters.parameters, list(args), 0
+        for name in self.order[len(args):]:
+            parameter = parameters[name]
+            if name in kwargs and parameter.kind is not _POSITION_ONLY:
+                values.append(kwargs[name])
+                used += 1
+            elif parameter.default is not inspect.Parameter.empty:
+                values.append(parameter.default)
+            else:
+                return None
+        return tuple(values) if used == len(kwargs) else None
 
     def path_of(self, position: int) -> str:
         """The name of a positional argument, for messages."""
@@ -96,11 +119,8 @@ def flatten(
     signature: Signature, args: tuple, kwargs: dict[str, Any], dynamic_ints: frozenset[str],
 ) -> FlatCall:
     """Flatten bound arguments (pytrees allowed) and compute the trace key."""
-    tree: Any = (args, kwargs)
-    flat: Any = optree.tree_flatten_with_accessor(tree, none_is_leaf=True)
-    accessors, leaves, treespec = flat
-    paths = [_path(signature, a.path) for a in accessors]
-    static = [p.partition(".")[0].partition("[")[0] in signature.static for p in paths]
+    leaves, treespec = optree.tree_flatten((args, kwargs), none_is_leaf=True)
+    paths, static = _layout(signature, treespec)
     parts: list[tuple] = []
     pointers: dict[tuple, int] = {}
     for position, (leaf, path) in enumerate(zip(leaves, paths, strict=True)):
@@ -114,7 +134,20 @@ def flatten(
         s or _is_python_static(leaf, path in dynamic_ints)
         for s, leaf, path in zip(static, leaves, paths, strict=True)
     )
-    return FlatCall(tuple(leaves), tuple(paths), (treespec, *parts), treespec, flags)
+    return FlatCall(tuple(leaves), paths, (treespec, *parts), treespec, flags)
+
+
+def _layout(signature: Signature, treespec: Any) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """Names of the leaves, ``params['w']``, and whether each belongs to a static argument."""
+    found = signature.layouts.get(treespec)
+    if found is None:
+        paths = tuple(_path(signature, a.path) for a in optree.treespec_accessors(treespec))
+        static = tuple(
+            p.partition(".")[0].partition("[")[0] in signature.static for p in paths)
+        if len(signature.layouts) >= MOST_LAYOUTS:
+            signature.layouts.clear()
+        found = signature.layouts[treespec] = paths, static
+    return found
 
 
 def _path(signature: Signature, steps: tuple) -> str:
