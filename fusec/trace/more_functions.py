@@ -97,7 +97,7 @@ def linspace(trace: Trace, start: Any, stop: Any, *args: Any, **kwargs: Any) -> 
 
 def i0(trace: Trace, x: Any) -> Any:
     """``np.i0``: NumPy's two Chebyshev series, chosen by size."""
-    given = as_traced(trace, x)
+    given = shaping.spread_scalar(as_traced(trace, x))
     size: Any = np.abs(given if given.dtype.kind == "f" else given.astype(np.float64))
     small, large = (traced_source(getattr(np.lib._function_base_impl, name))(trace, size)
                     for name in ("_i0_1", "_i0_2"))

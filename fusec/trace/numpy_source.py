@@ -205,6 +205,14 @@ def _bool(hooks: GraphHooks, value: Any) -> Any:
     return TracedArray(hooks.trace, None, (), weak(hooks.trace, x.value, BOOL))
 
 
+@_register(builtins.type)
+def _type(hooks: GraphHooks, x: Any) -> Any:
+    """NumPy asks for Python's numbers, which promote as no scalars of its own do."""
+    if not x.type.is_weak:
+        return type(x)
+    return type(x.dtype.type(0).item())
+
+
 @_register(_numpy.lib._nanfunctions_impl._copyto)
 def _copyto(hooks: GraphHooks, a: Any, val: Any, mask: Any) -> Any:
     """``a`` with ``val`` where ``mask``: NumPy's own asks whether the mask of a scalar is true."""

@@ -247,3 +247,11 @@ def test_the_mask_of_a_reduction_lies_in_memory_too(keepdims: bool) -> None:
                 y.any(where=mask, **options), y.sum(where=mask[0, 0], **options))
 
     check(program, x)
+
+
+def test_python_numbers_in_numpys_own_python() -> None:
+    """Seeds 70036879 and 70040942: ``np.select`` asks for their type, ``np.i0`` for an array."""
+    x = np.array([1, 0], "u4")
+    check(lambda a, x: np.select([x > 0], [np.float32(3)], a), 2147483648.0, x)
+    check(lambda a, x: np.select([x > 0], [x], a), 7, x)
+    check(lambda a, x: (np.i0(int(a)), np.i0(a), np.i0(round(x[0])), np.i0(x[0])), 2.5, x)
