@@ -255,3 +255,28 @@ def test_python_numbers_in_numpys_own_python() -> None:
     check(lambda a, x: np.select([x > 0], [np.float32(3)], a), 2147483648.0, x)
     check(lambda a, x: np.select([x > 0], [x], a), 7, x)
     check(lambda a, x: (np.i0(int(a)), np.i0(a), np.i0(round(x[0])), np.i0(x[0])), 2.5, x)
+
+
+def test_an_element_is_written_after_all_were_filled_with_one_number() -> None:
+    """Seed c734047: the number was seen as an array, and all of that was written."""
+
+    def program(x: np.ndarray, y: np.ndarray, u: np.ndarray, n: int) -> tuple[Any, ...]:
+        q = x[0]
+        v = y[8:0:-1]
+        if 1.0 > u[1]:
+            return q, y, x
+        for _i in range(2):
+            v.fill(x[2])
+        v[n % 8] *= q
+        return q, x, y
+
+    def arguments(level: int, n: int) -> list[Any]:
+        x = np.arange(2.0, 26.0)[::2]
+        return [x, x[::-1], np.full(8, level), n]
+
+    compiled = fusec.jit(program)
+    for level, n in ((0, 3), (1, 20), (1, 17)):  # the second int makes it one of the run
+        found, wanted = arguments(level, n), arguments(level, n)
+        compiled(*found)
+        program(*wanted)
+        np.testing.assert_array_equal(found[0], wanted[0])

@@ -75,6 +75,11 @@ class ArrayRef:
     element: str = "0"
 
     @property
+    def repeats(self) -> bool:
+        """Whether several elements lie in one place, as those that were broadcast."""
+        return any(s == 0 and n != 1 for s, n in zip(self.strides, self.shape, strict=True))
+
+    @property
     def is_whole(self) -> bool:
         """Whether it is all of the memory, in C order."""
         if not is_static(self.shape):

@@ -119,8 +119,8 @@ class GraphEmitter:
         """
         later = self._putting_back(node)
         ref = self.array(node.inputs[0])
-        if later is not None and ref.token in self.owned and not self.is_read_later(
-                ref.token, node.inputs[0], later):
+        if later is not None and ref.token in self.owned and not ref.repeats and (
+                not self.is_read_later(ref.token, node.inputs[0], later)):
             return ref, True
         return self.changeable(node.inputs[0]), False
 
@@ -138,7 +138,8 @@ class GraphEmitter:
     def changeable(self, value: Value) -> ArrayRef:
         """The array's own memory if it may be changed now, else a copy."""
         ref = self.array(value)
-        if ref.token in self.owned and not self.is_read_later(ref.token, value):
+        if ref.token in self.owned and not ref.repeats and not self.is_read_later(
+                ref.token, value):
             return ref
         copy = self.temporary(ref.shape, ref.dtype)
         picks.copy(self.frame, copy, ref)
