@@ -116,7 +116,8 @@ class SizedSegment:
             for step in steps for form, code in zip(step.forms, step.code, strict=True)
         ]
         self.fresh = {(p.kind, p.number): sized_allocator(p) for step in steps
-                      for p in step.places if p.kind in ("out", "temp") and not p.is_static}
+                      for p in step.places
+                      if p.kind in ("out", "temp") and not p.is_static and not p.views}
         self.not_empty = tuple(dict.fromkeys(s for step in steps for s in step.not_empty))
 
     def run(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from fusec.codegen.loop_ir import LEAVES, Stage, walk
 from fusec.codegen.specialise import COLUMN_BLOCK, MAP_BLOCK, LoopForm
 
+from fusec.ir.dims import typical
+
 from .emitter import Emitter
 from .flat import FlatNest
 from .nest import NestEmitter, Point
@@ -14,6 +16,9 @@ from .reductions import Accumulator, finish, finish_lanes, make_accumulator
 
 # A column pass this cheap keeps four vectors of columns in flight at once.
 CHEAP_OPERATIONS = 6
+import os
+ROWS_AHEAD = int(os.environ.get("RA","8"))  # of a column pass, whose rows are pages apart
+PAGE, LINE = 4096, 64  # bytes
 
 
 class MapNest(NestEmitter):
@@ -149,9 +154,31 @@ class ColumnNest(NestEmitter):
             step = i if linear == "0" else em.value(
                 f"add i64 {em.mul(linear, self.extent[first])}, {i}"
             )
+            if not others:
+                self._fetch_ahead(first, stage, width, column, moved)
             self._column_loops(
                 others, stage, width, column, moved, {**counters, first: i}, step, accs
             )
+
+
+    def _fetch_ahead(
+        self, loop: int, stage: Stage, width: int, column: str, pointers: list[str]
+    ) -> None:
+        """Ask for rows to come: the processor follows no steps from page to page itself."""
+        em, form = self.em, self.form
+        loads = {e.attr for e in walk(stage.roots) if e.op == "load" and not e.args}
+        for number in sorted(loads):
+            operand = form.operands[number]
+            far = abs(typical(operand.strides[loop])) >= PAGE
+            if width == 1 or not far or form.stride_class(operand) != "unit":
+                continue
+            ahead = em.mul(self.stride[number][loop], ROWS_AHEAD)
+            pointer = em.offset(em.offset(pointers[number], ahead),
+                                em.mul(column, operand.dtype.itemsize))
+            em.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+            for line in range(0, width * operand.dtype.itemsize, LINE):
+                place = em.offset(pointer, str(line))
+                em.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
 
 
 _MODES: dict[str, type[NestEmitter]] = {

@@ -280,3 +280,15 @@ def test_an_element_is_written_after_all_were_filled_with_one_number() -> None:
         compiled(*found)
         program(*wanted)
         np.testing.assert_array_equal(found[0], wanted[0])
+
+
+def test_a_result_of_run_time_size_that_a_kernel_reads_reshaped() -> None:
+    """Seed 70081763: it was made in the shape that the reader saw."""
+
+    def table(x: np.ndarray) -> np.ndarray:
+        places = x.nonzero()[0]
+        return np.add.outer(places, places)
+
+    x = np.array([1, 1, 0, 1])
+    check(lambda x: (t := table(x), t.ravel() + 1), x)
+    check(lambda x: (t := table(x), np.repeat(t, 2), t.T.ravel() * 2), x)
