@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -269,6 +270,8 @@ def concatenate(
         raise trace.error(ValueError("need at least one array to concatenate"))
     if axis is None:
         parts, axis = [ravel(trace, p) for p in parts], 0
+    elif type(axis) is not TracedArray:
+        axis = _guarded(trace, operator.index, axis)
     _check_joinable(trace, parts, axis)
     position = _guarded(trace, normalise_axis, axis, parts[0].ndim)
     target = np.result_type(*[p.dtype for p in parts]) if dtype is None else target_dtype(

@@ -263,7 +263,7 @@ def test_an_element_is_written_after_all_were_filled_with_one_number() -> None:
     def program(x: np.ndarray, y: np.ndarray, u: np.ndarray, n: int) -> tuple[Any, ...]:
         q = x[0]
         v = y[8:0:-1]
-        if 1.0 > u[1]:
+        if u[1] < 1.0:
             return q, y, x
         for _i in range(2):
             v.fill(x[2])
