@@ -19,7 +19,7 @@ from fusec.ops.index_maps import COMPUTED
 
 from .loop_ir import Kernel, Nest, walk
 
-Mode = Literal["map", "row", "column", "flat"]
+Mode = Literal["map", "row", "column", "tiled", "flat"]
 # Elements of the vector axis done by one task of an elementwise nest, and by one of a full
 # reduction: large enough to hide a task's set-up, small enough to balance threads.  Both are part
 # of the definition of a full reduction's value, so they never depend on the machine.
@@ -116,6 +116,11 @@ class LoopForm:
 SHORT_AXIS = 8
 # Columns of an outer-axis reduction that one task carries in registers.
 COLUMN_BLOCK = 64
+# Columns of one task whose accumulators are in memory: where rows lie this many bytes apart, and
+# all of them are more than a cache holds.
+TILE = 1024
+FAR_ROWS, MANY_BYTES = 512, 4 << 20
+BOOL = np.dtype(np.bool_)
 
 
 def count_tasks(mode: Mode, extents: Sequence[int], outer: int, axis: int) -> int:
@@ -127,8 +132,8 @@ def count_tasks(mode: Mode, extents: Sequence[int], outer: int, axis: int) -> in
     if mode == "row":
         return math.prod(extents[:outer])
     count = math.prod(n for loop, n in enumerate(extents[:outer]) if loop != axis)
-    if mode == "column":
-        return count * -(-extents[axis] // COLUMN_BLOCK)
+    if mode in ("column", "tiled"):
+        return count * -(-extents[axis] // (COLUMN_BLOCK if mode == "column" else TILE))
     return 0 if 0 in extents else count * -(-extents[axis] // MAP_BLOCK)
 
 
@@ -143,9 +148,9 @@ def tasks_of(form: LoopForm) -> Size:
     if form.mode == "row":
         return math.prod(extents[: form.outer])
     count = math.prod(n for loop, n in enumerate(extents[: form.outer]) if loop != form.axis)
-    block = COLUMN_BLOCK if form.mode == "column" else MAP_BLOCK
+    block = {"column": COLUMN_BLOCK, "tiled": TILE}.get(form.mode, MAP_BLOCK)
     count = count * ((extents[form.axis] + block - 1) // block)
-    inner = () if form.mode == "column" else extents[form.outer:]
+    inner = extents[form.outer:] if form.mode == "map" else ()
     return count * math.prod(minimum(n, 1) for n in inner)
 
 
@@ -195,7 +200,8 @@ class _Specialiser:
         axis = self._column_axis(outer, inner)
         if axis is not None:
             outer.remove(axis)
-            return self._form("column", [*outer, axis], inner)
+            return self._form(
+                "tiled" if self._is_far(axis, inner) else "column", [*outer, axis], inner)
         return self._form("row", outer, inner)
 
     def _useful(self, loops: Sequence[int]) -> list[int]:
@@ -237,6 +243,18 @@ class _Specialiser:
             return best if varies else None
         return None
 
+    def _is_far(self, axis: int, inner: list[int]) -> bool:
+        """Whether rows lie further apart than what registers hold of one, and come from memory."""
+        nest = self.nest
+        if nest.scratch or nest.has_scans or BOOL in {
+                r.value.dtype for s in nest.stages for r in s.reductions}:
+            return False
+        far = any(abs(typical(o.strides[inner[-1]])) >= FAR_ROWS for o in self.operands
+                  if not o.is_store and o.strides[axis])
+        widest = max(o.dtype.itemsize for o in self.operands)
+        enough = typical(math.prod(nest.extents)) * widest >= MANY_BYTES
+        return far and enough and typical(nest.extents[axis]) >= COLUMN_BLOCK
+
     def _form(self, mode: Mode, outer: list[int], inner: list[int]) -> LoopForm:
         groups = self._collapse(outer) + self._collapse(inner)
         outer_count = len(self._collapse(outer))
@@ -256,7 +274,7 @@ class _Specialiser:
             )
             for o in self.operands
         )
-        axis = outer_count - 1 if mode in ("map", "column") else len(groups) - 1
+        axis = outer_count - 1 if mode in ("map", "column", "tiled") else len(groups) - 1
         return LoopForm(
             self.nest, mode, tuple(extents), outer_count, axis, operands, tuple(loop_of),
             tuple(p.value for p in self.kernel.params),

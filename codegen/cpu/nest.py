@@ -300,7 +300,7 @@ class NestEmitter:
         for number, value in scratch:
             em.store(self._scratch_pointer(number, point), em.splat(value, point.lanes))
         for acc, value in zip(accs, totals, strict=True):
-            along = form.mode != "column"
+            along = form.mode not in ("column", "tiled")
             index = point.linear
             if along and is_indexed(acc.reduction):
                 index = em.value(f"add i64 {point.linear}, {point.position}")

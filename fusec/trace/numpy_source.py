@@ -208,7 +208,7 @@ def _bool(hooks: GraphHooks, value: Any) -> Any:
 @_register(builtins.type)
 def _type(hooks: GraphHooks, x: Any) -> Any:
     """NumPy asks for Python's numbers, which promote as no scalars of its own do."""
-    if not x.type.is_weak:
+    if type(x) is not TracedArray or not x.type.is_weak:
         return type(x)
     return type(x.dtype.type(0).item())
 

@@ -162,7 +162,8 @@ def _accumulate(op: str) -> Any:
         x = strong(trace, a)
         axes = _axes(trace, x, axis)
         value = cast(trace, x.value, _accumulator(trace, x.value, dtype, out))
-        if op == "Prod" and value.dtype.kind == "c" and not _all(where):
+        plain = _all(where) and (initial is _NO_VALUE or initial is None)
+        if op == "Prod" and value.dtype.kind == "c" and not plain:
             from .library import call_by_name  # a product with one makes NaN of infinities
 
             given = {"keepdims": keepdims, "initial": initial, "where": where}

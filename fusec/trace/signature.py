@@ -119,7 +119,8 @@ def flatten(
     signature: Signature, args: tuple, kwargs: dict[str, Any], dynamic_ints: frozenset[str],
 ) -> FlatCall:
     """Flatten bound arguments (pytrees allowed) and compute the trace key."""
-    leaves, treespec = optree.tree_flatten((args, kwargs), none_is_leaf=True)
+    tree: Any = (args, kwargs)
+    leaves, treespec = optree.tree_flatten(tree, none_is_leaf=True)
     paths, static = _layout(signature, treespec)
     parts: list[tuple] = []
     pointers: dict[tuple, int] = {}

@@ -9,9 +9,17 @@ import numpy as np
 import pytest
 from kernel_harness import build, check, kernels_of, run_graph, run_on_cpu
 
-from fusec.codegen.specialise import COLUMN_BLOCK, FLAT_BLOCK, MAP_BLOCK, specialise
-from fusec.ir import Graph
-from fusec.ops import get
+from fusec.codegen import specialise as specialise_module
+from fusec.codegen.specialise import (
+    COLUMN_BLOCK,
+    FLAT_BLOCK,
+    MAP_BLOCK,
+    TILE,
+    LoopForm,
+    specialise,
+)
+from fusec.ir import Graph, Value
+from fusec.ops import Builder, get
 
 BLOCK = 256  # elements of one cascade block in float64
 REDUCTIONS = ["Sum", "Prod", "Max", "Min", "ArgMax", "ArgMin"]
@@ -21,11 +29,15 @@ def reduce_graph(op: str, x: np.ndarray, axes: tuple[int, ...]) -> Graph:
     return build(lambda b, v: b.emit(op, v, axes=axes), x)
 
 
-def mode_of(graph: Graph, arrays: Sequence[np.ndarray]) -> str:
+def forms_of(graph: Graph, arrays: Sequence[np.ndarray]) -> list[LoopForm]:
     (kernel,) = kernels_of(graph)
     strides = [a.strides for a in arrays]
     strides += [np.empty(b.shape, b.dtype).strides for b in kernel.buffers[len(arrays):]]
-    return specialise(kernel, kernel.nests[0], strides).mode
+    return [specialise(kernel, nest, strides) for nest in kernel.nests]
+
+
+def mode_of(graph: Graph, arrays: Sequence[np.ndarray]) -> str:
+    return forms_of(graph, arrays)[0].mode
 
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)], ids=str)
@@ -153,6 +165,7 @@ SPLITS = {
     "map": (lambda b, x: b.emit("Sqrt", b.emit("Mul", x, x)), (7, MAP_BLOCK + 1000)),
     "row": (lambda b, x: b.emit("Sum", x, axes=(1,)), (50, 777)),
     "column": (lambda b, x: b.emit("Sum", x, axes=(0,)), (33, 5 * COLUMN_BLOCK + 13)),
+    "tiled": (lambda b, x: b.emit("Max", x, axes=(0,)), (300, 2 * TILE + 77)),
     "flat": (lambda b, x: [b.emit("Sum", x, axes=(0, 1)), b.emit("ArgMax", x, axes=(0, 1))],
              (5, 2 * FLAT_BLOCK + 99)),
 }
@@ -173,6 +186,54 @@ def test_any_split_of_the_tasks_gives_the_same_bits(mode: str) -> None:
 
         got = run_graph(graph, [x], lambda k, b, split=split: run_on_cpu(k, b, split))
         assert [g.tobytes() for g in got] == [w.tobytes() for w in want], pieces
+
+
+@pytest.fixture
+def always_tiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays too are reduced as those that lie in memory far apart."""
+    monkeypatch.setattr(specialise_module, "FAR_ROWS", 0)
+    monkeypatch.setattr(specialise_module, "MANY_BYTES", 0)
+
+
+@pytest.mark.usefixtures("always_tiled")
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i2", "u1"])
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_tiles_of_columns(op: str, dtype: str) -> None:
+    """Bit for bit what registers of columns give, over one loop of rows and over two."""
+    rng = np.random.default_rng(6)
+    for columns in (64, 97, TILE - 1, TILE, TILE + 1, 2 * TILE + 40):
+        x = (rng.standard_normal((3, 9, columns + 5)) * 9).astype(dtype)
+        if dtype[0] == "f":
+            x[rng.random(x.shape) < 0.01] = np.nan
+            x[rng.random(x.shape) < 0.1] = 0
+        for axes in ((0,), (1,), (0, 1)):
+            part = x[:, ::-1, 2: 2 + columns]
+            want = get(op).reference(part, axes=axes)
+            rtol = 1e-5 if op in ("Sum", "Prod") and dtype == "f4" else 1e-12 if (
+                op in ("Sum", "Prod") and dtype == "f8") else 0.0
+            check(reduce_graph(op, part, axes), part, want=[want], rtol=rtol, source=False)
+
+
+@pytest.mark.usefixtures("always_tiled")
+def test_tiles_of_several_stages() -> None:
+    """A pass that needs the totals of the one before, and stores after the last."""
+    x = np.random.default_rng(7).standard_normal((40, TILE + 71))
+
+    def normalised(b: Builder, v: Value) -> list[Value]:
+        top = b.emit("Max", v, axes=(0,))
+        powers = b.emit("Exp", b.emit("Sub", v, b.emit("ExpandDims", top, axes=(0,))))
+        total = b.emit("Sum", powers, axes=(0,))
+        return [b.emit("Add", b.emit("Log", total), top), b.emit("ArgMin", v, axes=(0,)), total]
+
+    graph = build(normalised, x)
+    assert "tiled" in [f.mode for f in forms_of(graph, [x])]
+    check(graph, x, rtol=1e-13, source=False)
+
+
+def test_only_large_arrays_are_tiled() -> None:
+    for shape, mode in (((600, 1100), "tiled"), ((300, 1100), "column"), ((20000, 50), "column")):
+        x = np.zeros(shape)
+        assert mode_of(reduce_graph("Sum", x, (0,)), [x]) == mode
 
 
 def test_column_results_do_not_depend_on_the_number_of_columns() -> None:

@@ -191,6 +191,7 @@ def test_products_of_infinite_complex_numbers_where_chosen() -> None:
     x = np.array([complex(np.inf, 1e-40), 1], "c8").reshape(2, 1)
     check(lambda x: np.prod(x, where=x.real > 1), x)
     check(lambda x: np.prod(x, 0, where=x.real > 1, keepdims=True, initial=2), x)
+    check(lambda x: (np.prod(x, initial=1), np.nanprod(x, 0, initial=True)), x[::-1])  # 91003994
 
 
 @pytest.mark.parametrize("like", [
