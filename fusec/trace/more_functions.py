@@ -17,6 +17,8 @@ from .known import known
 from .layout import is_c_contiguous
 from .library import refused_for_complex
 from .reductions import nan_extremum
+from .selected import roots
+from .storage import Storage
 from .ufuncs import as_traced
 
 Handler = Callable[..., Any]
@@ -59,14 +61,27 @@ def min_scalar_type(trace: Trace, a: Any, /) -> np.dtype:
 
 
 def shares_memory(trace: Trace, a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """``np.shares_memory``: of two storages False, of two whole views of one storage True."""
+    """``np.shares_memory``: of what the function made False, of two whole views of one array True.
+
+    Two arguments may overlap in one call and not in the next, which the plan does not look at.
+    """
     x, y = as_traced(trace, a), as_traced(trace, b)
-    if x.storage is None or x.storage is not y.storage:
+    if x.storage is None or y.storage is None or not (x.size and y.size):
+        return False
+    if x.storage is not y.storage:
+        _refuse_unless_apart(trace, roots(x.storage), roots(y.storage))
         return False
     if any(step.op == "Slice" for step in (*x.steps, *y.steps)):
         raise unsupported("np.shares_memory of slices of one array", loc=trace.loc,
                           cure="ask before the call")
-    return bool(x.size and y.size)
+    return True
+
+
+def _refuse_unless_apart(trace: Trace, a: list[Storage], b: list[Storage]) -> None:
+    outside = [any(root.origin is not None for root in side) for side in (a, b)]
+    if all(outside) or not set(a).isdisjoint(b):
+        raise unsupported("np.shares_memory of two arrays that are arguments", loc=trace.loc,
+                          cure="ask before the call")
 
 
 def linalg_diagonal(trace: Trace, x: Any, /, *, offset: Any = 0) -> Any:

@@ -332,6 +332,7 @@ def test_imaginary_parts_are_zero() -> None:
 @pytest.mark.parametrize("call", [
     lambda x: np.repeat(x, x[0].astype(int)[0]),
     lambda x: np.shares_memory(x[:1], x[1:]),
+    lambda x, y=A: np.shares_memory(x, y),
 ])
 def test_refusals(call: Callable[..., Any]) -> None:
     with pytest.raises(UnsupportedError):
