@@ -343,7 +343,8 @@ class Disturbed:
         if array.dtype.kind == "c":
             part = array.real.dtype
             pair = np.ascontiguousarray(array).view(part).reshape(*array.shape, 2)
-            largest = np.abs(pair).max(-1, keepdims=True)
+            finite = np.where(np.isfinite(pair), pair, 0)
+            largest = np.abs(finite).max(-1, keepdims=True)
             unit = np.where(largest == 0, 0, np.spacing(largest))
             steps = self.rng.integers(-ulp, ulp + 1, pair.shape)
             moved = np.where(np.isfinite(pair), pair + unit * steps, pair).astype(part)
