@@ -23,7 +23,7 @@ from fusec.codegen.cpu.loops.frame import OF_NOTHING, ErrorExit, Word
 from fusec.codegen.cpu.loops.program import RUN
 from fusec.errors import InternalError, located
 from fusec.ir import Graph, Node, TensorType
-from fusec.ir.dims import Dim
+from fusec.ir.dims import Dim, is_static
 from fusec.ir.evaluate import apply
 from fusec.ops.checks import make_error
 from fusec.ops.gather import index_checks, out_of_bounds
@@ -152,7 +152,7 @@ class ControlRun:
         if self._run is not None:
             return
         try:
-            if not _has_static_sizes(self.node):
+            if not _sizes_are_passed(self.node, self.strides):
                 raise NotNativeError("sizes that only the run knows")
             self._run = NativeRun(
                 compile_control(self.node, self.strides, stats), self.strides, self.reused)
@@ -186,9 +186,10 @@ class ControlRun:
         return self._run(operands, memory, sizes)
 
 
-def _has_static_sizes(node: Node) -> bool:
-    """Whether what goes in and comes out has sizes known now."""
-    return all(t.is_static for t in (*node.types, *(v.type for v in node.inputs)))
+def _sizes_are_passed(node: Node, strides: Sequence[tuple[int, ...]]) -> bool:
+    """Whether results have sizes known now, and operands at least strides."""
+    return all(t.is_static for t in node.types) and is_static(tuple(
+        step for row in strides for step in row))
 
 
 class NativeRun:
@@ -211,7 +212,7 @@ class NativeRun:
     ) -> list[np.ndarray]:
         blocks = self._idle.pop() if self._idle else _Blocks(self.program, self.pool)
         try:
-            return self._called(blocks, operands, memory)
+            return self._called(blocks, operands, memory, sizes)
         finally:
             self._idle.append(blocks)
 
@@ -225,7 +226,8 @@ class NativeRun:
         return operand if same else np.array(operand, order="C")
 
     def _called(
-        self, blocks: _Blocks, operands: Sequence[Any], memory: Sequence[Memory]
+        self, blocks: _Blocks, operands: Sequence[Any], memory: Sequence[Memory],
+        sizes: Mapping[str, int],
     ) -> list[np.ndarray]:
         program, words = self.program, blocks.words
         results: list[Any] = [None] * len(program.node.types)
@@ -238,6 +240,8 @@ class NativeRun:
                     np.copyto(results[number], operands[source])
         for cell, position in blocks.scalars:
             cell[0] = operands[position]
+        for at, number in blocks.sizes:
+            words[at] = sizes[program.passed[number]]
         kept = []  # until the function has returned
         for at, position in blocks.operands:
             kept.append(lying := self._lying(position, operands[position]))
@@ -303,7 +307,7 @@ class _Blocks:
         for at, word in enumerate(program.words):
             self.words[at] = self._fixed(program, word, pool)
         self.operands, self.targets = self._of("operand"), self._of("target")
-        self.temps = self._of("temp")
+        self.temps, self.sizes = self._of("temp"), self._of("size")
         self.left = self._of("left")
         node = program.node
         self.scalars = [(self._cell(at, node.inputs[k].dtype), k) for at, k in self._of("scalar")]

@@ -97,6 +97,7 @@ class Word:
     ``scalar``: the bits of an operand; ``temp``: the address of fresh memory of ``value`` bytes;
     ``nest``: the address of a nest's block; ``code`` and ``finish``: of its functions; ``pool``: of
     the function that spreads tasks over threads; ``signals``: of Python's own that handles signals;
+    ``size``: the value of a symbol that was decided before;
     ``result``: where a scalar result is stored; ``callback``: of Python's side of a host call, and
     ``host``: what is passed to it and back; ``index``: the index that is out of range and, where
     only the run knows it, the size; ``left``: where a result's memory is when the function is left
@@ -142,6 +143,8 @@ class Frame:
     sites: list[HostSite] = field(default_factory=list)
     sizes: dict[str, str] = field(default_factory=dict)  # symbols, by the memory of their values
     limits: dict[str, int] = field(default_factory=dict)  # and what they are at most
+    outer: frozenset[str] = frozenset()  # symbols that were decided before the loop
+    passed: list[str] = field(default_factory=list)  # those of them that it is told
     left: dict[int, str] = field(default_factory=dict)  # memory of the addresses of results
     code: str = ""  # memory of what is returned early
     _known: dict[Word, str] = field(default_factory=dict)
@@ -194,6 +197,10 @@ class Frame:
 
     def symbol(self, name: str) -> str:
         """The value of a symbol."""
+        if name in self.outer:
+            if name not in self.passed:
+                self.passed.append(name)
+            return self.word("size", self.passed.index(name))
         if name not in self.sizes:
             raise NotNativeError(f"the size {name}, which is defined outside of it")
         return self.em.value(f"load i64, ptr {self.sizes[name]}", "n")

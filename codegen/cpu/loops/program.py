@@ -25,8 +25,10 @@ from .errors import NotNativeError, refuse_complex
 from .frame import ArrayRef, ErrorExit, Frame, Held, Strides, Word, contiguous
 from .graph_emitter import GraphEmitter
 from .host_calls import HostSite
+from .outer_sizes import outer_limits, outer_sizes
 
 LOOP_SPEED = 3  # LLVM's own pipeline, its vectoriser included: scalar loops are emitted as they are
+UNKNOWN = -1  # bytes of an operand, which is only read
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 _codes: dict[str, NativeCode] = {}
@@ -56,6 +58,7 @@ class ControlProgram:
     exits: list[ErrorExit]
     copied: list[int]  # results that start as copies of these operands; -1: made by the function
     sites: list[HostSite]  # where it calls Python
+    passed: list[str]  # the symbols of its ``size`` words
 
 
 def compile_control(
@@ -67,7 +70,7 @@ def compile_control(
     """
     start = time.perf_counter()
     refuse_complex(node)
-    frame = Frame()
+    frame = Frame(outer=outer_sizes(node), limits=outer_limits(node))
     copied = _emit(frame, node, strides)
     stats.codegen_ms += 1e3 * (time.perf_counter() - start)
     codes = compile_forms([n.form for n in frame.nests], stats)
@@ -75,7 +78,7 @@ def compile_control(
     nests = [_nest_block(call.form, call.params, native) for call, native in zip(
         frame.nests, codes, strict=True)]
     return ControlProgram(node, code.address("run"), code, frame.words, nests, frame.exits, copied,
-                          frame.sites)
+                          frame.sites, frame.passed)
 
 
 def _compiled(frame: Frame, stats: CompileStats) -> NativeCode:
@@ -151,13 +154,15 @@ def _operand(
         return frame.constant(type_.dtype, value.node.attrs["value"])
     if type_.kind != "array":
         return frame.em.load(frame.word_address("scalar", position), type_.dtype, 1)
+    if value.node.op == "Extent":  # the array that only has the size
+        return frame.em.const(type_.dtype, False)
     if position in copied:
         address = frame.word("target", copied.index(position), "ptr")
         strides = contiguous(type_.shape, type_.dtype.itemsize)
     else:
         address = frame.word("operand", position, "ptr")
-    token = frame.token(address, type_.nbytes, type_.dtype)
-    return ArrayRef(token, type_.shape, strides, type_.dtype)
+    nbytes = type_.nbytes if type_.is_static else UNKNOWN
+    return ArrayRef(frame.token(address, nbytes, type_.dtype), type_.shape, strides, type_.dtype)
 
 
 def _finish(emitter: GraphEmitter) -> None:

@@ -1,0 +1,54 @@
+"""Sizes that are decided before a native loop: words of its block, with what they are at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fusec.ir import Node
+from fusec.ir.dims import Dim, symbols_of
+
+from .errors import NotNativeError
+from .host_calls import SELECTING
+from .sizes import bound_of
+
+
+def outer_sizes(node: Node) -> frozenset[str]:
+    """The symbols in the shapes of the operands."""
+    return symbols_of(tuple(v.shape for v in node.inputs))
+
+
+def outer_limits(node: Node) -> dict[str, int]:
+    """What these are at most, as far as slices and selections before the loop say."""
+    if not outer_sizes(node):
+        return {}
+    limits: dict[str, int] = {}
+    for before in _ancestors(node):
+        for name, limit in _defined(before):
+            try:
+                limits[name] = bound_of(limit, limits)
+            except NotNativeError:  # then it is not known, which only temporaries need
+                continue
+    return limits
+
+
+def _ancestors(node: Node) -> Iterator[Node]:
+    """What the node depends on, each after what it depends on itself."""
+    done: set[Node] = set()
+    todo = [(v.node, False) for v in node.inputs]
+    while todo:
+        one, is_ready = todo.pop()
+        if is_ready:
+            yield one
+        elif one not in done:
+            done.add(one)
+            todo.append((one, True))
+            todo += [(v.node, False) for v in one.inputs]
+
+
+def _defined(node: Node) -> Iterator[tuple[str, int | Dim]]:
+    if node.op == "Extent":
+        yield node.attrs["length"], node.attrs["limit"]
+    if node.op in SELECTING:
+        size = next((v.type.size for v in node.inputs if v.type.kind == "array"), None)
+        for type_ in node.types if size is not None else ():
+            yield from ((d.name, size) for d in type_.shape if isinstance(d, Dim) and d.name)
