@@ -31,7 +31,7 @@ from fusec.ops.scalar_calls import FUNCTIONS
 
 from . import memory, threads
 from .addresses import address_of
-from .call_spec import CallSpec, LeafSpec, ResultSpec
+from .call_spec import CallSpec, LeafSpec, ResultSpec, words_of
 from .host_sites import HostCaller
 from .work import GRAIN_NS, work_ns
 
@@ -315,7 +315,8 @@ class _Blocks:
 
     def _cell(self, at: int, dtype: np.dtype) -> np.ndarray:
         """A word as an array of one number."""
-        return self.words[at: at + 1].view(np.uint8)[: dtype.itemsize].view(dtype)
+        words = self.words[at: at + words_of(dtype)]
+        return words.view(np.uint8)[: dtype.itemsize].view(dtype)
 
     def _of(self, kind: str) -> list[tuple[int, int]]:
         return self.by_kind.get(kind, [])

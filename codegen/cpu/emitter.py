@@ -21,7 +21,10 @@ METADATA = '!0 = !{!"branch_weights", i32 1, i32 2000}'  # at the end of modules
 
 
 def scalar_type(dtype: np.dtype) -> str:
-    """The LLVM type of one value in registers (booleans are i1 there, i8 in memory)."""
+    """The LLVM type of one value in registers (booleans are i1 there, i8 in memory).
+
+    A complex number is its bits, which native loops move around; kernels take it apart.
+    """
     if dtype.kind == "f":
         return {2: "half", 4: "float", 8: "double"}[dtype.itemsize]
     return "i1" if dtype.kind == "b" else f"i{8 * dtype.itemsize}"
@@ -211,7 +214,7 @@ class Emitter:
     def load(self, pointer: str, dtype: np.dtype, lanes: int) -> Operand:
         """``lanes`` neighbouring values; booleans are bytes, any non-zero byte is true."""
         kind = vector_type(memory_type(dtype), lanes)
-        text = self.value(f"load {kind}, ptr {pointer}, align {dtype.itemsize}")
+        text = self.value(f"load {kind}, ptr {pointer}, align {dtype.alignment}")
         if dtype.kind == "b":
             zero = "0" if lanes == 1 else "zeroinitializer"
             text = self.value(f"icmp ne {kind} {text}, {zero}")
@@ -222,7 +225,7 @@ class Emitter:
         kind = vector_type(memory_type(dtype), operand.lanes)
         if dtype.kind == "b":
             text = self.value(f"zext {operand} to {kind}")
-        self.line(f"store {kind} {text}, ptr {pointer}, align {dtype.itemsize}")
+        self.line(f"store {kind} {text}, ptr {pointer}, align {dtype.alignment}")
 
     def gather(self, pointer: str, stride: str, dtype: np.dtype, lanes: int) -> Operand:
         """Load lanes ``stride`` bytes apart one by one."""

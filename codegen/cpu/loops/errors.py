@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusec.ir import Graph, Loc, Node
+from fusec.ir import Loc
 
 
 class NotNativeError(Exception):
@@ -11,15 +11,3 @@ class NotNativeError(Exception):
     def __init__(self, reason: str, loc: Loc | None = None) -> None:
         super().__init__(reason)
         self.loc = loc
-
-
-def refuse_complex(node: Node) -> None:
-    """Raise for complex values anywhere in a branch or loop: registers hold real numbers."""
-    stack = [node]
-    while stack:
-        now = stack.pop()
-        if any(t.dtype.kind == "c" for t in (*now.types, *(v.type for v in now.inputs))):
-            raise NotNativeError(f"{now.name} is complex", now.loc or node.loc)
-        for value in now.attrs.values():
-            if isinstance(value, Graph):
-                stack.extend(value.nodes)

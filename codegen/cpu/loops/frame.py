@@ -7,6 +7,7 @@ result is 0, or 1 plus the number of the error exit that was taken.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from .errors import NotNativeError
 
 Strides = tuple[int, ...]
 MAX_LITERAL = 3
+WORD = 8  # bytes
 POLL_EVERY = 1024
 OF_NOTHING = -2  # the axis of an error exit for an extremum of nothing
 
@@ -94,14 +96,14 @@ class Word:
     """One word of the block: ``kind`` says what Python puts there.
 
     ``number``: a constant; ``operand`` and ``target``: the address of an operand, of a result;
-    ``scalar``: the bits of an operand; ``temp``: the address of fresh memory of ``value`` bytes;
-    ``nest``: the address of a nest's block; ``code`` and ``finish``: of its functions; ``pool``: of
-    the function that spreads tasks over threads; ``signals``: of Python's own that handles signals;
-    ``size``: the value of a symbol that was decided before;
-    ``result``: where a scalar result is stored; ``callback``: of Python's side of a host call, and
-    ``host``: what is passed to it and back; ``index``: the index that is out of range and, where
-    only the run knows it, the size; ``left``: where a result's memory is when the function is left
-    early; ``failure``: the status of nests, then their record
+    ``scalar``: the bits of an operand; ``rest``: the second half of the number in the word before;
+    ``temp``: the address of fresh memory of ``value`` bytes; ``nest``: the address of a nest's
+    block; ``code`` and ``finish``: of its functions; ``pool``: of the function that spreads tasks
+    over threads; ``signals``: of Python's own that handles signals; ``size``: the value of a symbol
+    that was decided before; ``result``: where a scalar result is stored; ``callback``: of Python's
+    side of a host call, and ``host``: what is passed to it and back; ``index``: the index that is
+    out of range and, where only the run knows it, the size; ``left``: where a result's memory is
+    when the function is left early; ``failure``: the status of nests, then their record
     (`fusec.codegen.cpu.indices.RECORD`).
     """
 
@@ -172,10 +174,17 @@ class Frame:
             self.entry.append(f"  %w{number}.at = getelementptr i64, ptr %block, i64 {number}")
         return self._known[key]
 
-    def host_word(self) -> int:
+    def scalar_address(self, kind: str, value: int, dtype: np.dtype) -> str:
+        """The same for a number; a complex one may take a second word, which follows."""
+        address = self.word_address(kind, value)
+        if dtype.itemsize > WORD and self.words[-1] == Word(kind, value):
+            self.words.append(Word("rest", len(self.words)))
+        return address
+
+    def host_word(self, dtype: np.dtype = I64) -> int:
         """The number of a new word that is passed to Python."""
         number = sum(w.kind == "host" for w in self.words)
-        self.word_address("host", number)
+        self.scalar_address("host", number, dtype)
         return number
 
     def number(self, value: Size) -> str:
@@ -207,6 +216,9 @@ class Frame:
 
     def constant(self, dtype: np.dtype, value: Any) -> Operand:
         """A number of the program; large integers are mostly sizes, so they are words."""
+        if dtype.kind == "c":
+            bits = int.from_bytes(np.array(value, dtype).tobytes(), sys.byteorder)
+            return Operand(str(bits), dtype, 1)
         if dtype == I64 and abs(int(value)) > MAX_LITERAL:
             return Operand(self.word("number", int(value)), dtype, 1)
         return self.em.const(dtype, value)

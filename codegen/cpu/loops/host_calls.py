@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fusec.codegen.cpu.emitter import Operand
+from fusec.codegen.cpu.emitter import I64, Operand
 from fusec.ir import Node, TensorType, Value
 from fusec.ir.dims import Dim, symbols_of
 from fusec.ops.host_calls import called_on_host
@@ -138,7 +138,7 @@ def _word(
 ) -> HostValue:
     """A word of its own, which holds the array's address if there is one; ``node`` makes it."""
     frame = emitter.frame
-    number = frame.host_word()
+    number = frame.host_word(type_.dtype if array is None else I64)
     at = frame.word_address("host", number)
     if array is None:
         return HostValue(number, type_, None)

@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from fusec.codegen.complex_pairs import buffer_strides
 from fusec.codegen.cpu.abi import BlockLayout, open_words
 from fusec.codegen.cpu.emitter import Operand
 from fusec.codegen.cpu.scalar_calls import call_once
@@ -21,6 +24,7 @@ from fusec.codegen.lower import lower
 from fusec.codegen.specialise import LoopForm, specialise, tasks_of
 from fusec.ir import Node
 from fusec.ir.dims import Dim, is_static
+from fusec.ops.complex_parts import component
 from fusec.ops.scalar_calls import CALLS, CHECKED
 
 from .errors import NotNativeError
@@ -81,7 +85,7 @@ def _evaluate(
     """What a nest without loops stores in each buffer."""
     em = frame.em
     memo: dict[int, Operand] = {}
-    stored: dict[int, Operand] = {}
+    stored: dict[int, list[Operand]] = {}
     for stage in nest.stages:
         for e in walk(stage.roots):
             if e.op in CALLS:
@@ -97,8 +101,21 @@ def _evaluate(
             else:
                 raise AssertionError(f"internal error: {e.op} in a nest without loops")
         for store in stage.stores:
-            stored[nest.accesses[store.access].buffer] = memo[id(store.value)]
-    return stored
+            stored.setdefault(nest.accesses[store.access].buffer, []).append(memo[id(store.value)])
+    return {
+        buffer: _joined(frame, parts, node.types[buffer - len(node.inputs)].dtype)
+        for buffer, parts in stored.items()
+    }
+
+
+def _joined(frame: Frame, parts: Sequence[Operand], dtype: np.dtype) -> Operand:
+    """A number of what is stored for it: the parts of a complex one become its bits."""
+    if dtype.kind != "c":
+        return parts[-1]
+    em, slot = frame.em, frame.variable(dtype)
+    for number, part in enumerate(parts):
+        em.store(em.offset(slot, str(number * part.dtype.itemsize)), part)
+    return em.load(slot, dtype, 1)
 
 
 def _scalar_call(frame: Frame, node: Node, e: Expr, args: Sequence[Operand]) -> Operand:
@@ -107,7 +124,7 @@ def _scalar_call(frame: Frame, node: Node, e: Expr, args: Sequence[Operand]) -> 
     if e.op == CHECKED:
         words = []
         for x in args:
-            words.append((frame.host_word(), x.dtype))
+            words.append((frame.host_word(x.dtype), x.dtype))
             frame.em.store(frame.word_address("host", words[-1][0]), x)
         holds = frame.em.value(f"icmp eq i32 {status}, 0")
         frame.fail_unless(holds, ErrorExit(node, call=(e.attr, tuple(words))))
@@ -116,13 +133,15 @@ def _scalar_call(frame: Frame, node: Node, e: Expr, args: Sequence[Operand]) -> 
 
 def _load(frame: Frame, access: Access, operands: Sequence[Held]) -> Operand:
     held = operands[access.buffer]
-    if isinstance(held, Operand):
+    if isinstance(held, Operand) and held.dtype.kind != "c":
         return held
-    start = sum(i.start * s for i, s in zip(access.index, held.strides, strict=True))
-    address = frame.address(held)
+    strides = buffer_strides(held.dtype, () if isinstance(held, Operand) else held.strides)
+    start = sum(i.start * s for i, s in zip(access.index, strides, strict=True))
+    address = _place(frame, held)
     if start:
         address = frame.em.offset(address, frame.number(start))
-    return frame.em.load(address, held.dtype, 1)
+    dtype = component(held.dtype) if held.dtype.kind == "c" else held.dtype
+    return frame.em.load(address, dtype, 1)
 
 
 # ----------------------------------------------------------------------------------- by calls
@@ -133,7 +152,8 @@ def _by_calls(emitter: GraphEmitter, node: Node, kernel: Kernel) -> None:
     kernel, results = _results(emitter, node, kernel)
     operands = [emitter.held(v) for v in node.inputs]
     places = [_place(frame, held) for held in (*operands, *results)]
-    strides = [() if isinstance(held, Operand) else held.strides for held in (*operands, *results)]
+    strides = [buffer_strides(held.dtype, () if isinstance(held, Operand) else held.strides)
+               for held in (*operands, *results)]
     for nest in kernel.nests:
         _call(frame, node, kernel, specialise(kernel, nest, strides), places)
     for out, (held, place) in enumerate(zip(results, places[len(operands):], strict=True)):

@@ -48,7 +48,8 @@ def _ancestors(node: Node) -> Iterator[Node]:
 def _defined(node: Node) -> Iterator[tuple[str, int | Dim]]:
     if node.op == "Extent":
         yield node.attrs["length"], node.attrs["limit"]
-    if node.op in SELECTING:
-        size = next((v.type.size for v in node.inputs if v.type.kind == "array"), None)
-        for type_ in node.types if size is not None else ():
-            yield from ((d.name, size) for d in type_.shape if isinstance(d, Dim) and d.name)
+    arrays = [v.type.size for v in node.inputs if v.type.kind == "array"]
+    if node.op in SELECTING and arrays:
+        for dim in (d for t in node.types for d in t.shape):
+            if isinstance(dim, Dim) and dim.name:
+                yield dim.name, arrays[0]

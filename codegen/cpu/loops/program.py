@@ -21,7 +21,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
 from . import picks
-from .errors import NotNativeError, refuse_complex
+from .errors import NotNativeError
 from .frame import ArrayRef, ErrorExit, Frame, Held, Strides, Word, contiguous
 from .graph_emitter import GraphEmitter
 from .host_calls import HostSite
@@ -69,7 +69,6 @@ def compile_control(
     Raises `NotNativeError` where a part can only run step by step.
     """
     start = time.perf_counter()
-    refuse_complex(node)
     frame = Frame(outer=outer_sizes(node), limits=outer_limits(node))
     copied = _emit(frame, node, strides)
     stats.codegen_ms += 1e3 * (time.perf_counter() - start)
@@ -153,7 +152,8 @@ def _operand(
     if value.node.op == "Const":
         return frame.constant(type_.dtype, value.node.attrs["value"])
     if type_.kind != "array":
-        return frame.em.load(frame.word_address("scalar", position), type_.dtype, 1)
+        address = frame.scalar_address("scalar", position, type_.dtype)
+        return frame.em.load(address, type_.dtype, 1)
     if value.node.op == "Extent":  # the array that only has the size
         return frame.em.const(type_.dtype, False)
     if position in copied:
@@ -173,7 +173,7 @@ def _finish(emitter: GraphEmitter) -> None:
         if isinstance(held, ArrayRef):
             arrays[number] = held
         else:
-            frame.em.store(frame.word_address("result", number), held)
+            frame.em.store(frame.scalar_address("result", number, held.dtype), held)
     targets = {number: frame.word("target", number, "ptr") for number in arrays}
     sources = {
         number: _set_aside(frame, held, [
