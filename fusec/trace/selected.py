@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Selected(Storage):
     """The memory of ``then`` where the test holds, else that of ``orelse``.
 
-    ``merges`` remembers what the whole is while the two hold certain values.
+    ``merges`` remembers what the whole is while the plain arrays behind it hold certain values.
     """
 
     writes_elsewhere = True
@@ -36,7 +36,10 @@ class Selected(Storage):
         value: Value | None = None,
     ) -> None:
         self.trace, self.test, self.sides = trace, test, (then, orelse)
-        self.depth = 1 + max(_depth(then), _depth(orelse))
+        self.depth = 1 + max(depth(then), depth(orelse))
+        # What was chosen of what was chosen has many paths to few arrays.
+        found = [roots(side.storage) for side in self.sides if side.storage is not None]
+        self.roots = tuple(dict.fromkeys(root for side in found for root in side))
         self.merges: dict[tuple[Value, ...], Value] = {}
         if value is None:
             value = self.value
@@ -47,21 +50,22 @@ class Selected(Storage):
         self.writeable = all(side.is_writeable for side in self.sides)
 
     def _key(self) -> tuple[Value, ...]:
-        return tuple(side.value for side in self.sides)
+        return tuple(root.value for root in self.roots)
 
     @property
     def value(self) -> Value:
         key = self._key()
         if key not in self.merges:
-            self._check_depth()
-            self.merges[key] = self.trace.emit("Where", self.test, *key, kind="array")
+            self._checkdepth()
+            then, orelse = (side.value for side in self.sides)
+            self.merges[key] = self.trace.emit("Where", self.test, then, orelse, kind="array")
         return self.merges[key]
 
     @value.setter
     def value(self, value: Value) -> None:
         """What it holds follows from its sides."""
 
-    def _check_depth(self) -> None:
+    def _checkdepth(self) -> None:
         """Every write asks all choices again, here and in what was chosen of this."""
         if self.depth > MOST_CHOICES:
             raise unsupported(
@@ -76,7 +80,7 @@ class Selected(Storage):
 
     def replace(self, value: Value, version: int) -> None:
         """Hold another value, by writing to both sides."""
-        self._check_depth()
+        self._checkdepth()
         then, orelse = self.sides
         then.write(self.trace.emit("Where", self.test, value, then.value, kind="array"))
         orelse.write(self.trace.emit("Where", self.test, orelse.value, value, kind="array"))
@@ -115,9 +119,9 @@ class Copied(Storage):
         if any(other.value is not value for other, value in self.others):
             if self.entered is None:
                 raise unsupported(
-                    "reading an array that a loop may have bound to another one, which was "
-                    "written since", loc=self.trace.loc,
-                    cure="copy the array in the loop: x = y.copy()")
+                    "reading an array that a branch or loop may have bound to another one, which "
+                    "was written since", loc=self.trace.loc,
+                    cure="copy the array in the branch or loop: x = y.copy()")
             self.check_apart()
         return super().read(builder, steps)
 
@@ -125,12 +129,12 @@ class Copied(Storage):
 def roots(storage: Storage) -> list[Storage]:
     """The plain storages whose memory it may be."""
     if isinstance(storage, Selected):
-        sides = [side.storage for side in storage.sides if side.storage is not None]
-        return [root for side in sides for root in roots(side)]
+        return list(storage.roots)
     if isinstance(storage, Copied):
         return [storage, *(other for other, _ in storage.others)]
     return [storage]
 
 
-def _depth(x: TracedArray) -> int:
+def depth(x: TracedArray) -> int:
+    """How many choices an array is one of, in a row."""
     return x.storage.depth if isinstance(x.storage, Selected) else 0

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 SLOWER: dict[str, str] = {
-    "berlekamp_massey": "its loop takes arrays whose size only the run knows, so it runs step by "
-    "step from Python",
     "brent": "40 us in all, about what a call with two native loops costs to set up",
     "convective_adjustment": "np.nonzero and selections are calls of Python in every iteration",
     "crr_american_put": "arrays shrink in each of 1,000 steps, which no loop of the graph can "
     "carry: unrolled, each step a kernel and a branch",
-    "fft_radix2": "complex numbers have no native loops: its loops run step by step from Python",
     "haar": "arrays halve at every level: unrolled, several small kernels a level",
     "householder_least_squares": "slices shrink with every column: unrolled, with a branch, a "
     "BLAS call and two kernels a column, each a step from Python",

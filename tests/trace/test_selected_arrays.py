@@ -168,3 +168,20 @@ def test_a_loop_that_may_have_bound_a_name_to_what_is_written_later_is_refused()
 
     with pytest.raises(fusec.UnsupportedError, match="written since"):
         stale(np.ones(3))
+
+
+@pytest.mark.parametrize("level", [-1.0, 1.0])
+def test_arrays_chosen_a_hundred_times_in_a_row(level: float) -> None:
+    """Seed c806065: each choice doubled the ways to the two arrays, and all were walked."""
+
+    def exchanged(x: np.ndarray, y: np.ndarray, t: float) -> np.ndarray:
+        for i in range(1, 11):
+            for _j in range(10):
+                if t > i:
+                    continue
+                x, y = y, x
+            x = x if t < i else y
+        return x * 2 + y
+
+    args = np.arange(3.0), np.ones(3), level
+    np.testing.assert_array_equal(fusec.jit(exchanged)(*args), exchanged(*args))

@@ -22,7 +22,7 @@ from ..array import TracedArray, from_value
 from ..context import Trace
 from ..layout import Strides
 from ..python_numbers import interval
-from ..selected import Copied, Selected
+from ..selected import MOST_CHOICES, Copied, Selected, depth
 from ..selected import roots as memory_of
 from ..storage import Storage
 from .cells import UNBOUND, Variables
@@ -152,6 +152,10 @@ class _Pairs:
             self.others[index] = [root for root in roots if root.born < start]
             return None
         if all(root.born >= start for root in roots):
+            return None
+        if max(depth(a), depth(b)) >= MOST_CHOICES:  # to be read only: paths double with each
+            self.shared.add(index)
+            self.others[index] = [root for root in roots if root.born < start]
             return None
         inside = {test for x in (a, b) for test in _tests(x.storage) if test.node.id >= start}
         if a.type != b.type or any(
