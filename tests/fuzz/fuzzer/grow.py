@@ -17,6 +17,7 @@ import numpy as np
 
 from .parameters import Draw
 from .program import _NAME, Program, Statement, crashes_numpy, names
+from .rounding import BY_BLAS
 from .statements import draw_statement, with_out
 from .values import DTYPES, draw_argument, make
 
@@ -105,8 +106,12 @@ class Growing:
         if statement.op in _FROM_ITSELF and len(values) > 1:
             return np.may_share_memory(values[0], values[-1])
         if statement.op == "x[...] =" and (
-                self._masked_overlap(statement.text) or self._strided_overlap(statement.text)):
+                self._masked_overlap(statement.text) or self._strided_overlap(statement.text)
+                or self._in_order_of_memory(statement.text)):
             return True
+        if statement.op.rpartition(".")[2] in BY_BLAS and any(
+                v.dtype.kind == "c" and not np.isfinite(v).all() for v in values):
+            return True  # its routines make infinity or NaN of infinities, one so, one so
         if statement.op == "operator @=" and values[0].ndim < max(2, values[-1].ndim):
             return True  # shapes that NumPy takes by accident
         if statement.op == "np.bincount":
@@ -136,6 +141,12 @@ class Growing:
             values += index
         return masked and any(isinstance(v, np.ndarray) and np.may_share_memory(v, target)
                               for v in values)
+
+    def _in_order_of_memory(self, text: str) -> bool:
+        """Whether index arrays say by their strides which of the values for one element is last."""
+        values = [self.scope[n] for n in _NAME.findall(text.partition("] = ")[0])]
+        return any(isinstance(v, np.ndarray) and v.dtype.kind in "iu" and v.ndim > 1
+                   and not v.flags.c_contiguous for v in values[1:])
 
     def _strided_overlap(self, text: str) -> bool:
         """Whether elements of memory go to others of it in one row that has another stride, for
@@ -225,6 +236,8 @@ def run_line(line: str, scope: dict[str, Any]) -> None:
         exec(line, scope)
     if any("invalid value encountered in cast" in str(w.message) for w in seen):
         raise Refused
+    if "argwhere(" in line and len(scope[line.partition(" = ")[0]]) == 1:
+        raise Refused  # one row is in every order, which a trace for any number does not know
 
 
 _COMPARING = {f"np.{name}" for name in (

@@ -150,14 +150,14 @@ class Disturbed:
         if not floats:
             return []
         if is_order_free(statement.op):
-            return [result]
+            return [self._about_another_mean(statement, result, changed)]
         if statement.op == "np.apply_along_axis" and self.rng.random() < 0.5:
             return self._in_any_order(statement) or [result]
         if statement.op.rpartition(".")[2] == "cross" and self.rng.random() < 0.5:
             return self._with_scalar_products(statement, exact) or [result]
         if statement.op.rpartition(".")[2] == "trapezoid" and self.rng.random() < 0.5:
             return self._in_any_order(statement) or [result]
-        if statement.op.rpartition(".")[2] in _SUMS_OF_PRODUCTS and self.rng.random() < 0.5:
+        if statement.op.rpartition(".")[2] in (*BY_BLAS, "polyval") and self.rng.random() < 0.5:
             return self._with_unrounded_products(statement, exact) or [result]
         known = {v.tobytes() for a in changed for v in np.atleast_1d(a)}
         moved = all(v.tobytes() in known or v == 0 or v == 1 or v != v for a in floats for v in a)
@@ -177,6 +177,19 @@ class Disturbed:
             return None
         dtype = np.asarray(exact[statement.target]).dtype
         return [_like(exact[statement.target], np.asarray(scope[statement.target]).astype(dtype))]
+
+    def _about_another_mean(self, statement: Statement, result: Any, changed: list[Any]) -> Any:
+        """A variance of equal numbers is how far their mean is off, which adding decides."""
+        name = statement.op.rpartition(".")[2].removeprefix("nan")
+        sizes = [np.abs(a) for a in changed if a.dtype.kind == "f" and a.size]
+        if name not in ("var", "std") or not _is_inexact(result) or not sizes:
+            return result
+        largest = max(float(np.max(a, where=np.isfinite(a), initial=0)) for a in sizes)
+        count = max(a.size for a in sizes)
+        array = np.array(result)
+        shift = self.rng.integers(0, 1 + count // 4) * np.spacing(array.dtype.type(largest))
+        moved = np.hypot(array, shift) if name == "std" else array + shift * shift
+        return _like(result, moved.astype(array.dtype))
 
     def _in_any_order(self, statement: Statement) -> list[Any] | None:
         """[result] with its sums taken in another order."""
@@ -371,7 +384,7 @@ class _AnyOrder(np.ndarray):
 _PRODUCTS = frozenset({"operator *", "np.multiply", "np.square", "np.kron", "np.outer"})
 _MAKE_NAN = frozenset({"operator +", "operator -", "operator /", "np.add", "np.subtract",
                        "np.divide", "np.true_divide", "np.sqrt"})
-_SUMS_OF_PRODUCTS = frozenset({
+BY_BLAS = frozenset({
     "inner", "dot", "vdot", "matmul", "operator @", "operator @=", "tensordot", "einsum", "vecdot",
     "matvec", "vecmat", "multi_dot", "convolve", "correlate", "polymul",
 })
