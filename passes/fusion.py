@@ -34,7 +34,8 @@ from .materialise import RECOMPUTE_LIMIT, materialised_values
 
 MAX_OPERANDS = 48  # more pointers than this in one loop spill registers
 MAX_CANDIDATES = 32  # groups looked at per root: keeps huge graphs linear
-MAX_ROUNDS = 8
+# A step of time that all later ones compute again takes two rounds; a round looks at every node.
+MAX_ROUNDS, MAX_VISITS, MIN_ROUNDS = 64, 40_000, 8
 
 
 @dataclass(eq=False)
@@ -94,7 +95,7 @@ class Unit:
 def fuse(graph: Graph) -> Graph:
     """Replace groups of nodes by ``Fused`` nodes; see the module docstring."""
     extra: set[Value] = set()
-    for _ in range(MAX_ROUNDS):
+    for _ in range(max(MIN_ROUNDS, min(MAX_ROUNDS, MAX_VISITS // max(len(graph.nodes), 1)))):
         materialised = materialised_values(graph, extra)
         units, home = _group(graph, materialised)
         duplicated = _most_expensive_duplicate(units, materialised)

@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+import fusec
 from fusec.codegen.lower import lower
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.evaluate import evaluate
@@ -238,3 +239,17 @@ def test_chains_of_library_calls_take_linear_time() -> None:
     fused = fuse(Graph.build([x, w], [value]))
     assert time.perf_counter() - start < 5
     assert len(kernels(fused)) == 700
+
+
+def test_a_long_chain_is_not_computed_anew_by_every_kernel_that_reads_from_it() -> None:
+    def steps(x: np.ndarray) -> np.ndarray:
+        tops = []
+        for _ in (None,) * 20:
+            top = np.sort(np.stack([x.sum(), x.max()]))[-1]
+            x = np.remainder(np.sin(x) + top, 1.0) * 1.1
+            tops.append(top)
+        return np.array(tops)
+
+    graph = fusec.jit(steps).trace(np.linspace(0, 1, 50)).optimize().graph
+    bodies = [len(n.attrs["body"].nodes) for n in graph.nodes if n.op == "Fused"]
+    assert len(bodies) >= 20 and sorted(bodies)[-2] < 20, bodies  # the last one stacks the tops
