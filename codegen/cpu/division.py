@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .emitter import BOOL, Emitter, Operand
+from .emitter import BOOL, UNLIKELY, Emitter, Operand
 from .instructions import binary, both, compare, either, lowest_int, select
 
 Emit = Callable[[Emitter, np.dtype, list[Operand]], Operand]
@@ -33,11 +33,47 @@ def _int_divide(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> tuple[O
     return select(em, by_zero, zero, quotient), select(em, by_zero, zero, remainder)
 
 
+def _float_rest(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> Operand:
+    """C's fmod, exactly, without its loop where the quotient has no more bits than a number.
+
+    The rounded quotient is not below the true one's whole part n, and at most n + 1.  What it
+    leaves is between -b and b, in steps of b's last place at least, so the fused multiply-add does
+    not round; nor does adding b.  Other quotients, infinities and NaN are left to the library.
+    """
+    lanes, zero = a.lanes, em.const(dtype, 0, a.lanes)
+    x, y = (em.intrinsic("fabs", dtype, lanes, v) for v in (a, b))
+    ratio = binary(em, "fdiv", dtype, x, y)
+    whole = em.intrinsic("trunc", dtype, lanes, ratio)
+    left = em.intrinsic("fma", dtype, lanes, _negative(em, dtype, whole), y, x)
+    below = compare(em, "olt", left, zero)
+    rest = select(em, below, binary(em, "fadd", dtype, left, y), left)
+    rest = select(em, compare(em, "olt", x, y), x, rest)  # also where y is infinite
+    slot = em.alloca(rest.type, "rest")
+    em.line(f"store {em.intrinsic('copysign', dtype, lanes, rest, a)}, ptr {slot}")
+    fits = compare(em, "olt", ratio, em.const(dtype, 2.0 ** (np.finfo(dtype).nmant + 1), lanes))
+    with em.branch(_any_false(em, fits), UNLIKELY):
+        em.line(f"store {binary(em, 'frem', dtype, a, b)}, ptr {slot}")
+    return Operand(em.value(f"load {rest.type}, ptr {slot}"), dtype, lanes)
+
+
+def _negative(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
+    return Operand(em.value(f"fneg {x}"), dtype, x.lanes)
+
+
+def _any_false(em: Emitter, mask: Operand) -> str:
+    all_true = mask.text
+    if mask.lanes > 1:
+        name = f"llvm.vector.reduce.and.v{mask.lanes}i1"
+        em.declare(f"declare i1 @{name}(<{mask.lanes} x i1>)")
+        all_true = em.value(f"call i1 @{name}({mask})")
+    return em.value(f"xor i1 {all_true}, true")
+
+
 def _float_mod(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> tuple[Operand, Operand]:
     """C's fmod and Python's modulo, which has the sign of b (NumPy's ``npy_divmod``)."""
     lanes = a.lanes
     zero = em.const(dtype, 0, lanes)
-    rest = binary(em, "frem", dtype, a, b)
+    rest = _float_rest(em, dtype, a, b)
     nonzero = compare(em, "une", rest, zero)
     mixed = binary(em, "xor", BOOL, compare(em, "olt", b, zero), compare(em, "olt", rest, zero))
     shifted = select(em, mixed, binary(em, "fadd", dtype, rest, b), rest)
@@ -104,7 +140,7 @@ def int_reciprocal(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand
 
 def fmod(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
     if dtype.kind == "f":
-        return binary(em, "frem", dtype, *args)
+        return _float_rest(em, dtype, *args)
     return _int_fmod(em, dtype, *args)
 
 
