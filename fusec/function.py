@@ -98,14 +98,18 @@ class Function:
         leaves: Any = args
         if kwargs or len(args) != self._arity:
             leaves = self._signature.in_order(args, kwargs)
-        if leaves is not None:
-            result = self._answer(self._fast, leaves)
-            if result is not MISS:
-                return result
-        if self._structured:
-            result = self._answer_for_structure(args, kwargs)
-            if result is not MISS:
-                return result
+        try:
+            if leaves is not None:
+                result = self._answer(self._fast, leaves)
+                if result is not MISS:
+                    return result
+            if self._structured:
+                result = self._answer_for_structure(args, kwargs)
+                if result is not MISS:
+                    return result
+        except Exception:  # a library call's; try costs nothing, `with` would
+            with short_errors:
+                raise
         with short_errors:
             return self._call(args, kwargs)
 
@@ -115,11 +119,7 @@ class Function:
             if concrete.guards and not concrete.guards_hold():
                 continue
             start = time.perf_counter() if history.on else 0.0
-            try:
-                result = fast(*leaves)
-            except Exception:  # a library call's; try costs nothing, `with` would
-                with short_errors:
-                    raise
+            result = fast(*leaves)
             if result is MISS or result is BUSY or result is FAILED:
                 continue
             if history.on:

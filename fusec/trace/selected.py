@@ -17,7 +17,7 @@ from .array import TracedArray
 from .layout import Strides, contiguous
 from .storage import Storage, ViewStep
 
-MOST_CHOICES = 6
+MOST_CHOICES = 6  # every write asks them all again; what was chosen more often is only read
 
 if TYPE_CHECKING:
     from .context import Trace
@@ -56,7 +56,6 @@ class Selected(Storage):
     def value(self) -> Value:
         key = self._key()
         if key not in self.merges:
-            self._checkdepth()
             then, orelse = (side.value for side in self.sides)
             self.merges[key] = self.trace.emit("Where", self.test, then, orelse, kind="array")
         return self.merges[key]
@@ -64,13 +63,6 @@ class Selected(Storage):
     @value.setter
     def value(self, value: Value) -> None:
         """What it holds follows from its sides."""
-
-    def _checkdepth(self) -> None:
-        """Every write asks all choices again, here and in what was chosen of this."""
-        if self.depth > MOST_CHOICES:
-            raise unsupported(
-                f"writing to arrays that were chosen more than {MOST_CHOICES} times in a row",
-                loc=self.trace.loc, cure="copy what was chosen: x = (a if test else b).copy()")
 
     def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
         value = self.value
@@ -80,7 +72,6 @@ class Selected(Storage):
 
     def replace(self, value: Value, version: int) -> None:
         """Hold another value, by writing to both sides."""
-        self._checkdepth()
         then, orelse = self.sides
         then.write(self.trace.emit("Where", self.test, value, then.value, kind="array"))
         orelse.write(self.trace.emit("Where", self.test, orelse.value, value, kind="array"))
