@@ -100,9 +100,16 @@ class Function:
             leaves = self._signature.in_order(args, kwargs)
         try:
             if leaves is not None:
-                result = self._answer(self._fast, leaves)
-                if result is not MISS:
-                    return result
+                for fast, concrete in self._fast:  # `_answer` without the call, a tenth of it all
+                    if history.on or (concrete.guards and not concrete.guards_hold()):
+                        continue
+                    result = fast(*leaves)
+                    if result is not MISS and result is not BUSY and result is not FAILED:
+                        return result
+                if history.on:
+                    result = self._answer(self._fast, leaves)
+                    if result is not MISS:
+                        return result
             if self._structured:
                 result = self._answer_for_structure(args, kwargs)
                 if result is not MISS:
