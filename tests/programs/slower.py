@@ -6,6 +6,8 @@ SLOWER: dict[str, str] = {
     "bootstrap_interval": "np.median of each resample is a call of NumPy from the loop, and most "
     "of the time",
     "brent": "40 us in all, about what a call with two native loops costs to set up",
+    "conjugate_gradients": "its products with a matrix of 400 x 400 are BLAS in NumPy and "
+    "open-coded in the loop",
     "convective_adjustment": "np.nonzero and selections are calls of Python in every iteration",
     "crr_american_put": "arrays shrink in each of 1,000 steps, which no loop of the graph can "
     "carry: unrolled, each step a kernel and a branch",
