@@ -68,6 +68,8 @@ _WHY = {
     "repeat": "runs of two are stored lane by lane", "tile": "as repeat, which np.tile calls",
     "argmax": "a 64-bit position is kept for every lane",
     "argmin": "a 64-bit position is kept for every lane",
+    "floor_divide (integers)": "vectors have no integer division: each lane is divided by itself, "
+    "between guards that NumPy takes as branches",
     "x[i]": "every index is checked, and loads at indices fill lanes one by one",
 }
 
