@@ -185,3 +185,35 @@ def test_arrays_chosen_a_hundred_times_in_a_row(level: float) -> None:
 
     args = np.arange(3.0), np.ones(3), level
     np.testing.assert_array_equal(fusec.jit(exchanged)(*args), exchanged(*args))
+
+
+def row_at_an_index(x: np.ndarray, k: np.ndarray, t: float) -> np.ndarray:
+    v = x[k[0]] if t > 0 else x[0]
+    x += 1
+    return v * 1
+
+
+def one_new_array_of_two_names(x: np.ndarray, k: np.ndarray, t: float) -> np.ndarray:
+    if t > 0:
+        v, w = x[0], x[1]
+    else:
+        v = w = np.zeros(3) + k[0]
+    x += 1
+    return v + w
+
+
+@pytest.mark.parametrize("level", [-1.0, 1.0])
+@pytest.mark.parametrize("program", [row_at_an_index, one_new_array_of_two_names])
+def test_what_may_be_a_view_is_not_read_as_it_was_before_a_write(
+    program: Callable[..., Any], level: float
+) -> None:
+    def arguments() -> list[Any]:
+        return [np.arange(12.0).reshape(4, 3), np.array([2]), level]
+
+    compiled = fusec.jit(program)
+    try:
+        found = compiled(*arguments())
+    except fusec.UnsupportedError as refusal:
+        assert "was written since" in str(refusal)
+    else:
+        np.testing.assert_array_equal(found, program(*arguments()))

@@ -105,8 +105,8 @@ class _Pairs:
     sides: tuple[list[Value], list[Value]] = field(default_factory=lambda: ([], []))
     slots: dict[Any, _Slot] = field(default_factory=dict)  # of pairs of arrays
     made: dict[int, TracedArray] = field(default_factory=dict)
-    shared: set[int] = field(default_factory=set)  # slots that only copies can give
-    others: dict[int, list[Storage]] = field(default_factory=dict)  # older memory these may be
+    # Slots that only copies can give, and the memory from before the branch that these may be.
+    shared: dict[int, list[Storage]] = field(default_factory=dict)
 
     def leaf(self, a: Any, b: Any) -> _Slot:
         a, b = (lifted(self.trace, x) for x in (a, b))
@@ -124,13 +124,20 @@ class _Pairs:
     def _note_sharing(self) -> None:
         """Arrays made in a side that appear in several pairs are one array on that side only."""
         start = self.done[0].region.start
+        places = {slot.index: [storage for storage, _ in key] for key, slot in self.slots.items()}
         for side in (0, 1):
             seen: dict[Storage, int] = {}
             for key, slot in self.slots.items():
                 storage = key[side][0]
                 other = seen.setdefault(storage, slot.index)
                 if other != slot.index and storage.born >= start:
-                    self.shared.update((other, slot.index))
+                    for index in (other, slot.index):
+                        self._share(index, *places[index])
+
+    def _share(self, index: int, *storages: Storage) -> None:
+        start = self.done[0].region.start
+        self.shared[index] = [
+            root for storage in storages for root in memory_of(storage) if root.born < start]
 
     def _new(self, a: Any, b: Any) -> _Slot:
         values = [side.value_of(self.trace, x) for side, x in zip(self.done, (a, b), strict=True)]
@@ -148,19 +155,17 @@ class _Pairs:
         start = self.done[0].region.start
         roots = [root for x in (a, b) for root in memory_of(x.storage)]
         if any(isinstance(root, Copied) and root.born >= start for root in roots):
-            self.shared.add(index)  # a loop's result on one side, of which nobody knows what it is
-            self.others[index] = [root for root in roots if root.born < start]
+            self._share(index, a.storage, b.storage)  # a loop's result: who knows what it is
             return None
         if all(root.born >= start for root in roots):
             return None
-        if max(depth(a), depth(b)) >= MOST_CHOICES:  # to be read only: paths double with each
-            self.shared.add(index)
-            self.others[index] = [root for root in roots if root.born < start]
+        if max(depth(a), depth(b)) >= MOST_CHOICES:  # the ways through them double with each
+            self._share(index, a.storage, b.storage)
             return None
         inside = {test for x in (a, b) for test in _tests(x.storage) if test.node.id >= start}
         if a.type != b.type or any(
                 v.node.id >= start for x in (a, b) for v in _indices(x)):
-            self.shared.add(index)
+            self._share(index, a.storage, b.storage)
             return None
         return Choice((a, b), {test: self._exported(test, a) for test in inside})
 
@@ -320,7 +325,7 @@ class Filling:
                 self.trace.intervals[value] = slot.interval
             if slot.index in self.pairs.shared and found.storage is not None:
                 made[slot.index] = TracedArray(self.trace, Copied(
-                    self.trace, value, self.pairs.others.get(slot.index, ()), slot.strides))
+                    self.trace, value, self.pairs.shared[slot.index], slot.strides))
             elif slot.choice is not None:
                 made[slot.index] = self._selected(self.test, slot.choice.arrays, slot.choice, found)
         return made[slot.index]
