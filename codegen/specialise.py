@@ -18,6 +18,7 @@ from fusec.ir.dims import Bindings, Size, is_static, maximum, minimum, resolve, 
 from fusec.ops.index_maps import COMPUTED
 
 from .loop_ir import Kernel, Nest, walk
+from .scalar_rules import BOOL
 
 Mode = Literal["map", "row", "column", "tiled", "flat"]
 # Elements of the vector axis done by one task of an elementwise nest, and by one of a full
@@ -120,7 +121,8 @@ COLUMN_BLOCK = 64
 # all of them are more than a cache holds.
 TILE = 1024
 FAR_ROWS, MANY_BYTES = 512, 4 << 20
-BOOL = np.dtype(np.bool_)
+BLOCKS: dict[Mode, int] = {"map": MAP_BLOCK, "column": COLUMN_BLOCK, "tiled": TILE}
+ACROSS: tuple[Mode, ...] = ("column", "tiled")  # vectors lie across the reduced loops
 
 
 def count_tasks(mode: Mode, extents: Sequence[int], outer: int, axis: int) -> int:
@@ -132,9 +134,8 @@ def count_tasks(mode: Mode, extents: Sequence[int], outer: int, axis: int) -> in
     if mode == "row":
         return math.prod(extents[:outer])
     count = math.prod(n for loop, n in enumerate(extents[:outer]) if loop != axis)
-    if mode in ("column", "tiled"):
-        return count * -(-extents[axis] // (COLUMN_BLOCK if mode == "column" else TILE))
-    return 0 if 0 in extents else count * -(-extents[axis] // MAP_BLOCK)
+    count *= -(-extents[axis] // BLOCKS[mode])
+    return 0 if mode == "map" and 0 in extents else count
 
 
 def tasks_of(form: LoopForm) -> Size:
@@ -148,7 +149,7 @@ def tasks_of(form: LoopForm) -> Size:
     if form.mode == "row":
         return math.prod(extents[: form.outer])
     count = math.prod(n for loop, n in enumerate(extents[: form.outer]) if loop != form.axis)
-    block = {"column": COLUMN_BLOCK, "tiled": TILE}.get(form.mode, MAP_BLOCK)
+    block = BLOCKS[form.mode]
     count = count * ((extents[form.axis] + block - 1) // block)
     inner = extents[form.outer:] if form.mode == "map" else ()
     return count * math.prod(minimum(n, 1) for n in inner)
@@ -274,7 +275,7 @@ class _Specialiser:
             )
             for o in self.operands
         )
-        axis = outer_count - 1 if mode in ("map", "column", "tiled") else len(groups) - 1
+        axis = outer_count - 1 if mode in BLOCKS else len(groups) - 1
         return LoopForm(
             self.nest, mode, tuple(extents), outer_count, axis, operands, tuple(loop_of),
             tuple(p.value for p in self.kernel.params),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from fusec.codegen.loop_ir import LEAVES, Reduction, Stage, walk
-from fusec.codegen.specialise import COLUMN_BLOCK, TILE, LoopForm
+from fusec.codegen.specialise import BLOCKS, TILE, LoopForm
 
 from .emitter import I64, scalar_type
 from .nest import NestEmitter, Point
@@ -20,20 +21,26 @@ class ColumnNest(NestEmitter):
     """Reductions over inner loops, vectors across them: a task is a block of outer points."""
 
     def _body(self) -> None:
-        em, form = self.em, self.form
-        loops = [loop for loop in range(form.outer) if loop != form.axis]
-        widest = max(self._column_widths())
-        self._allocate_scratch(widest)
-        extent = self.extent[form.axis]
-        blocks = em.value(f"udiv i64 {em.add(extent, COLUMN_BLOCK - 1)}, {COLUMN_BLOCK}")
-        with em.loop("%begin", "%end") as task:
-            block = em.value(f"urem i64 {task}, {blocks}")
-            counters = self._decode(em.value(f"udiv i64 {task}, {blocks}"), loops)
-            pointers = self._moved(self.base, counters)
-            low = em.mul(block, COLUMN_BLOCK)
-            high = em.minimum(em.add(low, COLUMN_BLOCK), extent)
+        self._allocate_scratch(max(self._column_widths()))
+        with self._tasks() as (low, high, pointers, counters):
             for width, column in self._steps(low, high):
                 self._columns(width, column, pointers, counters)
+
+    @contextmanager
+    def _tasks(self) -> Iterator[tuple[str, str, list[str], dict[int, str]]]:
+        """A task's columns, and the place of what is outside of them."""
+        em, form, block = self.em, self.form, BLOCKS[self.form.mode]
+        loops = [loop for loop in range(form.outer) if loop != form.axis]
+        extent = self.extent[form.axis]
+        blocks = em.value(f"udiv i64 {em.add(extent, block - 1)}, {block}")
+        with em.loop("%begin", "%end") as task:
+            low = em.mul(em.value(f"urem i64 {task}, {blocks}"), block)
+            high = em.minimum(em.add(low, block), extent)
+            counters = self._decode(em.value(f"udiv i64 {task}, {blocks}"), loops)
+            yield low, high, self._moved(self.base, counters), counters
+
+    def _rows(self, stage: Stage) -> Sequence[int]:
+        return range(self.form.outer, len(self.form.extents)) if stage.inner else ()
 
     def _steps(self, low: str, high: str) -> Iterator[tuple[int, str]]:
         """The columns in loops, with ever narrower steps: the width of one, and its first column.
@@ -64,31 +71,12 @@ class ColumnNest(NestEmitter):
         for stage in form.nest.stages:
             accs = [make_accumulator(em, r, width, 1, cascade=False) for r in stage.reductions]
             self.scans.start(stage, width)
-            loops = list(range(form.outer, len(form.extents))) if stage.inner else []
-            self._column_loops(loops, stage, width, column, pointers, counters, "0", accs)
+            with self._each(self._rows(stage), pointers, counters) as (here, at, linear):
+                at = {**at, form.axis: column}
+                point = Point(width, column, here, at, self._invariants(stage, here), linear)
+                self._run(stage, point, accs, 0)
             for acc in accs:
                 self.reduced[acc.reduction.number] = finish_lanes(em, acc)
-
-    def _column_loops(
-        self, loops: list[int], stage: Stage, width: int, column: str, pointers: list[str],
-        counters: dict[int, str], linear: str, accs: Sequence[Accumulator],
-    ) -> None:
-        em = self.em
-        if not loops:
-            here = {**counters, self.form.axis: column}
-            invariant = self._invariants(stage, pointers)
-            point = Point(width, column, pointers, here, invariant, linear)
-            self._run(stage, point, accs, 0)
-            return
-        first, *others = loops
-        with em.loop(0, self.extent[first]) as i:
-            moved = self._moved(pointers, {first: i})
-            step = i if linear == "0" else em.value(
-                f"add i64 {em.mul(linear, self.extent[first])}, {i}"
-            )
-            self._column_loops(
-                others, stage, width, column, moved, {**counters, first: i}, step, accs
-            )
 
 
 class TiledNest(ColumnNest):
@@ -103,22 +91,13 @@ class TiledNest(ColumnNest):
         self.tiles: dict[int, tuple[str, str]] = {}  # by number: accumulators, and their positions
 
     def _body(self) -> None:
-        em, form = self.em, self.form
-        loops = [loop for loop in range(form.outer) if loop != form.axis]
-        for stage in form.nest.stages:
-            for reduction in stage.reductions:
-                self.tiles[reduction.number] = self._tile(reduction)
-        extent = self.extent[form.axis]
-        blocks = em.value(f"udiv i64 {em.add(extent, TILE - 1)}, {TILE}")
-        with em.loop("%begin", "%end") as task:
-            low = em.mul(em.value(f"urem i64 {task}, {blocks}"), TILE)
-            high = em.minimum(em.add(low, TILE), extent)
-            counters = self._decode(em.value(f"udiv i64 {task}, {blocks}"), loops)
-            pointers = self._moved(self.base, counters)
-            for stage in form.nest.stages:
+        stages = self.form.nest.stages
+        self.tiles = {r.number: self._tile(r) for stage in stages for r in stage.reductions}
+        with self._tasks() as (low, high, pointers, counters):
+            for stage in stages:
                 self._start(stage, low, high)
-                rows = list(range(form.outer, len(form.extents))) if stage.inner else []
-                self._rows(rows, stage, (low, high), pointers, counters, "0")
+                with self._each(self._rows(stage), pointers, counters) as (here, at, linear):
+                    self._row(stage, (low, high), here, at, linear)
 
     def _tile(self, reduction: Reduction) -> tuple[str, str]:
         em, kind = self.em, scalar_type(reduction.value.dtype)
@@ -139,20 +118,6 @@ class TiledNest(ColumnNest):
             place = self.em.value(f"sub i64 {column}, {low}")
             for reduction in stage.reductions:
                 reset(self.em, self._accumulator(reduction, width, place))
-
-    def _rows(
-        self, loops: list[int], stage: Stage, tile: tuple[str, str], pointers: list[str],
-        counters: dict[int, str], linear: str,
-    ) -> None:
-        if not loops:
-            self._row(stage, tile, pointers, counters, linear)
-            return
-        em, (first, *others) = self.em, loops
-        with em.loop(0, self.extent[first]) as i:
-            step = i if linear == "0" else em.value(
-                f"add i64 {em.mul(linear, self.extent[first])}, {i}")
-            self._rows(others, stage, tile, self._moved(pointers, {first: i}),
-                       {**counters, first: i}, step)
 
     def _row(
         self, stage: Stage, tile: tuple[str, str], pointers: list[str], counters: dict[int, str],

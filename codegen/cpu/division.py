@@ -63,9 +63,7 @@ def _negative(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
 def _any_false(em: Emitter, mask: Operand) -> str:
     all_true = mask.text
     if mask.lanes > 1:
-        name = f"llvm.vector.reduce.and.v{mask.lanes}i1"
-        em.declare(f"declare i1 @{name}(<{mask.lanes} x i1>)")
-        all_true = em.value(f"call i1 @{name}({mask})")
+        all_true = em.intrinsic_of_vector("vector.reduce.and", mask).text
     return em.value(f"xor i1 {all_true}, true")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from fusec.codegen.loop_ir import Stage
 from fusec.codegen.specialise import MAP_BLOCK, LoopForm
 
@@ -11,7 +9,7 @@ from .columns import ColumnNest, TiledNest
 from .emitter import Emitter
 from .flat import FlatNest
 from .nest import NestEmitter
-from .reductions import Accumulator, finish
+from .reductions import finish
 
 
 class MapNest(NestEmitter):
@@ -56,31 +54,14 @@ class RowNest(NestEmitter):
     def _row_stage(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
         accs = self._accumulators(stage)
         self.scans.start(stage, 1)
-        self._inner_loops(
-            list(range(self.form.outer, self.form.axis)), stage, pointers, counters, "0", accs
-        )
+        extent = self.extent[self.form.axis]
+        loops = range(self.form.outer, self.form.axis)
+        with self._each(loops, pointers, counters) as (here, at, linear):
+            base = linear if linear == "0" else self.em.mul(linear, extent)
+            self._axis_loop(stage, "0", extent, here, at, base, accs)
         for acc in accs:
             value, where = finish(self.em, acc)
             self.reduced[acc.reduction.number] = value if where is None else where
-
-    def _inner_loops(
-        self, loops: list[int], stage: Stage, pointers: list[str], counters: dict[int, str],
-        linear: str, accs: Sequence[Accumulator],
-    ) -> None:
-        """The inner loops outside the vectorised one, then the vectorised one."""
-        em = self.em
-        if not loops:
-            extent = self.extent[self.form.axis]
-            base = linear if linear == "0" else em.mul(linear, extent)
-            self._axis_loop(stage, "0", extent, pointers, counters, base, accs)
-            return
-        first, *others = loops
-        with em.loop(0, self.extent[first]) as i:
-            moved = self._moved(pointers, {first: i})
-            step = i if linear == "0" else em.value(
-                f"add i64 {em.mul(linear, self.extent[first])}, {i}"
-            )
-            self._inner_loops(others, stage, moved, {**counters, first: i}, step, accs)
 
 
 _MODES: dict[str, type[NestEmitter]] = {

@@ -6,12 +6,13 @@ on where in a loop it falls; the vectorised loop itself is in `axis_loop`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from fusec.codegen.loop_ir import LEAVES, Expr, Stage, Store, walk
-from fusec.codegen.specialise import LoopForm
+from fusec.codegen.specialise import ACROSS, LoopForm
 from fusec.ops.scalar_calls import CALLS
 
 from .abi import BlockLayout
@@ -171,6 +172,21 @@ class NestEmitter:
             result.append(pointer)
         return result
 
+    @contextmanager
+    def _each(
+        self, loops: Sequence[int], pointers: list[str], counters: dict[int, str],
+    ) -> Iterator[tuple[list[str], dict[int, str], str]]:
+        """Every point of these loops: pointers and counters there, and its linear number."""
+        em, linear = self.em, "0"
+        with ExitStack() as stack:
+            for loop in loops:
+                i = stack.enter_context(em.loop(0, self.extent[loop]))
+                pointers = self._moved(pointers, {loop: i})
+                counters = {**counters, loop: i}
+                linear = i if linear == "0" else em.value(
+                    f"add i64 {em.mul(linear, self.extent[loop])}, {i}")
+            yield pointers, counters, linear
+
     def _invariants(self, stage: Stage, pointers: Sequence[str]) -> dict[int, Operand]:
         """Load once what does not move along the vectorised loop."""
         em, form = self.em, self.form
@@ -300,7 +316,7 @@ class NestEmitter:
         for number, value in scratch:
             em.store(self._scratch_pointer(number, point), em.splat(value, point.lanes))
         for acc, value in zip(accs, totals, strict=True):
-            along = form.mode not in ("column", "tiled")
+            along = form.mode not in ACROSS
             index = point.linear
             if along and is_indexed(acc.reduction):
                 index = em.value(f"add i64 {point.linear}, {point.position}")
