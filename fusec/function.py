@@ -99,16 +99,16 @@ class Function:
         if kwargs or len(args) != self._arity:
             leaves = self._signature.in_order(args, kwargs)
         try:
-            if leaves is not None:
-                for fast, concrete in self._fast:  # `_answer` without the call, a tenth of it all
-                    if history.on or (concrete.guards and not concrete.guards_hold()):
+            if leaves is not None and history.on:
+                result = self._answer(self._fast, leaves)
+                if result is not MISS:
+                    return result
+            elif leaves is not None:  # `_answer` without the call, which is a tenth of it all
+                for fast, concrete in self._fast:
+                    if concrete.guards and not concrete.guards_hold():
                         continue
                     result = fast(*leaves)
                     if result is not MISS and result is not BUSY and result is not FAILED:
-                        return result
-                if history.on:
-                    result = self._answer(self._fast, leaves)
-                    if result is not MISS:
                         return result
             if self._structured:
                 result = self._answer_for_structure(args, kwargs)

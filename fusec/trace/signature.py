@@ -34,6 +34,8 @@ class Signature:
     order: tuple[str, ...]  # as a call's leaves come: positional ones, then the others sorted
     positional: int  # how many of them may be given by position
     arity: int  # of calls by position that are complete as they are; -1 where none is
+    by_name: frozenset[str]  # those that may be given as keywords
+    defaults: dict[str, Any] = field(compare=False)
     layouts: dict[Any, tuple[tuple[str, ...], tuple[bool, ...]]] = field(
         default_factory=dict, compare=False)  # paths of leaves, and which are static, by treespec
 
@@ -48,7 +50,9 @@ class Signature:
         others = tuple(sorted(p.name for p in found if p.kind is inspect.Parameter.KEYWORD_ONLY))
         counted = len(first) + len(others) == len(names)  # else it has *args or **kwargs
         return cls(parameters, names, chosen, (*first, *others), len(first) if counted else -1,
-                   len(first) if counted and not others else -1)
+                   len(first) if counted and not others else -1,
+                   frozenset(p.name for p in found if p.kind is not _POSITION_ONLY),
+                   {p.name: p.default for p in found if p.default is not p.empty})
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """Positional and keyword arguments in normal form; raises TypeError as the call would."""
@@ -70,14 +74,13 @@ class Signature:
             return args
         if len(args) > self.positional:
             return None
-        parameters, values, used = self.parameters.parameters, list(args), 0
+        values, used = list(args), 0
         for name in self.order[len(args):]:
-            parameter = parameters[name]
-            if name in kwargs and parameter.kind is not _POSITION_ONLY:
+            if name in kwargs and name in self.by_name:
                 values.append(kwargs[name])
                 used += 1
-            elif parameter.default is not inspect.Parameter.empty:
-                values.append(parameter.default)
+            elif name in self.defaults:
+                values.append(self.defaults[name])
             else:
                 return None
         return tuple(values) if used == len(kwargs) else None
