@@ -406,7 +406,8 @@ def nan_extremum(ufunc: np.ufunc) -> Any:
         initial: Any = _NO_VALUE, where: Any = True,
     ) -> Any:
         x = as_traced(trace, a)
-        if x.is_array or x.dtype.kind != "f" or _all(where):
+        plain = x.dtype.kind != "c" and (x.dtype.kind != "f" or _all(where))
+        if x.is_array or plain:  # a complex NaN has another part, which by hand becomes 0
             return reduce_by_ufunc(
                 trace, ufunc, a, axis, None, out, keepdims is True, initial, where)
         return _nan_extremum_of_scalar(ufunc, x, out, initial, where)

@@ -293,3 +293,11 @@ def test_a_result_of_run_time_size_that_a_kernel_reads_reshaped() -> None:
     x = np.array([1, 1, 0, 1])
     check(lambda x: (t := table(x), t.ravel() + 1), x)
     check(lambda x: (t := table(x), np.repeat(t, 2), t.T.ravel() * 2), x)
+
+
+@pytest.mark.parametrize("extremum", [np.nanmin, np.nanmax])
+def test_the_nan_of_a_complex_number_that_is_no_array(extremum: Any) -> None:
+    """Seed 120024793: NumPy puts NaN there by hand, so its other part is 0."""
+    number = complex(1, np.nan)
+    for x in (number, np.complex64(number), np.array(number), 1 + 2j):
+        check(lambda x: (extremum(x), extremum(x, initial=3j)), x)

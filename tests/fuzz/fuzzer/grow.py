@@ -91,10 +91,12 @@ class Growing:
         """What NumPy does not look after: ``place`` and masks read what they have just written,
         ``bincount`` writes outside of its result for huge values, ``at`` into what is read-only;
         ``"wrap"`` of huge indices takes for ever, and so do LAPACK with some infinities and
-        Python's powers of large ints; ``where=`` of comparisons with ints out of range crashes.
+        Python's powers and factorials of large ints; ``where=`` of comparisons with ints out of range crashes.
         """
         if crashes_numpy(statement) or (
                 statement.op in _GROWING and self._is_huge(statement)):
+            return True
+        if statement.op in _COUNTING and self._is_large(statement):
             return True
         if statement.op in _COMPARING and "where=" in statement.text:
             return True
@@ -129,6 +131,11 @@ class Growing:
         numbers = [v for n in statement.reads if type(v := self.scope[n]) is int]
         return bool(numbers) and (max(map(abs, numbers)) > 64 or any(
             text in statement.text for text in ("100", "300", "2**31")))
+
+    def _is_large(self, statement: Statement) -> bool:
+        """Whether Python would multiply very many integers."""
+        values = [np.asarray(self.scope[n]) for n in statement.reads]
+        return any(v.dtype.kind in "iu" and v.size and abs(int(v.max())) > 1000 for v in values)
 
     def _masked_overlap(self, text: str) -> bool:
         """Whether memory is written to itself through a mask."""
@@ -243,6 +250,7 @@ def run_line(line: str, scope: dict[str, Any]) -> None:
 _COMPARING = {f"np.{name}" for name in (
     "less", "less_equal", "greater", "greater_equal", "equal", "not_equal")}
 _GROWING = {f"operator {op}" for op in ("**", "<<", "**=", "<<=")}
+_COUNTING = {"math.perm", "math.comb", "math.factorial"}
 _FROM_ITSELF = {"np.place", "np.fill_diagonal"}  # they read what they have just written
 _UNSIGNED = re.compile(r"'(u\d)'")
 _SPREAD = re.compile(r"^\w+ = .*\b(mean|var|std)\(")
