@@ -2,85 +2,82 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fusec.errors import UnsupportedError
-from fusec.ir import Node, TensorType
-from fusec.ir.dims import bind, evaluator, resolve_attrs, symbols_of
+from fusec.ir import Node
+from fusec.ir.dims import attrs_evaluator, bind, evaluator, symbols_of
 from fusec.ops import get
-from fusec.ops.library import LIBRARY, leaves_of, prepare
+from fusec.ops.library import LIBRARY, call_text, leaves_of, run_call
 
 if TYPE_CHECKING:
     from .plan import Place
 
 Memory = Callable[[], np.ndarray]
-# Arrays, memory for each result, and the symbols of sizes: results add those that they define.
-LibraryRun = Callable[[Sequence[Any], Sequence[Memory], dict[str, int]], list[np.ndarray]]
+Bind = Callable[[str, Any], str]  # a name, in the text of a plan, for an object
 
 
-def library_run(node: Node, targets: Sequence[Place]) -> LibraryRun:
-    """How to run the node's library function; see `ExternStep`."""
-    if node.op == "MatMul":
-        return lambda arrays, memory, sizes: [np.matmul(arrays[0], arrays[1], out=memory[0]())]
-    function = _function(node)
-    kinds = [_kind(v.type) for v in node.inputs]
-    places = [(place, evaluator(place.strides), place.strides if place.is_static else None)
-              for place in targets]
+class LibraryRun:
+    """How a node's library function runs in a plan: as Python text, and what its results must be.
 
-    def run(
-        arrays: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
-    ) -> list[np.ndarray]:
-        operands = [kind(a) for kind, a in zip(kinds, arrays, strict=True)]
-        results = function(operands, sizes)
-        done = []
-        for (place, strides_at, strides), result, new in zip(places, results, memory, strict=True):
-            _check_result(node, result, place, sizes)
-            planned = strides_at(sizes) if strides is None else strides
-            done.append(_placed(result, planned, new, operands))
-        return done
+    Operands are in NumPy's kinds already; ``settle`` takes a result that does not lie as planned.
+    """
 
-    return run
+    def __init__(self, node: Node, targets: Sequence[Place]) -> None:
+        self.node = node
+        self.places = [(place, evaluator(place.strides)) for place in targets]
+
+    def expression(self, operands: Sequence[str], bind_name: Bind) -> str:
+        """The call; attrs that hold sizes are computed each time."""
+        attrs, reference = dict(self.node.attrs), get(self.node.op).reference
+        listed = ", ".join(operands)
+        if symbols_of(tuple(v for k, v in attrs.items() if k != "results")):
+            attrs_at = attrs_evaluator(attrs)
+
+            def sized(sizes: dict[str, int], *arrays: Any) -> Any:
+                return reference(*arrays, **attrs_at(sizes))
+
+            return f"{bind_name('call', sized)}(sizes, {listed})"
+        row = LIBRARY.get(self.node.op)
+        if row is not None and not row.writes:
+            return call_text(row, attrs["form"], attrs["named"], operands, bind_name)
+        if row is not None:
+            def written(*arrays: Any) -> Any:
+                return run_call(row, arrays, attrs["form"], attrs["named"])
+
+            return f"{bind_name('call', written)}({listed})"
+        return f"{bind_name('call', functools.partial(reference, **attrs))}({listed})"
+
+    def settle(
+        self, number: int, result: Any, operands: Sequence[Any], memory: Memory,
+        sizes: dict[str, int],
+    ) -> np.ndarray:
+        """The library's own fresh array where it lies as planned, else a copy in planned memory.
+
+        Also binds the symbols that the result's sizes define.
+        """
+        place, strides_at = self.places[number]
+        if isinstance(result, (tuple, list)):
+            (result,) = leaves_of(result)
+        _check_result(self.node, result, place, sizes)
+        if type(result) is np.ndarray and result.strides == strides_at(sizes):
+            flags = result.flags
+            if flags.owndata and flags.writeable and all(result is not o for o in operands):
+                return result
+        out = memory()
+        np.copyto(out, result)
+        return out
 
 
-def _function(node: Node) -> Callable[[list[Any], dict[str, int]], tuple[Any, ...]]:
-    """The results for operands; attrs that hold sizes are computed each time."""
-    attrs, reference = dict(node.attrs), get(node.op).reference
-    if symbols_of(tuple(v for k, v in attrs.items() if k != "results")):
-        return lambda operands, sizes: _as_tuple(
-            reference(*operands, **resolve_attrs(attrs, sizes)))
-    if node.op in LIBRARY:
-        call = prepare(LIBRARY[node.op], attrs["form"], attrs["named"])
-        return lambda operands, sizes: leaves_of(call(operands))
-    return lambda operands, sizes: _as_tuple(reference(*operands, **attrs))
-
-
-def _as_tuple(results: Any) -> tuple[Any, ...]:
-    return results if isinstance(results, tuple) else (results,)
-
-
-def _placed(
-    result: Any, strides: tuple[int, ...], memory: Memory, operands: Sequence[Any]
-) -> np.ndarray:
-    """The library's own fresh array where it lies as planned, else a copy in planned memory."""
-    if type(result) is np.ndarray and result.strides == strides:
-        flags = result.flags
-        if flags.owndata and flags.writeable and all(result is not o for o in operands):
-            return result
-    out = memory()
-    np.copyto(out, result)
-    return out
-
-
-def _kind(type_: TensorType) -> Callable[[Any], Any]:
-    """Makes of an operand, perhaps from a cell, what NumPy would have: array, scalar, number."""
-    if type_.is_weak:
-        return lambda x: x.item() if isinstance(x, np.generic) else x
-    if type_.kind == "array":
-        return lambda x: x if type(x) is np.ndarray else np.asarray(x)
-    return lambda x: x
+def is_unshared(view: np.ndarray, *operands: Any) -> bool:
+    """Whether a view of a library's is of an array that it made: then nobody else sees it."""
+    base: Any = view.base
+    return type(base) is np.ndarray and base.base is None and all(
+        base is not o and (type(o) is not np.ndarray or base is not o.base) for o in operands)
 
 
 def _check_result(node: Node, result: Any, out: Place, sizes: dict[str, int]) -> None:

@@ -34,10 +34,11 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import (
     Bindings,
     Size,
+    attrs_evaluator,
+    evaluator,
     is_static,
     maximum,
     resolve,
-    resolve_attrs,
     symbols_of,
 )
 from fusec.ops import get
@@ -46,7 +47,7 @@ from fusec.ops.library import LIBRARY
 
 from .call_spec import words_of
 from .control_flow import CONTROL_RUNS, ControlRun
-from .library_calls import LibraryRun, library_run
+from .library_calls import LibraryRun
 from .work import grain_of, work_ns
 
 Strides = tuple[Size, ...]
@@ -91,14 +92,13 @@ class KernelStep:
 
 @dataclass
 class ExternStep:
-    """A library call: ``run(arrays, memory)`` gives the arrays that hold its results, in order.
+    """A library call, or a branch or loop.
 
-    ``memory`` makes the planned array of each target; a fresh array of the library's own that has
-    the target's layout stands in its place.
+    A fresh array of the library's own that has a target's layout stands in its place.
     """
 
     node: Node
-    run: LibraryRun
+    run: LibraryRun | ControlRun
     sources: list[Place | Any]
     targets: list[Place]
 
@@ -309,10 +309,11 @@ class _Scheduler:
         if source in self.views:
             self.views[value] = get(node.op).reference(self.views[source], **node.attrs)
             return
-        place, reference, attrs = self.places[source], get(node.op).reference, dict(node.attrs)
+        place, reference = self.places[source], get(node.op).reference
+        attrs_at = attrs_evaluator(node.attrs)
         self.places[value] = Place(
             place.kind, place.number, (), value.shape, value.dtype,
-            (*place.views, lambda array, sizes: reference(array, **resolve_attrs(attrs, sizes))),
+            (*place.views, lambda array, sizes: reference(array, **attrs_at(sizes))),
         )
 
     def _reshape(self, node: Node) -> None:
@@ -330,10 +331,10 @@ class _Scheduler:
         strides = contiguous_strides(value.shape, itemsize)
         is_result = value in self.results
         if source.strides == contiguous_strides(source.shape, itemsize) and not is_result:
-            shape = value.shape
+            shape_at = evaluator(value.shape)
             self.places[value] = Place(
-                source.kind, source.number, strides, shape, value.dtype,
-                (lambda array, sizes: array.reshape(resolve(shape, sizes)),),
+                source.kind, source.number, strides, value.shape, value.dtype,
+                (lambda array, sizes: array.reshape(shape_at(sizes)),),
             )
             return
         self._extern(node)
@@ -348,7 +349,7 @@ class _Scheduler:
         sources = [self._source(v) for v in node.inputs]
         targets = [self._new_place(v) for v in node.outputs]
         self.places.update(zip(node.outputs, targets, strict=True))
-        self.steps.append(ExternStep(node, library_run(node, targets), sources, targets))
+        self.steps.append(ExternStep(node, LibraryRun(node, targets), sources, targets))
 
     def _control(self, node: Node, position: int) -> None:
         """A branch or loop: arrays that it changes change where they lie, if nothing minds."""

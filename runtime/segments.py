@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,18 @@ from .whole_call import (
 SMALL_BYTES = 1 << 16  # below this NumPy's own allocation is as good and quicker
 
 
+def is_small(place: Place) -> bool:
+    """Whether NumPy's own allocation serves: little memory, of known size, in C order."""
+    order = _order(place)
+    return order == sorted(order) and place.is_static and (
+        math.prod(place.shape) * place.dtype.itemsize < SMALL_BYTES)
+
+
+def _order(place: Place) -> list[int]:
+    """The axes from the largest stride to the smallest."""
+    return sorted(range(len(place.shape)), key=lambda d: -typical(place.strides[d]))
+
+
 def allocator(place: Place) -> Callable[[], np.ndarray]:
     """Makes fresh memory in the place's layout; its sizes are known."""
     make = sized_allocator(place)
@@ -35,12 +48,11 @@ def allocator(place: Place) -> Callable[[], np.ndarray]:
 
 def sized_allocator(place: Place) -> Callable[[Mapping[str, int]], np.ndarray]:
     """Makes fresh memory in the place's layout for these values of its sizes' symbols."""
-    order = sorted(range(len(place.shape)), key=lambda d: -typical(place.strides[d]))
     shape, dtype = place.shape, place.dtype
-    in_order = order == list(range(len(order)))
-    if in_order and place.is_static and math.prod(shape) * dtype.itemsize < SMALL_BYTES:
+    if is_small(place):
         return lambda sizes: np.empty(shape, dtype)
-    axes, shape_at = "C" if in_order else order, evaluator(shape)
+    order = _order(place)
+    axes, shape_at = "C" if order == sorted(order) else order, evaluator(shape)
     return lambda sizes: memory.empty(shape_at(sizes), dtype, axes)
 
 
@@ -53,20 +65,23 @@ class Segment:
         for pointer in self.blocks.pointers:
             keys.setdefault((pointer.place.kind, pointer.place.number))
         self.keys = list(keys)
-        self.plan: launch.Plan | None = None
+        self.call: Callable[..., Any] = self._first_call  # of the arrays of ``keys``, in order
 
-    def run(self, memory_of: dict[tuple[str, int], np.ndarray]) -> bool:
-        """Whether it ran to the end: a failed check stops it."""
-        arrays = [memory_of[key] for key in self.keys]
-        if self.plan is None and launch.launcher_status().available:
-            self.plan = self._make_plan(arrays)
-        outcome = launch.MISS if self.plan is None else self.plan.call(*arrays)
-        if outcome is None or outcome is launch.FAILED:
-            return outcome is None
-        # An unaligned operand, say, does not fit the plan.
-        return run_by_ctypes(self.blocks, memory_of)
+    def _first_call(self, *arrays: np.ndarray) -> Any:
+        plan = self._make_plan(arrays) if launch.launcher_status().available else None
+        self.call = _misses if plan is None else plan.call
+        return self.call(*arrays)
 
-    def _make_plan(self, arrays: list[np.ndarray]) -> launch.Plan | None:
+    def finish(self, outcome: Any, *arrays: np.ndarray) -> bool:
+        """Whether a call with this outcome ran to the end after all: a failed check stops it.
+
+        What does not fit the plan, an unaligned operand, say, is launched from here.
+        """
+        if outcome is launch.FAILED:
+            return False
+        return run_by_ctypes(self.blocks, dict(zip(self.keys, arrays, strict=True)))
+
+    def _make_plan(self, arrays: Sequence[np.ndarray]) -> launch.Plan | None:
         args = tuple(
             launch_spec.ArrayArg(a.dtype, a.shape, tuple(None if d == 1 else s for d, s in
                                                     zip(a.shape, a.strides, strict=True)),
@@ -82,6 +97,10 @@ class Segment:
             ))
         except NativeUnavailableError:
             return None
+
+
+def _misses(*arrays: np.ndarray) -> Any:
+    return launch.MISS
 
 
 def run_by_ctypes(blocks: Blocks, memory_of: Arrays) -> bool:
@@ -115,25 +134,27 @@ class SizedSegment:
             SizedNest(step, form, code, cells, self.status)
             for step in steps for form, code in zip(step.forms, step.code, strict=True)
         ]
-        self.fresh = {(p.kind, p.number): sized_allocator(p) for step in steps
-                      for p in step.places
+        self.fresh = {(p.kind, p.number): p for step in steps for p in step.places
                       if p.kind in ("out", "temp") and not p.is_static and not p.views}
+        self._note_operands(steps)
+
+    def _note_operands(self, steps: list[KernelStep]) -> None:
+        self.keys = list(dict.fromkeys(
+            (p.kind, p.number) for step in steps for p in step.places if p.kind != "cell"))
         self.not_empty = tuple(dict.fromkeys(s for step in steps for s in step.not_empty))
 
     def run(
-        self, memory_of: Arrays, sizes: Mapping[str, int], error: Callable[[], Exception | None]
+        self, memory_of: Arrays, sizes: Mapping[str, int],
+        error: Callable[[], Exception | None] | None,
     ) -> bool:
         """Whether it ran to the end: a failed check stops it.
 
         Raises ``error()``, if there is one, where an extremum is of nothing.
         """
-        if any(resolve(size, sizes) == 0 for size in self.not_empty):
+        if error is not None and any(resolve(size, sizes) == 0 for size in self.not_empty):
             raised = error()
             if raised is not None:
                 raise raised
-        for key, new in self.fresh.items():
-            if key not in memory_of:
-                memory_of[key] = new(sizes)
         self.status[0] = 0
         for nest in self.nests:
             nest.run(memory_of, sizes)

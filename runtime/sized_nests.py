@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,12 @@ import numpy as np
 from fusec import config
 from fusec.codegen.cpu.abi import BlockLayout, fill_block, open_words
 from fusec.codegen.cpu.compile import NEST_SIGNATURE, NativeNest
-from fusec.codegen.specialise import LoopForm, count_tasks
-from fusec.ir.dims import Bindings, evaluator
+from fusec.codegen.specialise import LoopForm, tasks_of
+from fusec.ir.dims import Bindings, size_source
 
 from . import threads
 from .addresses import address_of
-from .plan import KernelStep
+from .plan import KernelStep, Place
 from .work import GRAIN_NS, work_ns
 
 Arrays = dict[tuple[str, int], np.ndarray]
@@ -34,19 +35,8 @@ class SizedNest:
         block: Any = self.block
         self.words = memoryview(block)
         self.address = int(self.block.ctypes.data)
-        self.layout, self.reductions = layout, sum(len(s.reductions) for s in form.nest.stages)
-        words = dict(open_words(form))
-        places = [step.places[o.buffer] for o in form.operands]
-        for number, place in enumerate(places):
-            if place.kind == "cell":
-                offset: Any = form.operands[number].offset  # which part of a complex number
-                self.words[number] = int(cells.ctypes.data) + 8 * place.number + offset
-        self.slots = tuple(words)
-        first = len(self.slots) + len(form.extents)
-        self.pointers = [(number, (p.kind, p.number), first + number)
-                         for number, p in enumerate(places) if p.kind != "cell"]
-        self.values = evaluator(
-            [*words.values(), *form.extents, *(o.offset for o in form.operands)])
+        self.layout = layout
+        self.reductions = sum(len(s.reductions) for s in form.nest.stages)
         smallest = form.at_sizes(ones)
         self.ns = work_ns(smallest) / max(smallest.points, 1)  # a point
         self.partials = np.empty(0, np.uint8)
@@ -54,22 +44,33 @@ class SizedNest:
             self.words[layout.status] = int(status.ctypes.data)
         self.entry = code.entry, NEST_SIGNATURE(code.entry)
         self.finish = NEST_SIGNATURE(code.finish) if code.finish else None
+        self.run = self._compiled([step.places[o.buffer] for o in form.operands], cells)
 
-    def run(self, memory_of: Arrays, sizes: Bindings) -> None:
-        """Do the nest's work on these arrays."""
-        form, words, values = self.form, self.words, self.values(sizes)
-        for slot, value in zip(self.slots, values, strict=False):
-            words[slot] = value
-        for slot, key, at in self.pointers:
-            words[slot] = address_of(memory_of[key]) + values[at]
-        first = len(self.slots)
-        extents = values[first: first + len(form.extents)]
-        tasks = count_tasks(form.mode, extents, form.outer, form.axis)
+    def _compiled(
+        self, places: list[Place], cells: np.ndarray
+    ) -> Callable[[Arrays, Bindings], None]:
+        """Does the nest's work on the arrays of places, for the sizes: ``run(memory, sizes)``."""
+        form, lines = self.form, []
+        lines += [f"words[{slot}] = {size_source(size, 'b')}" for slot, size in open_words(form)]
+        for number, (operand, place) in enumerate(zip(form.operands, places, strict=True)):
+            offset: Any = operand.offset
+            if place.kind == "cell":  # the offset says which part of a complex number
+                self.words[number] = int(cells.ctypes.data) + 8 * place.number + offset
+            else:
+                lines.append(f"words[{number}] = address_of(m[{(place.kind, place.number)!r}]) + "
+                             f"{size_source(offset, 'b')}")
+        lines.append(f"tasks = {size_source(tasks_of(form), 'b')}")
         if form.mode == "flat":
-            self._make_partials(tasks)
-        self._launch(tasks, self.ns * math.prod(extents))
+            lines.append("make_partials(tasks)")
+        lines.append(f"launch(tasks, {self.ns!r} * ({size_source(math.prod(form.extents), 'b')}))")
         if self.finish is not None:
-            self.finish(self.address, 0, 1)
+            lines.append(f"finish({self.address}, 0, 1)")
+        names: dict[str, Any] = {
+            "words": self.words, "address_of": address_of, "launch": self._launch,
+            "make_partials": self._make_partials, "finish": self.finish}
+        exec("def run(m, b):\n    " + "\n    ".join(lines), names)
+        run: Callable[[Arrays, Bindings], None] = names["run"]
+        return run
 
     def _make_partials(self, tasks: int) -> None:
         nbytes = 16 * self.reductions * tasks

@@ -457,8 +457,34 @@ def resolve_attrs(attrs: Mapping[str, Any], bindings: Bindings) -> dict[str, Any
 
 def evaluator(sizes: Iterable[Size]) -> Callable[[Bindings], tuple[int, ...]]:
     """One function that evaluates all of these sizes, quicker than one by one."""
-    parts = "".join(f"{s.source('b') if isinstance(s, Dim) else s}," for s in sizes)
+    parts = "".join(f"{size_source(s, 'b')}," for s in sizes)
     return eval(f"lambda b: ({parts})", {"min": min, "max": max})
+
+
+def size_source(size: Size, bindings: str) -> str:
+    """A Python expression of a size, which may be a plain number."""
+    return size.source(bindings) if isinstance(size, Dim) else str(size)
+
+
+def attrs_evaluator(attrs: Mapping[str, Any]) -> Callable[[Bindings], dict[str, Any]]:
+    """`resolve_attrs` of these attributes, quicker than one by one; the result is not to change."""
+    if not symbols_of(tuple(attrs.values())):
+        fixed = dict(attrs)
+        return lambda bindings: fixed
+    names: dict[str, Any] = {"min": min, "max": max}
+    parts = (f"{name!r}: {_data_source(value, names)}" for name, value in attrs.items())
+    made: Callable[[Bindings], dict[str, Any]] = eval(f"lambda b: {{{', '.join(parts)}}}", names)
+    return made
+
+
+def _data_source(data: Any, names: dict[str, Any]) -> str:
+    if isinstance(data, Dim):
+        return data.source("b")
+    if type(data) is tuple and symbols_of(data):
+        return f"({''.join(f'{_data_source(item, names)}, ' for item in data)})"
+    name = f"value{len(names)}"
+    names[name] = data
+    return name
 
 
 class _Typical(dict[str, int]):

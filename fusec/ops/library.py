@@ -72,41 +72,43 @@ def run_call(
     return operands[0] if call.writes else result
 
 
-def prepare(call: LibraryCall, form: Form, named: Form) -> Callable[[Sequence[Any]], Any]:
-    """`run_call` of these forms, with everything decoded already that is the same in every call."""
-    if call.writes:
-        return lambda arrays: run_call(call, arrays, form, named)
-    function, parts = call.function, [_maker(item) for item in form[1:]]
-    if any(_has_operands(pair[2]) for pair in named[1:]):
-        keyword = {pair[1]: _maker(pair[2]) for pair in named[1:]}
-        return lambda arrays: function(
-            *[make(arrays) for make in parts], **{k: make(arrays) for k, make in keyword.items()})
-    keywords = {pair[1]: decode(pair[2], ()) for pair in named[1:]}
-    if all(type(item) is tuple and item == ("operand", number)
-           for number, item in enumerate(form[1:])):  # constants may be arrays: no comparing those
-        return lambda arrays: function(*arrays[:len(parts)], **keywords)
-    return lambda arrays: function(*[make(arrays) for make in parts], **keywords)
+def call_text(
+    call: LibraryCall, form: Form, named: Form, operands: Sequence[str],
+    bind: Callable[[str, Any], str],
+) -> str:
+    """`run_call` of these forms as a Python expression, for a function that does not write.
+
+    ``operands`` are expressions; ``bind(stem, value)`` gives a name for an object.
+    """
+    parts = [_text(item, operands, bind) for item in form[1:]]
+    parts += [f"{pair[1]}={_text(pair[2], operands, bind)}" for pair in named[1:]]
+    return f"{bind('call', call.function)}({', '.join(parts)})"
+
+
+def _text(form: Form, operands: Sequence[str], bind: Callable[[str, Any], str]) -> str:
+    """`decode` of one form; what holds no operand is made once."""
+    if not _has_operands(form):
+        return bind("constant", decode(form, ()))
+    tag, *rest = form
+    if tag == "operand":
+        return operands[rest[0]]
+    parts = ", ".join(_text(item, operands, bind) for item in rest)
+    return {"tuple": f"({parts},)", "list": f"[{parts}]", "slice": f"slice({parts})"}[tag]
 
 
 def _has_operands(form: Form) -> bool:
     return type(form) is tuple and (form[0] == "operand" or any(map(_has_operands, form[1:])))
 
 
-def _maker(form: Form) -> Callable[[Sequence[Any]], Any]:
-    """`decode` of one form."""
-    if not _has_operands(form):
-        value = decode(form, ())
-        return lambda arrays: value
-    if form[0] == "operand":
-        return operator.itemgetter(form[1])
-    parts, make = [_maker(item) for item in form[1:]], _MAKERS[form[0]]
-    return lambda arrays: make([part(arrays) for part in parts])
-
-
 def leaves_of(result: Any) -> tuple[Any, ...]:
     """The results of a call as one flat tuple."""
     if not isinstance(result, (tuple, list)):
         return (result,)
+    for item in result:
+        if isinstance(item, (tuple, list)):
+            break
+    else:
+        return tuple(result)
     return tuple(leaf for item in result for leaf in leaves_of(item))
 
 

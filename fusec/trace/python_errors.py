@@ -49,8 +49,13 @@ def check_operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> No
     if ufunc in _DIVISIONS:
         _check_divisor(trace, _DIVISIONS[ufunc], values)
     elif _is_real_power(ufunc, values):
-        _check_power(trace, *(v if v.dtype == F64 or v.node.op == "Const" else trace.emit(
-            "Cast", v, dtype=F64, kind="weak") for v in values))
+        _check_power(trace, *(_as_float(trace, v) for v in values))
+
+
+def _as_float(trace: Trace, value: Value) -> Value:
+    if value.node.op == "Const":
+        return trace.builder.const(float(value.node.attrs["value"]))
+    return value if value.dtype == F64 else trace.emit("Cast", value, dtype=F64, kind="weak")
 
 
 def check_result(trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: Value) -> None:

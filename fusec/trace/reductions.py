@@ -167,7 +167,9 @@ def _accumulate(op: str) -> Any:
             from .library import call_by_name  # a product with one makes NaN of infinities
 
             given = {"keepdims": keepdims, "initial": initial, "where": where}
-            return call_by_name(trace, np.prod, (x, axis, dtype, out), given)
+            if out is not None:
+                given["out"] = out
+            return call_by_name(trace, np.prod, (x, axis, dtype), given)
         value = _selected(trace, value, where, 0 if op == "Sum" else 1)
         of_booleans = {"Sum": "Any", "Prod": "All"}[op]
         result = value

@@ -93,7 +93,8 @@ class Copied(Storage):
     ) -> None:
         super().__init__(value, strides)
         self.trace, self.entered = trace, entered
-        self.others = [(other, other.value) for other in others]
+        # Loops in a row name the same few arrays again and again, twice as many in each.
+        self.others = [(other, other.value) for other in dict.fromkeys(others)]
 
     def check_apart(self) -> None:
         if self.entered is None:

@@ -23,11 +23,9 @@ from fusec.codegen.complex_pairs import as_pairs
 from fusec.concrete import ConcreteFunction
 from fusec.ir.dims import resolve
 from fusec.jit import Function
-from fusec.runtime.call_spec import cells_of
-from fusec.runtime.cells import Cells
-from fusec.runtime.failed_checks import numpy_error
 from fusec.runtime.plan import ExternStep, KernelStep, Place
-from fusec.runtime.step_by_step import StepByStep, results_of
+from fusec.runtime.segments import SizedSegment
+from fusec.runtime.step_by_step import StepByStep
 
 Engine = Callable[[Any, Sequence[np.ndarray]], None]
 
@@ -249,45 +247,53 @@ class _EngineRun(StepByStep):
     """The executor's plan, memory and results; only the kernels go elsewhere."""
 
     def __init__(self, concrete: ConcreteFunction, engine: Engine) -> None:
-        schedule, spec = concrete.build.schedule, concrete.executable.spec
-        self.schedule, self.spec, self.engine = schedule, spec, engine
-        self.cells = Cells(schedule.cells)
-        self.scalars = cells_of(spec.input_types)
-        self.load = self._loader()
-        self.places = [p for p in (*schedule.outputs, *schedule.temps)
-                       if isinstance(p, Place) and p.kind in ("out", "temp")]
+        self.engine = engine
+        schedule = concrete.build.schedule
+        self.planned = {(p.kind, p.number): p for p in (*schedule.outputs, *schedule.temps)
+                        if isinstance(p, Place) and not p.views}
+        super().__init__(schedule, concrete.executable.spec)
 
-    def run(self, leaves: Sequence[Any]) -> list[Any]:
-        self.memory, self.sizes, self.called, self.sized = {}, {}, {}, {}
-        inputs = self.load(leaves)
-        for place in self.places:
-            if place.is_static:
-                self.memory.setdefault((place.kind, place.number), _poisoned(place))
-        for step in self.schedule.steps:
-            if isinstance(step, ExternStep):
-                self._prepared(step)()
-            else:
-                self._run_kernel(step, inputs)
-        places = zip(self.schedule.outputs, self.spec.output_types, strict=True)
-        outputs = [self._output(place, type_)() for place, type_ in places]
-        return results_of(self.spec.results, outputs, inputs, self.sizes)
+    def _fresh(self) -> list[Place]:
+        return []
 
-    def _run_kernel(self, step: KernelStep, inputs: list[Any]) -> None:
-        for place in step.places:
-            if place.kind != "cell" and (place.kind, place.number) not in self.memory:
-                self.memory[place.kind, place.number] = _poisoned(place.at_sizes(self.sizes))
-        kernel = step.kernel.at_sizes(self.sizes)
-        if any(resolve(size, self.sizes) == 0 for size in step.not_empty):
-            error = numpy_error(self.schedule.graph, inputs)
-            if error is not None:
-                raise error
-        arrays = [np.array(self._reader(p)()) if p.kind == "cell" else self._reader(p)()
-                  for p in step.places]
-        pairs = zip(arrays, kernel.buffers, strict=True)
-        self.engine(kernel, [_as_buffer(a, b) for a, b in pairs])
+    def _segment(self, steps: list[Any]) -> Any:
+        is_library = isinstance(steps[0], ExternStep)
+        return steps[0] if is_library else _EngineKernels(steps, self)
+
+
+class _EngineKernels(SizedSegment):
+    def __init__(self, steps: list[KernelStep], plan: _EngineRun) -> None:
+        self.steps, self.cells, self.engine = steps, plan.cells, plan.engine
+        self.planned = plan.planned
+        self.fresh = {}  # the first kernel that uses a place poisons it
+        self._note_operands(steps)
+
+    def run(self, memory_of: Any, sizes: Any, error: Any) -> bool:
+        for step in self.steps:
+            raised = error() if any(resolve(n, sizes) == 0 for n in step.not_empty) else None
+            if raised is not None:
+                raise raised
+            self._run_kernel(step, memory_of, sizes)
+        return True
+
+    def _run_kernel(self, step: KernelStep, memory_of: Any, sizes: Any) -> None:
+        kernel = step.kernel.at_sizes(sizes)
+        arrays = [self._array(place, memory_of, sizes) for place in step.places]
+        self.engine(kernel, [_as_buffer(a, b) for a, b in zip(arrays, kernel.buffers, strict=True)])
         for place, array in zip(step.places, arrays, strict=True):
             if place.kind == "cell":
                 self.cells.write(place.number, place.dtype, array.reshape(())[()])
+
+    def _array(self, place: Place, memory_of: Any, sizes: Any) -> np.ndarray:
+        if place.kind == "cell":
+            return np.array(self.cells.read(place.number, place.dtype))
+        key = place.kind, place.number
+        if key not in memory_of:
+            memory_of[key] = _poisoned(self.planned.get(key, place).at_sizes(sizes))
+        array = memory_of[key]
+        for view in place.views:
+            array = view(array, sizes)
+        return array
 
 
 def _as_buffer(array: np.ndarray, buffer: Any) -> np.ndarray:

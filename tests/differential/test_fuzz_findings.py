@@ -12,6 +12,9 @@ from harness import check, run_with
 import fusec
 from fusec.codegen.reference import run_kernel
 from fusec.errors import UnsupportedError
+from fusec.ir.verify import verify
+from fusec.passes.options import PassOptions
+from fusec.passes.pipeline import Repeat, pipeline
 
 BYTES = np.broadcast_to(np.array([[1, 2]], "u1"), (9, 2))
 PAIR = np.array([[2, 7], [0, 5]], "i2")
@@ -301,3 +304,42 @@ def test_the_nan_of_a_complex_number_that_is_no_array(extremum: Any) -> None:
     number = complex(1, np.nan)
     for x in (number, np.complex64(number), np.array(number), 1 + 2j):
         check(lambda x: (extremum(x), extremum(x, initial=3j)), x)
+
+
+def test_loops_in_a_row_that_may_bind_a_variable_to_a_view_of_it() -> None:
+    """Seed c1412823: each named the arrays it may be twice as often as the one before, for ever."""
+
+    def turned(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        turns = 6
+        while turns > 0:
+            turns -= 1
+            for i in range(int(u[0]) % 9):
+                if x.sum() <= -2.0:
+                    continue
+                if u[i % 8] < x[i]:
+                    break
+                x = x[::-1]
+        return x * 1
+
+    for start in (3, 5, 9):
+        check(turned, np.linspace(-1, 2, 12), np.arange(start, start + 8))
+
+
+def test_products_under_a_mask_of_complex_numbers_into_an_array() -> None:
+    """Seed 120085336: what came out was the array as it was before."""
+
+    def product(x: np.ndarray) -> np.ndarray:
+        out = np.multiply.reduce(x)
+        return np.multiply.reduce(x, out=out, where=x > 0.5)
+
+    check(product, np.array([[1, -9 - 2.5j], [2, 3]]))
+
+
+@pytest.mark.parametrize("exponent", [-1, 2, -2.0, 3.0])
+def test_a_python_number_to_a_known_power(exponent: float) -> None:
+    """Seed 120081266: the check compared an int with a float."""
+    check(lambda x: x ** exponent, -2.5)
+    graph = fusec.jit(lambda x: x ** exponent).concrete(-2.5).graph
+    for step in pipeline(PassOptions("strict")):
+        for item in step.passes if isinstance(step, Repeat) else (step,):
+            verify(item.run(graph))

@@ -136,8 +136,8 @@ class _Pairs:
 
     def _share(self, index: int, *storages: Storage) -> None:
         start = self.done[0].region.start
-        self.shared[index] = [
-            root for storage in storages for root in memory_of(storage) if root.born < start]
+        self.shared[index] = list(dict.fromkeys(
+            root for storage in storages for root in memory_of(storage) if root.born < start))
 
     def _new(self, a: Any, b: Any) -> _Slot:
         values = [side.value_of(self.trace, x) for side, x in zip(self.done, (a, b), strict=True)]

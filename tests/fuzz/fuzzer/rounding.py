@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from .program import Program, Statement, names
+from .program import _NAME, Program, Statement, names
 
 NUMPYS_OWN_ULP = 4  # its float32 loops promise no more
 RUNS, MORE_RUNS = 12, 120
@@ -55,8 +55,11 @@ class Disturbed:
         change = self._change(statement.rounding)
         if change is None:
             exec(statement.line, self.scope)
-            self._open_signs_of_nan(statement)
-            return
+        else:
+            self._run_disturbed(statement, change)
+        self._open_signs_of_nan(statement)
+
+    def _run_disturbed(self, statement: Statement, change: Any) -> None:
         if statement.op == "operator *+" and self._run_product(statement, change):
             return
         read = [self.scope[n] for n in dict.fromkeys(statement.reads)]
@@ -90,12 +93,19 @@ class Disturbed:
 
     def _open_signs_of_nan(self, statement: Statement) -> None:
         """NaN that arithmetic makes of numbers has the sign of the processor's choice."""
-        result = self.scope.get(statement.target)
-        if statement.op not in _MAKE_NAN or not isinstance(result, (np.ndarray, np.floating)):
+        written = _NAME.match(statement.text)  # x0 of x0[1:] //= 1
+        name = statement.target or (written[0] if written else "")
+        result = self.scope.get(name)
+        op = statement.op.removesuffix("=").replace("x[...]", "operator")
+        if op not in _MAKE_NAN or not isinstance(result, (np.ndarray, np.floating)):
             return
-        if np.asarray(result).dtype.kind != "f" or not np.isnan(result).any():
+        if result.dtype.kind != "f" or not np.isnan(result).any():
             return
-        self.scope[statement.target] = _like(result, self._with_any_sign(np.array(result)))
+        signed = _like(result, self._with_any_sign(np.array(result)))
+        if isinstance(result, np.ndarray) and not statement.target:
+            result[...] = signed
+        else:
+            self.scope[name] = signed
 
     def _with_any_sign(self, array: np.ndarray) -> np.ndarray:
         signs = self.rng.choice([-1.0, 1.0], array.shape)
@@ -383,7 +393,8 @@ class _AnyOrder(np.ndarray):
 
 _PRODUCTS = frozenset({"operator *", "np.multiply", "np.square", "np.kron", "np.outer"})
 _MAKE_NAN = frozenset({"operator +", "operator -", "operator /", "np.add", "np.subtract",
-                       "np.divide", "np.true_divide", "np.sqrt"})
+                       "np.divide", "np.true_divide", "np.sqrt", "operator //", "operator %",
+                       "np.floor_divide", "np.remainder", "np.mod", "np.fmod"})
 BY_BLAS = frozenset({
     "inner", "dot", "vdot", "matmul", "operator @", "operator @=", "tensordot", "einsum", "vecdot",
     "matvec", "vecmat", "multi_dot", "convolve", "correlate", "polymul",

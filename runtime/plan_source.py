@@ -1,0 +1,366 @@
+"""A plan as the source text of one Python function: straight-line code, its steps written out.
+
+Nothing is looked up in a call that is known when the plan is made: memory is local variables,
+constants are the function's globals.  What the text does not decide (a result that does not lie as
+planned, a check that failed) it leaves to the objects it names.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import located
+from fusec.ir import TensorType
+from fusec.ir.dims import Dim, bind, size_source
+from fusec.ops.library import leaves_of
+
+from .call_spec import ResultSpec
+from .failed_checks import check_error, numpy_error
+from .library_calls import LibraryRun, is_unshared
+from .plan import ExternStep, Place
+from .segments import Segment, SizedSegment, allocator, is_small, sized_allocator
+
+if TYPE_CHECKING:
+    from .step_by_step import StepByStep
+
+Key = tuple[str, int]
+
+
+def itself(value: Any) -> Any:
+    return value
+
+
+class PlanSource:
+    """The text for one `StepByStep` and the objects that it names.
+
+    The function takes a call's leaves, the sizes known already and, for a ``timed`` plan, the list
+    of times; it returns the list of result leaves.
+    """
+
+    def __init__(self, plan: StepByStep, timed: bool = False) -> None:
+        self.plan, self.timed = plan, timed
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {
+            "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty, "matmul": np.matmul,
+            "bind": bind, "located": located, "partial": functools.partial, "itself": itself,
+            "leaves_of": leaves_of, "plan": plan,
+        }
+        self.assigned: dict[Key, str] = {}  # the variable of each array that is there
+        self.inputs: list[str] = []  # an expression for each of the graph's inputs
+        self._write()
+
+    @property
+    def text(self) -> str:
+        body = "\n".join(f"    {line}" for line in self.lines)
+        return f"def run(leaves, sizes, times=None):\n{body}\n"
+
+    def function(self) -> Callable[..., list[Any]]:
+        """The compiled text."""
+        exec(compile(self.text, f"<plan of {self.plan.spec.name}>", "exec"), self.names)
+        made: Callable[..., list[Any]] = self.names.pop("run")
+        return made
+
+    # -- writing
+
+    def _add(self, *lines: str) -> None:
+        self.lines += lines
+
+    def _bind(self, stem: str, value: Any) -> str:
+        """A name for an object."""
+        name = f"{stem}_{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def _write(self) -> None:
+        plan = self.plan
+        if plan.objects is not None:
+            self._add("plan.begin()")
+        self._load()
+        for place in plan.fresh:
+            key = (place.kind, place.number)
+            self._assign(key, self._new(place))
+        for name, segment in zip(plan.names, plan.segments, strict=True):
+            if self.timed:
+                self.names["perf_counter"] = _clock()
+                self._add("start = perf_counter()")
+            self._step(segment)
+            if self.timed:
+                self._add(f"times.append(({name!r}, 1e6 * (perf_counter() - start)))")
+        self._results()
+
+    def _step(self, segment: Segment | SizedSegment | ExternStep) -> None:
+        if isinstance(segment, Segment):
+            self._kernels(segment)
+        elif isinstance(segment, SizedSegment):
+            self._sized_kernels(segment)
+        else:
+            self._library(segment)
+
+    def _assign(self, key: Key, expression: str) -> None:
+        name = self.assigned.setdefault(key, f"{key[0]}{key[1]}")
+        if name != expression:
+            self._add(f"{name} = {expression}")
+
+    # -- a call's leaves
+
+    def _load(self) -> None:
+        """Take the leaves as the graph's inputs and put them in their places."""
+        spec = self.plan.spec
+        leaf_of = {leaf.input: i for i, leaf in enumerate(spec.leaves) if leaf.input >= 0}
+        first = len(spec.input_types) - len(spec.captured)
+        self.inputs = [f"leaves[{leaf_of[i]}]" if i in leaf_of else "None" for i in range(first)]
+        for number, captured in enumerate(spec.captured):
+            name = self._bind("captured", captured)
+            if callable(captured):
+                self._add(f"held{number} = {name}()")
+                name = f"held{number}"
+            self.inputs.append(name)
+        for index, type_ in enumerate(spec.input_types):
+            if type_.kind == "array":
+                self._assign(("arg", index), self.inputs[index])
+        for index, type_ in enumerate(spec.input_types):
+            if type_.kind == "array" and not type_.is_static:
+                shape = self._bind("shape", type_.shape)
+                self._add(f"bind({shape}, arg{index}.shape, sizes)")
+        for index, type_ in enumerate(spec.input_types):
+            if type_.kind != "array":
+                self._write_cell(self.plan.scalars[index], type_.dtype, self.inputs[index])
+
+    def _write_cell(self, number: int, dtype: np.dtype, value: str) -> None:
+        """What a number leaves of its words is zero."""
+        if dtype.itemsize < 8:
+            self.names["words"] = self.plan.cells.words
+            self._add(f"words[{number}] = 0")
+        self._add(f"{self._cell(number, dtype)}[0] = {value}")
+
+    def _cell(self, number: int, dtype: np.dtype) -> str:
+        """A scalar's words as an array of one element."""
+        return self._once(f"cell{number}_{dtype}", self.plan.cells.view(number, dtype))
+
+    def _cell_array(self, place: Place) -> str:
+        """The same as an array of rank 0, for libraries to write."""
+        key = f"scalar{place.number}_{place.dtype}"
+        if key in self.names:
+            return key
+        return self._once(key, self.plan.cells.view(place.number, place.dtype).reshape(()))
+
+    def _once(self, name: str, value: Any) -> str:
+        self.names.setdefault(name, value)
+        return name
+
+    # -- memory
+
+    def _read(self, place: Any) -> str:
+        """What a place holds: an array, or a cell's NumPy scalar."""
+        if not isinstance(place, Place):
+            return self._bind("constant", place)
+        if place.kind != "cell":
+            text = self.assigned[place.kind, place.number]
+        else:
+            text = f"{self._cell(place.number, place.dtype)}[0]"
+            if place.views:
+                text = f"asarray({text}, {self._bind('dtype', place.dtype)})"
+        for view in place.views:
+            text = f"{self._bind('view', view)}({text}, sizes)"
+        return text
+
+    def _operand(self, place: Any, type_: TensorType) -> str:
+        """The same as NumPy would have it: an array, a scalar, a Python number."""
+        if not isinstance(place, Place):
+            return self._bind("constant", _as_operand(place, type_))
+        if type_.is_weak and place.kind == "cell" and not place.views:
+            return f"{self._cell(place.number, place.dtype)}.item()"
+        text = self._read(place)
+        if type_.kind == "array" and (place.kind == "cell" or place.views):
+            return f"asarray({text})"
+        return text if not type_.is_weak else f"{self._bind('number', _number)}({text})"
+
+    def _new(self, place: Place) -> str:
+        """Fresh memory in the place's layout."""
+        if is_small(place):
+            return f"empty({place.shape!r}, {self._bind('dtype', place.dtype)})"
+        if place.is_static:
+            return f"{self._bind('new', allocator(place))}()"
+        return f"{self._bind('new', sized_allocator(place))}(sizes)"
+
+    def _target(self, place: Place) -> str:
+        """The memory that a library call is to write."""
+        if place.kind == "cell":
+            return self._cell_array(place)
+        return self.assigned.get((place.kind, place.number)) or self._new(place)
+
+    def _target_maker(self, place: Place) -> str:
+        """A function that gives that memory."""
+        known = self.assigned.get((place.kind, place.number))
+        if place.kind == "cell":
+            return f"partial(itself, {self._cell_array(place)})"
+        if known is not None:
+            return f"partial(itself, {known})"
+        if place.is_static:
+            return self._bind("new", allocator(place))
+        return f"partial({self._bind('new', sized_allocator(place))}, sizes)"
+
+    # -- kernels
+
+    def _kernels(self, segment: Segment) -> None:
+        name = self._bind("kernels", segment)
+        arrays = "".join(f", {self.assigned[key]}" for key in segment.keys)
+        self._add(f"outcome = {name}.call({arrays[2:]})",
+                  f"if outcome is not None and not {name}.finish(outcome{arrays}):",
+                  f"    raise {self._failure(check_error)}")
+
+    def _sized_kernels(self, segment: SizedSegment) -> None:
+        name = self._bind("kernels", segment)
+        for key, place in segment.fresh.items():
+            if key not in self.assigned:
+                self._assign(key, self._new(place))
+        memory = ", ".join(f"{key!r}: {self.assigned[key]}" for key in segment.keys
+                           if key in self.assigned)
+        error = "None"
+        if segment.not_empty:
+            find = self._bind("find", numpy_error)
+            error = f"partial(plan.repeated, {find}, {self._all_inputs()})"
+        self._add(f"memory = {{{memory}}}",
+                  f"if not {name}.run(memory, sizes, {error}):",
+                  f"    raise {self._failure(check_error)}")
+        for key in segment.keys:
+            if key not in self.assigned:
+                self._assign(key, f"memory[{key!r}]")
+
+    def _failure(self, find: Any) -> str:
+        return f"plan.repeated({self._bind('find', find)}, {self._all_inputs()})"
+
+    def _all_inputs(self) -> str:
+        return f"[{', '.join(self.inputs)}]"
+
+    # -- library calls
+
+    def _library(self, step: ExternStep) -> None:
+        types = [v.type for v in step.node.inputs]
+        mark = len(self.lines)
+        if isinstance(step.run, LibraryRun):
+            operands = [self._operand(p, t) for p, t in zip(step.sources, types, strict=True)]
+            if step.node.op == "MatMul":
+                self._product(step, operands)
+            else:
+                self._call(step, step.run, operands)
+        else:
+            self._run(step, [self._read(p) for p in step.sources])
+        self.lines[mark:] = [
+            "try:", *(f"    {line}" for line in self.lines[mark:]), "except Exception as error:",
+            f"    raise located(error, {self._bind('line', step.node.loc)}) from None"]
+
+    def _product(self, step: ExternStep, operands: list[str]) -> None:
+        target = step.targets[0]
+        made = f"matmul({operands[0]}, {operands[1]}, out={self._target(target)})"
+        if target.kind == "cell":
+            self._add(made)
+        else:
+            self._assign((target.kind, target.number), made)
+
+    def _call(self, step: ExternStep, run: LibraryRun, operands: list[str]) -> None:
+        call = run.expression(operands, self._bind)
+        results = [f"result{i}" for i in range(len(step.targets))]
+        if len(results) == 1:
+            self._add(f"result0 = {call}")
+        else:
+            self._add(f"{', '.join(results)} = leaves_of({call})")
+        settle = self._bind("settle", run.settle)
+        for number, (result, place) in enumerate(zip(results, step.targets, strict=True)):
+            settled = (f"{settle}({number}, {result}, [{', '.join(operands)}], "
+                       f"{self._target_maker(place)}, sizes)")
+            if place.kind == "cell":
+                kind = self._bind("kind", place.dtype.type)
+                self._add(f"if type({result}) is {kind}:",
+                          f"    {self._cell(place.number, place.dtype)}[0] = {result}",
+                          "else:", f"    {settled}")
+            else:
+                self._add(f"if not ({self._lies_as_planned(result, place, operands)}):",
+                          f"    {result} = {settled}")
+                self._assign((place.kind, place.number), result)
+
+    def _lies_as_planned(self, result: str, place: Place, operands: list[str]) -> str:
+        """Whether the library's own fresh array can stand where its result is planned."""
+        sizes = place.is_static
+        shape = f"{result}.shape == {place.shape!r}" if sizes else " and ".join([
+            f"{result}.ndim == {len(place.shape)}",
+            *(_has_size(f"{result}.shape[{i}]", size) for i, size in enumerate(place.shape))])
+        steps = "".join(f"{size_source(s, 'sizes')}, " for s in place.strides)
+        own = "".join(f" and {result} is not {o}" for o in operands if o.isidentifier())
+        return (f"type({result}) is ndarray and {shape} and "
+                f"{result}.dtype is {self._bind('dtype', place.dtype)} and "
+                f"{result}.strides == ({steps}) and "
+                f"{self._is_owned(result, place, operands)} and flags.writeable{own}")
+
+    def _is_owned(self, result: str, place: Place, operands: list[str]) -> str:
+        owned = f"(flags := {result}.flags).owndata"
+        if place.kind != "temp":
+            return owned
+        arrays = "".join(f", {o}" for o in operands)
+        return f"({owned} or {self._once('is_unshared', is_unshared)}({result}{arrays}))"
+
+    def _run(self, step: ExternStep, operands: list[str]) -> None:
+        """A step that gives all its results at once, in the memory that it is handed."""
+        name = self._bind("step", step.run)
+        memory = ", ".join(self._target_maker(p) for p in step.targets)
+        self._add(f"results = {name}([{', '.join(operands)}], [{memory}], sizes)")
+        for number, place in enumerate(step.targets):
+            if place.kind != "cell":
+                self._assign((place.kind, place.number), f"results[{number}]")
+                continue
+            cell = self._cell_array(place)
+            self._add(f"if results[{number}] is not {cell}:",
+                      f"    {cell}[...] = results[{number}]")
+
+    # -- results
+
+    def _results(self) -> None:
+        spec = self.plan.spec
+        outputs = [self._output(p, t) for p, t in zip(
+            self.plan.schedule.outputs, spec.output_types, strict=True)]
+        plain = [self._plain_result(r, outputs) for r in spec.results]
+        if all(text is not None for text in plain):
+            self._add(f"return [{', '.join(map(str, plain))}]")
+            return
+        results = self._bind("results_of", self.plan.results_of)
+        self._add(f"return {results}([{', '.join(outputs)}], {self._all_inputs()}, sizes)")
+
+    def _plain_result(self, result: ResultSpec, outputs: list[str]) -> str | None:
+        """The expression of a result that is neither a view nor a copy of a constant."""
+        if result.views or result.kind == "fresh":
+            return None
+        if result.kind == "const":
+            return self._bind("constant", result.value)
+        return outputs[result.index] if result.kind == "graph" else self.inputs[result.index]
+
+    def _output(self, place: Any, type_: TensorType) -> str:
+        if type_.kind != "weak":
+            return self._read(place)
+        return self._operand(place, type_)
+
+
+def _as_operand(value: Any, type_: TensorType) -> Any:
+    if type_.is_weak:
+        return _number(value)
+    return np.asarray(value) if type_.kind == "array" else value
+
+
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _has_size(found: str, size: Any) -> str:
+    """The first array to have a symbol in its shape says what it is."""
+    if isinstance(size, Dim) and size.name is not None:
+        return f"sizes.setdefault({size.name!r}, {found}) == {found}"
+    return f"{found} == {size_source(size, 'sizes')}"
+
+
+def _clock() -> Callable[[], float]:
+    import time
+
+    return time.perf_counter
