@@ -167,6 +167,9 @@ class Disturbed:
             return self._with_scalar_products(statement, exact) or [result]
         if statement.op.rpartition(".")[2] == "trapezoid" and self.rng.random() < 0.5:
             return self._in_any_order(statement) or [result]
+        if statement.op == "np.gradient" and self.program.fp == "contract" and all(
+                np.isfinite(v).all() for v in changed):
+            return [_mapped(self._where_products_overflow, result)]
         if statement.op.rpartition(".")[2] in (*BY_BLAS, "polyval") and self.rng.random() < 0.5:
             return self._with_unrounded_products(statement, exact) or [result]
         known = {v.tobytes() for a in changed for v in np.atleast_1d(a)}
@@ -187,6 +190,11 @@ class Disturbed:
             return None
         dtype = np.asarray(exact[statement.target]).dtype
         return [_like(exact[statement.target], np.asarray(scope[statement.target]).astype(dtype))]
+
+    def _where_products_overflow(self, result: np.ndarray) -> np.ndarray:
+        """A sum of products that overflow is NaN, or infinite where one of them is not rounded."""
+        other = self.rng.choice([np.nan, np.inf, -np.inf], result.shape)
+        return np.where(np.isnan(result), other, result).astype(result.dtype)
 
     def _about_another_mean(self, statement: Statement, result: Any, changed: list[Any]) -> Any:
         """A variance of equal numbers is how far their mean is off, which adding decides."""
