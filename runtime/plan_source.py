@@ -277,7 +277,7 @@ class PlanSource:
                 kind = self._bind("kind", place.dtype.type)
                 self._add(f"if type({result}) is {kind}:",
                           f"    {self._cell(place.number, place.dtype)}[0] = {result}",
-                          "else:", f"    {settled}")
+                          "else:", f"    {self._cell_array(place)}[...] = {settled}")
             else:
                 self._add(f"if not ({self._lies_as_planned(result, place, operands)}):",
                           f"    {result} = {settled}")

@@ -29,6 +29,7 @@ from .known import known
 from .layout import Strides, contiguous, like_order
 from .refusals import is_compiled
 from .result_sizes import LAST_RESORT, assignments, sized_types
+from .selected import LibraryView, roots
 from .sizes import ORDINARY, define, size_of
 from .ufuncs import as_traced
 
@@ -320,14 +321,27 @@ def _finish(
     types = tuple(type_of(trace, name, leaf) for leaf in leaves)
     types = sized_types(trace, LIBRARY[op], [x.value for x in operands], form, named, types,
                         stand_ins)
-    _refuse_views(trace, name, [x for x in leaves if id(x) not in itself], stand_ins)
     first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
     for value in first.node.outputs:
         define(trace, value)
     shown = _with_elements(LIBRARY[op], stand_ins, form, named, leaves)
-    results = [itself[id(leaf)] if id(leaf) in itself else _result(trace, like, v)
-               for leaf, like, v in zip(leaves, shown, first.node.outputs, strict=True)]
+    results = []
+    for leaf, like, value in zip(leaves, shown, first.node.outputs, strict=True):
+        seen = [] if type(leaf) is not np.ndarray else [
+            x for x, s in zip(operands, stand_ins, strict=True)
+            if type(s) is np.ndarray and np.may_share_memory(leaf, s)]
+        results.append(itself[id(leaf)] if id(leaf) in itself else (
+            _view_of(trace, name, seen, leaf, value) if seen else _result(trace, like, value)))
     return _same_structure(answer, results)
+
+
+def _view_of(
+    trace: Trace, name: str, seen: Sequence[TracedArray], leaf: np.ndarray, value: Value
+) -> TracedArray:
+    """A result that NumPy lets share memory with these operands."""
+    memory = [root for x in seen if x.storage is not None for root in roots(x.storage)]
+    layout = contiguous(value.shape, value.dtype.itemsize, like_order(leaf.strides))
+    return TracedArray(trace, LibraryView(trace, value, memory, layout, name, leaf))
 
 
 def _with_elements(
@@ -343,14 +357,6 @@ def _with_elements(
     same = len(found) == len(leaves) and all(
         np.ndim(a) == np.ndim(b) for a, b in zip(found, leaves, strict=True))
     return found if same else leaves
-
-
-def _refuse_views(trace: Trace, name: str, leaves: Sequence[Any], stand_ins: list[Any]) -> None:
-    arrays = [a for a in stand_ins if type(a) is np.ndarray]
-    if any(np.may_share_memory(leaf, a) for leaf in leaves if type(leaf) is np.ndarray
-           for a in arrays):
-        raise unsupported(f"{name} where its result is a view of an argument", loc=trace.loc,
-                          cure="use np.transpose, slices or np.diagonal, or copy the argument")
 
 
 def _write(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Value
 from fusec.ops import Builder
@@ -116,6 +118,44 @@ class Copied(Storage):
                     cure="copy the array in the branch or loop: x = y.copy()")
             self.check_apart()
         return super().read(builder, steps)
+
+
+class LibraryView(Copied):
+    """What NumPy answers with a view of an array and a library call copies: read, not written.
+
+    ``sample`` is NumPy's own answer to arrays that stand in for the operands.
+    """
+
+    def __init__(
+        self, trace: Trace, value: Value, others: Sequence[Storage], strides: Strides,
+        name: str, sample: np.ndarray,
+    ) -> None:
+        super().__init__(trace, value, others, strides)
+        self.name, self.sample = name, sample
+
+    def check_apart(self) -> None:
+        raise self._refused("writing to a view that {} gives")
+
+    def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
+        if any(other.value is not value for other, value in self.others):
+            raise self._refused("reading a view that {} gave once its array was written")
+        return super().read(builder, steps)
+
+    def check_returned(self, others: Sequence[Storage]) -> None:
+        """Refuse to be a result beside another that NumPy lets share memory with it."""
+        if any(other.origin is not None or other in others for other, _ in self.others) or any(
+                isinstance(o, LibraryView) and o is not self and _is_shared(self, o)
+                for o in others):
+            raise self._refused("returning a view that {} gives and what it is a view of")
+
+    def _refused(self, what: str) -> Exception:
+        return unsupported(what.format(self.name), loc=self.trace.loc,
+                           cure="copy the view, or use slices, reshape or np.transpose with sizes "
+                                "known while tracing")
+
+
+def _is_shared(a: LibraryView, b: LibraryView) -> bool:
+    return np.may_share_memory(a.sample, b.sample)
 
 
 def roots(storage: Storage) -> list[Storage]:

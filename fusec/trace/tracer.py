@@ -32,6 +32,7 @@ from .hooks import GraphHooks
 from .layout import Strides, contiguous, like_order
 from .overlap import view_of
 from .randomness import TracedGenerator, generators_of, random_state
+from .selected import LibraryView
 from .signature import FlatCall
 from .sizes import undecided
 from .storage import Storage, ViewStep
@@ -228,6 +229,10 @@ def _outputs(
     known: dict[int, int] = {}
     for leaf in leaves:
         outputs.append(_output(trace, leaf, values, strides, known))
+    returned = [x.storage for x in leaves if type(x) is TracedArray and x.storage is not None]
+    for storage in returned:
+        if isinstance(storage, LibraryView):
+            storage.check_returned(returned)
     return outputs, values, strides
 
 

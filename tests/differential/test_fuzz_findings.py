@@ -343,3 +343,51 @@ def test_a_python_number_to_a_known_power(exponent: float) -> None:
     for step in pipeline(PassOptions("strict")):
         for item in step.passes if isinstance(step, Repeat) else (step,):
             verify(item.run(graph))
+
+
+@pytest.mark.parametrize("x", [np.array(2 + 3j), np.array(2.5), np.array(3)])
+def test_a_library_call_that_changes_an_array_of_rank_0(x: np.ndarray) -> None:
+    """Seed 121005594: its result is an array, no scalar, and was not put where it belongs."""
+
+    def put(x: np.ndarray) -> np.ndarray:
+        x.put([], x)
+        return x * 1
+
+    check(put, x)
+
+
+HALVES = [lambda t: [t.reshape(2, -1)], lambda t: np.split(t, 2), lambda t: np.hsplit(t, 2)]
+
+
+@pytest.mark.parametrize("halves", HALVES)
+def test_views_of_run_time_shape_are_read_and_not_written(halves: Any) -> None:
+    """Seed 121007075: they are copies, which must not be noticed: such writes were lost."""
+    x = np.array([2.0, 2, 2, 3, 4, 5, 1])
+
+    def read(x: np.ndarray) -> Any:
+        return [half.sum() for half in halves(x[x != 1])]
+
+    def returned(x: np.ndarray) -> Any:
+        return halves(x[x != 1])
+
+    def written(x: np.ndarray) -> Any:
+        chosen = x[x != 1]
+        for half in halves(chosen):
+            half[...] += 1
+        return chosen
+
+    def read_late(x: np.ndarray) -> Any:
+        chosen = x[x != 1]
+        views = halves(chosen)
+        chosen[...] += 1
+        return views[0].sum()
+
+    def with_its_array(x: np.ndarray) -> Any:
+        chosen = x[x != 1]
+        return chosen, halves(chosen)
+
+    check(read, x)
+    check(returned, x)
+    for program in (written, read_late, with_its_array):
+        with pytest.raises(UnsupportedError, match="a view that .* (gives|gave)"):
+            fusec.jit(program)(x)

@@ -147,7 +147,7 @@ class Growing:
         masked = any(c in left for c in "<>!") or any(
             np.asarray(v).dtype == bool for v in index)
         values = [self.scope[n] for n in _NAME.findall(right)]
-        if "." in left.partition("[")[0]:  # the mask may be another view of what it selects in
+        if "." in left.partition("[")[0] or "][" in left:  # it may be a view of what it selects in
             values += index
         return masked and any(isinstance(v, np.ndarray) and np.may_share_memory(v, target)
                               for v in values)
