@@ -47,6 +47,9 @@ def clip(
         a_min = a_max = None
     if kwargs.get("where", True) is not True and out is not None:
         result = clip(trace, a, a_min, a_max, min=min, max=max)
+        if result.dtype == np.bool_:  # which np.positive does not take
+            np.copyto(out, result, where=kwargs["where"])
+            return out
         return np.positive(result, out=out, **kwargs)
     low = min if a_min is None else a_min
     high = max if a_max is None else a_max

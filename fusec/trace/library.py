@@ -329,10 +329,17 @@ def _finish(
     for leaf, like, value in zip(leaves, shown, first.node.outputs, strict=True):
         seen = [] if type(leaf) is not np.ndarray else [
             x for x, s in zip(operands, stand_ins, strict=True)
-            if type(s) is np.ndarray and np.may_share_memory(leaf, s)]
+            if type(s) is np.ndarray and _shows(leaf, s)]
         results.append(itself[id(leaf)] if id(leaf) in itself else (
             _view_of(trace, name, seen, leaf, value) if seen else _result(trace, like, value)))
     return _same_structure(answer, results)
+
+
+def _shows(view: np.ndarray, array: np.ndarray) -> bool:
+    """Whether they are the same memory, though it may be none."""
+    base = view.base if view.size == 0 else None
+    return np.may_share_memory(view, array) or (
+        base is not None and (base is array or base is array.base))
 
 
 def _view_of(
@@ -341,7 +348,8 @@ def _view_of(
     """A result that NumPy lets share memory with these operands."""
     memory = [root for x in seen if x.storage is not None for root in roots(x.storage)]
     layout = contiguous(value.shape, value.dtype.itemsize, like_order(leaf.strides))
-    return TracedArray(trace, LibraryView(trace, value, memory, layout, name, leaf))
+    made = TracedArray(trace, LibraryView(trace, value, memory, layout, name, leaf))
+    return made if all(x.is_writeable for x in seen) else made.view_through("ReadOnly", layout)
 
 
 def _with_elements(

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from . import creation, reinterpret, shaping
-from .array import TracedArray
+from .array import TracedArray, from_value
 from .complex_numbers import conjugated
 from .failures import guarded
 from .functions import clip, dot, round_
 from .gathers import GATHER_METHODS
 from .library import LIBRARY_METHODS
 from .more_functions import MORE_METHODS
-from .reductions import REDUCTIONS
+from .reductions import REDUCTIONS, element
 from .scans import SCAN_METHODS
 from .table_search import searchsorted
+from .ufuncs import as_traced
 
 
 def _method(handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,6 +76,8 @@ def _astype(
 
 
 def _fill(self: TracedArray, value: Any) -> None:
+    if as_traced(self.trace, value).ndim:
+        value = from_value(self.trace, element(self.trace, value, self.dtype))
     if self.is_array:  # of a scalar it changes nothing
         self[...] = value
 

@@ -168,7 +168,14 @@ def delete(trace: Trace, arr: Any, obj: Any, axis: Any = None) -> Any:
 
     if type(obj) is TracedArray and obj.ndim and known(obj.value) is None:
         return call_by_name(trace, np.delete, (arr, obj, axis), {})
-    return traced_source(np.delete)(trace, arr, obj, axis)
+    return traced_source(np.delete)(trace, arr, _places(obj), axis)
+
+
+def _places(obj: Any) -> Any:
+    """Known positions as plain numbers: NumPy's code writes them into arrays of its own."""
+    found = known(obj.value) if type(obj) is TracedArray and obj.ndim else None
+    return obj if found is None or not found.size or found.dtype.kind not in "biu" else (
+        found.tolist())
 
 
 def insert(trace: Trace, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
@@ -177,7 +184,7 @@ def insert(trace: Trace, arr: Any, obj: Any, values: Any, axis: Any = None) -> A
 
     if type(obj) is TracedArray and obj.ndim and known(obj.value) is None:
         return call_by_name(trace, np.insert, (arr, obj, values, axis), {})
-    return traced_source(np.insert)(trace, arr, obj, values, axis)
+    return traced_source(np.insert)(trace, arr, _places(obj), values, axis)
 
 
 def einsum_path(trace: Trace, *operands: Any, optimize: Any = "greedy",

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.errors import unsupported
 from fusec.ir.dims import Dim, equal
 
 from . import fixed
@@ -32,6 +33,7 @@ from .convert.hooks import Where
 from .functions import FUNCTIONS
 from .handlers import TABLE, when_traced
 from .hooks import GraphHooks
+from .known import known
 from .layout import is_c_contiguous
 from .python_numbers import weak
 from .shaping import copy_of, spread_scalar
@@ -101,7 +103,19 @@ class LibraryHooks(GraphHooks):
         if type(obj) is TracedArray and fixed.is_fixed(key):
             fixed.put(obj, key, value)
             return
+        if type(obj) is np.ndarray:  # of NumPy's own, so nothing else holds what is written
+            key, value = self._concrete(key), self._concrete(value)
         super().setitem(where, value, obj, key)
+
+    def _concrete(self, x: Any) -> Any:
+        if type(x) is tuple:
+            return tuple(map(self._concrete, x))
+        found = known(x.value) if type(x) is TracedArray else x
+        if found is None and type(x) is TracedArray:
+            raise unsupported("this function of NumPy's, which writes what data decides into an "
+                              "array of its own,", loc=self.trace.loc,
+                              cure="call it before or after the compiled function")
+        return found
 
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         if type(a) is np.ndarray and type(b) is TracedArray:  # a constant that becomes traced

@@ -119,11 +119,14 @@ def _with_initial(trace: Trace, op: str, result: Value, initial: Any) -> Value:
         return result
     return trace.emit({"Sum": "Add", "Prod": "Mul", "Max": "Maximum", "Min": "Minimum",
                        "Any": "LogicalOr", "All": "LogicalAnd"}[op],
-                      _initial(trace, initial, result.dtype), result)
+                      element(trace, initial, result.dtype), result)
 
 
-def _initial(trace: Trace, initial: Any, dtype: np.dtype) -> Value:
-    """``initial=`` in the result's dtype; of arrays only one truth value can be an element."""
+def element(trace: Trace, initial: Any, dtype: np.dtype) -> Value:
+    """``initial=``, or what `ndarray.fill` is given, in this dtype.
+
+    Of arrays only one truth value can be an element.
+    """
     given = as_traced(trace, initial)
     if not given.ndim:
         value = given.value if dtype != BOOL else truth(trace, given.value)
@@ -205,7 +208,7 @@ def _extremum(op: str, name: str) -> Any:
             ), [x.value])
         value = _selected(trace, x.value, where, _lowest(op, x.dtype))
         if any(x.shape[d] == 0 for d in axes):
-            start = _initial(trace, initial, x.dtype)
+            start = element(trace, initial, x.dtype)
             kept = tuple(n for d, n in enumerate(x.shape) if d not in axes)
             result = spread(trace, start, kept) if kept else start
             return _finish(trace, x, result, axes, keepdims is True, out, where)
@@ -391,7 +394,7 @@ def _ignoring_nan(name: str, extreme: float) -> Any:
         all_are = hole.all(**options, where=where)
         result = np.where(all_are, x.dtype.type(np.nan), best)[()]
         if is_bounded:
-            start = from_value(x.trace, _initial(x.trace, initial, x.dtype))
+            start = from_value(x.trace, element(x.trace, initial, x.dtype))
             result = ufunc(result, start)
         if _outs(out) is None:
             return result
@@ -486,4 +489,4 @@ def _by_library(trace: Trace, ufunc: np.ufunc, a: Any, **kwargs: Any) -> Any:
     return call_method_of_library(trace, ufunc, "reduce", (a,), given)
 
 
-__all__ = ["BOOL", "REDUCTIONS", "count_nonzero", "nan_extremum", "reduce_by_ufunc"]
+__all__ = ["BOOL", "REDUCTIONS", "count_nonzero", "element", "nan_extremum", "reduce_by_ufunc"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.dims import Dim, Size, UndecidedSizeError, equal, is_static
+from fusec.ir.dims import Dim, Size, UndecidedSizeError, equal, is_static, maximum
 from fusec.ops.shapes import normalise_axes, normalise_axis
 
 from .array import TracedArray, from_value
@@ -372,7 +372,7 @@ def _roll_axis(trace: Trace, x: TracedArray, shift: int, axis: int) -> TracedArr
     size = x.shape[axis]
     if size == 0 or shift % size == 0:
         return x
-    cut = size - shift % size
+    cut = size - shift % maximum(size, 1)
     before = (slice(None),) * axis
     return concatenate(
         trace, [x[(*before, slice(cut, None))], x[(*before, slice(None, cut))]], axis)

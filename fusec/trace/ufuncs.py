@@ -293,6 +293,8 @@ class _Call:
             dtypes = resolve(trace, self.ufunc, values, self._asked(), self.casting)
             return self._checked(dtypes, values, *(cast(trace, v, dtypes[0]) for v in values))
         if self.ufunc in _LOGICAL:
+            if self.dtype is not None:  # the loop is looked for before shapes are
+                resolve(trace, self.ufunc, values, self._asked(), self.casting)
             return trace.emit(self.row.name, *(truth(trace, v) for v in values))
         dtypes = resolve(trace, self.ufunc, values, self._asked(), self.casting)
         self._refuse(dtypes)

@@ -389,5 +389,48 @@ def test_views_of_run_time_shape_are_read_and_not_written(halves: Any) -> None:
     check(read, x)
     check(returned, x)
     for program in (written, read_late, with_its_array):
-        with pytest.raises(UnsupportedError, match="a view that .* (gives|gave)"):
+        with pytest.raises(UnsupportedError, match=r"a view that .* (gives|gave)"):
             fusec.jit(program)(x)
+
+
+def rolled_set(x: np.ndarray) -> np.ndarray:
+    return np.roll(np.setxor1d(x, x), -2, axis=(-1,))
+
+
+def clipped_booleans(x: np.ndarray) -> np.ndarray:
+    return np.clip(x > 1, min=x > 0, out=np.zeros(3), where=x > 0)
+
+
+def logical_of_a_dtype(x: np.ndarray) -> np.ndarray:
+    return np.logical_or(x, x[:2], dtype="u2")
+
+
+def filled_with_an_array(x: np.ndarray) -> np.ndarray:
+    z = x.astype(complex)
+    z.fill(x)
+    return z
+
+
+def booleans_filled_with_an_array(x: np.ndarray) -> np.ndarray:
+    b = x > 1
+    b.fill(x[:1])
+    return b
+
+
+def without_known_places(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    places = np.zeros(2, int)
+    return np.delete(x, places), np.insert(x, places, 5.0)
+
+
+def read_only_view(x: np.ndarray) -> np.ndarray:
+    return np.einsum("ij", np.imag(x[:, None]))
+
+
+@pytest.mark.parametrize("program", [
+    rolled_set, clipped_booleans, logical_of_a_dtype, filled_with_an_array,
+    booleans_filled_with_an_array, without_known_places, read_only_view,
+])
+def test_programs_of_november(program: Any) -> None:
+    """Seeds 121007733 to 121018041."""
+    for x in (np.array([0, 1, 2]), np.array([0.0, 1, 2]), np.zeros(3)):
+        check(program, x)
