@@ -256,7 +256,7 @@ class ConcreteFunction:
         build.call = replace(build.call, leaves=())  # the first call's arrays are not ours to keep
         self.result_treespec = build.traced.treespec
         self._leaf_result = build.traced.treespec.is_leaf()
-        self._assignments = build.traced.assignments
+        self._assignments = [(a, tree, tree.is_leaf()) for a, tree in build.traced.assignments]
         self.guards = build.traced.guards
         self.hits = 0
         self.reason = ""  # why it was traced
@@ -346,8 +346,10 @@ class ConcreteFunction:
 
     def shaped(self, fast: Callable[..., Any]) -> Callable[..., Any]:
         """The native call, which gives a leaf or a tuple of them, with results as they were
-        returned; what says that it does not answer is no tuple."""
+        returned and assignments done; what says that it does not answer is no tuple."""
         tree = self.result_treespec
+        if self._assignments:
+            return self._assigning(fast)
         if tree.is_leaf() or _is_flat_tuple(tree):
             return fast
 
@@ -357,13 +359,26 @@ class ConcreteFunction:
 
         return call
 
+    def _assigning(self, fast: Callable[..., Any]) -> Callable[..., Any]:
+        tree, is_leaf = self.result_treespec, self._leaf_result
+
+        def call(*leaves: Any) -> Any:
+            answer = fast(*leaves)
+            if type(answer) is not tuple:
+                return answer
+            results = list(answer)
+            self._assign(results)
+            return results[0] if is_leaf else tree.unflatten(results)
+
+        return call
+
     def _assign(self, results: list[Any]) -> None:
         """Do the program's assignments to attributes; leaves only the result's own leaves."""
         at = self.result_treespec.num_leaves
-        for assignment, tree in self._assignments:
-            leaves = results[at: at + tree.num_leaves]
-            at += tree.num_leaves
-            assignment.apply(optree.tree_unflatten(tree, leaves))
+        for assignment, tree, is_leaf in self._assignments:
+            count = tree.num_leaves
+            assignment.apply(results[at] if is_leaf else tree.unflatten(results[at: at + count]))
+            at += count
         del results[self.result_treespec.num_leaves:]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -411,7 +426,7 @@ def _call_spec(build: Build) -> CallSpec:
         build.name, tuple(leaves), call.paths, tuple(v.type for v in traced.graph.inputs),
         tuple(traced.input_strides), tuple(v.type for v in traced.graph.outputs),
         tuple(traced.captured), results, tuple(traced.updates),
-        bare=traced.treespec.is_leaf(), calls_host=traced.calls_host,
+        bare=traced.treespec.is_leaf() and not traced.assignments, calls_host=traced.calls_host,
     )
 
 

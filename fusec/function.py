@@ -321,8 +321,7 @@ class Function:
     def _promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
         """Try this trace first from now on, if its calls need nothing but their leaves."""
         fast = concrete.executable.fast
-        if fast is None or concrete.build.traced.assignments or call.separate is not None or (
-                self.input_signature is not None):
+        if fast is None or call.separate is not None or self.input_signature is not None:
             return
         plan = (concrete.shaped(fast), concrete)
         if self._signature.positional >= 0 and call.paths == self._signature.order:

@@ -44,7 +44,7 @@ class CallSpec:
     captured: tuple[Any, ...]  # arrays, or functions that read a value at each call
     results: tuple[ResultSpec, ...]
     updates: tuple[int, ...]
-    bare: bool  # one result, not in a tuple
+    bare: bool  # one leaf, not in a tuple
     calls_host: bool = False  # whether steps call objects of the user's
 
 

@@ -36,6 +36,7 @@ from .host_sites import HostCaller
 from .work import GRAIN_NS, work_ns
 
 if TYPE_CHECKING:
+    from .plan import Schedule
     from .step_by_step import StepByStep
 
 Memory = Callable[[], np.ndarray]
@@ -46,14 +47,14 @@ class SubProgram:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self._idle: list[StepByStep] = []  # a call in another thread takes another one
 
     @cached_property
-    def stepper(self) -> StepByStep:
+    def _plan(self) -> tuple[Schedule, CallSpec]:
         from fusec.passes.copies import separate_results
         from fusec.passes.fusion import fuse
 
         from .plan import compile_schedule, contiguous_strides, make_schedule
-        from .step_by_step import StepByStep
 
         fused = fuse(separate_results(self.graph))
         layouts = [
@@ -62,10 +63,16 @@ class SubProgram:
         ]
         schedule = make_schedule(fused, *layouts)
         compile_schedule(schedule, CompileStats())
-        return StepByStep(schedule, _spec(fused, layouts[0]))
+        return schedule, _spec(fused, layouts[0])
 
     def run(self, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
-        return self.stepper.run(operands, sizes=sizes)
+        from .step_by_step import StepByStep
+
+        stepper = self._idle.pop() if self._idle else StepByStep(*self._plan)
+        try:
+            return stepper.run(operands, sizes=sizes)
+        finally:
+            self._idle.append(stepper)
 
 
 def _spec(graph: Graph, strides: Sequence[tuple[int, ...]]) -> CallSpec:

@@ -176,7 +176,7 @@ class LayoutGuard(Guard):
 
     @property
     def value(self) -> str:
-        return f"{self.mark[0]} (read at each call)"
+        return f"{_layout_text(self.mark)} (read at each call)"
 
 
 class SameGuard(Guard):
@@ -191,11 +191,19 @@ class SameGuard(Guard):
 
 
 def _layout(found: Any) -> tuple[Any, ...]:
+    """Compared at each call: no text is made."""
     if type(found) is np.ndarray:
-        return (f"{found.dtype}{list(found.shape)}", found.strides, found.flags.writeable)
+        return (found.dtype, found.shape, found.strides, found.flags.writeable)
     if type(found) is int and not -_SMALL < found < _SMALL:
         return (found,)
-    return (type(found).__name__,)
+    return (type(found),)
+
+
+def _layout_text(layout: tuple[Any, ...]) -> str:
+    first = layout[0]
+    if len(layout) > 1:
+        return f"{first}{list(layout[1])}"
+    return first.__name__ if isinstance(first, type) else str(first)
 
 
 def _is_plain(obj: Any, name: str) -> bool:
