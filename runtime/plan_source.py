@@ -8,14 +8,14 @@ planned, a check that failed) it leaves to the objects it names.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fusec.errors import located
 from fusec.ir import TensorType
-from fusec.ir.dims import Dim, bind, size_source
+from fusec.ir.dims import Bindings, Dim, Size, bind, size_source
 from fusec.ops.library import leaves_of
 
 from .call_spec import ResultSpec
@@ -164,8 +164,8 @@ class PlanSource:
             text = f"{self._cell(place.number, place.dtype)}[0]"
             if place.views:
                 text = f"asarray({text}, {self._bind('dtype', place.dtype)})"
-        for view in place.views:
-            text = f"{self._bind('view', view)}({text}, sizes)"
+        if place.views:
+            text = f"{self._bind('view', _composed(place.views))}({text}, sizes)"
         return text
 
     def _operand(self, place: Any, type_: TensorType) -> str:
@@ -182,7 +182,7 @@ class PlanSource:
     def _new(self, place: Place) -> str:
         """Fresh memory in the place's layout."""
         if is_small(place):
-            return f"empty({place.shape!r}, {self._bind('dtype', place.dtype)})"
+            return f"empty({_shape_text(place.shape)}, {self._bind('dtype', place.dtype)})"
         if place.is_static:
             return f"{self._bind('new', allocator(place))}()"
         return f"{self._bind('new', sized_allocator(place))}(sizes)"
@@ -285,15 +285,15 @@ class PlanSource:
 
     def _lies_as_planned(self, result: str, place: Place, operands: list[str]) -> str:
         """Whether the library's own fresh array can stand where its result is planned."""
-        sizes = place.is_static
-        shape = f"{result}.shape == {place.shape!r}" if sizes else " and ".join([
+        shape = " and ".join([
             f"{result}.ndim == {len(place.shape)}",
             *(_has_size(f"{result}.shape[{i}]", size) for i, size in enumerate(place.shape))])
-        steps = "".join(f"{size_source(s, 'sizes')}, " for s in place.strides)
+        if place.is_static:
+            shape = f"{result}.shape == {_shape_text(place.shape)}"
         own = "".join(f" and {result} is not {o}" for o in operands if o.isidentifier())
         return (f"type({result}) is ndarray and {shape} and "
                 f"{result}.dtype is {self._bind('dtype', place.dtype)} and "
-                f"{result}.strides == ({steps}) and "
+                f"{result}.strides == {_shape_text(place.strides)} and "
                 f"{self._is_owned(result, place, operands)} and flags.writeable{own}")
 
     def _is_owned(self, result: str, place: Place, operands: list[str]) -> str:
@@ -351,6 +351,26 @@ def _as_operand(value: Any, type_: TensorType) -> Any:
 
 def _number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _shape_text(sizes: Sequence[Size]) -> str:
+    return "(" + "".join(f"{size_source(n, 'sizes')}, " for n in sizes) + ")"
+
+
+View = Callable[[np.ndarray, Bindings], np.ndarray]
+
+
+def _composed(views: Sequence[View]) -> View:
+    """One view after the other: a text of hundreds of calls in each other does not compile."""
+    if len(views) == 1:
+        return views[0]
+
+    def view(array: np.ndarray, sizes: Bindings) -> np.ndarray:
+        for one in views:
+            array = one(array, sizes)
+        return array
+
+    return view
 
 
 def _has_size(found: str, size: Any) -> str:
