@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,8 @@ def _jax(f: Callable[..., Any]) -> timing.Case:
 
 
 def _torch(f: Callable[..., Any]) -> timing.Case:
+    # Its idle threads would spin on the processors that BLAS has its threads on, ours and NumPy's.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import torch
 
     return timing.Case("torch", _rebound(f, np=torch, special=torch.special),
