@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
