@@ -38,16 +38,22 @@ class GraphEmitter:
 
     @classmethod
     def of(
-        cls, frame: Frame, graph: Graph, operands: Sequence[Held], owned: Iterable[Token] = ()
+        cls, frame: Frame, graph: Graph, operands: Sequence[Held], owned: Iterable[Token] = (),
+        changed: int = 0,
     ) -> GraphEmitter:
-        """A graph over these operands; ``owned`` memory may be changed."""
+        """A graph over these operands; ``owned`` memory may be changed.
+
+        The first ``changed`` inputs live on: those without an update as they are.
+        """
         fused = fuse(open_products(graph))
         made = cls(frame, fused, dict(zip(fused.inputs, operands, strict=True)), set(owned))
         made.nodes = ordered(fused)
         for position, node in enumerate(made.nodes):
             for value in node.inputs:
                 made.readers.setdefault(value, []).append(position)
-        for value in fused.roots:
+        updated = {i for i, _ in fused.updates}
+        kept = [v for i, v in enumerate(fused.inputs[:changed]) if i not in updated]
+        for value in (*fused.roots, *kept):
             made.readers.setdefault(value, []).append(END)
         return made
 
@@ -222,7 +228,7 @@ def _iteration(
 ) -> None:
     frame, em = emitter.frame, emitter.frame.em
     tokens = [h.token for h in homes if isinstance(h, ArrayRef)]
-    inner = GraphEmitter.of(frame, body, operands, tokens)
+    inner = GraphEmitter.of(frame, body, operands, tokens, len(homes))
     inner.run()
     scalars = [inner.scalar(v) for v in inner.graph.outputs]
     finals = {i: inner.array(v) for i, v in inner.graph.updates}
@@ -302,7 +308,7 @@ def _side(
     results: Sequence[_Variable | ArrayRef],
 ) -> None:
     frame = emitter.frame
-    inner = GraphEmitter.of(frame, graph, operands, [h.token for h in homes])
+    inner = GraphEmitter.of(frame, graph, operands, [h.token for h in homes], len(homes))
     inner.run()
     for home, value in zip(results, inner.graph.outputs, strict=True):
         if isinstance(home, ArrayRef):

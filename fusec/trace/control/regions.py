@@ -92,21 +92,25 @@ def subgraph(
 
     ``updates`` are new contents of parameters, by position.
     """
-    mapping: dict[Value, Value] = {}
-    for position, value in enumerate((*parameters, *outer)):
-        attrs = {"index": position, "path": value.node.name, "type": value.type}
-        mapping[value] = Node("Input", (), (value.type,), attrs, name=_name(value),
-                              loc=value.node.loc).out()
+    inputs = [_input(i, v) for i, v in enumerate((*parameters, *outer))]
     changed = [(i, v) for i, v in updates if v != (*parameters, *outer)[i]]
+    mapping: dict[Value, Value] = {}
+    for number in (*(i for i, _ in changed), *range(len(inputs))):
+        # Two parameters may hold one value (y = x.copy()): what changes one reads that one.
+        mapping.setdefault((*parameters, *outer)[number], inputs[number])
     effects = [n.out() for n in checks]
     for node in _between([*roots, *(v for _, v in changed), *effects], mapping):
         copy = Node(node.op, [mapping[v] for v in node.inputs], node.types, node.attrs,
                     name=node.name, loc=node.loc)
         mapping.update(zip(node.outputs, copy.outputs, strict=True))
-    inputs = [mapping[v] for v in (*parameters, *outer)]
     return Graph.build(inputs, [mapping[v] for v in roots],
                        [(i, mapping[v]) for i, v in changed], name,
                        [mapping[v].node for v in effects])
+
+
+def _input(position: int, value: Value) -> Value:
+    attrs = {"index": position, "path": value.node.name, "type": value.type}
+    return Node("Input", (), (value.type,), attrs, name=_name(value), loc=value.node.loc).out()
 
 
 def _name(value: Value) -> str:
