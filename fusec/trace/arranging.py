@@ -69,6 +69,8 @@ def tile(trace: Trace, A: Any, reps: Any) -> Any:
     sizes = [1] * (rank - x.ndim) + list(x.shape)
     if min(counts) < 0:
         raise trace.error(ValueError("negative dimensions are not allowed"))
+    if x.type.is_static and x.size == 0:  # NumPy has nothing to copy
+        return shaping.reshape(trace, x, tuple(n * s for n, s in zip(counts, sizes, strict=True)))
     wide = shaping.expand_dims(trace, x, tuple(range(rank - x.ndim))) if rank > x.ndim else x
     wide = shaping.expand_dims(trace, wide, tuple(range(0, 2 * rank, 2)))
     pairs = [n for pair in zip(counts, sizes, strict=True) for n in pair]

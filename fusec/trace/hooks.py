@@ -230,7 +230,8 @@ class GraphHooks(ControlHooks):
 
     def getitem(self, where: Where, obj: Any, key: Any) -> Any:
         self.where = where
-        if self._is_outside(obj) or (type(obj) is np.ndarray and _holds_traced(key)):
+        if self._is_outside(obj) or (
+                isinstance(obj, (np.ndarray, np.generic)) and _holds_traced(key)):
             return as_traced(self.trace, obj)[key]
         if isinstance(obj, _JOINERS) and _holds_traced(key):
             from .numpy_source import concatenated_by_key

@@ -434,3 +434,16 @@ def test_programs_of_november(program: Any) -> None:
     """Seeds 121007733 to 121018041."""
     for x in (np.array([0, 1, 2]), np.array([0.0, 1, 2]), np.zeros(3)):
         check(program, x)
+
+
+def test_a_known_number_at_a_mask_of_the_run() -> None:
+    """Seed 122046640: refused as other scalars at masks are, not as a wrong index."""
+    for x in (np.array(1.0), np.float64(3.0)):
+        with pytest.raises(UnsupportedError, match="reading a scalar with a boolean mask"):
+            fusec.jit(lambda x: np.float64(2.5)[x <= 1])(x)
+
+
+def test_tiles_of_nothing() -> None:
+    """Seed 122018142: they are a view of it."""
+    check(lambda x: np.tile(x.diagonal(), (2,)), np.zeros((0, 1)))
+    check(lambda x: (x, np.tile(x, (2, 3))), np.zeros((0, 1)))
