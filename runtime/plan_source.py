@@ -8,6 +8,7 @@ planned, a check that failed) it leaves to the objects it names.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ class PlanSource:
         self.names: dict[str, Any] = {
             "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty, "matmul": np.matmul,
             "bind": bind, "located": located, "partial": functools.partial, "itself": itself,
-            "leaves_of": leaves_of, "plan": plan,
+            "leaves_of": leaves_of, "perf_counter": time.perf_counter, "plan": plan,
         }
         self.assigned: dict[Key, str] = {}  # the variable of each array that is there
         self.inputs: list[str] = []  # an expression for each of the graph's inputs
@@ -85,7 +86,6 @@ class PlanSource:
             self._assign(key, self._new(place))
         for name, segment in zip(plan.names, plan.segments, strict=True):
             if self.timed:
-                self.names["perf_counter"] = _clock()
                 self._add("start = perf_counter()")
             self._step(segment)
             if self.timed:
@@ -378,9 +378,3 @@ def _has_size(found: str, size: Any) -> str:
     if isinstance(size, Dim) and size.name is not None:
         return f"sizes.setdefault({size.name!r}, {found}) == {found}"
     return f"{found} == {size_source(size, 'sizes')}"
-
-
-def _clock() -> Callable[[], float]:
-    import time
-
-    return time.perf_counter

@@ -16,7 +16,7 @@ from fusec.ir import Value
 from fusec.ops import Builder
 
 from .array import TracedArray
-from .layout import Strides, contiguous
+from .layout import Strides, contiguous, like_order
 from .storage import Storage, ViewStep
 
 MOST_CHOICES = 6  # every write asks them all again; what was chosen more often is only read
@@ -142,7 +142,13 @@ class LibraryView(Copied):
         return super().read(builder, steps)
 
     def check_returned(self, others: Sequence[Storage]) -> None:
-        """Refuse to be a result beside another that NumPy lets share memory with it."""
+        """Refuse to be a result with gaps, or beside another that NumPy lets share memory with it.
+        """
+        sample = self.sample
+        dense = contiguous(sample.shape, sample.itemsize, like_order(sample.strides))
+        if sample.size and any(n > 1 and a != b for n, a, b in zip(
+                sample.shape, sample.strides, dense, strict=True)):
+            raise self._refused("returning a view with gaps that {} gives")
         if any(other.origin is not None or other in others for other, _ in self.others) or any(
                 isinstance(o, LibraryView) and o is not self and _is_shared(self, o)
                 for o in others):

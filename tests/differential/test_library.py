@@ -432,6 +432,12 @@ def test_views_are_read_and_not_returned(f: Callable[..., Any]) -> None:
         fusec.jit(f)(np.eye(4))
 
 
+def test_views_of_what_nobody_else_sees_are_returned_where_they_have_no_gaps() -> None:
+    check(lambda x: np.einsum("ij->ji", x * 2), np.arange(16.0).reshape(4, 4))
+    with pytest.raises(fusec.UnsupportedError, match="a view with gaps"):
+        fusec.jit(lambda x: np.einsum("ii->i", x * 2))(np.eye(4))
+
+
 def test_sizes_must_be_known() -> None:
     with pytest.raises(fusec.ConcreteValueError):
         fusec.jit(lambda x, n: np.histogram(x, n))(np.arange(4.0), np.int64(3))
