@@ -121,7 +121,20 @@ class Disturbed:
         self.scope["product"] = change(product, [np.array(v) for v in operands if _is_number(v)])
         sign = "+" if isinstance(tree.op, ast.Add) else "-"
         exec(f"{statement.target} = product {sign} {ast.unparse(tree.right)}", self.scope)
+        if self.program.fp == "contract" and self.rng.random() < 0.4:
+            self._contract(statement.target, operands, sign, ast.unparse(tree.right))
         return True
+
+    def _contract(self, target: str, operands: list[Any], sign: str, right: str) -> None:
+        """Where a product overflows that is added unrounded, the sum need not."""
+        result = self.scope[target]
+        if not _is_number(result) or np.asarray(result).dtype.kind != "f":
+            return
+        wide = [np.asarray(v, np.longdouble) for v in (*operands, eval(right, self.scope))]
+        exact = wide[0] * wide[1] + (wide[2] if sign == "+" else -wide[2])
+        array = np.asarray(result)
+        self.scope[target] = _like(result, np.where(
+            np.isfinite(array), array, exact.astype(array.dtype)).astype(array.dtype))
 
     def _disturb_rebound(
         self, statement: Statement, read: list[Any], change: Any, inputs: list[np.ndarray]
