@@ -373,6 +373,9 @@ def _write(
 ) -> None:
     """A call that changes its first operand."""
     target = operands[0] if operands else None
+    if isinstance(form[1], np.generic):  # known while tracing; NumPy writes to a copy of it
+        _ask(trace, call, operands, form, named)
+        return
     if type(form[1]) is not tuple or form[1] != ("operand", 0):
         raise trace.error(TypeError("the array to write to is not an array"))
     if target is not None and not target.is_array and not target.type.is_weak:

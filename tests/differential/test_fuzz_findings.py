@@ -447,3 +447,13 @@ def test_tiles_of_nothing() -> None:
     """Seed 122018142: they are a view of it."""
     check(lambda x: np.tile(x.diagonal(), (2,)), np.zeros((0, 1)))
     check(lambda x: (x, np.tile(x, (2, 3))), np.zeros((0, 1)))
+
+
+def test_writing_to_a_known_scalar() -> None:
+    """Seed 123021979: NumPy writes to a copy of it."""
+    def put(x: np.ndarray) -> np.generic:
+        first = np.argmax(x)
+        first.put(np.array([0]), x)
+        return first
+
+    check(put, np.array(1, "i2"))
