@@ -256,7 +256,7 @@ class ConcreteFunction:
         build.call = replace(build.call, leaves=())  # the first call's arrays are not ours to keep
         self.result_treespec = build.traced.treespec
         self._leaf_result = build.traced.treespec.is_leaf()
-        self._assignments = [(a, tree, tree.is_leaf()) for a, tree in build.traced.assignments]
+        self._assignments = build.traced.assignments
         self.guards = build.traced.guards
         self.hits = 0
         self.reason = ""  # why it was traced
@@ -360,7 +360,7 @@ class ConcreteFunction:
         return call
 
     def _assigning(self, fast: Callable[..., Any]) -> Callable[..., Any]:
-        tree, is_leaf = self.result_treespec, self._leaf_result
+        tree = self.result_treespec
 
         def call(*leaves: Any) -> Any:
             answer = fast(*leaves)
@@ -368,17 +368,16 @@ class ConcreteFunction:
                 return answer
             results = list(answer)
             self._assign(results)
-            return results[0] if is_leaf else tree.unflatten(results)
+            return tree.unflatten(results)
 
         return call
 
     def _assign(self, results: list[Any]) -> None:
         """Do the program's assignments to attributes; leaves only the result's own leaves."""
         at = self.result_treespec.num_leaves
-        for assignment, tree, is_leaf in self._assignments:
-            count = tree.num_leaves
-            assignment.apply(results[at] if is_leaf else tree.unflatten(results[at: at + count]))
-            at += count
+        for assignment, tree in self._assignments:
+            assignment.apply(tree.unflatten(results[at: at + tree.num_leaves]))
+            at += tree.num_leaves
         del results[self.result_treespec.num_leaves:]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

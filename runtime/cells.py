@@ -1,12 +1,23 @@
-"""Scalars of a plan: words of one array, seen as numbers of their dtypes."""
+"""What one call at a time writes to: scalars of a plan, as words of one array seen as numbers."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
 from .call_spec import words_of
+
+T = TypeVar("T")
+
+
+def taken(idle: list[T], make: Callable[[], T]) -> T:
+    """One that no other call uses; who takes it gives it back.  To ask first would be a race."""
+    try:
+        return idle.pop()
+    except IndexError:
+        return make()
 
 
 class Cells:
@@ -15,17 +26,6 @@ class Cells:
     def __init__(self, count: int) -> None:
         self.words = np.zeros(max(count, 1), np.int64)
         self._views: dict[tuple[int, np.dtype], np.ndarray] = {}
-
-    def write(self, number: int, dtype: np.dtype, value: Any) -> None:
-        """Put a scalar's bits into its words; what it leaves of them is zero."""
-        if dtype.itemsize < 8:
-            self.words[number] = 0
-        self.view(number, dtype)[0] = value
-
-    def read(self, number: int, dtype: np.dtype) -> np.generic:
-        """The NumPy scalar."""
-        found: np.generic = self.view(number, dtype)[0]
-        return found
 
     def view(self, number: int, dtype: np.dtype) -> np.ndarray:
         """An array of one element: the scalar."""

@@ -32,6 +32,7 @@ from fusec.ops.scalar_calls import FUNCTIONS
 from . import memory, threads
 from .addresses import address_of
 from .call_spec import CallSpec, LeafSpec, ResultSpec, words_of
+from .cells import taken
 from .host_sites import HostCaller
 from .work import GRAIN_NS, work_ns
 
@@ -68,7 +69,7 @@ class SubProgram:
     def run(self, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
         from .step_by_step import StepByStep
 
-        stepper = self._idle.pop() if self._idle else StepByStep(*self._plan)
+        stepper = taken(self._idle, lambda: StepByStep(*self._plan))
         try:
             return stepper.run(operands, sizes=sizes)
         finally:
@@ -217,7 +218,7 @@ class NativeRun:
     def __call__(
         self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
     ) -> list[np.ndarray]:
-        blocks = self._idle.pop() if self._idle else _Blocks(self.program, self.pool)
+        blocks = taken(self._idle, lambda: _Blocks(self.program, self.pool))
         try:
             return self._called(blocks, operands, memory, sizes)
         finally:

@@ -15,6 +15,7 @@ from fusec.errors import OverlapError, UnsupportedError
 
 from . import launch
 from .call_spec import CallSpec, LeafSpec, ResultSpec
+from .cells import taken
 from .plan import Schedule
 from .step_by_step import StepByStep
 from .whole_call import WholeCall, guard_plan
@@ -68,14 +69,14 @@ class Executable:
         return self._run_checked(leaves)
 
     def _run_checked(self, leaves: Sequence[Any]) -> list[Any]:
-        try:
-            instance = self._idle.pop()
-        except IndexError:
-            instance = StepByStep(self.schedule, self.spec)
+        instance = taken(self._idle, self._new_instance)
         try:
             return instance.run(leaves) if self.spec.calls_host else instance.call(leaves, {})
         finally:
             self._idle.append(instance)
+
+    def _new_instance(self) -> StepByStep:
+        return StepByStep(self.schedule, self.spec)
 
     def refuses_overlap(self, leaves: Sequence[Any]) -> bool:
         """Whether `run` raises `OverlapError` for these leaves."""

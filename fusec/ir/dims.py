@@ -450,11 +450,6 @@ def resolve(data: Any, bindings: Bindings) -> Any:
     return data
 
 
-def resolve_attrs(attrs: Mapping[str, Any], bindings: Bindings) -> dict[str, Any]:
-    """A node's attributes with every size in them evaluated."""
-    return {name: resolve(value, bindings) for name, value in attrs.items()}
-
-
 def evaluator(sizes: Iterable[Size]) -> Callable[[Bindings], tuple[int, ...]]:
     """One function that evaluates all of these sizes, quicker than one by one."""
     parts = "".join(f"{size_source(s, 'b')}," for s in sizes)
@@ -467,7 +462,7 @@ def size_source(size: Size, bindings: str) -> str:
 
 
 def attrs_evaluator(attrs: Mapping[str, Any]) -> Callable[[Bindings], dict[str, Any]]:
-    """`resolve_attrs` of these attributes, quicker than one by one; the result is not to change."""
+    """A node's attributes with every size in them evaluated; the result is not to change."""
     if not symbols_of(tuple(attrs.values())):
         fixed = dict(attrs)
         return lambda bindings: fixed

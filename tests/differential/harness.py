@@ -282,11 +282,11 @@ class _EngineKernels(SizedSegment):
         self.engine(kernel, [_as_buffer(a, b) for a, b in zip(arrays, kernel.buffers, strict=True)])
         for place, array in zip(step.places, arrays, strict=True):
             if place.kind == "cell":
-                self.cells.write(place.number, place.dtype, array.reshape(())[()])
+                self.cells.view(place.number, place.dtype)[0] = array.reshape(())[()]
 
     def _array(self, place: Place, memory_of: Any, sizes: Any) -> np.ndarray:
         if place.kind == "cell":
-            return np.array(self.cells.read(place.number, place.dtype))
+            return np.array(self.cells.view(place.number, place.dtype)[0])
         key = place.kind, place.number
         if key not in memory_of:
             memory_of[key] = _poisoned(self.planned.get(key, place).at_sizes(sizes))

@@ -19,7 +19,7 @@ from typing import Any
 from . import vocabulary
 from .child import AnyProgram, program_of, shorten
 
-HANGS_AFTER = 150.0  # seconds without a sign of life, on a machine that does other things too
+HANGS_AFTER = 60.0  # seconds without a sign of life
 RECYCLED_AFTER = 2500  # programs; traces and kernels add up in a process
 AT_ONCE = 20  # seeds a child is given ahead
 
