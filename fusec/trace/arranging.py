@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.dims import is_static
+from fusec.ir.dims import Dim, is_static
 from fusec.ops.shapes import normalise_axis
 
-from . import creation, shaping
+from . import creation, shaping, sizes
 from .array import TracedArray, from_value
 from .composed import strong
 from .context import Trace
@@ -276,6 +276,8 @@ def scaled(x: TracedArray, y: TracedArray, out: Any = None) -> Any:
     zero = result.dtype.type(0)
     added: Any = result + zero  # BLAS adds to zeros, and does nothing where the number is zero
     kept: Any = np.where((y if y.ndim == 0 else x) == 0, zero, added)
+    if isinstance(result.size, Dim):  # one element is multiplied, which only the run knows
+        kept = np.where(sizes.number(x.trace, result.size) == 1, result, kept)
     return shaping.copy_of(kept, "C")
 
 

@@ -457,3 +457,9 @@ def test_writing_to_a_known_scalar() -> None:
         return first
 
     check(put, np.array(1, "i2"))
+
+
+def test_a_product_with_a_number_of_a_size_that_data_decides() -> None:
+    """Seed 123037006: BLAS multiplies one element, and adds several to zeros."""
+    for x in (np.array([1.0, 0, 0]), np.array([1.0, 1, 0]), np.zeros(3)):
+        check(lambda x: np.sqrt(x.nonzero()[0]).dot(-1), x)
