@@ -28,6 +28,7 @@ from .host_calls import HostSite
 from .outer_sizes import outer_limits, outer_sizes
 
 LOOP_SPEED = 3  # LLVM's own pipeline, its vectoriser included: scalar loops are emitted as they are
+BRANCH_SPEED = 2  # code that runs once
 UNKNOWN = -1  # bytes of an operand, which is only read
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
@@ -73,21 +74,26 @@ def compile_control(
     copied = _emit(frame, node, strides)
     stats.codegen_ms += 1e3 * (time.perf_counter() - start)
     codes = compile_forms([n.form for n in frame.nests], stats)
-    code = _compiled(frame, stats)
+    code = _compiled(frame, LOOP_SPEED if _has_loops(node) else BRANCH_SPEED, stats)
     nests = [_nest_block(call.form, call.params, native) for call, native in zip(
         frame.nests, codes, strict=True)]
     return ControlProgram(node, code.address("run"), code, frame.words, nests, frame.exits, copied,
                           frame.sites, frame.passed)
 
 
-def _compiled(frame: Frame, stats: CompileStats) -> NativeCode:
+def _has_loops(node: Node) -> bool:
+    inside = [v for v in node.attrs.values() if isinstance(v, Graph)]
+    return node.op == "Loop" or any("Loop" in graph.ops for graph in inside)
+
+
+def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:
     text = _module(frame.em, frame.text("run"))
     links = frame.em.links  # their symbols, which the text names, say what they are
     key = hashlib.sha256(text.encode()).hexdigest()
     with _lock:
         if key not in _codes:
             start = time.perf_counter()
-            _codes[key] = compile_ir(text, LOOP_SPEED, links)
+            _codes[key] = compile_ir(text, LOOP_SPEED if links else speed, links)
             stats.llvm_ms += 1e3 * (time.perf_counter() - start)
         return _codes[key]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import os
 import resource
@@ -30,6 +31,8 @@ def serve() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     warnings.simplefilter("ignore")
     faulthandler.enable()
+    gc.freeze()  # what is imported by now is not looked through for every program
+    gc.set_threshold(10_000)
     for line in sys.stdin:
         seed = line.strip()
         _say(out, {"begins": seed})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -114,6 +115,7 @@ class ControlJudge:
             self.verdict.rows.update(rows_of(concrete.graph))
 
 
+@functools.lru_cache(maxsize=16)
 def chosen_by_data(source: str) -> bool:
     """Whether branches or loops decide which arrays are returned: then they are copies of them,
     which `docs/ir.md` says."""
