@@ -16,7 +16,7 @@ from .context import Trace
 from .known import known
 from .layout import Strides, contiguous
 from .origins import describe, way_out
-from .storage import Storage, ViewStep
+from .storage import Storage, ViewStep, with_step
 
 # What the constant that a traced array stands for cannot answer: writing, and sharing its memory.
 _WRITING = ("sort", "partition", "put", "resize", "itemset", "setfield", "byteswap", "setflags")
@@ -249,7 +249,8 @@ class TracedArray:
         if storage is None:  # a scalar: NumPy makes a new array of rank 0
             storage = Storage(self.trace.emit("BroadcastTo", self.value, shape=()))
         step = ViewStep(op, tuple(attrs.items()), strides, operands)
-        return TracedArray(self.trace, storage, (*self.steps, step))
+        steps = with_step(self.steps, step, storage.value.shape, storage.strides)
+        return TracedArray(self.trace, storage, steps)
 
     @property
     def is_writeable(self) -> bool:

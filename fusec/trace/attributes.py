@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .context import Trace
 
 Key = tuple[int, str]
-_WEAK: dict[type, np.dtype] = {float: np.dtype(np.float64), int: np.dtype(np.int64),
+WEAK: dict[type, np.dtype] = {float: np.dtype(np.float64), int: np.dtype(np.int64),
                                complex: np.dtype(np.complex128)}
 _SMALL = 1 << 31  # larger ints stay constants
 
@@ -69,7 +69,7 @@ class Attributes:
             return found
         if type(found) is np.ndarray and is_compiled(found.dtype):
             return self._array(obj, name, found)
-        if _is_number(found) and any(name in stored_names(f.__code__) for f in functions):
+        if is_number(found) and any(name in stored_names(f.__code__) for f in functions):
             return self._number(obj, name, found)
         return found
 
@@ -92,9 +92,7 @@ class Attributes:
     def _number(self, obj: Any, name: str, found: Any) -> Any:
         trace, reader = self.trace, _reader(obj, name)
         self.held.append(obj)
-        type_ = TensorType(found.dtype, (), "scalar") if isinstance(found, np.generic) else (
-            TensorType(_WEAK[type(found)], (), "weak"))
-        value = trace.capture_number(type_, name, reader)
+        value = trace.capture_number(scalar_type(found), f"attribute {name}", reader)
         trace.guards[id(obj), name] = LayoutGuard(
             f"attribute {type(obj).__name__}.{name}", f"{type(obj).__name__}.{name}", reader)
         made = self.read[id(obj), name] = TracedArray(trace, None, (), value)
@@ -110,7 +108,7 @@ class Attributes:
                 f"assigning to the attribute {name!r} of a {type(obj).__name__}",
                 loc=self.trace.loc, cure="return the value and assign it after the call",
                 notes=("properties and __setattr__ would run while tracing only",))
-        if not _is_result(value):
+        if not is_result(value):
             raise unsupported(
                 f"assigning a {type(value).__name__} to the attribute {name!r}",
                 loc=self.trace.loc, cure="assign arrays, numbers, text or tuples of them")
@@ -220,15 +218,24 @@ def _may_assign(obj: Any, name: str) -> bool:
             getattr(kind, name, None), "__set__"))
 
 
-def _is_number(x: Any) -> bool:
+def scalar_type(found: Any) -> TensorType:
+    """The type of a number as an input."""
+    if isinstance(found, np.generic):
+        return TensorType(found.dtype, (), "scalar")
+    return TensorType(WEAK[type(found)], (), "weak")
+
+
+def is_number(x: Any) -> bool:
+    """Whether a value can be an input that is a number."""
     if type(x) is int:
         return -_SMALL < x < _SMALL
     return type(x) in (float, complex) or (isinstance(x, np.generic) and is_compiled(x.dtype))
 
 
-def _is_result(value: Any) -> bool:
+def is_result(value: Any) -> bool:
+    """Whether a value can be assigned after the call."""
     if type(value) is tuple:
-        return all(map(_is_result, value))
+        return all(map(is_result, value))
     return type(value) is TracedArray or isinstance(
         value, (bool, int, float, complex, str, bytes, type(None), np.generic, np.ndarray))
 

@@ -26,6 +26,7 @@ from .storage import Storage
 if TYPE_CHECKING:
     from .convert import Hooks
     from .guards import Guard
+    from .outer_names import OuterNames
 
 _INTERNAL = ("fusec.", "numpy.", "optree.")
 _state = threading.local()
@@ -54,6 +55,7 @@ class Trace:
         self.notes: list[str] = []  # decisions that `fusec.explain` tells
         # When each side of a branch and body of a loop around what is being traced began.
         self.regions: list[int] = []
+        self.outer_names: OuterNames  # set by the hooks
         # Every write: the storage, its value and version before.  Control flow takes writes back.
         self.journal: list[tuple[Storage, Value, int]] = []
         self.guards: dict[tuple[int, str], Guard] = {}
@@ -178,7 +180,7 @@ class Trace:
         self, type_: TensorType, name: str, reader: Callable[[], Any]
     ) -> Value:
         """A number that is read at each call."""
-        self.outside[len(self.inputs)] = f"attribute {name}"
+        self.outside[len(self.inputs)] = name
         value = self.add_scalar(type_, f"captured_{len(self.captured)}")
         self.captured.append(reader)
         return value

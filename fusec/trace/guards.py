@@ -113,8 +113,9 @@ def is_guarded(obj: Any) -> bool:
     return type(obj) is not TracedArray and not isinstance(obj, (np.ndarray, np.generic, np.dtype))
 
 
-def name_guards(functions: Any) -> list[Guard]:
-    """Guards for the data that these functions can read from globals and closures."""
+def name_guards(functions: Any, inputs: set[tuple[int, str]]) -> list[Guard]:
+    """Guards for the data that these functions can read from globals and closures, less those that
+    are inputs of the graph (by scope and name; cells without)."""
     guards: dict[tuple[int, str], Guard] = {}
     for fn in functions:
         function = getattr(fn, "__func__", fn)
@@ -122,11 +123,13 @@ def name_guards(functions: Any) -> list[Guard]:
             continue
         for name in function.__code__.co_names:
             scope = function.__globals__
-            if name in scope and is_data(scope[name]) and (id(scope), name) not in guards:
+            if name in scope and is_data(scope[name]) and (id(scope), name) not in {
+                    *guards, *inputs}:
                 guards[id(scope), name] = _global_guard(scope, name)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (),
                               strict=False):
-            if _holds_data(cell) and (id(cell), name) not in guards:
+            if _holds_data(cell) and (id(cell), name) not in guards and (
+                    (id(cell), "") not in inputs):
                 guards[id(cell), name] = _cell_guard(name, cell)
     return list(guards.values())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -11,23 +12,26 @@ import numpy as np
 from fusec.errors import FusecError, UnsupportedError, unsupported
 from fusec.ir.graph import new_id
 
-from . import math_functions, python_functions, scipy_functions, sizes  # noqa: F401 (fill TABLE)
+from . import iterators, math_functions, python_functions, scipy_functions, sizes  # noqa: F401 (fill TABLE)
 from .array import TracedArray
 from .attributes import Attributes
 from .context import Trace
-from .control import ControlHooks
 from .control.effects import Effects
+from .control.ranges import number
 from .convert.hooks import Where
 from .creation import _holds_traced
 from .failures import guarded
 from .functions import CREATION, FUNCTIONS, call_function
 from .guards import attribute_guard, is_data, is_guarded
 from .handlers import TABLE, any_traced, when_called
+from .outer_names import OuterNames
 from .own_arrays import WRITERS, WRITING_METHODS
+from .python_numbers import BOOL, weak
 from .randomness import drawn, generators_of, is_random, random_state
 from .refusals import is_compiled
 from .shaping import spread_scalar
 from .side_effects import warn_of_effect
+from .special_methods import SpecialMethods
 from .ufuncs import as_traced
 
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
@@ -36,7 +40,7 @@ _DISPATCHED = (FunctionType, type(np.argmax), type(np.concatenate))
 ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full, np.empty_like)
 
 
-class GraphHooks(ControlHooks):
+class GraphHooks(SpecialMethods):
     """Hooks of one trace."""
 
     table = TABLE
@@ -47,6 +51,7 @@ class GraphHooks(ControlHooks):
         self.functions: dict[FunctionType, None] = {}
         self.effects = Effects(trace)
         self.attributes = Attributes(trace)
+        trace.outer_names = OuterNames(trace)
         trace.hooks = self
 
     def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -69,6 +74,10 @@ class GraphHooks(ControlHooks):
             from .numpy_source import run_source
 
             return run_source(self.trace, type(fn).__call__, None, (fn, *args), kwargs)
+        if isinstance(fn, type):
+            made = self.constructed(where, fn, args, kwargs)
+            if made is not NotImplemented:
+                return made
         if self._is_unseen_by_numpy(fn, args, kwargs):
             result = call_function(self.trace, fn, args, kwargs)
         else:
@@ -78,9 +87,12 @@ class GraphHooks(ControlHooks):
         if is_numpys(fn):
             self._local(result)
         elif isinstance(fn, type):
-            self.trace.local_objects[id(result)] = result
-            self.trace.local_births[id(result)] = new_id()
+            self.note_made(result)
         return result
+
+    def note_made(self, made: Any) -> None:
+        self.trace.local_objects[id(made)] = made
+        self.trace.local_births[id(made)] = new_id()
 
     def _is_unseen_by_numpy(
         self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -155,6 +167,28 @@ class GraphHooks(ControlHooks):
             a, b = self.lifted(a), self.lifted(b)
         return self._local(super().compare(where, op, a, b))
 
+    def contains(self, where: Where, item: Any, container: Any) -> Any:
+        if self._is_outside(container):
+            container = as_traced(self.trace, container)
+        if type(container) is TracedArray and container.is_array:
+            self.where = where
+            found: Any = np.any(np.equal(container, item))
+            return number(self.trace, weak(self.trace, found.value, BOOL))
+        if type(item) is TracedArray and not item.ndim and type(container) in _SMALL_SETS and (
+                len(container) <= _MOST_ALTERNATIVES):
+            return self._is_one_of(where, item, container)
+        return super().contains(where, item, container)
+
+    def _is_one_of(self, where: Where, item: TracedArray, container: Any) -> Any:
+        """``item in (a, b)``: each is compared, as far as Python would go."""
+        found: Any = False
+        for other in container:
+            found = self.or_(where, "test", found,
+                             partial(self.compare, where, "eq", item, other))
+        decided = self.decide(found)
+        return decided if decided is not None else number(
+            self.trace, weak(self.trace, self.truth(found), BOOL))
+
     def iterate(self, where: Where, value: Any) -> Any:
         return super().iterate(where, self._elements(where, value))
 
@@ -167,6 +201,8 @@ class GraphHooks(ControlHooks):
 
     def converted(self, fn: FunctionType) -> Callable[..., Any]:
         self.functions[fn] = None
+        if not is_numpys(fn):
+            self.trace.outer_names.enter(fn)
         result = super().converted(fn)
         if fn.__code__ in self.unconverted:
             self.trace.watched += [(g, random_state([g])) for g in generators_of(fn)]
@@ -195,10 +231,20 @@ class GraphHooks(ControlHooks):
                 id(obj) not in self.trace.local_objects):
             result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))
         if self.trace.active and is_data(result) and type(result) is not TracedArray:
-            known = (id(obj), name)
-            if known not in self.trace.guards and is_guarded(obj):
-                self.trace.guards[known] = attribute_guard(obj, name)
+            holder = self._holder(obj, name)
+            known = (id(holder), name)
+            if holder is not None and known not in self.trace.guards and is_guarded(holder):
+                self.trace.guards[known] = attribute_guard(holder, name)
         return result
+
+    def _holder(self, obj: Any, name: str) -> Any:
+        """What outlives the trace of what holds an attribute: of an object made in it the class
+        alone, None for attributes of its own."""
+        if id(obj) not in self.trace.local_objects:
+            return obj
+        if name in getattr(obj, "__dict__", ()):
+            return None
+        return next((c for c in type(obj).__mro__ if name in vars(c)), None)
 
     def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
         self.where = where
@@ -256,6 +302,8 @@ def _as_arrays(result: Any) -> Any:
     return spread_scalar(result) if type(result) is TracedArray else result
 
 
+_SMALL_SETS = (tuple, list, set, frozenset)
+_MOST_ALTERNATIVES = 64
 _SIZES = frozenset({"shape", "size", "nbytes"})
 
 

@@ -14,7 +14,7 @@ from . import sizes
 from .array import TracedArray, from_value
 from .complex_numbers import python_complex
 from .context import Trace
-from .control import Joined, TracedRange
+from .control import TracedRange
 from .creation import astype
 from .handlers import when_called
 from .known import known
@@ -130,21 +130,6 @@ def _range(hooks: GraphHooks, *args: Any) -> Any:
         return range(*ends)
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
     return TracedRange(hooks.trace, start, stop, step)
-
-
-@when_called(enumerate)
-def _enumerate(hooks: GraphHooks, iterable: Any, start: int = 0) -> Any:
-    if type(iterable) is TracedArray and iterable.ndim and type(start) is int:
-        return Joined((range(start, start + len(iterable)), iterable))
-    return enumerate(iterable, start)
-
-
-@when_called(zip)
-def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
-    lengths = {len(p) for p in parts if hasattr(p, "__len__")}
-    if not strict or len(lengths) > 1 or not all(hasattr(p, "__len__") for p in parts):
-        return Joined(parts) if not strict else zip(*parts, strict=strict)
-    return Joined(parts)
 
 
 @when_called(builtins.len)

@@ -411,7 +411,8 @@ def nan_extremum(ufunc: np.ufunc) -> Any:
         initial: Any = _NO_VALUE, where: Any = True,
     ) -> Any:
         x = as_traced(trace, a)
-        plain = x.dtype.kind != "c" and (x.dtype.kind != "f" or _all(where))
+        plain = x.dtype.kind not in "fc" or (
+            x.dtype.kind == "f" and _all(where) and initial is _NO_VALUE)
         if x.is_array or plain:  # a complex NaN has another part, which by hand becomes 0
             return reduce_by_ufunc(
                 trace, ufunc, a, axis, None, out, keepdims is True, initial, where)

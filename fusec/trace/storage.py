@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
-from fusec.ir.dims import Bindings, resolve, symbols_of
+from fusec.ir.dims import Bindings, is_static, resolve, symbols_of
 from fusec.ir.graph import new_id
 from fusec.ops import Builder
 from fusec.ops.picking import PickView
@@ -64,6 +64,19 @@ class ViewStep:
             return builder.emit(f"{self.op}Update", base, value, *self.operands, **attrs)
         raise AssertionError(f"internal error: view step {self.op} cannot be written through")
 
+    def after(self, before: ViewStep) -> ViewStep | None:
+        """One step for two; None where there is none."""
+        if self.op != "Slice" or before.op != "Slice":
+            return None
+        first, then = dict(before.attrs), dict(self.attrs)
+        if not is_static(first["sizes"]) or not is_static(then["sizes"]) or 0 in then["sizes"]:
+            return None
+        starts = tuple(a + b * k for a, b, k in zip(
+            first["starts"], then["starts"], first["steps"], strict=True))
+        steps = tuple(a * b for a, b in zip(first["steps"], then["steps"], strict=True))
+        attrs = (("starts", starts), ("steps", steps), ("sizes", then["sizes"]))
+        return ViewStep("Slice", attrs, self.strides)
+
     def on_array(self, numbers: Iterator[int]) -> Callable[..., np.ndarray]:
         """The same view of a concrete array, for the values of the sizes' symbols; ``numbers`` say
         which outputs hold its indices."""
@@ -110,6 +123,18 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def with_step(
+    steps: tuple[ViewStep, ...], step: ViewStep, shape: tuple[int, ...], strides: Strides
+) -> tuple[ViewStep, ...]:
+    """The steps and one more; slices of slices of a memory of that shape become one or none."""
+    joined = step.after(steps[-1]) if steps else None
+    if joined is None:
+        return (*steps, step)
+    if len(steps) == 1 and _covers(shape, dict(joined.attrs)) and joined.strides == strides:
+        return ()
+    return (*steps[:-1], joined)
 
 
 def _covers(shape: tuple[int, ...], attrs: dict[str, Any]) -> bool:

@@ -99,10 +99,10 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
         trace.no_source = tuple(notes)
     function = getattr(fn, "__func__", fn)
     trace.entry = (function,) if isinstance(function, FunctionType) else ()
-    with tracing(trace):
+    with tracing(trace), trace.outer_names.held(trace.entry):
         result = _run(trace, runnable, args, kwargs)
         leaves, treespec = optree.tree_flatten(result, none_is_leaf=True)
-        effects = hooks.attributes.effects()
+        effects = [*hooks.attributes.effects(), *trace.outer_names.effects()]
         assigned = [optree.tree_flatten(v, none_is_leaf=True) for _, v in effects]
         leaves += [leaf for part, _ in assigned for leaf in part]
         outputs, values, strides = _outputs(trace, leaves)
@@ -113,7 +113,7 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     functions = [*hooks.functions, *trace.entry]
     for guard in trace.guards.values():
         guard.refresh()
-    guards = [*trace.guards.values(), *name_guards(functions)]
+    guards = [*trace.guards.values(), *name_guards(functions, trace.outer_names.are_inputs())]
     notes = [*notes, *trace.notes]
     notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
     return Traced(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -463,3 +464,10 @@ def test_a_product_with_a_number_of_a_size_that_data_decides() -> None:
     """Seed 123037006: BLAS multiplies one element, and adds several to zeros."""
     for x in (np.array([1.0, 0, 0]), np.array([1.0, 1, 0]), np.zeros(3)):
         check(lambda x: np.sqrt(x.nonzero()[0]).dot(-1), x)
+
+
+def test_the_least_of_nan_and_a_first_value() -> None:
+    """Seed 124051740: of a scalar that is NaN it is NaN, of an array the first value."""
+    for x in (np.float64("nan"), np.float64(3.0), np.array(np.nan), np.array([np.nan])):
+        check(lambda x: (np.nanmin(x, initial=-129), np.nanmax(x, initial=5.0)), x)
+    check(lambda x: np.nanmin(math.sqrt(x) * math.inf, initial=2), 0.0)

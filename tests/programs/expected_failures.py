@@ -7,7 +7,7 @@ the name here then.  The report shows them, marked.
 from __future__ import annotations
 
 BY_REASON: dict[str, tuple[str, ...]] = {
-    "an int needs the size n": ("breadth_first", "lomb_scargle"),
+    "an int needs the size n": ("lomb_scargle",),
     "assigning an array whose size data decides": ("knapsack",),
     "an index or a length is needed": ("longest_increasing",),
     "the sides of a branch return different things": (

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from .hooks import ControlHooks
-from .ranges import Joined, TracedRange
+from .sequences import (
+    Enumerate,
+    Iterable,
+    NdEnumerate,
+    Product,
+    Reversed,
+    TracedRange,
+    Zip,
+    table,
+)
 
-__all__ = ["ControlHooks", "Joined", "TracedRange"]
+__all__ = [
+    "ControlHooks", "Enumerate", "Iterable", "NdEnumerate", "Product", "Reversed", "TracedRange",
+    "Zip", "table",
+]

@@ -297,7 +297,7 @@ class Attempting:
             self._leaf((name, i), a, b)
 
     def _is_needed(self, name: str) -> bool:
-        return name in self.parts.needed or name in self.parts.variables.attributes.current
+        return name in self.parts.needed or name in self.parts.variables.others
 
     def _made_in_body(self, name: str, value: Any) -> None:
         """A variable without a value before the loop: the last iteration's is its result."""

@@ -20,14 +20,16 @@ from ..context import Trace
 from ..convert import Hooks
 from ..convert.hooks import Tested, Where, untested
 from ..known import known
+from ..python_numbers import BOOL, weak
 from ..ufuncs import as_traced, truth
 from .attempts import RebindingError, calls_host
 from .branches import branch
-from .cells import Variables, bound_by
+from .cells import Variables, bound_by, setters_of
 from .effects import Effects
 from .loops import LoopParts, LoopResult, nothing_done, trace_loop
-from .ranges import Counted, counted, number
+from .ranges import Counted, counted, number, table_items
 from .regions import Region
+from .sequences import table
 from .unrolling import UNROLL, most_unrolled, nodes_since, pays_to_unroll, stays_unrolled
 
 if TYPE_CHECKING:
@@ -44,7 +46,11 @@ class ControlHooks(Hooks):
 
     def variables(self, names: Iterable[str], *functions: Callable[..., Any]) -> Variables:
         """The variables that converted parts share, and the attributes that are assigned."""
-        return Variables(self.attributes, names, *functions)
+        setters: dict[str, Any] = {}
+        for function in functions:
+            setters.update(setters_of(function))
+        return Variables(self.attributes, dict.fromkeys([*names, *setters]), *functions,
+                         *setters.values())
 
     # -- truth ------------------------------------------------------------------------------------
 
@@ -72,7 +78,8 @@ class ControlHooks(Hooks):
         self.where = where
         if found is not None:
             return not found
-        return number(self.trace, self.trace.emit("LogicalNot", self.truth(value)))
+        opposite = self.trace.emit("LogicalNot", self.truth(value))
+        return number(self.trace, weak(self.trace, opposite, BOOL))
 
     def any_flag(self, where: Where, *flags: Any) -> Any:
         found = [self.decide(flag) for flag in flags]
@@ -101,7 +108,8 @@ class ControlHooks(Hooks):
             sides = [lambda: number(self.trace, self.truth(rest())), lambda: not going]
         if not going:
             sides.reverse()
-        result = branch(self.trace, test, self.variables(()), (), sides[0], sides[1])
+        variables = self.variables((), *thunks)
+        result = branch(self.trace, test, variables, list(variables.cells), sides[0], sides[1])
         self.where = where
         return result
 
@@ -141,7 +149,8 @@ class ControlHooks(Hooks):
         names = dict.fromkeys([*bound_by(then), *bound_by(orelse)])
         variables = self.variables(names, then, orelse)
         with self.effects.region(then, orelse):
-            return branch(self.trace, self.truth(test), variables, (), then, orelse)
+            bound = [*setters_of(then), *setters_of(orelse)]
+            return branch(self.trace, self.truth(test), variables, bound, then, orelse)
 
     if_expression = if_return
 
@@ -151,13 +160,14 @@ class ControlHooks(Hooks):
         self, where: Where, test: Callable[[], Any], body: Callable[[], None],
         stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
     ) -> None:
-        parts = LoopParts(self.variables(names, body), needed, body,
+        parts = LoopParts(self.variables(names, body, test), needed, body,
                           lambda: self._goes_on(where, test, stop), where)
+        binds = bool(setters_of(test))
         for done in itertools.count():
             effects = len(self.trace.checks)
             tested = test()
             found = self.decide(tested)
-            if found is None and calls_host(self.trace, effects):
+            if binds or (found is None and calls_host(self.trace, effects)):
                 parts.first = self.truth(tested)
             if found is None or (found and done == UNROLL and self._emitted(where, parts)):
                 break
@@ -208,8 +218,13 @@ class ControlHooks(Hooks):
         stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
     ) -> None:
         over = self.iterate(where, over)
-        items = counted(over) if self.trace.active else None
-        if items is None:
+        numbers = table(self.trace, over)
+        items = counted(self.trace, over) if self.trace.active and numbers is None else None
+        if numbers is not None and len(numbers) > most_unrolled(body) and self._try_counted(
+                where, self._parts(where, table_items(numbers), body, stop, needed, names),
+                len(numbers)):
+            pass  # numbers that Python knows; where it needs them, it goes over them itself
+        elif items is None:
             self._from_python(where, iter(over), body, stop, names)
         elif type(items.count) is int and items.count <= most_unrolled(body):
             self._unrolled(where, items, body, stop, needed, names)

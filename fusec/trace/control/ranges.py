@@ -5,46 +5,36 @@ A sequence has a number of items, known or traced, and gives the item at a trace
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
+from fusec.errors import unsupported
 from fusec.ir import Value
 
+from .. import sizes
 from ..array import TracedArray
 from ..context import Trace
-from ..python_numbers import interval
+from ..python_numbers import interval, weak
+from ..ufuncs import as_traced, cast
+from .sequences import (
+    Enumerate,
+    Iterable,
+    NdEnumerate,
+    Product,
+    Reversed,
+    Table,
+    TracedRange,
+    Zip,
+    progression,
+    table,
+)
 
 I64 = np.dtype(np.int64)
-
-
-@dataclass(frozen=True)
-class TracedRange:
-    """``range(start, stop, step)`` of which a part is known only at run time."""
-
-    trace: Trace
-    start: Any
-    stop: Any
-    step: Any
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(range(*(p.__index__() for p in (self.start, self.stop, self.step))))
-
-    def __len__(self) -> int:
-        return len(range(*(p.__index__() for p in (self.start, self.stop, self.step))))
-
-
-@dataclass(frozen=True)
-class Joined:
-    """``zip`` and ``enumerate`` of parts that can be counted: items are tuples."""
-
-    parts: tuple[Any, ...]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(zip(*self.parts, strict=False))
 
 
 @dataclass(frozen=True)
@@ -59,17 +49,58 @@ class Counted:
         return Counted(self.count - first, lambda k: self.item(k + first))
 
 
-def counted(over: Any) -> Counted | None:
+def counted(trace: Trace, over: Any) -> Counted | None:
     """The sequence as counted items; None where Python's own iteration must do."""
+    if isinstance(over, Iterable):
+        found = _COUNTED[type(over)](trace, *over.parts) if over.is_fresh else None
+        if found is not None:
+            over.take()
+        return found
+    return _sequence(trace, over)
+
+
+def _sequence(trace: Trace, over: Any) -> Counted | None:
+    if isinstance(over, Iterable):
+        return _COUNTED[type(over)](trace, *over.parts) if over.is_fresh else None
     if type(over) is range:
         return Counted(len(over), _progression(over.start, over.step))
     if type(over) is TracedRange:
         return Counted(_trips(over), partial(_bounded, over, _progression(over.start, over.step)))
     if type(over) is TracedArray and over.ndim:
-        return Counted(over.shape[0], lambda k: over[k])
-    if type(over) is Joined:
-        return _joined(over)
-    return None
+        return Counted(sizes.number(trace, over.shape[0]), lambda k: over[k])
+    found = table(trace, over)
+    return None if found is None else table_items(found)
+
+
+def table_items(over: Table) -> Counted:
+    """The numbers of a table; at a traced position one that is looked up or computed."""
+    if type(over.items) is np.ndarray:  # read anew in each iteration: the loop may write to it
+        return Counted(len(over), lambda k: (
+            as_traced(over.trace, over.items) if type(k) is TracedArray else over.items)[k])
+    count, columns = len(over), [table_items(column) for column in over.columns]
+
+    def item(k: Any) -> Any:
+        if len(over) != count:
+            raise unsupported("a loop over a list that changes its length meanwhile",
+                              loc=over.trace.loc, cure="loop over a copy of it")
+        if type(k) is not TracedArray:
+            return over.items[k]
+        return tuple(c.item(k) for c in columns) if columns else _looked_up(over, k)
+
+    return Counted(count, item)
+
+
+def _looked_up(over: Table, k: TracedArray) -> TracedArray:
+    """The number of a list at a traced position."""
+    trace, numbers, steps = over.trace, np.asarray(over.items), progression(over.items)
+    found = as_traced(trace, numbers)[k].value if steps is None else (
+        _progression(steps.start, steps.step)(k).value)
+    if isinstance(over.items[0], np.generic):
+        return number(trace, cast(trace, found, numbers.dtype, "scalar"))
+    value = weak(trace, found, numbers.dtype)
+    if numbers.dtype == I64:
+        trace.intervals[value] = (int(numbers.min()), int(numbers.max()))
+    return number(trace, value)
 
 
 def _progression(start: Any, step: int) -> Callable[[Any], Any]:
@@ -105,12 +136,82 @@ def most_trips(trace: Trace, count: Any) -> int:
     return (1 << 31) if bounds is None else max(bounds[1], 1)
 
 
-def _joined(over: Joined) -> Counted | None:
-    parts = [counted(p) for p in over.parts]
-    known = [p for p in parts if p is not None]
-    if len(known) < len(parts) or not all(type(p.count) is int for p in known):
+def _zip(trace: Trace, *parts: Any) -> Counted | None:
+    found = [_sequence(trace, p) for p in parts]
+    known = [p for p in found if p is not None]
+    if not parts or len(known) < len(found):
         return None
-    return Counted(min(p.count for p in known), lambda k: tuple(p.item(k) for p in known))
+    count = reduce(partial(_fewer, trace), (p.count for p in known))
+    return Counted(count, lambda k: tuple(p.item(k) for p in known))
+
+
+def _fewer(trace: Trace, a: Any, b: Any) -> Any:
+    """The smaller count."""
+    if type(a) is not TracedArray and type(b) is not TracedArray:
+        return min(a, b)
+    x, y = as_traced(trace, a).value, as_traced(trace, b).value
+    if x == y:
+        return a
+    least = cast(trace, trace.emit("Minimum", x, y), I64, "weak")
+    bounds = [interval(trace, v) for v in (x, y)]
+    if None not in bounds:
+        trace.intervals[least] = tuple(map(min, zip(*bounds, strict=True)))
+    return number(trace, least)
+
+
+def _enumerate(trace: Trace, over: Any, start: Any) -> Counted | None:
+    items = _sequence(trace, over)
+    if items is None:
+        return None
+    place = _progression(start, 1)
+    return Counted(items.count, lambda k: (place(k), items.item(k)))
+
+
+def _reversed(trace: Trace, over: Any) -> Counted | None:
+    items = _sequence(trace, over)
+    return None if items is None else Counted(
+        items.count, lambda k: items.item(items.count - 1 - k))
+
+
+def _product(trace: Trace, *parts: Any) -> Counted | None:
+    found = [_sequence(trace, p) for p in parts]
+    known = [p for p in found if p is not None and type(p.count) is int]
+    if not parts or len(known) < len(found):
+        return None
+    return Counted(math.prod(p.count for p in known), partial(_place, trace, known))
+
+
+def _place(trace: Trace, parts: Sequence[Counted], k: Any) -> tuple[Any, ...]:
+    """Item ``k`` of a product: its digits in the mixed base of the counts."""
+    items = []
+    for part in reversed(parts[1:]):
+        items.append(part.item(_within(trace, k % part.count, part.count)))
+        k = k // part.count
+    items.append(parts[0].item(_within(trace, k, parts[0].count)))
+    return tuple(reversed(items))
+
+
+def _within(trace: Trace, k: Any, count: int) -> Any:
+    """A position, known to be below the count."""
+    if type(k) is TracedArray:
+        trace.intervals[k.value] = (0, count - 1)
+    return k
+
+
+def _ndenumerate(trace: Trace, places: Any, array: Any) -> Counted | None:
+    found = _sequence(trace, places)
+    return None if found is None else Counted(
+        found.count, lambda k: _element(array, found.item(k)))
+
+
+def _element(array: Any, place: tuple[Any, ...]) -> tuple[Any, Any]:
+    return place, array[place]
+
+
+_COUNTED: dict[type, Callable[..., Counted | None]] = {
+    Zip: _zip, Enumerate: _enumerate, Reversed: _reversed, Product: _product,
+    NdEnumerate: _ndenumerate,
+}
 
 
 def _trips(over: TracedRange) -> Any:

@@ -39,8 +39,11 @@ class Conditions(Statements):
         return self.hook("test", node, self.condition(node))
 
     def _keeps_tests(self, node: ast.AST) -> bool:
-        """Expressions that cannot move into a function of their own: they bind names."""
-        return self.in_class_body or any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
+        """Expressions that cannot move into a function of their own: they bind names there."""
+        return self.in_class_body or (not self.has_setters and any(
+            isinstance(n, ast.NamedExpr) for n in ast.walk(node)))
+
+    has_setters = False  # whether ``name := value`` becomes a call that binds the name
 
     def _operand(self, node: ast.expr) -> ast.expr:
         """``node`` where both its truth and its value count."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from . import flow
 from .certain_reads import CertainReads
@@ -21,6 +21,7 @@ from .statements import Statements
 from .transformer import LOAD, STORE, constant, without_definition_time
 
 RETURNED, RESULT = "_fusec_returned", "_fusec_result"
+SETTER = "_fusec_set_"  # the start of the names of functions that bind the rest of the name
 
 
 def convert_tree(source: Source, structured: bool) -> FunctionNode:
@@ -49,6 +50,7 @@ class _Function:
     reads: CertainReads
     shared: dict[str, None]
     returns: bool = False  # whether the flag RETURNED is used
+    setters: dict[str, ast.expr] = field(default_factory=dict)  # names bound within expressions
 
 
 class ControlFlow(Conditions):
@@ -60,6 +62,7 @@ class ControlFlow(Conditions):
         self.current: _Function | None = None
         self.loop: _Loop | None = None
         self.guarded: set[str] = set()
+        self.in_lambda = False
 
     # -- functions --------------------------------------------------------------------------------
 
@@ -72,14 +75,50 @@ class ControlFlow(Conditions):
 
     def function_body(self, node: ast.FunctionDef) -> list[ast.stmt]:
         """The statements of a function; a loop or function around it is another world."""
-        saved = self.current, self.loop, self.guarded
+        saved = self.current, self.loop, self.guarded, self.in_lambda
         self.current, self.loop, self.guarded = _facts(node.body), None, set()
+        self.in_lambda = False
         body = self.tail(node.body)
         start = [self._declaration(name, node) for name in self.current.shared]
         if self.current.returns:
             start.append(self._set(RETURNED, False, node.body[0]))
-        self.current, self.loop, self.guarded = saved
+        start += [self._setter(name, like) for name, like in self.current.setters.items()]
+        self.current, self.loop, self.guarded, self.in_lambda = saved
         return [*start, *body]
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        saved, self.in_lambda = self.in_lambda, True
+        made = super().visit_Lambda(node)
+        self.in_lambda = saved
+        return made
+
+    @property
+    def has_setters(self) -> bool:  # type: ignore[override]
+        return self.current is not None and not self.in_lambda and not self.in_class_body
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
+        """``name := value`` in a test runs in a function of its own: one that binds the name is
+        called for it."""
+        if not self.has_setters:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        assert self.current is not None
+        name = node.target.id
+        self.current.setters.setdefault(name, node)
+        self._bound({name: None})
+        setter = self.name(SETTER + name, LOAD, node)
+        return ast.copy_location(ast.Call(setter, [self.visit(node.value)], []), node)
+
+    def _setter(self, name: str, like: ast.expr) -> ast.stmt:
+        """``def setter(value): nonlocal name; name = value; return value``"""
+        assert self.current is not None
+        value = self.name("_fusec_value", LOAD, like)
+        names = {} if name in self.current.unshared else {name: None}
+        assign = ast.copy_location(ast.Assign([self.name(name, STORE, like)], value), like)
+        back = ast.copy_location(ast.Return(value), like)
+        statement: ast.stmt = ast.copy_location(ast.Expr(like), like)
+        made = self._function("set", [assign, back], names, statement, "_fusec_value")
+        made.name = SETTER + name
+        return made
 
     def _declaration(self, name: str, like: ast.stmt) -> ast.stmt:
         """Makes the name local to the function: its parts bind it as ``nonlocal``."""
@@ -273,6 +312,10 @@ class ControlFlow(Conditions):
         """A local function that binds ``names`` in the user's function."""
         self.numbers += 1
         start: list[ast.stmt] = []
+        assert self.current is not None
+        declared = [n for n in flow.bound_names(body) if n in self.current.unshared]
+        if declared:
+            start.append(ast.copy_location(ast.Global(declared), like))
         if names:
             start.append(ast.copy_location(ast.Nonlocal(list(names)), like))
         args = ast.arguments(
@@ -336,9 +379,8 @@ class ControlFlow(Conditions):
         self.loop = _Loop(f"_fusec_broke_{self.numbers}", f"_fusec_skipped_{self.numbers}")
         found = flow.exits(node.body)
         names = self._names(node.body)
-        if target is not None:
-            bound = flow.bound_names([target])
-            names = self._bound(bound) | names
+        bound = flow.bound_names([target] if target is not None else [node.test])  # type: ignore
+        names = self._bound(bound) | names
         body, argument = self._loop_body(node, target)
         local = self.loop.skipped in self.guarded
         names.pop(self.loop.skipped, None)
@@ -419,17 +461,17 @@ def _facts(body: list[ast.stmt]) -> _Function:
 def _drop_flag(function: ast.FunctionDef, name: str) -> None:
     """Remove assignments of a flag that nothing reads."""
     for node in ast.walk(function):
-        for field in ("body", "orelse"):
-            block = getattr(node, field, None)
+        for part in ("body", "orelse"):
+            block = getattr(node, part, None)
             if isinstance(block, list) and block:
                 kept = [s for s in block if not (
                     isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)
                     and s.targets[0].id == name)]
                 if len(kept) < len(block):
-                    setattr(node, field, kept or [ast.copy_location(ast.Pass(), block[0])])
+                    setattr(node, part, kept or [ast.copy_location(ast.Pass(), block[0])])
                 for s in kept:
                     if isinstance(s, ast.Nonlocal) and name in s.names:
                         s.names.remove(name)
-                setattr(node, field, [s for s in getattr(node, field)
+                setattr(node, part, [s for s in getattr(node, part)
                                       if not (isinstance(s, ast.Nonlocal) and not s.names)]
                         or [ast.copy_location(ast.Pass(), block[0])])

@@ -120,7 +120,7 @@ class Hooks:
             return partial(self.wrap(fn.func), *fn.args, **fn.keywords)
         if isinstance(fn, type):
             return fn
-        return self._bound(_class_attribute(kind, "__call__"), fn, fn)
+        return self._bound(class_attribute(kind, "__call__"), fn, fn)
 
     def _bound(self, function: Any, receiver: Any, otherwise: Any) -> Callable[..., Any]:
         """``function`` converted and bound to ``receiver``, if it is a Python function."""
@@ -149,7 +149,7 @@ class Hooks:
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
         """``obj.name``; a user's property is converted like any function."""
         self.where = where
-        found = _class_attribute(type(obj), name)
+        found = class_attribute(type(obj), name)
         if type(found) is property and self._may_convert(found.fget, type(obj)):
             return self.call(where, found.fget, obj)
         return getattr(obj, name)
@@ -159,8 +159,8 @@ class Hooks:
         Python calls ``__getattr__`` after a property's AttributeError."""
         if type(fget) is not FunctionType or stays_plain(fget):
             return False
-        usual = _class_attribute(owner, "__getattribute__") is object.__getattribute__
-        return usual and _class_attribute(owner, "__getattr__") is None
+        usual = class_attribute(owner, "__getattribute__") is object.__getattribute__
+        return usual and class_attribute(owner, "__getattr__") is None
 
     def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
         self.where = where
@@ -372,7 +372,7 @@ class Hooks:
         return format(_CONVERSIONS[conversion](value), spec)
 
 
-def _class_attribute(owner: type, name: str) -> Any:
+def class_attribute(owner: type, name: str) -> Any:
     """What the class holds under a name, its descriptors not run; None when nothing."""
     for base in owner.__mro__:
         if name in base.__dict__:

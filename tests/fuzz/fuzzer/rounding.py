@@ -178,7 +178,7 @@ class Disturbed:
             return self._in_any_order(statement) or [result]
         if statement.op.rpartition(".")[2] == "cross" and self.rng.random() < 0.5:
             return self._with_scalar_products(statement, exact) or [result]
-        if statement.op.rpartition(".")[2] == "trapezoid" and self.rng.random() < 0.5:
+        if statement.op.rpartition(".")[2] in ("trapezoid", "average") and self.rng.random() < 0.5:
             return self._in_any_order(statement) or [result]
         if statement.op == "np.gradient" and self.program.fp == "contract" and all(
                 np.isfinite(v).all() for v in changed):
@@ -409,6 +409,8 @@ class _AnyOrder(np.ndarray):
         plain = self.view(np.ndarray)
         if isinstance(axis, int):
             plain = np.take(plain, self.rng.permutation(plain.shape[axis]), axis)
+        elif axis is None:
+            plain = self.rng.permutation(plain.ravel())
         return plain.sum(axis, **options)
 
 

@@ -1,0 +1,164 @@
+"""What Python's iterators become in a trace: things that a loop of the graph can count.
+
+They are iterators, as Python's are: who goes over one takes its items.  A loop of the graph takes
+all of them at once, after which nothing goes on with them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from ..array import TracedArray
+from ..context import Trace
+
+
+@dataclass(frozen=True)
+class TracedRange:
+    """``range(start, stop, step)`` of which a part is known only at run time."""
+
+    trace: Trace
+    start: Any
+    stop: Any
+    step: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(range(*(p.__index__() for p in (self.start, self.stop, self.step))))
+
+    def __len__(self) -> int:
+        return len(range(*(p.__index__() for p in (self.start, self.stop, self.step))))
+
+
+@dataclass(eq=False)
+class Iterable:
+    """An iterator over parts; ``is_taken`` by a loop of the graph."""
+
+    parts: tuple[Any, ...]
+    is_taken: bool = field(default=False, init=False)
+    _started: Iterator[Any] | None = field(default=None, init=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self.is_taken:
+            raise unsupported(
+                f"going on with a {self.name} that a loop went over",
+                cure="make it anew for each loop, or make a list of it")
+        if self._started is None:
+            self._started = self._items()
+        return next(self._started)
+
+    def _items(self) -> Iterator[Any]:
+        raise NotImplementedError
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing took an item."""
+        return not self.is_taken and self._started is None
+
+    def take(self) -> None:
+        """A loop of the graph goes over it."""
+        self.is_taken = True
+        for part in self.parts:
+            if isinstance(part, Iterable):
+                part.take()
+
+    @property
+    def name(self) -> str:
+        """Python's word for it."""
+        return type(self).__name__.lower()
+
+
+class Zip(Iterable):
+    """``zip``: items are tuples, as many as the shortest part has."""
+
+    def _items(self) -> Iterator[Any]:
+        return zip(*self.parts, strict=False)
+
+
+class Enumerate(Iterable):
+    """``enumerate``: parts are the items and the first number."""
+
+    def _items(self) -> Iterator[Any]:
+        items, start = self.parts
+        return ((start + k, item) for k, item in enumerate(items))
+
+
+class Reversed(Iterable):
+    """``reversed`` of a range or an array."""
+
+    def _items(self) -> Iterator[Any]:
+        (items,) = self.parts
+        if type(items) is TracedArray:
+            return (items[k] for k in reversed(range(items.shape[0])))
+        return reversed(range(*map(int, (items.start, items.stop, items.step))))
+
+
+class Product(Iterable):
+    """``itertools.product`` and ``np.ndindex``: tuples, the last part the fastest."""
+
+    def _items(self) -> Iterator[Any]:
+        return itertools.product(*self.parts)
+
+
+class NdEnumerate(Iterable):
+    """``np.ndenumerate``: pairs of a place and the element there; parts are places and array."""
+
+    def _items(self) -> Iterator[Any]:
+        places, array = self.parts
+        return ((place, array[place]) for place in places)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A list, tuple or array of numbers of one type, or of tuples of such (in ``columns``): loops
+    of Python's own where the graph refuses them."""
+
+    trace: Trace
+    items: Any
+    columns: tuple[Table, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def table(trace: Trace, items: Any) -> Table | None:
+    """The items of one type as a table; None where they are not numbers."""
+    if type(items) is np.ndarray:
+        return Table(trace, items) if items.ndim == 1 and items.dtype.kind in "iufc" else None
+    if type(items) not in (list, tuple) or not items:
+        return None
+    kinds = set(map(type, items))
+    kind = kinds.pop()
+    if kinds or not (kind in (int, float, complex, tuple) or issubclass(kind, np.number)):
+        return None
+    if kind is tuple:
+        return _of_tuples(trace, items)
+    fits = kind is not int or all(-(1 << 63) <= item < 1 << 63 for item in items)
+    return Table(trace, items) if fits else None
+
+
+def _of_tuples(trace: Trace, items: Any) -> Table | None:
+    if len(set(map(len, items))) > 1:
+        return None
+    columns = [table(trace, column) for column in zip(*items, strict=True)]
+    known = tuple(column for column in columns if column is not None)
+    return Table(trace, items, known) if known and len(known) == len(columns) else None
+
+
+def progression(items: Any) -> range | None:
+    """Whole numbers at equal steps as a range."""
+    if len(items) < 2 or not all(isinstance(item, (int, np.integer)) for item in items[:2]):
+        return None
+    first, step = int(items[0]), int(items[1]) - int(items[0])
+    if step == 0:
+        return None
+    found = range(first, first + step * len(items), step)
+    return found if np.array_equal(np.asarray(items), np.asarray(found)) else None

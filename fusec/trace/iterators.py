@@ -1,0 +1,110 @@
+"""Python's and NumPy's iterators over what a loop of the graph can count.
+
+Over anything else they are what they always are.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from .array import TracedArray
+from .control import (
+    Enumerate,
+    Iterable,
+    NdEnumerate,
+    Product,
+    Reversed,
+    TracedRange,
+    Zip,
+    table,
+)
+from .handlers import TABLE, any_traced, when_called
+
+if TYPE_CHECKING:
+    from .hooks import GraphHooks
+
+
+def _is_sequence(hooks: GraphHooks, x: Any) -> bool:
+    """Whether its items can be counted, or may be (its own parts decide)."""
+    return type(x) in (range, TracedRange, TracedArray) or isinstance(x, Iterable) or (
+        table(hooks.trace, x) is not None)
+
+
+def _length(x: Any) -> Any:
+    """The number of items; an object that equals no other where it is not known."""
+    if type(x) is TracedArray:
+        return x.shape[0] if x.ndim else object()
+    return len(x) if hasattr(x, "__len__") and type(x) is not TracedRange else object()
+
+
+def _elements(hooks: GraphHooks, x: Any) -> Any:
+    """What a loop would go over: arrays from outside the function are traced."""
+    return hooks.iterate(hooks.where, x)
+
+
+def _handler(function: Any) -> Callable[..., Any]:
+    """Registers for all calls, those without traced arguments too."""
+    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
+        TABLE.register(function, handler)
+        return handler
+
+    return decorate
+
+
+@_handler(enumerate)
+def _enumerate(hooks: GraphHooks, iterable: Any, start: Any = 0) -> Any:
+    if not _is_sequence(hooks, iterable) or not isinstance(start, int | TracedArray):
+        return enumerate(iterable, start)
+    return Enumerate((_elements(hooks, iterable), start))
+
+
+@_handler(zip)
+def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
+    if strict and len({_length(p) for p in parts}) > 1:
+        return zip(*parts, strict=True)
+    if not parts or not all(_is_sequence(hooks, p) for p in parts):
+        return zip(*parts, strict=False)
+    return Zip(tuple(_elements(hooks, p) for p in parts))
+
+
+@_handler(reversed)
+def _reversed(hooks: GraphHooks, sequence: Any) -> Any:
+    is_array = type(sequence) is TracedArray and sequence.ndim
+    if not is_array and type(sequence) not in (range, TracedRange):
+        return reversed(sequence)
+    return Reversed((sequence,))
+
+
+@_handler(itertools.product)
+def _product(hooks: GraphHooks, *parts: Any, repeat: int = 1) -> Any:
+    if not parts or not all(_is_sequence(hooks, p) and not isinstance(p, Iterable) for p in parts):
+        return itertools.product(*parts, repeat=repeat)
+    return Product(tuple(_elements(hooks, p) for p in parts) * repeat)
+
+
+@_handler(np.ndindex)
+def _ndindex(hooks: GraphHooks, *shape: Any) -> Any:
+    if len(shape) == 1 and isinstance(shape[0], tuple):
+        (shape,) = shape
+    if not shape or any_traced(shape, {}) or not all(isinstance(n, int) and n >= 0 for n in shape):
+        return np.ndindex(*shape)
+    return Product(tuple(map(range, shape)))
+
+
+@when_called(np.ndenumerate)
+def _ndenumerate(hooks: GraphHooks, arr: Any) -> Any:
+    if type(arr) is not TracedArray or not arr.is_array or not arr.ndim:
+        raise unsupported("np.ndenumerate of a scalar", loc=hooks.loc)
+    return NdEnumerate((Product(tuple(map(range, arr.shape))), arr))
+
+
+@when_called(np.nditer)
+def _nditer(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+    raise unsupported("np.nditer", loc=hooks.loc,
+                      cure="loop over x.flat, np.ndenumerate(x) or np.ndindex(x.shape)")

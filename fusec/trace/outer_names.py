@@ -1,0 +1,192 @@
+"""Variables of outer scopes that the program assigns: ``global`` and ``nonlocal`` names.
+
+Those from outside the traced function are read at each call and assigned after it, as attributes
+are.  In branches and loops they all are variables like any other: which there are is known from the
+functions that were called.  While a function is traced the traced value stands in the variable
+itself, where every function sees it; afterwards what it held is put back.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from types import CellType, CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .attributes import Assignment, LayoutGuard, is_number, is_result, scalar_type
+from .control.cells import UNBOUND, contents, put
+from .convert.source import HOOKS_NAME
+from .refusals import is_compiled
+
+if TYPE_CHECKING:
+    from .context import Trace
+
+Key = tuple[int, str]
+
+
+@dataclass(eq=False)
+class Place:
+    """A variable of an outer scope: a cell, or a name in a module's dictionary."""
+
+    name: str
+    scope: CellType | dict[str, Any]
+
+    @property
+    def key(self) -> Key:
+        return id(self.scope), "" if isinstance(self.scope, CellType) else self.name
+
+    @property
+    def subject(self) -> str:
+        """What messages call it."""
+        return f"{'closure variable' if isinstance(self.scope, CellType) else 'global'} {self.name}"
+
+    @property
+    def value(self) -> Any:
+        if isinstance(self.scope, CellType):
+            return contents(self.scope)
+        return self.scope.get(self.name, UNBOUND)
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        if isinstance(self.scope, CellType):
+            put(self.scope, value)
+        elif value is not UNBOUND:
+            self.scope[self.name] = value
+        else:
+            self.scope.pop(self.name, None)
+
+
+@dataclass
+class OuterNames:
+    """The outer variables that functions called so far assign."""
+
+    trace: Trace
+    places: dict[str, Place] = field(default_factory=dict)  # by what messages call them
+    initial: dict[str, Any] = field(default_factory=dict)
+    before: dict[str, Any] = field(default_factory=dict)  # of those from outside: to put back
+    known: set[Key] = field(default_factory=set)
+
+    def enter(self, fn: FunctionType) -> None:
+        """A function of the program is about to be called."""
+        is_inside = HOOKS_NAME in fn.__code__.co_freevars
+        for place in _assigned(fn, not is_inside):
+            if place.key not in self.known:
+                self.known.add(place.key)
+                self._add(place, is_inside)
+
+    def _add(self, place: Place, is_inside: bool) -> None:
+        title, number = place.subject, 2
+        while title in self.places:
+            title, number = f"{place.subject} ({number})", number + 1
+        found = place.value
+        if not is_inside:
+            self.before[title] = found
+            place.value = self._input(place, found)
+        self.places[title], self.initial[title] = place, place.value
+
+    def _input(self, place: Place, found: Any) -> Any:
+        """What stands for the value: an array or number is an input, others are constants."""
+        from .array import TracedArray
+
+        trace, is_array = self.trace, type(found) is np.ndarray and is_compiled(found.dtype)
+        if not (is_array or is_number(found)) or (is_array and id(found) in trace.local_arrays):
+            return found
+
+        def read() -> Any:
+            return place.value
+
+        trace.guards[place.key] = LayoutGuard(place.subject, place.subject, read)
+        if is_array:
+            trace.readers.setdefault(id(found), read)
+            return TracedArray(trace, trace.capture(found))
+        return TracedArray(trace, None, (), trace.capture_number(
+            scalar_type(found), place.subject, read))
+
+    @contextmanager
+    def held(self, entry: Iterable[FunctionType]) -> Iterator[None]:
+        """For the time of the trace of these functions."""
+        try:
+            for fn in entry:
+                self.enter(fn)
+            yield
+        finally:
+            self._put_back()
+
+    # -- as variables of branches and loops -------------------------------------------------------
+
+    def read(self) -> dict[str, Any]:
+        """What every one of them holds."""
+        return {title: place.value for title, place in self.places.items()}
+
+    def write(self, values: Mapping[str, Any]) -> None:
+        """Bind those that ``values`` names."""
+        for title, value in values.items():
+            if title in self.places:
+                self.places[title].value = value
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Bind all as they were when `read` gave these values, new ones as they were found."""
+        self.write({title: values.get(title, self.initial[title]) for title in self.places})
+
+    def is_cell(self, cell: CellType) -> bool:
+        """Whether the cell is one of them."""
+        return (id(cell), "") in self.known
+
+    # -- the end of the trace ---------------------------------------------------------------------
+
+    def effects(self) -> list[tuple[Assignment, Any]]:
+        """What is to be assigned after each call."""
+        found = []
+        for title in self.before:
+            place = self.places[title]
+            if place.value is not self.initial[title] and is_result(place.value):
+                found.append((Assignment(partial(_same, place), "value"), place.value))
+        return found
+
+    def _put_back(self) -> None:
+        """What they held before the trace; what Python made in it of no traced value stays."""
+        for title, value in self.before.items():
+            place = self.places[title]
+            if place.value is self.initial[title] or is_result(place.value):
+                place.value = value
+
+    def are_inputs(self) -> set[Key]:
+        """Those that need no guard on their value."""
+        from .array import TracedArray
+
+        return {self.places[t].key for t in self.before if type(self.initial[t]) is TracedArray}
+
+
+def _same(place: Place) -> Place:
+    return place
+
+
+def _assigned(fn: FunctionType, with_globals: bool) -> Iterator[Place]:
+    free, module = _stored(fn.__code__)
+    cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+    yield from (Place(name, cells[name]) for name in free if name in cells)
+    yield from (Place(name, fn.__globals__) for name in (module if with_globals else ()))
+
+
+@functools.lru_cache(1000)
+def _stored(code: CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Free and global variables that a function's code, or code inside it, assigns."""
+    free: dict[str, None] = {}
+    module: dict[str, None] = {}
+    for i in dis.get_instructions(code):
+        if i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in code.co_freevars:
+            free[i.argval] = None
+        elif i.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+            module[i.argval] = None
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            inner_free, inner_module = _stored(inner)
+            free.update((n, None) for n in inner_free if n in code.co_freevars)
+            module.update(dict.fromkeys(inner_module))
+    return tuple(n for n in free if not n.startswith("_fusec_")), tuple(module)

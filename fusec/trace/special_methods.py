@@ -1,0 +1,169 @@
+"""Special methods of the user's classes, called as Python calls them and converted like any other:
+``a + b`` of user objects reads and assigns attributes, and may branch on data.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from types import FunctionType, MethodType
+from typing import Any
+
+from fusec.ir import Value
+
+from .array import TracedArray
+from .control import ControlHooks
+from .convert.hooks import Where, class_attribute
+from .convert.policy import stays_plain
+
+_GENERATOR = 0x20  # inspect.CO_GENERATOR
+_CALLABLE = (type, type(len))
+_REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+# Builtins that ask an object, with the method that answers.
+_ASKING: dict[Any, str] = {
+    builtins.len: "__len__", builtins.abs: "__abs__", builtins.float: "__float__",
+    builtins.int: "__int__", builtins.iter: "__iter__", builtins.complex: "__complex__",
+    operator.index: "__index__", builtins.round: "__round__", builtins.bool: "__bool__",
+}
+
+
+def method_of(obj: Any, name: str) -> FunctionType | None:
+    """The user's function behind a special method; None where Python's or a library's answers."""
+    kind = type(obj)
+    if kind is TracedArray or kind.__module__ == "builtins":
+        return None
+    return _users(class_attribute(kind, name))
+
+
+def _users(found: Any) -> FunctionType | None:
+    if type(found) is not FunctionType or stays_plain(found):
+        return None
+    code = found.__code__
+    is_made = code.co_filename.startswith("<") and not code.co_filename.startswith("<ipython")
+    return None if is_made or code.co_flags & _GENERATOR else found
+
+
+class SpecialMethods(ControlHooks):
+    """Operators, items and constructors of the user's classes."""
+
+    def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and type(args[0]) is not TracedArray:
+            asked = _ASKING.get(fn) if type(fn) in _CALLABLE else None
+            method = None if asked is None else method_of(args[0], asked)
+            if method is not None:
+                return super().call(where, method, *args)
+        return super().call(where, fn, *args, **kwargs)
+
+    def constructed(self, where: Where, kind: type, args: Any, kwargs: Any) -> Any:
+        """A new object with its ``__init__`` converted; `NotImplemented` where Python makes it."""
+        init = _users(class_attribute(kind, "__init__"))
+        if init is None or kind.__new__ is not object.__new__ or (
+                type(kind).__call__ is not type.__call__):
+            return NotImplemented
+        made: Any = object.__new__(kind)
+        self.note_made(made)
+        self.call(where, MethodType(init, made), *args, **kwargs)
+        return made
+
+    def note_made(self, made: Any) -> None:
+        """The trace made an object."""
+        raise NotImplementedError
+
+    def unop(self, where: Where, op: str, a: Any) -> Any:
+        method = method_of(a, f"__{op}__")
+        return super().unop(where, op, a) if method is None else self.call(where, method, a)
+
+    def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        found = self._binary(where, a, b, f"__{op}__", f"__r{op}__")
+        return super().binop(where, op, a, b) if found is NotImplemented else found
+
+    def compare(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        if op not in _REFLECTED:
+            return super().compare(where, op, a, b)
+        found = self._binary(where, a, b, f"__{op}__", f"__{_REFLECTED[op]}__")
+        if found is NotImplemented and op == "ne" and not _has_own(a, "__ne__"):
+            found = self._binary(where, a, b, "__eq__", "__eq__")
+            if found is not NotImplemented:
+                return self.not_(where, found)
+        return super().compare(where, op, a, b) if found is NotImplemented else found
+
+    def _binary(self, where: Where, a: Any, b: Any, name: str, reflected: str) -> Any:
+        """What the user's methods give; `NotImplemented` where there are none."""
+        left, right = method_of(a, name), method_of(b, reflected)
+        if type(a) is type(b) and reflected.startswith("__r"):
+            right = None  # of comparisons alone Python asks the other one of the same class
+        if type(a) is TracedArray and hasattr(type(b), "__len__"):
+            right = None  # NumPy takes it for a sequence
+        tried = [(left, a, b), (right, b, a)]
+        if right is not None and type(b) is not type(a) and isinstance(b, type(a)):
+            tried.reverse()
+        elif left is None and right is not None:
+            plain = class_attribute(type(a), name)
+            found = NotImplemented if plain is None else plain(a, b)
+            if found is not NotImplemented:
+                return found
+        for method, x, y in tried:
+            found = NotImplemented if method is None else self.call(where, method, x, y)
+            if found is not NotImplemented:
+                return found
+        return NotImplemented
+
+    def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        method = method_of(a, f"__i{op}__")
+        if method is not None:
+            found = self.call(where, method, a, b)
+            if found is not NotImplemented:
+                return found
+        if method is not None or method_of(a, f"__{op}__") is not None:
+            return self.binop(where, op, a, b)
+        return super().iop(where, op, a, b)
+
+    def contains(self, where: Where, item: Any, container: Any) -> Any:
+        method = method_of(container, "__contains__")
+        if method is None:
+            return super().contains(where, item, container)
+        # Python makes a bool of what the method gives.
+        return self.not_(where, self.not_(where, self.call(where, method, container, item)))
+
+    def getitem(self, where: Where, obj: Any, key: Any) -> Any:
+        method = method_of(obj, "__getitem__")
+        return super().getitem(where, obj, key) if method is None else (
+            self.call(where, method, obj, key))
+
+    def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
+        method = method_of(obj, "__setitem__")
+        if method is None:
+            super().setitem(where, value, obj, key)
+        else:
+            self.call(where, method, obj, key, value)
+
+    def delitem(self, where: Where, obj: Any, key: Any) -> None:
+        method = method_of(obj, "__delitem__")
+        if method is None:
+            super().delitem(where, obj, key)
+        else:
+            self.call(where, method, obj, key)
+
+    def iterate(self, where: Where, value: Any) -> Any:
+        method = method_of(value, "__iter__")
+        return super().iterate(where, value) if method is None else (
+            self.iterate(where, self.call(where, method, value)))
+
+    def truth(self, test: Any) -> Value:
+        method = method_of(test, "__bool__")
+        return super().truth(test) if method is None else (
+            self.truth(self.call(self.where, method, test)))
+
+    def decide(self, test: Any) -> bool | None:
+        method = method_of(test, "__bool__")
+        if method is not None:
+            return self.decide(self.call(self.where, method, test))
+        method = method_of(test, "__len__")
+        if method is not None:
+            return self.decide(self.compare(self.where, "ne", self.call(
+                self.where, method, test), 0))
+        return super().decide(test)
+
+
+def _has_own(a: Any, name: str) -> bool:
+    return class_attribute(type(a), name) is not class_attribute(object, name)
