@@ -239,6 +239,12 @@ class TracedArray:
     def __delitem__(self, key: Any) -> NoReturn:
         raise self.trace.error(ValueError("cannot delete array elements"), [self.value])
 
+    def __copy__(self) -> Any:
+        return self.copy() if self.is_array else self  # type: ignore[attr-defined]
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.__copy__()
+
     # -- views
 
     def view_through(

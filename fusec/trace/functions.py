@@ -64,9 +64,10 @@ def clip(
         return np.minimum(x, high, out=out) if out is not None else np.minimum(x, high)
     if high is None:
         return np.maximum(x, low, out=out) if out is not None else np.maximum(x, low)
-    if x.dtype == np.bool_:  # both bounds decide what it is computed in
-        bounds = [as_traced(trace, bound).value for bound in (low, high)]
-        x = creation.astype(trace, x, resolve(trace, _CLIP, [x.value, *bounds])[-1])
+    bounds = [as_traced(trace, bound).value for bound in (low, high)]
+    if any(b.dtype != x.dtype for b in bounds):  # both decide what it is computed in
+        dtype = resolve(trace, _CLIP, [x.value, *bounds])[-1]
+        x = x if x.dtype == dtype else creation.astype(trace, x, dtype)
     result = call_ufunc(trace, np.maximum, "__call__", (x, low), {})
     extra = {"out": (out,)} if out is not None else {}
     return call_ufunc(trace, np.minimum, "__call__", (result, high), extra)
@@ -189,7 +190,8 @@ def nan_to_num(
             a[...] = nan_to_num(trace, a, True, nan, posinf, neginf)
         return a if a.ndim else a[()]
     if a.dtype.kind == "c":
-        return by_parts(a, lambda part: nan_to_num(trace, part, True, nan, posinf, neginf))
+        found = by_parts(a, lambda part: nan_to_num(trace, part, True, nan, posinf, neginf))
+        return _in_order_of(a, found) if a.ndim else found
     if a.dtype.kind != "f":
         return shaping.copy_of(a) if a.ndim else shaping.spread_scalar(a)[()]
     info = np.finfo(a.dtype)
@@ -200,8 +202,13 @@ def nan_to_num(
     result = np.where(a == a.dtype.type(-np.inf), a.dtype.type(low), result)
     if not a.ndim:
         return result[()]
-    copied = contiguous(a.shape, a.itemsize, like_order(a.strides))  # NumPy writes to a copy
-    return from_value(trace, result.value, copied)
+    return _in_order_of(a, result)
+
+
+def _in_order_of(a: TracedArray, result: Any) -> Any:
+    """The result in the memory order of a copy of ``a``, which is what NumPy writes to."""
+    copied = contiguous(a.shape, a.itemsize, like_order(a.strides))
+    return from_value(a.trace, result.value, copied)
 
 
 def _attribute(name: str) -> Handler:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
@@ -67,7 +68,8 @@ class GraphHooks(SpecialMethods):
         if self.table.find(fn) is None and home_of(fn) == "scipy":
             scipy_functions.register_imported(self.table)
         fn, args, kwargs = self._with_written_traced(fn, args, kwargs)
-        if self.trace.active and (is_numpys(fn) or self.table.find(fn) is not None):
+        is_numeric = is_numpys(fn) or (type(fn) in _FUNCTIONS and fn in _OF_ARRAYS)
+        if self.trace.active and (is_numeric or self.table.find(fn) is not None):
             args = tuple(map(self.lifted, args))
             kwargs = {name: self.lifted(value) for name, value in kwargs.items()}
         if isinstance(fn, _POLYNOMIAL) and any_traced(args, kwargs):
@@ -84,8 +86,9 @@ class GraphHooks(SpecialMethods):
             result = super().call(where, fn, *args, **kwargs)
         if kwargs.get("out") is Ellipsis:  # which ``__array_ufunc__`` is not told
             result = _as_arrays(result)
-        if is_numpys(fn):
-            self._local(result)
+        if is_numeric:
+            for made in result if type(result) is tuple else (result,):
+                self._local(made)
         elif isinstance(fn, type):
             self.note_made(result)
         return result
@@ -129,6 +132,8 @@ class GraphHooks(SpecialMethods):
         """An array from outside as a traced value, so that every call reads it anew."""
         if type(x) in (list, tuple):
             return type(x)(map(self.lifted, x))
+        if type(x) is dict:
+            return {key: self.lifted(value) for key, value in x.items()}
         return as_traced(self.trace, x) if self._is_outside(x) else x
 
     def _is_outside(self, x: Any) -> bool:
@@ -302,6 +307,9 @@ def _as_arrays(result: Any) -> Any:
     return spread_scalar(result) if type(result) is TracedArray else result
 
 
+# Functions of Python that make arrays of arrays.
+_OF_ARRAYS = frozenset({abs, divmod, round, pow, sum, copy.copy, copy.deepcopy})
+_FUNCTIONS = (FunctionType, type(abs))
 _SMALL_SETS = (tuple, list, set, frozenset)
 _MOST_ALTERNATIVES = 64
 _SIZES = frozenset({"shape", "size", "nbytes"})

@@ -199,6 +199,38 @@ def einsum_path(trace: Trace, *operands: Any, optimize: Any = "greedy",
     return path(*map(stand_in, operands), optimize=optimize, einsum_call=einsum_call)
 
 
+def einsum(trace: Trace, *operands: Any, **options: Any) -> Any:
+    """``np.einsum``: one array with its axes in another order is a view, all else NumPy's."""
+    if len(operands) == 2 and type(operands[1]) is TracedArray and not options:
+        perm = _permutation(operands[0], operands[1])
+        if perm is not None:
+            return operands[1].transpose(perm)
+    from .library import call_by_name
+
+    return call_by_name(trace, np.einsum, operands, options)
+
+
+def _permutation(subscripts: Any, x: TracedArray) -> tuple[int, ...] | None:
+    """The order of axes that the subscripts ask for; None where they ask for more."""
+    if type(subscripts) is not str or not x.is_array:
+        return None
+    labels, _, wanted = subscripts.replace(" ", "").partition("->")
+    wanted = wanted if "->" in subscripts else "".join(sorted(labels))
+    is_plain = labels.isalpha() and len(set(labels)) == len(labels) == x.ndim
+    if not is_plain or sorted(labels) != sorted(wanted):
+        return None
+    return tuple(map(labels.index, wanted))
+
+
+def tensorinv(trace: Trace, a: Any, ind: Any = 2) -> Any:
+    """``np.linalg.tensorinv``, which compares ``ind`` before it is taken for a number."""
+    if type(ind) is not TracedArray and not ind > 0:
+        raise trace.error(ValueError("Invalid ind argument."))
+    from .library import call_by_name
+
+    return call_by_name(trace, np.linalg.tensorinv, (a, ind), {})
+
+
 # Functions whose own source is traced.  Each has a differential test.
 TRACED: tuple[Any, ...] = (
     np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.pad, np.rot90,
@@ -237,7 +269,7 @@ MORE: dict[Any, Handler] = {
     np.linalg.trace: linalg_trace, np.i0: i0, np.imag: complex_numbers.imag,
     np.from_dlpack: from_dlpack, np.require: require, np.einsum_path: einsum_path,
     np.shares_memory: shares_memory, np.array_equiv: array_equiv, np.delete: delete,
-    np.insert: insert,
+    np.insert: insert, np.einsum: einsum, np.linalg.tensorinv: tensorinv,
     np.row_stack: shaping.vstack, np.nanmin: nan_extremum(np.fmin),
     np.nanmax: nan_extremum(np.fmax),
 }

@@ -101,7 +101,8 @@ def resolve(
     try:
         return ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout), **options)
     except TypeError as error:
-        raise trace.error(_misfit(values, asked) or error, values) from None
+        misfit = None if ufunc in COMPARISONS else _misfit(values, asked)
+        raise trace.error(misfit or error, values) from None
 
 
 def _misfit(values: Sequence[Value], asked: np.dtype | None) -> OverflowError | None:
@@ -370,13 +371,26 @@ class _Call:
         return out
 
     def _strides(self, result: Value) -> Strides | None:
-        if len(result.shape) < 2 or self.ufunc is np.matmul:
+        if len(result.shape) < 2:
             return None
+        if self.ufunc is np.matmul:
+            return self._strides_of_products(result)
         operands = [
             broadcast_strides(o.shape, o.strides, result.shape) for o in self.operands
             if o.is_array
         ]
         order = k_order(result.shape, operands)
+        return contiguous(result.shape, result.dtype.itemsize, order)
+
+    def _strides_of_products(self, result: Value) -> Strides | None:
+        """Stacks of matrices keep the order of the stacks, the matrices in them are in C order."""
+        stacks = max(o.ndim for o in self.operands) - 2
+        if stacks < 2:
+            return None
+        shape = result.shape[:stacks]
+        operands = [broadcast_strides(o.shape[:-2], o.strides[:-2], shape)
+                    for o in self.operands if o.ndim > 2]
+        order = (*k_order(shape, operands), *range(stacks, len(result.shape)))
         return contiguous(result.shape, result.dtype.itemsize, order)
 
 

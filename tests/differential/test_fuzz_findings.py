@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -471,3 +472,42 @@ def test_the_least_of_nan_and_a_first_value() -> None:
     for x in (np.float64("nan"), np.float64(3.0), np.array(np.nan), np.array([np.nan])):
         check(lambda x: (np.nanmin(x, initial=-129), np.nanmax(x, initial=5.0)), x)
     check(lambda x: np.nanmin(math.sqrt(x) * math.inf, initial=2), 0.0)
+
+
+def constants_of_builtins(x: np.ndarray) -> Any:
+    first, rest = divmod(np.arange(3), 2)
+    size = abs(np.tan([1, 2, 3]))
+    size *= first + x
+    rest += 1
+    return size, rest, copy.deepcopy(x), copy.copy(x)
+
+
+def transposing_einsum(x: np.ndarray) -> Any:
+    turned = np.einsum("ij->ji", x)
+    turned[0] = 5
+    return turned, x, np.einsum("ji", x) / 2, np.einsum("ij,jk", x, x), np.einsum("ii", x)
+
+
+def in_order_of_stacks(x: np.ndarray) -> Any:
+    table = np.greater.outer(x, x)
+    return table @ table, table.T @ table, np.add.outer(x, x) @ x
+
+
+def clipped_by_numbers_of_all_kinds(x: np.ndarray) -> Any:
+    return np.clip(x.astype("u1"), -np.inf, x), np.clip(x.astype("u1"), 0.5, x.astype("f4")), (
+        np.clip(x.astype("u1"), -math.inf, x.astype("c8")))
+
+
+@pytest.mark.parametrize("program", [
+    constants_of_builtins, in_order_of_stacks, clipped_by_numbers_of_all_kinds,
+    lambda x: np.greater(x, -129, dtype="i1"),
+    lambda x: np.nan_to_num(np.broadcast_to(x.astype("c16"), (2, 3))),
+    lambda x: np.linalg.tensorinv(x, np.array([0])),
+])
+def test_programs_of_seeds_124(program: Any) -> None:
+    """Seeds 124116147 to 124180088."""
+    check(program, np.array([1.0, 2.0, 4.0]))
+
+
+def test_an_einsum_that_transposes_is_a_view() -> None:
+    check(transposing_einsum, np.arange(9.0).reshape(3, 3))

@@ -52,12 +52,21 @@ class Disturbed:
         return [v.copy() if isinstance(v, np.ndarray) else v for v in leaves]
 
     def _run(self, statement: Statement) -> None:
+        if self._casts_what_numpy_leaves_open(statement):
+            raise FloatingPointError("NumPy's vectors and single elements cast in two ways")
         change = self._change(statement.rounding)
         if change is None:
             exec(statement.line, self.scope)
         else:
             self._run_disturbed(statement, change)
         self._open_signs_of_nan(statement)
+
+    def _casts_what_numpy_leaves_open(self, statement: Statement) -> bool:
+        """Whether floats that fit no uint32 may become one: the result depends on their place."""
+        if "u4" not in statement.text and "uint32" not in statement.text:
+            return False
+        read = [np.asarray(self.scope[n]) for n in statement.reads if _is_inexact(self.scope[n])]
+        return any((~((v.real > -1) & (v.real < 1 << 32))).any() for v in read)
 
     def _run_disturbed(self, statement: Statement, change: Any) -> None:
         if statement.op == "operator *+" and self._run_product(statement, change):
