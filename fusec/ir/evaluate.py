@@ -76,8 +76,11 @@ def _function(node: Node, sizes: dict[str, int]) -> Callable[..., Any]:
     if node.op == "Mul" and node.types[0].dtype.kind == "c" and all(
             v.type.kind != "array" for v in node.inputs):
         return operator.mul  # NumPy's scalars round each product, its vector loops may not
-    reference = registry.get(node.op).reference
+    row = registry.get(node.op)
+    reference = row.reference
     attrs = {k: resolve(v, sizes) for k, v in node.attrs.items()}
+    if row.kind == "reduce":  # NumPy adds in the order of the memory, whose layout is no value
+        return lambda *operands: reference(*(np.asarray(x, order="C") for x in operands), **attrs)
     return lambda *operands: reference(*operands, **attrs)
 
 

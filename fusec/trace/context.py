@@ -249,7 +249,28 @@ def tracing(trace: Trace) -> Iterator[Trace]:
         _state.stack = []
     _state.stack.append(trace)
     try:
-        yield trace
+        with _deeper_stack():
+            yield trace
     finally:
         _state.stack.pop()
         trace.active = False
+
+
+FRAMES = 4  # of ours, about, for one of a recursive program's
+_deep: list[int] = []  # the limits to go back to, an entry for each trace in progress
+_deep_lock = threading.Lock()
+
+
+@contextmanager
+def _deeper_stack() -> Iterator[None]:
+    """Room for the hooks' frames between those of the program; the limit is the process's."""
+    with _deep_lock:
+        _deep.append(sys.getrecursionlimit() if not _deep else _deep[0])
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), FRAMES * _deep[0]))
+    try:
+        yield
+    finally:
+        with _deep_lock:
+            before = _deep.pop()
+            if not _deep:
+                sys.setrecursionlimit(before)

@@ -205,9 +205,9 @@ def einsum(trace: Trace, *operands: Any, **options: Any) -> Any:
         perm = _permutation(operands[0], operands[1])
         if perm is not None:
             return operands[1].transpose(perm)
-    from .library import call_by_name
+    from .library import LIBRARY_FUNCTIONS
 
-    return call_by_name(trace, np.einsum, operands, options)
+    return LIBRARY_FUNCTIONS[np.einsum](trace, *operands, **options)
 
 
 def _permutation(subscripts: Any, x: TracedArray) -> tuple[int, ...] | None:
@@ -222,13 +222,14 @@ def _permutation(subscripts: Any, x: TracedArray) -> tuple[int, ...] | None:
     return tuple(map(labels.index, wanted))
 
 
-def tensorinv(trace: Trace, a: Any, ind: Any = 2) -> Any:
+def tensorinv(trace: Trace, a: Any, *rest: Any, **options: Any) -> Any:
     """``np.linalg.tensorinv``, which compares ``ind`` before it is taken for a number."""
-    if type(ind) is not TracedArray and not ind > 0:
+    ind = next(iter(rest), options.get("ind", 2))
+    if type(ind) is np.ndarray and not ind > 0:
         raise trace.error(ValueError("Invalid ind argument."))
-    from .library import call_by_name
+    from .library import LIBRARY_FUNCTIONS
 
-    return call_by_name(trace, np.linalg.tensorinv, (a, ind), {})
+    return LIBRARY_FUNCTIONS[np.linalg.tensorinv](trace, a, *rest, **options)
 
 
 # Functions whose own source is traced.  Each has a differential test.

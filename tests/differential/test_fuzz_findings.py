@@ -511,3 +511,23 @@ def test_programs_of_seeds_124(program: Any) -> None:
 
 def test_an_einsum_that_transposes_is_a_view() -> None:
     check(transposing_einsum, np.arange(9.0).reshape(3, 3))
+
+
+def test_functions_that_call_themselves() -> None:
+    """Seed 125000789: the frames of the hooks are no reason for a RecursionError."""
+    def folded(x: np.ndarray, n: int) -> np.ndarray:
+        return x if n == 0 else folded(x, n - 1) * 0.5 + 1
+
+    check(lambda x: folded(x, 300), np.ones(2))
+    check(lambda x: np.polyint(x, m=np.array(100)), np.zeros(0, int))
+
+
+def test_products_in_the_passes_take_any_order() -> None:
+    """Seed 124192522: a product of what is written through a transposition."""
+    def program(x: np.ndarray, y: np.ndarray) -> Any:
+        y[...] = x
+        return x.prod()
+
+    x = np.ones((3, 3))
+    check(program, x, x.T)
+    check(lambda x: np.linalg.tensorinv(x), np.array([1], "u2"))
