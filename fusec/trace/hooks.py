@@ -20,6 +20,7 @@ from .context import Trace
 from .control.effects import Effects
 from .control.ranges import number
 from .convert.hooks import Where
+from .convert.source import HOOKS_NAME
 from .creation import _holds_traced
 from .failures import guarded
 from .functions import CREATION, FUNCTIONS, call_function
@@ -208,6 +209,8 @@ class GraphHooks(SpecialMethods):
         self.functions[fn] = None
         if not is_numpys(fn):
             self.trace.outer_names.enter(fn)
+            if HOOKS_NAME not in fn.__code__.co_freevars:
+                self.effects.note_function(fn)
         result = super().converted(fn)
         if fn.__code__ in self.unconverted:
             self.trace.watched += [(g, random_state([g])) for g in generators_of(fn)]

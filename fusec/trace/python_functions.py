@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from functools import partial, reduce
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir import Value
+from fusec.ir.dims import is_static
 
-from . import sizes
+from . import in_python, sizes
 from .array import TracedArray, from_value
 from .complex_numbers import python_complex
 from .context import Trace
-from .control import TracedRange
+from .control import Enumerate, Product, Reversed, TracedRange, Zip
+from .control.appended import restacked
+from .control.unrolling import UNROLL
 from .creation import astype
-from .handlers import when_called
+from .handlers import TABLE, any_traced, when_called
 from .known import known
 from .math_functions import rounded_number
 from .python_errors import check_integer
@@ -26,7 +32,10 @@ from .ufuncs import as_traced, call_ufunc, cast
 if TYPE_CHECKING:
     from .hooks import GraphHooks
 
-F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
+BOOL, F64, I64 = (
+    np.dtype(np.bool_), np.dtype(np.float64), np.dtype(np.int64))
+
+_ITERATORS = (GeneratorType, map, filter, zip, enumerate, Zip, Enumerate, Reversed, Product)
 
 # ----------------------------------------------------------------------------------- constructors
 
@@ -88,8 +97,39 @@ _number(int, I64)
 # -------------------------------------------------------------------------------------- functions
 
 
-def _extremum(function: Callable[..., Any], better: np.ufunc) -> None:
-    @when_called(function)
+def _of_items(function: Callable[..., Any], by_hand: Callable[..., Any]) -> Callable[..., Any]:
+    """Registers for calls on a single iterable, the items of which may be traced; ``by_hand`` is a
+    loop over an array of them."""
+    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
+        def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+            if args and type(args[0]) in _ITERATORS:
+                args = (list(args[0]), *args[1:])
+            if not any_traced(args, kwargs):
+                return function(*args, **kwargs)
+            items = _many(hooks.trace, args[0]) if not kwargs else None
+            if items is not None:
+                return hooks.call(hooks.where, by_hand, items, *args[1:])
+            return handler(hooks, *args, **kwargs)
+
+        TABLE.register(function, call)
+        return handler
+
+    return decorate
+
+
+def _many(trace: Trace, items: Any) -> TracedArray | None:
+    """The elements of a long list as an array; None for others."""
+    if type(items) is list and len(items) > UNROLL:
+        items = restacked(trace, items)
+    is_long = type(items) is TracedArray and items.ndim == 1 and (
+        not is_static(items.shape) or items.shape[0] > UNROLL)
+    return items if is_long else None
+
+
+def _extremum(
+    function: Callable[..., Any], better: np.ufunc, by_hand: Callable[..., Any]
+) -> None:
+    @_of_items(function, by_hand)
     def call(hooks: GraphHooks, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         items = list(args[0]) if len(args) == 1 else list(args)
         if key is not None or kwargs or not items:
@@ -107,6 +147,30 @@ def _extremum(function: Callable[..., Any], better: np.ufunc) -> None:
         return best
 
 
+def _quantifier(
+    function: Callable[..., Any], op: str, deciding: bool, by_hand: Callable[..., Any]
+) -> None:
+    """``any`` and ``all``: of items that data decides each is looked at, where Python stops at the
+    first that settles it."""
+    def call(hooks: GraphHooks, iterable: Any, /) -> Any:
+        items = _many(hooks.trace, iterable)
+        if items is not None:
+            return hooks.call(hooks.where, by_hand, items)
+        tests: list[Value] = []
+        for item in iterable:
+            found = hooks.decide(item)
+            if found is deciding:
+                return deciding
+            if found is None:
+                tests.append(hooks.truth(item))
+        if not tests:
+            return not deciding
+        value = reduce(partial(hooks.trace.emit, op), tests)
+        return TracedArray(hooks.trace, None, (), weak(hooks.trace, value, BOOL))
+
+    TABLE.register(function, call)
+
+
 def _choose(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any:
     """``a if condition else b`` for scalars, in the dtype NumPy promotes them to."""
     is_weak = a.type.is_weak and b.type.is_weak
@@ -118,8 +182,10 @@ def _choose(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any
     return from_value(trace, result)
 
 
-_extremum(builtins.min, np.less)
-_extremum(builtins.max, np.greater)
+_extremum(builtins.min, np.less, in_python.smallest)
+_extremum(builtins.max, np.greater, in_python.largest)
+_quantifier(builtins.any, "LogicalOr", True, in_python.is_any)
+_quantifier(builtins.all, "LogicalAnd", False, in_python.are_all)
 
 
 @when_called(range)
@@ -173,7 +239,7 @@ def _round_python(trace: Trace, value: Any, ndigits: Any) -> TracedArray:
     return TracedArray(trace, None, (), weak(trace, value, I64))
 
 
-@when_called(builtins.sum)
+@_of_items(builtins.sum, in_python.total)
 def _sum(hooks: GraphHooks, iterable: Any, /, start: Any = 0) -> Any:
     total = start
     for item in iterable:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import CellType, FunctionType
 from typing import Any
 
 from fusec.errors import ConcreteValueError
@@ -39,11 +40,7 @@ class Effects:
         """A side or body made of these functions is being traced."""
         found: set[int] = set()
         for function in functions:
-            for cell in function.__closure__ or ():
-                try:
-                    _note(cell.cell_contents, found, 0)
-                except ValueError:
-                    continue
+            _note(function, found, -1)
         self._outside.append(found)
         self.trace.regions.append(new_id())
         try:
@@ -62,6 +59,11 @@ class Effects:
         """A container that was read from an attribute or another container."""
         if self._outside and type(found) in CONTAINERS:
             self.read[id(found)] = found
+
+    def note_function(self, fn: FunctionType) -> None:
+        """A function from outside the trace is called: what it refers to is older than that."""
+        if self._outside and fn.__closure__:
+            _note(fn, self._outside[0], 0)
 
     def check_call(self, fn: Any, loc: Loc | None) -> None:
         """Refuse ``outside.append(x)`` and its like."""
@@ -82,8 +84,17 @@ class Effects:
 
 
 def _note(found: Any, ids: set[int], depth: int) -> None:
+    """Containers reached from a value: by items, and by what functions refer to."""
+    if type(found) is FunctionType and id(found) not in ids:
+        ids.add(id(found))
+        for cell in found.__closure__ or ():
+            if cell != _EMPTY:
+                _note(cell.cell_contents, ids, depth + 1)
     if type(found) not in (*CONTAINERS, tuple) or depth > MAX_DEPTH:
         return
     ids.add(id(found))
     for item in found.values() if type(found) is dict else found if depth < MAX_DEPTH else ():
         _note(item, ids, depth + 1)
+
+
+_EMPTY = CellType()

@@ -27,8 +27,9 @@ from .branches import branch
 from .cells import Variables, bound_by, setters_of
 from .effects import Effects
 from .loops import LoopParts, LoopResult, nothing_done, trace_loop
-from .ranges import Counted, counted, number, table_items
+from .ranges import Counted, counted, number, sequence, table_items, taken_apart
 from .regions import Region
+from .sequences import Iterable as Items
 from .sequences import table
 from .unrolling import UNROLL, most_unrolled, nodes_since, pays_to_unroll, stays_unrolled
 
@@ -237,6 +238,28 @@ class ControlHooks(Hooks):
                 self._peeled(where, items, body, stop, needed, names)
         self.where = where
 
+    def list_of(
+        self, where: Where, over: Any, element: Callable[..., Any], count: int | None,
+        plain: Callable[[Any], list[Any]],
+    ) -> list[Any]:
+        over = self.iterate(where, over)
+        items = sequence(self.trace, over) if self.trace.active else None
+        if items is None or type(items.count) is not int or items.count <= UNROLL:
+            return plain(over)
+        made: list[Any] = []
+        call = self.call
+
+        def body(item: Any) -> None:
+            call(where, made.append, element(item) if count is None else element(
+                *taken_apart(item, count)))
+
+        parts = self._parts(where, items, body, None, (), ())
+        if not self._try_counted(where, parts, items.count, of_data=True):
+            return plain(over)
+        if isinstance(over, Items):
+            over.take()
+        return made
+
     def _open_ended(
         self, parts: LoopParts, items: Counted, body: Callable[[Any], None],
         stop: Callable[[], Any] | None, names: tuple[str, ...],
@@ -390,10 +413,14 @@ class ControlHooks(Hooks):
         if note not in self.trace.notes:
             self.trace.notes.append(note)
 
-    def _try_counted(self, where: Where, parts: LoopParts, count: int) -> bool:
+    def _try_counted(
+        self, where: Where, parts: LoopParts, count: int, of_data: bool = False
+    ) -> bool:
+        """Whether the loop is one of the graph now; ``of_data``: what computes with known numbers
+        alone is left to Python."""
         written = self.trace.own.written_now()
         found = self._try(where, parts)
-        if found is None or pays_to_unroll(found.body, count):
+        if found is None or pays_to_unroll(found.body, count) or (of_data and not found.outer):
             self.trace.own.restore(written)
             return False
         self._emit(found)

@@ -56,10 +56,11 @@ def counted(trace: Trace, over: Any) -> Counted | None:
         if found is not None:
             over.take()
         return found
-    return _sequence(trace, over)
+    return sequence(trace, over)
 
 
-def _sequence(trace: Trace, over: Any) -> Counted | None:
+def sequence(trace: Trace, over: Any) -> Counted | None:
+    """As `counted`, and nothing is taken of it."""
     if isinstance(over, Iterable):
         return _COUNTED[type(over)](trace, *over.parts) if over.is_fresh else None
     if type(over) is range:
@@ -70,6 +71,16 @@ def _sequence(trace: Trace, over: Any) -> Counted | None:
         return Counted(sizes.number(trace, over.shape[0]), lambda k: over[k])
     found = table(trace, over)
     return None if found is None else table_items(found)
+
+
+def taken_apart(item: Any, count: int) -> tuple[Any, ...]:
+    """An item as so many parts; raises as Python does."""
+    parts = tuple(item)
+    if len(parts) != count:
+        words = "too many values to unpack" if len(parts) > count else (
+            f"not enough values to unpack, got {len(parts)}")
+        raise ValueError(f"{words} (expected {count})")
+    return parts
 
 
 def table_items(over: Table) -> Counted:
@@ -137,7 +148,7 @@ def most_trips(trace: Trace, count: Any) -> int:
 
 
 def _zip(trace: Trace, *parts: Any) -> Counted | None:
-    found = [_sequence(trace, p) for p in parts]
+    found = [sequence(trace, p) for p in parts]
     known = [p for p in found if p is not None]
     if not parts or len(known) < len(found):
         return None
@@ -160,7 +171,7 @@ def _fewer(trace: Trace, a: Any, b: Any) -> Any:
 
 
 def _enumerate(trace: Trace, over: Any, start: Any) -> Counted | None:
-    items = _sequence(trace, over)
+    items = sequence(trace, over)
     if items is None:
         return None
     place = _progression(start, 1)
@@ -168,13 +179,13 @@ def _enumerate(trace: Trace, over: Any, start: Any) -> Counted | None:
 
 
 def _reversed(trace: Trace, over: Any) -> Counted | None:
-    items = _sequence(trace, over)
+    items = sequence(trace, over)
     return None if items is None else Counted(
         items.count, lambda k: items.item(items.count - 1 - k))
 
 
 def _product(trace: Trace, *parts: Any) -> Counted | None:
-    found = [_sequence(trace, p) for p in parts]
+    found = [sequence(trace, p) for p in parts]
     known = [p for p in found if p is not None and type(p.count) is int]
     if not parts or len(known) < len(found):
         return None
@@ -199,7 +210,7 @@ def _within(trace: Trace, k: Any, count: int) -> Any:
 
 
 def _ndenumerate(trace: Trace, places: Any, array: Any) -> Counted | None:
-    found = _sequence(trace, places)
+    found = sequence(trace, places)
     return None if found is None else Counted(
         found.count, lambda k: _element(array, found.item(k)))
 

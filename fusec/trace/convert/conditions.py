@@ -7,9 +7,12 @@ evaluate ``b``; comparison chains and conditional expressions likewise.
 from __future__ import annotations
 
 import ast
+import copy
 
 from .statements import Statements
-from .transformer import OPERATOR_NAMES, constant
+from .transformer import FRAME_CALLS, LISTING_CALLS, OPERATOR_NAMES, constant
+
+_TAKING_ALL = frozenset({"sum", "max", "min", "list", "tuple", "sorted"})
 
 
 class Conditions(Statements):
@@ -90,3 +93,52 @@ class Conditions(Statements):
         thunks = [self._thunk(self.visit(value), value) for value in (node.body, node.orelse)]
         return self.hook("if_expression", node, test, *thunks)
 
+    # -- comprehensions -------------------------------------------------------------------------
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        """``[element for a, b in items]``: a long one can be a loop of the graph."""
+        if self.in_class_body or not _is_simple(node):
+            return super().generic_visit(node)  # type: ignore[return-value]
+        (part,) = node.generators
+        items = ast.copy_location(ast.Name("_fusec_items", ast.Load()), part.iter)
+        plain = copy.deepcopy(node)
+        plain.generators[0].iter = items
+        function = self._over(items, super().generic_visit(plain))  # type: ignore[arg-type]
+        names = part.target.elts if isinstance(part.target, ast.Tuple) else [part.target]
+        element = ast.copy_location(ast.Lambda(_arguments(
+            [n.id for n in names], node), self.visit(node.elt)), node)  # type: ignore[attr-defined]
+        count = len(names) if isinstance(part.target, ast.Tuple) else None
+        return self.hook("list_of", node, self.visit(part.iter), element,
+                         constant(count, node), function)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """``sum(… for …)``: a list serves those that take all items before they answer."""
+        if isinstance(node.func, ast.Name) and node.func.id in _TAKING_ALL and node.args:
+            first = node.args[0]
+            if isinstance(first, ast.GeneratorExp):
+                node.args[0] = ast.copy_location(
+                    ast.ListComp(first.elt, first.generators), first)
+        return super().visit_Call(node)
+
+    def _over(self, items: ast.Name, value: ast.expr) -> ast.expr:
+        return ast.copy_location(ast.Lambda(_arguments([items.id], items), value), items)
+
+
+def _arguments(names: list[str], like: ast.expr) -> ast.arguments:
+    return ast.arguments(
+        posonlyargs=[], kwonlyargs=[], kw_defaults=[], defaults=[],
+        args=[ast.copy_location(ast.arg(name), like) for name in names])
+
+
+def _is_simple(node: ast.ListComp) -> bool:
+    """One loop over names, without conditions, of an element that looks at no frame."""
+    (first, *rest) = node.generators
+    target = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
+    names = [n.id for n in target if isinstance(n, ast.Name)]
+    if rest or first.ifs or first.is_async or len(set(names)) < len(target):
+        return False
+    return not any(
+        isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) or (
+            isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+            and n.func.id in FRAME_CALLS | LISTING_CALLS)
+        for n in ast.walk(node))

@@ -361,6 +361,15 @@ class Hooks:
         self.where = where
         return value
 
+    def list_of(
+        self, where: Where, over: Any, element: Callable[..., Any], count: int | None,
+        plain: Callable[[Any], list[Any]],
+    ) -> list[Any]:
+        """``[element for target in over]``, which ``plain`` makes in Python; ``count`` is the
+        number of names in the target, None for a single name."""
+        self.where = where
+        return plain(over)
+
     def unpack(self, where: Where, value: Any) -> Any:
         """What ``a, b = value`` takes apart instead of ``value``."""
         self.where = where

@@ -11,7 +11,7 @@ from typing import Any
 # and our own code.
 PLAIN_PACKAGES = frozenset({"numpy", "scipy", "numba", "llvmlite", "cupy", "fusec"})
 # Programs that ship with fusec are written as users write theirs.
-USER_LIKE = ("fusec.bench.programs", "fusec.bench.loops")
+USER_LIKE = ("fusec.bench.programs", "fusec.bench.loops", "fusec.trace.in_python")
 
 _STDLIB = tuple(
     os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib")

@@ -1,0 +1,111 @@
+"""Comprehensions, and Python's builtins over arrays and generators."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import check
+
+import fusec
+
+
+def squares(x: np.ndarray) -> Any:
+    return np.array([v * v + 1 for v in x])
+
+
+def chosen(x: np.ndarray) -> Any:
+    return np.array([v * v if v > 0.5 else -v for v in x])
+
+
+def pairs(x: np.ndarray) -> Any:
+    return [(i * v, x[:3] * v) for i, v in enumerate(x)]
+
+
+def means(x: np.ndarray) -> Any:
+    return np.array([x[i : i + 5].max() for i in range(len(x) - 4)])
+
+
+def nested(x: np.ndarray) -> Any:
+    return np.array([[x[i] * x[j] for j in range(20)] for i in range(20)])
+
+
+def sums(x: np.ndarray) -> Any:
+    return sum(x), sum(v * v for v in x), sum([v - 1 for v in x], x[0]), sum(x[:3])
+
+
+def extremes(x: np.ndarray) -> Any:
+    return max(x), min(x), max(v - 1 for v in x), min([v * 2 for v in x]), max(x[0], x[1], x[2])
+
+
+def quantifiers(x: np.ndarray) -> Any:
+    return (any(x > 0.5), all(x > 0.5), any(v > 0.5 for v in x[:5]), all(v < 2 for v in x),
+            any([v > 2 for v in x]), any(k > 3 for k in itertools.count()), all([]))  # noqa: C419
+
+
+@pytest.mark.parametrize(("program", "loops"), [
+    (squares, 1), (chosen, 1), (pairs, 1), (means, 1), (nested, 1), (sums, 5), (extremes, 6),
+    (quantifiers, 5),
+])
+def test_long_ones_are_loops_of_the_graph(program: Callable[..., Any], loops: int) -> None:
+    for seed in range(3):
+        x = np.random.default_rng(seed).random(40)
+        compiled = check(program, x, fp="strict")
+        found = [n for n in compiled.traces[0].graph.nodes if n.op == "Loop"]
+        assert 1 <= len(found) <= loops
+
+
+def numbers_that_python_knows(x: np.ndarray) -> Any:
+    places = [(i * 7) % 5000 for i in range(5000)]
+    names = [f"n{k}" for k in range(100)]
+    return x[: places[1]], len(names), {n: x[k % 3] for k, n in enumerate(names[:3])}
+
+
+def errors_of_targets(x: np.ndarray) -> Any:
+    return [a + b for a, b in zip(x, x, x, strict=True)]
+
+
+def with_an_effect(x: np.ndarray) -> Any:
+    seen: list[Any] = []
+
+    def note(v: Any) -> Any:
+        seen.append(v)
+        return v * 2
+
+    return np.array([note(v) for v in x]), len(seen)
+
+
+def appended_by_a_function(x: np.ndarray) -> Any:
+    seen: list[Any] = []
+    last: dict[str, Any] = {}
+
+    def note(v: Any) -> None:
+        seen.append(v)
+        last["v"] = v
+
+    for v in x:
+        note(v)
+    return np.array(seen), last["v"]
+
+
+@pytest.mark.parametrize("program", [
+    numbers_that_python_knows, errors_of_targets, with_an_effect, appended_by_a_function,
+])
+def test_what_python_does_itself(program: Callable[..., Any]) -> None:
+    check(program, np.random.default_rng(0).random(40))
+
+
+def test_nan_and_signs_are_pythons() -> None:
+    x = np.random.default_rng(0).random(40)
+    x[7] = np.nan
+    check(lambda x: (max(x), min(x), sum(x[:7])), x)
+    check(lambda x: (max(x), min(x)), x[::-1])
+    check(lambda x: (max(x), min(x), sum(x)), np.arange(40) % 7)
+
+
+def test_the_first_item_that_settles_it_ends_a_search() -> None:
+    compiled = fusec.jit(lambda x: any(k > 3 for k in itertools.count()))
+    assert compiled(np.ones(2)) is True
