@@ -38,6 +38,15 @@ def when_traced(table: CallTable, function: Any) -> Callable[..., Any]:
     return decorate
 
 
+def everywhere(function: Any) -> Callable[..., Any]:
+    """Registers for all calls, those without traced arguments too."""
+    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
+        TABLE.register(function, handler)
+        return handler
+
+    return decorate
+
+
 when_called = partial(when_traced, TABLE)
 
-__all__ = ["TABLE", "any_traced", "when_called", "when_traced"]
+__all__ = ["TABLE", "any_traced", "everywhere", "when_called", "when_traced"]

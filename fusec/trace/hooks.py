@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -17,6 +16,7 @@ from . import iterators, math_functions, python_functions, scipy_functions, size
 from .array import TracedArray
 from .attributes import Attributes
 from .context import Trace
+from .control.cells import UNBOUND
 from .control.effects import Effects
 from .control.ranges import number
 from .convert.hooks import Where
@@ -65,7 +65,7 @@ class GraphHooks(SpecialMethods):
             warn_of_effect(self.trace, fn, args)
         if not kwargs and self.effects.takes(fn, args):
             return None
-        self.effects.check_call(fn, self.loc)
+        self.effects.check_call(fn, args, self.loc)
         if self.table.find(fn) is None and home_of(fn) == "scipy":
             scipy_functions.register_imported(self.table)
         fn, args, kwargs = self._with_written_traced(fn, args, kwargs)
@@ -162,6 +162,7 @@ class GraphHooks(SpecialMethods):
 
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         self.where = where
+        self.effects.check_change(a, "changing a container in place", self.loc)
         if self._is_outside(a) or (type(a) is np.ndarray and (
                 _holds_traced(b) or self.trace.own.must_trace(a))):
             a = as_traced(self.trace, a)
@@ -185,12 +186,14 @@ class GraphHooks(SpecialMethods):
             return self._is_one_of(where, item, container)
         return super().contains(where, item, container)
 
+    def _equality(self, where: Where, item: Any, other: Any) -> Callable[[], Any]:
+        return lambda: self.compare(where, "eq", item, other)
+
     def _is_one_of(self, where: Where, item: TracedArray, container: Any) -> Any:
         """``item in (a, b)``: each is compared, as far as Python would go."""
         found: Any = False
         for other in container:
-            found = self.or_(where, "test", found,
-                             partial(self.compare, where, "eq", item, other))
+            found = self.or_(where, "test", found, self._equality(where, item, other))
         decided = self.decide(found)
         return decided if decided is not None else number(
             self.trace, weak(self.trace, self.truth(found), BOOL))
@@ -261,17 +264,46 @@ class GraphHooks(SpecialMethods):
                 raise _attribute_error(self.trace, obj, name)
             setattr(obj, name, value)
             return
+        if self.trace.active and not self.stored_by_class(where, obj, name, value):
+            self.store_attribute(where, obj, name, value)
+
+    def store_attribute(self, where: Where, obj: Any, name: str, value: Any) -> None:
+        """Bind an attribute, past what the class says of it."""
         is_local = id(obj) in self.trace.local_objects
-        if self.trace.active and (not is_local or self._is_older(obj, name)):
+        if not is_local or self._is_older(obj, name):
             self.attributes.write(obj, name, value)
-            return
-        super().setattr(where, value, obj, name)
+        else:
+            object.__setattr__(obj, name, value)
+
+    def delattr(self, where: Where, obj: Any, name: str) -> None:
+        self.where = where
+        title = self.attributes.names.get((id(obj), name))
+        if title is not None and self.attributes.initial[title] is UNBOUND:
+            self.attributes.current[title] = UNBOUND
+        elif id(obj) in self.trace.local_objects and not self.trace.in_region:
+            super().delattr(where, obj, name)
+        else:
+            raise unsupported(f"deleting the attribute {name!r}", loc=self.loc,
+                              cure="delete it after the call")
+
+    def attribute_or(self, where: Where, obj: Any, name: str, *default: Any) -> Any:
+        """``getattr(obj, name, default)``; that it is missing is checked at each call."""
+        try:
+            return self.getattr(where, obj, name)
+        except AttributeError:
+            known = (id(obj), name)
+            if id(obj) not in self.trace.local_objects and is_guarded(obj) and (
+                    known not in self.trace.guards):
+                self.trace.guards[known] = attribute_guard(obj, name)
+            if not default:
+                raise
+            return default[0]
 
     def _is_older(self, obj: Any, name: str) -> bool:
         """Whether an object made in the trace outlives the branch or loop that assigns to it."""
         born = self.trace.local_births[id(obj)]
         return (id(obj), name) in self.attributes.names or (
-            hasattr(obj, "__dict__") and self.trace.is_older_than_region(born))
+            self.trace.is_older_than_region(born))
 
     def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
         self.where = where
@@ -281,6 +313,11 @@ class GraphHooks(SpecialMethods):
             return
         self.effects.check_change(obj, "assigning to an item of a container", self.loc)
         super().setitem(where, value, obj, key)
+
+    def delitem(self, where: Where, obj: Any, key: Any) -> None:
+        self.where = where
+        self.effects.check_change(obj, "deleting an item of a container", self.loc)
+        super().delitem(where, obj, key)
 
     def getitem(self, where: Where, obj: Any, key: Any) -> Any:
         self.where = where

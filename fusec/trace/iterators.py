@@ -6,7 +6,6 @@ Over anything else they are what they always are.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from .control import (
     Zip,
     table,
 )
-from .handlers import TABLE, any_traced, when_called
+from .handlers import any_traced, everywhere, when_called
 
 if TYPE_CHECKING:
     from .hooks import GraphHooks
@@ -48,23 +47,14 @@ def _elements(hooks: GraphHooks, x: Any) -> Any:
     return hooks.iterate(hooks.where, x)
 
 
-def _handler(function: Any) -> Callable[..., Any]:
-    """Registers for all calls, those without traced arguments too."""
-    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
-        TABLE.register(function, handler)
-        return handler
-
-    return decorate
-
-
-@_handler(enumerate)
+@everywhere(enumerate)
 def _enumerate(hooks: GraphHooks, iterable: Any, start: Any = 0) -> Any:
     if not _is_sequence(hooks, iterable) or not isinstance(start, int | TracedArray):
         return enumerate(iterable, start)
     return Enumerate((_elements(hooks, iterable), start))
 
 
-@_handler(zip)
+@everywhere(zip)
 def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
     if strict and len({_length(p) for p in parts}) > 1:
         return zip(*parts, strict=True)
@@ -73,7 +63,7 @@ def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
     return Zip(tuple(_elements(hooks, p) for p in parts))
 
 
-@_handler(reversed)
+@everywhere(reversed)
 def _reversed(hooks: GraphHooks, sequence: Any) -> Any:
     is_array = type(sequence) is TracedArray and sequence.ndim
     if not is_array and type(sequence) not in (range, TracedRange):
@@ -81,14 +71,14 @@ def _reversed(hooks: GraphHooks, sequence: Any) -> Any:
     return Reversed((sequence,))
 
 
-@_handler(itertools.product)
+@everywhere(itertools.product)
 def _product(hooks: GraphHooks, *parts: Any, repeat: int = 1) -> Any:
     if not parts or not all(_is_sequence(hooks, p) and not isinstance(p, Iterable) for p in parts):
         return itertools.product(*parts, repeat=repeat)
     return Product(tuple(_elements(hooks, p) for p in parts) * repeat)
 
 
-@_handler(np.ndindex)
+@everywhere(np.ndindex)
 def _ndindex(hooks: GraphHooks, *shape: Any) -> Any:
     if len(shape) == 1 and isinstance(shape[0], tuple):
         (shape,) = shape

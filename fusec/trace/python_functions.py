@@ -20,13 +20,15 @@ from .complex_numbers import python_complex
 from .context import Trace
 from .control import Enumerate, Product, Reversed, TracedRange, Zip
 from .control.appended import restacked
+from .control.cells import UNBOUND
 from .control.unrolling import UNROLL
 from .creation import astype
-from .handlers import TABLE, any_traced, when_called
+from .handlers import TABLE, any_traced, everywhere, when_called
 from .known import known
 from .math_functions import rounded_number
 from .python_errors import check_integer
 from .python_numbers import scalar_of, weak
+from .special_methods import method_of
 from .ufuncs import as_traced, call_ufunc, cast
 
 if TYPE_CHECKING:
@@ -203,6 +205,52 @@ def _len(hooks: GraphHooks, x: Any) -> Any:
     if type(x) is TracedArray and x.ndim:
         return sizes.number(hooks.trace, x.shape[0])
     return len(x)
+
+
+@everywhere(builtins.getattr)
+def _getattr(hooks: GraphHooks, obj: Any, name: str, *default: Any) -> Any:
+    return hooks.attribute_or(hooks.where, obj, name, *default)
+
+
+@everywhere(builtins.hasattr)
+def _hasattr(hooks: GraphHooks, obj: Any, name: str) -> bool:
+    return hooks.attribute_or(hooks.where, obj, name, UNBOUND) is not UNBOUND
+
+
+@everywhere(builtins.setattr)
+def _setattr(hooks: GraphHooks, obj: Any, name: str, value: Any) -> None:
+    hooks.setattr(hooks.where, value, obj, name)
+
+
+@everywhere(builtins.delattr)
+def _delattr(hooks: GraphHooks, obj: Any, name: str) -> None:
+    hooks.delattr(hooks.where, obj, name)
+
+
+@everywhere(object.__setattr__)
+def _store(hooks: GraphHooks, obj: Any, name: str, value: Any) -> None:
+    hooks.store_attribute(hooks.where, obj, name, value)
+
+
+@everywhere(builtins.next)
+def _next(hooks: GraphHooks, iterator: Any, *default: Any) -> Any:
+    method = method_of(iterator, "__next__")
+    if method is None:
+        return next(iterator, *default)
+    try:
+        return hooks.call(hooks.where, method, iterator)
+    except StopIteration:
+        if not default:
+            raise
+        return default[0]
+
+
+@everywhere(type)
+def _type(hooks: GraphHooks, x: Any, *rest: Any, **options: Any) -> Any:
+    """``type(x)`` names the class that the value has in NumPy."""
+    if rest or options or type(x) is not TracedArray:
+        return type(x, *rest, **options)
+    return x.__class__
 
 
 def _text(function: Callable[..., Any]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+from collections.abc import Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -146,8 +147,51 @@ class SpecialMethods(ControlHooks):
 
     def iterate(self, where: Where, value: Any) -> Any:
         method = method_of(value, "__iter__")
-        return super().iterate(where, value) if method is None else (
-            self.iterate(where, self.call(where, method, value)))
+        if method is not None:
+            found = self.call(where, method, value)
+            return self.iterate(where, found) if found is not value else self._nexts(where, found)
+        if method_of(value, "__next__") is not None:
+            return self._nexts(where, value)
+        return super().iterate(where, value)
+
+    def _nexts(self, where: Where, iterator: Any) -> Iterator[Any]:
+        """The items of a user's iterator."""
+        following = method_of(iterator, "__next__")
+        while following is not None:
+            try:
+                item = self.call(where, following, iterator)
+            except StopIteration:
+                return
+            yield item
+
+    # -- attributes -------------------------------------------------------------------------------
+
+    def getattr(self, where: Where, obj: Any, name: str) -> Any:
+        found = None if type(obj) is TracedArray else class_attribute(type(obj), name)
+        method = None if found is None else method_of(found, "__get__")
+        if method is not None:
+            return self.call(where, method, found, obj, type(obj))
+        return super().getattr(where, obj, name)
+
+    def stored_by_class(self, where: Where, obj: Any, name: str, value: Any) -> bool:
+        """Whether the class says how an attribute is bound, and it was: by ``__setattr__``, a
+        property or another descriptor."""
+        found = class_attribute(type(obj), name)
+        method = method_of(obj, "__setattr__")
+        if method is not None:
+            self.call(where, method, obj, name, value)
+        elif type(found) is property and _users(found.fset) is not None:
+            self.call(where, found.fset, obj, value)
+        elif found is not None and method_of(found, "__set__") is not None:
+            self.call(where, method_of(found, "__set__"), found, obj, value)
+        else:
+            return False
+        return True
+
+    def manager(self, where: Where, found: Any) -> Any:
+        """What a ``with`` statement enters instead of ``found``."""
+        methods = [method_of(found, name) for name in ("__enter__", "__exit__")]
+        return found if None in methods else _Manager(self, where, found)
 
     def truth(self, test: Any) -> Value:
         method = method_of(test, "__bool__")
@@ -163,6 +207,19 @@ class SpecialMethods(ControlHooks):
             return self.decide(self.compare(self.where, "ne", self.call(
                 self.where, method, test), 0))
         return super().decide(test)
+
+
+class _Manager:
+    """A context manager of the user's, its methods converted."""
+
+    def __init__(self, hooks: SpecialMethods, where: Where, found: Any) -> None:
+        self.hooks, self.where, self.found = hooks, where, found
+
+    def __enter__(self) -> Any:
+        return self.hooks.call(self.where, method_of(self.found, "__enter__"), self.found)
+
+    def __exit__(self, *error: Any) -> Any:
+        return self.hooks.call(self.where, method_of(self.found, "__exit__"), self.found, *error)
 
 
 def _has_own(a: Any, name: str) -> bool:

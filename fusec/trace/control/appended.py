@@ -21,6 +21,8 @@ from fusec.ir import TensorType, Value
 
 from ..array import TracedArray, from_value
 from ..context import Trace
+from ..selected import Copied, roots
+from ..storage import Storage
 from .merge import flatten, is_number, is_traced, leaf_value, lifted, unflatten
 from .ranges import number
 from .regions import placeholder
@@ -34,13 +36,21 @@ class Appended:
     owner: list[Any]
     structure: Any
     leaves: list[Value]
+    memory: list[Storage | None]  # of each leaf, with its version
+    versions: list[int]
     keys: list[tuple[str, int]] = field(default_factory=list)
 
-    def elements(self, trace: Trace, stacks: list[Value], k: int) -> Any:
-        """What iteration ``k`` appended."""
+    def elements(self, trace: Trace, stacks: list[Value], k: int, start: int) -> Any:
+        """What iteration ``k`` appended; views of what is older than the loop are copies that are
+        not to be written."""
         return unflatten(self.structure, [
-            _row(trace, stack, k, leaf.type.kind)
-            for stack, leaf in zip(stacks, self.leaves, strict=True)])
+            _row(trace, stack, k, leaf.type.kind, older_roots(storage, start))
+            for stack, leaf, storage in zip(stacks, self.leaves, self.memory, strict=True)])
+
+
+def older_roots(storage: Storage | None, start: int) -> list[Storage]:
+    """The memory from before a node that an array shows."""
+    return [] if storage is None else [r for r in roots(storage) if r.born < start]
 
 
 class Collector:
@@ -67,11 +77,22 @@ class Collector:
         values = [leaf_value(self.trace, leaf) for leaf in leaves]
         if not values or not all(v.type.is_static for v in values):
             return False
-        self.found.append(Appended(name, fn.__self__, structure, values))
+        memory = [leaf.storage if is_traced(leaf) else None for leaf in leaves]
+        self.found.append(Appended(name, fn.__self__, structure, values, memory, [
+            0 if s is None else s.version for s in memory]))
         return True
 
-    def check(self) -> None:
-        """Raise where the body does more with a list than append to it."""
+    def check(self, written: Container[Storage]) -> None:
+        """Raise where the body does more with a list than append to it, or writes to what it
+        appended."""
+        for appended in self.found:
+            for storage, version in zip(appended.memory, appended.versions, strict=True):
+                if storage is not None and (storage.version != version or any(
+                        r in written or r.stands_for is not None for r in roots(storage)
+                        if r.born < self.region or r.stands_for is not None)):
+                    raise ConcreteValueError(
+                        "an array in a list is written in the loop that appends it",
+                        loc=self.trace.loc, cure="append a copy: items.append(x.copy())")
         for name in {a.name for a in self.found}:
             if self.uses[name] != sum(a.name == name for a in self.found):
                 raise ConcreteValueError(
@@ -125,12 +146,14 @@ def _holds(container: Any, x: list[Any]) -> bool:
     return container is x or (type(container) in (list, tuple) and any(i is x for i in container))
 
 
-def _row(trace: Trace, stack: Value, k: int, kind: str) -> Any:
+def _row(trace: Trace, stack: Value, k: int, kind: str, others: list[Storage]) -> Any:
     shape = stack.shape[1:]
     part = trace.emit("Slice", stack, starts=(k, *(0 for _ in shape)),
                       steps=(1,) * (1 + len(shape)), sizes=(1, *shape))
     if kind == "array":
         made = from_value(trace, trace.emit("Squeeze", part, axes=(0,)))
+        if others:
+            made = TracedArray(trace, Copied(trace, made.value, others))
     else:
         made = number(trace, trace.emit("Squeeze", part, axes=(0,), kind=kind))
     trace.rows[made.value] = stack, k

@@ -265,7 +265,7 @@ class Attempting:
         finally:
             effects.collectors.pop()
         if collector is not None:
-            collector.check()
+            collector.check(self.region.written())
             for key, rows, leaf in collector.rows(self.parts.count):
                 final = self.trace.emit("PickUpdate", rows, leaf, counter.value, axes=(0,),
                                         safe=(0,))

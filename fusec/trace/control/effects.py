@@ -6,22 +6,34 @@ would change while tracing.  So such changes are refused; loops of known length 
 
 from __future__ import annotations
 
+import array
+import bisect
+import heapq
+import random
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CellType, FunctionType
+from types import BuiltinMethodType, CellType, FunctionType, MethodType
 from typing import Any
 
 from fusec.errors import ConcreteValueError
 from fusec.ir import Loc
 from fusec.ir.graph import new_id
 
+from ..array import TracedArray
 from ..context import Trace
 from .appended import Collector
 
-CONTAINERS = (list, dict, set, bytearray)
+CONTAINERS = (list, dict, set, bytearray, deque, array.array)
 _MUTATORS = frozenset({
     "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "add",
-    "discard", "popitem", "setdefault", "__setitem__", "__delitem__",
+    "discard", "popitem", "setdefault", "__setitem__", "__delitem__", "appendleft", "extendleft",
+    "popleft", "rotate", "subtract", "move_to_end", "intersection_update", "difference_update",
+    "symmetric_difference_update", "__next__", "__ior__", "__iadd__", "send",
+})
+_MUTATING = frozenset({
+    heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace,
+    bisect.insort, bisect.insort_left, random.shuffle, next,
 })
 MAX_DEPTH = 3
 
@@ -57,7 +69,7 @@ class Effects:
 
     def note_read(self, found: Any) -> None:
         """A container that was read from an attribute or another container."""
-        if self._outside and type(found) in CONTAINERS:
+        if self._outside and is_container(found):
             self.read[id(found)] = found
 
     def note_function(self, fn: FunctionType) -> None:
@@ -65,15 +77,19 @@ class Effects:
         if self._outside and fn.__closure__:
             _note(fn, self._outside[0], 0)
 
-    def check_call(self, fn: Any, loc: Loc | None) -> None:
-        """Refuse ``outside.append(x)`` and its like."""
+    def check_call(self, fn: Any, args: tuple[Any, ...], loc: Loc | None) -> None:
+        """Refuse ``outside.append(x)``, ``next(outside)`` and their like."""
+        if not self._outside:
+            return
         owner = getattr(fn, "__self__", None)
-        if self._outside and type(owner) in CONTAINERS and fn.__name__ in _MUTATORS:
+        if is_container(owner) and fn.__name__ in _MUTATORS:
             self.check_change(owner, f"{type(owner).__name__}.{fn.__name__}", loc)
+        elif type(fn) in _FUNCTIONS and fn in _MUTATING and args:
+            self.check_change(args[0], fn.__name__, loc)
 
     def check_change(self, container: Any, what: str, loc: Loc | None) -> None:
         """Refuse a change of a container that is older than the innermost region."""
-        if not self._outside or type(container) not in CONTAINERS:
+        if not self._outside or not is_container(container):
             return
         key = id(container)
         if key in self.read or any(key in outside for outside in self._outside):
@@ -83,6 +99,11 @@ class Effects:
                 "the length of the loop known")
 
 
+def is_container(x: Any) -> bool:
+    """Whether it changes when it is used: containers, and iterators, which lose their items."""
+    return isinstance(x, CONTAINERS) or (isinstance(x, Iterator) and type(x) is not TracedArray)
+
+
 def _note(found: Any, ids: set[int], depth: int) -> None:
     """Containers reached from a value: by items, and by what functions refer to."""
     if type(found) is FunctionType and id(found) not in ids:
@@ -90,11 +111,16 @@ def _note(found: Any, ids: set[int], depth: int) -> None:
         for cell in found.__closure__ or ():
             if cell != _EMPTY:
                 _note(cell.cell_contents, ids, depth + 1)
-    if type(found) not in (*CONTAINERS, tuple) or depth > MAX_DEPTH:
+    if isinstance(found, BuiltinMethodType | MethodType):
+        found = found.__self__
+    if depth > MAX_DEPTH or not (is_container(found) or type(found) is tuple):
         return
     ids.add(id(found))
-    for item in found.values() if type(found) is dict else found if depth < MAX_DEPTH else ():
+    if isinstance(found, Iterator):
+        return
+    for item in found.values() if isinstance(found, dict) else found if depth < MAX_DEPTH else ():
         _note(item, ids, depth + 1)
 
 
 _EMPTY = CellType()
+_FUNCTIONS = (FunctionType, BuiltinMethodType, MethodType)

@@ -361,6 +361,11 @@ class Hooks:
         self.where = where
         return value
 
+    def manager(self, where: Where, found: Any) -> Any:
+        """What a ``with`` statement enters instead of ``found``."""
+        self.where = where
+        return found
+
     def list_of(
         self, where: Where, over: Any, element: Callable[..., Any], count: int | None,
         plain: Callable[[Any], list[Any]],

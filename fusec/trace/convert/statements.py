@@ -177,6 +177,12 @@ class Statements(Expressions):
         node.orelse = self.block(node.orelse)
         return node
 
+    def visit_With(self, node: ast.With) -> ast.With:
+        self.generic_visit(node)
+        for item in node.items:
+            item.context_expr = self.hook("manager", item.context_expr, item.context_expr)
+        return node
+
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         node.test = self.test(node.test)
         node.msg = node.msg and self.visit(node.msg)
