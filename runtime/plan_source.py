@@ -168,6 +168,11 @@ class PlanSource:
             text = f"{self._bind('view', _composed(place.views))}({text}, sizes)"
         return text
 
+    def _held(self, place: Any, type_: TensorType) -> str:
+        """What a place holds, an array of rank 0 as the memory that it lies in."""
+        is_array = isinstance(place, Place) and place.kind == "cell" and type_.kind == "array"
+        return self._cell_array(place) if is_array and not place.views else self._read(place)
+
     def _operand(self, place: Any, type_: TensorType) -> str:
         """The same as NumPy would have it: an array, a scalar, a Python number."""
         if not isinstance(place, Place):
@@ -249,7 +254,7 @@ class PlanSource:
             else:
                 self._call(step, step.run, operands)
         else:
-            self._run(step, [self._read(p) for p in step.sources])
+            self._run(step, [self._held(p, t) for p, t in zip(step.sources, types, strict=True)])
         self.lines[mark:] = [
             "try:", *(f"    {line}" for line in self.lines[mark:]), "except Exception as error:",
             f"    raise located(error, {self._bind('line', step.node.loc)}) from None"]

@@ -21,6 +21,7 @@ from .context import Trace
 from .control import Enumerate, Product, Reversed, TracedRange, Zip
 from .control.appended import restacked
 from .control.cells import UNBOUND
+from .control.merge import check_holds
 from .control.unrolling import UNROLL
 from .creation import astype
 from .handlers import TABLE, any_traced, everywhere, when_called
@@ -179,6 +180,9 @@ def _choose(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any
     dtype = np.result_type(*[
         v.dtype.type(0).item() if v.type.is_weak else v.dtype for v in (a, b)])
     kind = "weak" if is_weak else None
+    for number in (a, b):
+        if number.type.is_weak and not is_weak:
+            check_holds(trace, number.value, dtype)
     values = [cast(trace, v.value, dtype, kind) for v in (a, b)]
     result = trace.emit("Where", condition.value, *values, kind="weak" if is_weak else "scalar")
     return from_value(trace, result)

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import optree
 
+from fusec.errors import user_error
 from fusec.ir import TensorType, Value
 
 from ..array import TracedArray
 from ..context import Trace
 from ..guards import fingerprint
 from ..layout import Strides, common
+from ..python_numbers import interval
 from ..refusals import is_compiled
 from ..ufuncs import as_traced, cast
 
@@ -75,14 +77,51 @@ def _promoted(a: TensorType, b: TensorType) -> np.dtype:
 
 
 def converted(trace: Trace, value: Value, type_: TensorType) -> Value:
-    """The value as this type, which `joined` found."""
+    """The value as this type, which `joined` found; a Python number that it cannot hold raises."""
     if value.type == type_:
         return value
+    if value.type.is_weak and type_.kind != "weak":
+        check_holds(trace, value, type_.dtype)
     if type_.kind == "weak":
         return trace.emit("Cast", value, dtype=type_.dtype, kind="weak")
     if type_.kind == "array":
         return cast(trace, value, type_.dtype)
     return trace.emit("Cast", value, dtype=type_.dtype, kind="scalar")
+
+
+def check_holds(trace: Trace, value: Value, dtype: np.dtype) -> None:
+    """A variable has one dtype: raise where a Python number that meets it would become another."""
+    if value.dtype == np.bool_ or np.can_cast(value.dtype, dtype):
+        return
+    known = interval(trace, value) if value.dtype.kind == "i" else None
+    if value.node.op == "Const":
+        number = value.node.attrs["value"]
+        if _holds(dtype, number):
+            return
+        what = repr(number)
+    elif known is not None and all(_holds(dtype, end) for end in known):
+        return
+    else:
+        what = "a Python int"
+    raise user_error(
+        TypeError, f"a variable that is {what} and {dtype} elsewhere: {dtype} cannot hold it",
+        trace.loc, f"convert one of them, so that both have one dtype: int(x) or float(x) of the "
+        f"element, or a number that {dtype} holds")
+
+
+def _holds(dtype: np.dtype, number: Any) -> bool:
+    """Whether the number keeps its value: integers exactly, floats up to rounding."""
+    if isinstance(number, int):
+        with np.errstate(all="ignore"):
+            if dtype.kind in "iu":
+                return bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)
+            made = dtype.type(number)
+            return bool(np.isfinite(made)) and int(made.real) == number
+    if dtype.kind not in "fc" or number != number:
+        return dtype.kind in "fc"
+    with np.errstate(all="ignore"):
+        made = dtype.type(number)
+    return bool(np.isfinite(made) == np.isfinite(number) and (made != 0 or number == 0))
 
 
 def common_strides(type_: TensorType, a: Any, b: Any) -> Strides | None:
