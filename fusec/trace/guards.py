@@ -7,18 +7,25 @@ identity (an array's contents are read anew at each call), lists, tuples and dic
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from types import FunctionType, ModuleType
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import (
+    BuiltinMethodType,
+    CellType,
+    FunctionType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
 
-from fusec.ops.host_calls import is_generator
-
 from .array import TracedArray
+from .convert.source import HOOKS_NAME
 
 DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
-CONTAINERS = (tuple, list, dict)
+CONTAINERS = (tuple, list, dict, set, frozenset, deque)
 MAX_ITEMS = 1000  # larger containers are compared by identity alone
 MAX_DEPTH = 4
 _MISSING = object()
@@ -27,10 +34,14 @@ _MISSING = object()
 def fingerprint(value: Any, depth: int = 0) -> Any:
     """Equal exactly for values a trace may take for one another."""
     kind = type(value)
-    if kind in CONTAINERS and depth < MAX_DEPTH and len(value) <= MAX_ITEMS:
-        if kind is dict:
+    if isinstance(value, CONTAINERS) and depth < MAX_DEPTH and len(value) <= MAX_ITEMS:
+        if isinstance(value, dict):
             return (kind, tuple((k, fingerprint(v, depth + 1)) for k, v in value.items()))
+        if isinstance(value, (set, frozenset)):
+            return (kind, frozenset(value))
         return (kind, tuple(fingerprint(v, depth + 1) for v in value))
+    if kind in (slice, range):
+        return (kind, repr(value))
     if isinstance(value, (float, complex, np.generic)):
         return (kind, repr(value))
     if isinstance(value, DATA) and not isinstance(value, np.ndarray):
@@ -40,47 +51,104 @@ def fingerprint(value: Any, depth: int = 0) -> Any:
 
 def _is_fixed(value: Any) -> bool:
     """Whether the same object is the same value: all but containers that can change inside."""
-    if type(value) is tuple:
+    if isinstance(value, tuple):
         return all(_is_fixed(v) for v in value)
-    return type(value) not in CONTAINERS
+    return not isinstance(value, CONTAINERS)
 
 
 def is_data(value: Any) -> bool:
-    """Whether rebinding a name from this value to another must be noticed."""
-    return isinstance(value, (*DATA, FunctionType)) or type(value) in CONTAINERS or (
-        is_generator(value))
+    """Whether rebinding a name from this value to another must be noticed: all but modules."""
+    return not isinstance(value, ModuleType)
+
+
+def is_own(value: Any) -> bool:
+    """Whether what an attribute gives is the same object each time: not a method."""
+    return not isinstance(value, (MethodType, BuiltinMethodType, MethodWrapperType, ModuleType))
 
 
 class Guard:
     """A place that must still hold the value it had at the end of the trace."""
 
-    __slots__ = ("expected", "is_fixed", "mark", "place", "read", "subject")
+    __slots__ = ("entry", "expected", "is_fixed", "mark", "place", "read", "subject")
 
     def __init__(self, subject: str, place: str, read: Callable[[], Any]) -> None:
         self.subject = subject
         self.place = place
         self.read = read
+        self.entry: Any = None  # of a container: what was in it when the trace first saw it
         self.refresh()
 
     def refresh(self) -> None:
-        """Take the value held now for the expected one."""
-        self.expected = self.read()
-        self.mark = fingerprint(self.expected)
-        self.is_fixed = _is_fixed(self.expected)
+        """Take the value held now for the expected one; a container's content is the one that the
+        trace began with: a program that changes it is traced again."""
+        found = self.read()
+        self.is_fixed = _is_fixed(found)
+        if self.entry is None or self.is_fixed:
+            self.mark = self.entry = fingerprint(found)
+        self.expected = found
+        if is_object(found):  # which the guard does not keep alive
+            self.expected = _reference(found)
+
+    def start_from(self, entry: Any) -> None:
+        """Expect of a container what was in it then."""
+        if not self.is_fixed:
+            self.mark = self.entry = entry
 
     def holds(self) -> bool:
-        found = self.read()
-        if found is self.expected and self.is_fixed:
+        found, expected = self.read(), self.expected
+        if type(expected) is weakref.ref:
+            return expected() is found
+        if found is expected and self.is_fixed:
             return True
         return bool(fingerprint(found) == self.mark)
 
     @property
     def value(self) -> str:
         """The expected value, shortened."""
-        return _short(self.expected)
+        found = self.expected() if type(self.expected) is weakref.ref else self.expected
+        return _short(found)
 
     def __str__(self) -> str:
         return f"{self.place} is {self.value}"
+
+
+def is_object(value: Any) -> bool:
+    """Whether a value is compared by which object it is."""
+    return not isinstance(value, (*DATA, *CONTAINERS, slice, range))
+
+
+def _reference(value: Any) -> Any:
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return value
+
+
+def entry_marks(fn: FunctionType, marks: dict[tuple[int, str], Any]) -> None:
+    """Note what is in the containers that a function can read, before it is first called."""
+    for scope, name, value in _names_of(fn):
+        if isinstance(value, CONTAINERS) and (id(scope), name) not in marks:
+            marks[id(scope), name] = fingerprint(value)
+
+
+def _names_of(fn: FunctionType) -> Iterator[tuple[Any, str, Any]]:
+    """Globals and closure variables that a function names, with what holds them."""
+    for name in fn.__code__.co_names:
+        if name in fn.__globals__:
+            yield fn.__globals__, name, fn.__globals__[name]
+    for name, cell in _outer_cells(fn):
+        if cell != _EMPTY:
+            yield cell, name, cell.cell_contents
+
+
+def _outer_cells(fn: FunctionType) -> Iterator[tuple[str, CellType]]:
+    """Closure variables; those of a function that the program made in the trace are its own."""
+    names = fn.__code__.co_freevars
+    if HOOKS_NAME not in names:
+        yield from zip(names, fn.__closure__ or (), strict=False)
+
+
+_EMPTY = CellType()
 
 
 def _short(value: Any) -> str:
@@ -113,9 +181,11 @@ def is_guarded(obj: Any) -> bool:
     return type(obj) is not TracedArray and not isinstance(obj, (np.ndarray, np.generic, np.dtype))
 
 
-def name_guards(functions: Any, inputs: set[tuple[int, str]]) -> list[Guard]:
+def name_guards(
+    functions: Any, inputs: set[tuple[int, str]], marks: dict[tuple[int, str], Any],
+) -> list[Guard]:
     """Guards for the data that these functions can read from globals and closures, less those that
-    are inputs of the graph (by scope and name; cells without)."""
+    are inputs of the graph (by scope and name; cells without).  ``marks``: see `entry_marks`."""
     guards: dict[tuple[int, str], Guard] = {}
     for fn in functions:
         function = getattr(fn, "__func__", fn)
@@ -126,11 +196,13 @@ def name_guards(functions: Any, inputs: set[tuple[int, str]]) -> list[Guard]:
             if name in scope and is_data(scope[name]) and (id(scope), name) not in {
                     *guards, *inputs}:
                 guards[id(scope), name] = _global_guard(scope, name)
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (),
-                              strict=False):
+        for name, cell in _outer_cells(function):
             if _holds_data(cell) and (id(cell), name) not in guards and (
                     (id(cell), "") not in inputs):
                 guards[id(cell), name] = _cell_guard(name, cell)
+    for key, mark in marks.items():
+        if key in guards:
+            guards[key].start_from(mark)
     return list(guards.values())
 
 

@@ -24,7 +24,7 @@ from .convert.source import HOOKS_NAME
 from .creation import _holds_traced
 from .failures import guarded
 from .functions import CREATION, FUNCTIONS, call_function
-from .guards import attribute_guard, is_data, is_guarded
+from .guards import attribute_guard, entry_marks, is_guarded, is_object, is_own
 from .handlers import TABLE, any_traced, when_called
 from .outer_names import OuterNames
 from .own_arrays import WRITERS, WRITING_METHODS
@@ -212,6 +212,7 @@ class GraphHooks(SpecialMethods):
         self.functions[fn] = None
         if not is_numpys(fn):
             self.trace.outer_names.enter(fn)
+            entry_marks(fn, self.trace.entry_marks)
             if HOOKS_NAME not in fn.__code__.co_freevars:
                 self.effects.note_function(fn)
         result = super().converted(fn)
@@ -241,7 +242,8 @@ class GraphHooks(SpecialMethods):
         if self.trace.active and type(obj) is not TracedArray and is_guarded(obj) and (
                 id(obj) not in self.trace.local_objects):
             result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))
-        if self.trace.active and is_data(result) and type(result) is not TracedArray:
+        if self.trace.active and is_own(result) and type(result) is not TracedArray and (
+                not is_object(result) or name in getattr(obj, "__dict__", ())):
             holder = self._holder(obj, name)
             known = (id(holder), name)
             if holder is not None and known not in self.trace.guards and is_guarded(holder):

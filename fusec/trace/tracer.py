@@ -27,7 +27,7 @@ from .array import TracedArray
 from .attributes import Assignment
 from .context import Trace, tracing
 from .convert import SourceUnavailable, convert
-from .guards import name_guards
+from .guards import entry_marks, name_guards
 from .hooks import GraphHooks
 from .layout import Strides, contiguous, like_order
 from .overlap import view_of
@@ -99,6 +99,8 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
         trace.no_source = tuple(notes)
     function = getattr(fn, "__func__", fn)
     trace.entry = (function,) if isinstance(function, FunctionType) else ()
+    for function in trace.entry:
+        entry_marks(function, trace.entry_marks)
     with tracing(trace), trace.outer_names.held(trace.entry):
         result = _run(trace, runnable, args, kwargs)
         leaves, treespec = optree.tree_flatten(result, none_is_leaf=True)
@@ -113,7 +115,8 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     functions = [*hooks.functions, *trace.entry]
     for guard in trace.guards.values():
         guard.refresh()
-    guards = [*trace.guards.values(), *name_guards(functions, trace.outer_names.are_inputs())]
+    guards = [*trace.guards.values(), *name_guards(
+        functions, trace.outer_names.are_inputs(), trace.entry_marks)]
     notes = [*notes, *trace.notes]
     notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
     return Traced(

@@ -7,7 +7,7 @@ from typing import Any
 
 from fusec.codegen.cpu.emitter import Operand
 from fusec.ir import Node
-from fusec.ir.dims import Size
+from fusec.ir.dims import Dim, Size
 
 from .errors import NotNativeError
 from .frame import ArrayRef, Frame, Held
@@ -23,7 +23,7 @@ def viewed(frame: Frame, node: Node, source: Held) -> Held:
         raise NotNativeError(f"{node.op} of an array in memory", node.loc)
     start, strides = view(source, node.attrs, shape)
     offset = source.offset
-    if start:
+    if isinstance(start, Dim) or start:
         moved = frame.number(start)
         offset = moved if offset == "0" else frame.em.add(offset, moved)
     return ArrayRef(source.token, shape, strides, source.dtype, offset, source.element)

@@ -23,6 +23,7 @@ from ..context import Trace
 from ..selected import roots
 from ..storage import Storage
 from ..ufuncs import call_ufunc
+from .aliases import shown_elsewhere
 from .appended import Appended, Collector
 from .cells import UNBOUND, Variables
 from .merge import (
@@ -363,7 +364,8 @@ class Attempting:
         written = own.version > 0 or (storage.version > 0 and storage in [
             a.storage for a in self.arrays.values()])
         if written and (before.storage.origin is not None or _is_shared(before.storage)
-                        or roots(before.storage) != [before.storage]):
+                        or roots(before.storage) != [before.storage]
+                        or shown_elsewhere(before.storage, {n for n, _ in self.arrays})):
             raise self._aliased(name)
 
     def _is_changed(self, storage: Storage) -> bool:
