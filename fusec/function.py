@@ -18,11 +18,9 @@ from fusec.runtime.outcomes import BUSY, FAILED, MISS
 
 from . import config
 from .errors import (
-    ConcreteValueError,
     FusecError,
     InternalError,
     OverlapError,
-    UnsupportedError,
     short_errors,
     user_error,
     users_own,
@@ -254,7 +252,8 @@ class Function:
         reason = self._miss_reason(call)
         try:
             concrete = self._build(call)
-        except (ConcreteValueError, UnsupportedError):  # sizes of results, for example
+        except Exception:  # sizes of results, for example, or another result for other numbers
+            pinned, dynamic = self._pinned_ints, self._dynamic_ints
             static = self._without_dynamic_ints(call)
             if static is None:
                 raise
@@ -264,7 +263,11 @@ class Function:
             names = ", ".join(sorted(self._pinned_ints))
             reason = f"{names} must be known while tracing, so each value has its own trace"
             call = static
-            concrete = self._build(call)
+            try:
+                concrete = self._build(call)
+            except Exception:  # the program's own, for these numbers
+                self._pinned_ints, self._dynamic_ints = pinned, dynamic
+                raise
         concrete.flatten = self._flatten
         concrete.reason = reason
         self._remember(call, concrete)

@@ -13,7 +13,7 @@ import functools
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -211,10 +211,13 @@ def _is_plain(obj: Any, name: str) -> bool:
     return name in getattr(obj, "__dict__", ())
 
 
+_USUAL = (object.__setattr__, SimpleNamespace.__setattr__)
+
+
 def _may_assign(obj: Any, name: str) -> bool:
     kind = type(obj)
     return hasattr(obj, "__dict__") and not isinstance(obj, (ModuleType, type)) and (
-        kind.__setattr__ is object.__setattr__ and not hasattr(
+        kind.__setattr__ in _USUAL and not hasattr(
             getattr(kind, name, None), "__set__"))
 
 

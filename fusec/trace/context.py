@@ -56,6 +56,7 @@ class Trace:
         # When each side of a branch and body of a loop around what is being traced began.
         self.regions: list[int] = []
         self.outer_names: OuterNames  # set by the hooks
+        self.outside_containers: dict[int, Any] = {}  # found in attributes
         self.entry_marks: dict[tuple[int, str], Any] = {}  # see `guards.entry_marks`
         # Every write: the storage, its value and version before.  Control flow takes writes back.
         self.journal: list[tuple[Storage, Value, int]] = []

@@ -17,7 +17,7 @@ from .array import TracedArray
 from .attributes import Attributes
 from .context import Trace
 from .control.cells import UNBOUND
-from .control.effects import Effects
+from .control.effects import CONTAINERS, Effects
 from .control.ranges import number
 from .convert.hooks import Where
 from .convert.source import HOOKS_NAME
@@ -32,7 +32,7 @@ from .python_numbers import BOOL, weak
 from .randomness import drawn, generators_of, is_random, random_state
 from .refusals import is_compiled
 from .shaping import spread_scalar
-from .side_effects import warn_of_effect
+from .side_effects import is_outside, warn_of_effect
 from .special_methods import SpecialMethods
 from .ufuncs import as_traced
 
@@ -169,6 +169,9 @@ class GraphHooks(SpecialMethods):
         return super().iop(where, op, a, self.lifted(b) if self._is_outside(b) else b)
 
     def compare(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        if op in ("is", "is not") and type(a) is TracedArray and isinstance(b, bool) and (
+                a.type.is_weak and a.dtype == BOOL):
+            op = "eq" if op == "is" else "ne"  # there is one True
         if op not in ("is", "is not") and (self._is_outside(a) or self._is_outside(b)):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
@@ -246,6 +249,8 @@ class GraphHooks(SpecialMethods):
                 not is_object(result) or name in getattr(obj, "__dict__", ())):
             holder = self._holder(obj, name)
             known = (id(holder), name)
+            if isinstance(result, CONTAINERS) and holder is obj:
+                self.trace.outside_containers[id(result)] = result
             if holder is not None and known not in self.trace.guards and is_guarded(holder):
                 self.trace.guards[known] = attribute_guard(holder, name)
         return result
@@ -314,7 +319,25 @@ class GraphHooks(SpecialMethods):
             as_traced(self.trace, obj)[key] = value
             return
         self.effects.check_change(obj, "assigning to an item of a container", self.loc)
+        if self.trace.active and _holds_traced(value) and self._outlives(obj):
+            self._store_outside(value, obj, key)
+            return
         super().setitem(where, value, obj, key)
+
+    def _outlives(self, obj: Any) -> bool:
+        """Whether it is a container that was there before the call."""
+        return isinstance(obj, CONTAINERS) and (
+            id(obj) in self.trace.outside_containers or is_outside(self.trace, obj))
+
+    def _store_outside(self, value: Any, obj: Any, key: Any) -> None:
+        """``TABLE["w"] += x`` changed the array that lies there; nothing else can be kept."""
+        held = obj[key] if not isinstance(obj, dict) or key in obj else None
+        if type(held) is np.ndarray and type(value) is TracedArray and (
+                as_traced(self.trace, held).storage is value.storage and not value.steps):
+            return
+        raise unsupported(
+            f"keeping a value of the graph in a {type(obj).__name__} that outlives the call",
+            loc=self.loc, cure="keep it in an attribute or a global variable, or return it")
 
     def delitem(self, where: Where, obj: Any, key: Any) -> None:
         self.where = where

@@ -107,7 +107,8 @@ def _of_items(function: Callable[..., Any], by_hand: Callable[..., Any]) -> Call
         def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
             if args and type(args[0]) in _ITERATORS:
                 args = (list(args[0]), *args[1:])
-            if not any_traced(args, kwargs):
+            if not any_traced(args, kwargs) and not (
+                    function is builtins.sum and _are_users(args)):
                 return function(*args, **kwargs)
             items = _many(hooks.trace, args[0]) if not kwargs else None
             if items is not None:
@@ -118,6 +119,12 @@ def _of_items(function: Callable[..., Any], by_hand: Callable[..., Any]) -> Call
         return handler
 
     return decorate
+
+
+def _are_users(args: tuple[Any, ...]) -> bool:
+    """Whether the first of the items is an object of the program's that adds by itself."""
+    first = args[0][0] if isinstance(args[0], (list, tuple)) and args[0] else None
+    return any(method_of(first, name) for name in ("__add__", "__radd__"))
 
 
 def _many(trace: Trace, items: Any) -> TracedArray | None:
@@ -295,7 +302,7 @@ def _round_python(trace: Trace, value: Any, ndigits: Any) -> TracedArray:
 def _sum(hooks: GraphHooks, iterable: Any, /, start: Any = 0) -> Any:
     total = start
     for item in iterable:
-        total = total + item
+        total = hooks.binop(hooks.where, "add", total, item)
     return total
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.types import RUN_TIME_INT
 
@@ -59,6 +60,7 @@ def result_interval(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> I
 
     Raises `ConcreteValueError` where int64 arithmetic might differ from Python's.
     """
+    _check_width(trace, values)
     if ufunc in _COMPARISONS:
         return None
     ranges = [interval(trace, v) for v in values]
@@ -71,6 +73,17 @@ def result_interval(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> I
     if result is None or result[0] < _WIDEST[0] or result[1] > _WIDEST[1]:
         _need(trace, values, "the result may not fit into 64 bits")
     return result
+
+
+def _check_width(trace: Trace, values: Sequence[Value]) -> None:
+    """Python ints of the run are int64: what they meet must be one too."""
+    for value in values:
+        number = value.node.attrs.get("value") if value.node.op == "Const" else None
+        if type(number) is int and not _WIDEST[0] <= number <= _WIDEST[1] and any(
+                v.node.op != "Const" for v in values):
+            raise unsupported(
+                f"computing with {number} and a Python int of the run, which has 64 bits",
+                loc=trace.loc, cure="compute in np.uint64: h = np.uint64(0)")
 
 
 def _result(ufunc: np.ufunc, ranges: list[Interval]) -> Interval | None:

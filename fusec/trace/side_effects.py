@@ -31,7 +31,7 @@ def warn_of_effect(trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...]) 
     """
     found, owner = _effect(fn), getattr(fn, "__self__", None)
     if found is None and type(owner) in (list, dict, set) and fn.__name__ in _GROWING and any(
-            type(a) is TracedArray for a in args) and _is_outside(trace, owner):
+            type(a) is TracedArray for a in args) and is_outside(trace, owner):
         name = f"{type(owner).__name__}.{fn.__name__}"
         found = f"{name} of a traced value", "return the values and keep them after the call"
     if found is not None:
@@ -68,7 +68,7 @@ def _effect(fn: Callable[..., Any]) -> tuple[str, str] | None:
     return None
 
 
-def _is_outside(trace: Trace, container: Any) -> bool:
+def is_outside(trace: Trace, container: Any) -> bool:
     """Whether a container is a global, or a closure variable of the traced function."""
     functions = (*trace.entry, *getattr(trace.hooks, "functions", ()))
     named = (fn.__globals__.get(name) for fn in functions for name in fn.__code__.co_names)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, ItemsView, KeysView, ValuesView
 from dataclasses import dataclass, field, replace
-from types import FunctionType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from fusec.ops.host_calls import HostObject, is_generator
 from .array import TracedArray
 from .attributes import Assignment
 from .context import Trace, tracing
+from .control import Iterable
 from .convert import SourceUnavailable, convert
 from .guards import entry_marks, name_guards
 from .hooks import GraphHooks
@@ -101,8 +103,11 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     trace.entry = (function,) if isinstance(function, FunctionType) else ()
     for function in trace.entry:
         entry_marks(function, trace.entry_marks)
+    taken: Any = (args, kwargs)
+    given = optree.tree_flatten(taken, none_is_leaf=True)
     with tracing(trace), trace.outer_names.held(trace.entry):
         result = _run(trace, runnable, args, kwargs)
+        _check_containers(trace, given, taken)
         leaves, treespec = optree.tree_flatten(result, none_is_leaf=True)
         effects = [*hooks.attributes.effects(), *trace.outer_names.effects()]
         assigned = [optree.tree_flatten(v, none_is_leaf=True) for _, v in effects]
@@ -125,6 +130,16 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
         trace.calls_host,
     )
+
+
+def _check_containers(trace: Trace, given: Any, now: Any) -> None:
+    """Lists and dicts of the arguments are taken apart before a call: their own are not changed."""
+    leaves, structure = optree.tree_flatten(now, none_is_leaf=True)
+    same = structure == given[1] and all(a is b for a, b in zip(leaves, given[0], strict=True))
+    if not same:
+        raise unsupported(
+            "changing a list or dict that is an argument", loc=trace.entry_loc,
+            cure="make a copy and return it: items = list(items)")
 
 
 _ENDLESS = ("raised while tracing, which takes both sides of a branch that data decides: a "
@@ -239,6 +254,33 @@ def _outputs(
     return outputs, values, strides
 
 
+def _check_returned(trace: Trace, leaf: Any) -> None:
+    """An object that is returned is the same in every call: it holds nothing of the graph."""
+    names = [name for owner, name in trace.hooks.attributes.names if owner == id(leaf)]  # type: ignore[union-attr]
+    if names or _holds_traced(leaf, 0):
+        raise unsupported(
+            f"returning a {type(leaf).__name__} that holds values of the graph",
+            loc=trace.entry_loc,
+            cure="return the arrays and numbers in tuples, lists and dicts, or register the class "
+            "with optree.register_pytree_node")
+
+
+def _holds_traced(x: Any, depth: int) -> bool:
+    if type(x) is TracedArray or isinstance(x, (Iterable, KeysView, ValuesView, ItemsView)):
+        return True
+    if depth > 2 or isinstance(x, (type, ModuleType, np.ndarray, str, bytes)):
+        return False
+    if isinstance(x, (list, tuple, set, deque)):
+        return any(_holds_traced(item, depth + 1) for item in x)
+    if isinstance(x, FunctionType):
+        cells = [c.cell_contents for c in x.__closure__ or () if c != CellType()]
+        return any(type(c) is TracedArray for c in cells)
+    inside = x if isinstance(x, dict) else getattr(x, "__dict__", None)
+    slots = [getattr(x, n, None) for c in type(x).__mro__ for n in getattr(c, "__slots__", ())]
+    values = [*(inside.values() if isinstance(inside, dict) else ()), *slots]
+    return any(_holds_traced(item, depth + 1) for item in values)
+
+
 def _output(
     trace: Trace, leaf: Any, values: list[Value], strides: list[tuple[int, ...]],
     known: dict[int, int],
@@ -252,6 +294,7 @@ def _output(
             raise user_error(
                 TypeError, "the function returns a random generator that it was given or made",
                 trace.loc, "make it outside the compiled function")
+        _check_returned(trace, leaf)
         return Output("const", value=leaf)
     if leaf.trace is not trace:
         raise user_error(TypeError, "the function returns a value of another trace", trace.loc,

@@ -40,7 +40,7 @@ def as_traced(trace: Trace, x: Any) -> TracedArray:
         return _of_this_trace(trace, x)
     if isinstance(x, (bool, int, float, complex, np.generic)):
         trace.builder.loc = trace.loc
-        return TracedArray(trace, None, (), trace.builder.const(x))
+        return TracedArray(trace, None, (), trace.builder.const(_plain(x)))
     if isinstance(x, np.ndarray):
         own = trace.own.traced(x)
         return own if own is not None else TracedArray(trace, trace.capture(x))
@@ -49,6 +49,16 @@ def as_traced(trace: Trace, x: Any) -> TracedArray:
 
         return array_from_sequence(trace, x)
     raise trace.error(TypeError(f"unsupported operand: {type(x).__name__}"))
+
+
+def _plain(x: Any) -> Any:
+    """A number of a class derived from Python's as Python's own."""
+    if isinstance(x, np.generic) or type(x) in _PLAIN:
+        return x
+    return next(kind(x) for kind in _PLAIN if isinstance(x, kind))
+
+
+_PLAIN: tuple[Any, ...] = (int, float, complex, bool)
 
 
 def _of_this_trace(trace: Trace, x: TracedArray) -> TracedArray:

@@ -1,0 +1,159 @@
+"""What a program reads from outside and changes there: compared before each call, never frozen."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec.errors import UnsupportedError
+
+PLACE: Any = None
+KEPT: dict[str, Any] = {}
+X = np.arange(4.0)
+
+
+class Mode(enum.Enum):
+    A = 1
+    B = 2
+
+
+class Model:
+    def __init__(self, v: float) -> None:
+        self.v = v
+        self.w = np.full(4, v)
+        self.sub = self
+
+    def scaled(self, x: Any) -> Any:
+        return x * self.v
+
+
+Pair = collections.namedtuple("Pair", "a b")
+OTHERS: dict[str, tuple[Any, Any, Callable[[Any], Any]]] = {
+    "object": (Model(1.0), Model(2.0), lambda x: x * PLACE.v),
+    "method": (Model(1.0), Model(2.0), lambda x: PLACE.scaled(x)),
+    "array attribute": (Model(1.0), Model(2.0), lambda x: x * PLACE.w),
+    "enum": (Mode.A, Mode.B, lambda x: x if PLACE is Mode.A else -x),
+    "dtype": (np.float32, np.float64, lambda x: x.astype(PLACE)),
+    "ufunc": (np.sin, np.cos, lambda x: PLACE(x)),
+    "named tuple": (Pair(1.0, 2.0), Pair(5.0, 2.0), lambda x: x * PLACE.a),
+    "slice": (slice(0, 2), slice(1, 4), lambda x: x[PLACE]),
+    "range": (range(3), range(5), lambda x: x * len(PLACE)),
+    "partial": (functools.partial(np.multiply, 2.0), functools.partial(np.multiply, 3.0),
+                lambda x: PLACE(x)),
+    "set": ({"a"}, {"a", "b"}, lambda x: x * ("b" in PLACE)),
+    "deque": (collections.deque([1.0]), collections.deque([4.0]), lambda x: x * PLACE[0]),
+    "getattr": (Model(1.0), Model(2.0), lambda x: x * getattr(PLACE, "v", 7.0)),
+    "hasattr": (SimpleNamespace(), SimpleNamespace(bias=1), lambda x: (
+        x if hasattr(PLACE, "bias") else -x)),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_global_of_any_kind_is_replaced(kind: str) -> None:
+    global PLACE
+    first, second, program = OTHERS[kind]
+    compiled = fusec.jit(program)
+    for value in (first, second, first, second):
+        PLACE = value
+        np.testing.assert_array_equal(compiled(X), program(X))
+
+
+def test_attributes_that_appear() -> None:
+    global PLACE
+    compiled = fusec.jit(lambda x: x + getattr(PLACE, "bias", 0.0))
+    PLACE = Model(1.0)
+    assert compiled(X)[0] == 0
+    PLACE.bias = 5.0
+    assert compiled(X)[0] == 5
+
+
+def counts_in_a_dict(x: Any) -> Any:
+    PLACE["n"] += 1
+    return x * PLACE["n"]
+
+
+def appends(x: Any) -> Any:
+    PLACE.append(1)
+    return x * len(PLACE)
+
+
+def halves_a_rate(x: Any) -> Any:
+    PLACE.options["rate"] *= 0.5
+    return x * PLACE.options["rate"]
+
+
+def fills_once(x: Any) -> Any:
+    if not hasattr(PLACE, "total"):
+        PLACE.total = x.sum()
+    return PLACE.total
+
+
+@pytest.mark.parametrize(("program", "make"), [
+    (counts_in_a_dict, lambda: {"n": 0}),
+    (counts_in_a_dict, lambda: collections.Counter(n=3)),
+    (appends, list), (appends, collections.deque),
+    (halves_a_rate, lambda: SimpleNamespace(options={"rate": 1.0})),
+    (fills_once, SimpleNamespace),
+])
+def test_a_program_that_changes_what_it_reads(
+    program: Callable[..., Any], make: Callable[[], Any]
+) -> None:
+    global PLACE
+    compiled, results = fusec.jit(program), []
+    for function in (program, compiled):
+        PLACE = make()
+        results.append([np.array(function(X + k)) for k in range(3)])
+    np.testing.assert_array_equal(results[0], results[1])
+
+
+def keeps(x: Any) -> Any:
+    KEPT["m"] = x.sum()
+    return x
+
+
+def adds_to_what_is_kept(x: Any) -> Any:
+    KEPT["w"] += x
+    return KEPT["w"].sum()
+
+
+def test_values_of_the_graph_are_not_left_in_containers() -> None:
+    KEPT.clear()
+    with pytest.raises(UnsupportedError, match="keeping a value of the graph in a dict"):
+        fusec.jit(keeps)(X)
+    assert not KEPT
+    KEPT["w"] = np.zeros(4)
+    compiled = fusec.jit(adds_to_what_is_kept)
+    assert [compiled(X) for _ in range(3)] == [6.0, 12.0, 18.0]
+    assert type(KEPT["w"]) is np.ndarray
+
+
+@pytest.mark.parametrize("program", [
+    lambda x, items: items.append(x), lambda x, items: items.__setitem__(0, x),
+])
+def test_containers_that_are_arguments(program: Callable[..., Any]) -> None:
+    with pytest.raises(UnsupportedError, match="changing a list or dict that is an argument"):
+        fusec.jit(program)(X, [1.0, 2.0])
+
+
+def test_objects_with_values_of_the_graph_are_not_returned() -> None:
+    for program in (lambda x: Model(x[0]), lambda x: {"a": x}.values(), lambda x: lambda: x):
+        with pytest.raises(UnsupportedError, match=r"returning a \w+ that holds values"):
+            fusec.jit(program)(X)
+
+
+def test_an_int_that_decides_what_is_returned() -> None:
+    compiled = fusec.jit(lambda x, n: (x, "big") if n > 5 else (x[:n], "small"))
+    for n in (7, 3, 9, 2):
+        got = compiled(X, n)
+        assert got[1] == ("big" if n > 5 else "small")
+        assert got[0].shape == X[: n if n <= 5 else 4].shape
+    compiled = fusec.jit(lambda n: (n > 0) is True)
+    assert [compiled(n) for n in (7, -3, 2)] == [True, False, True]
