@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -121,7 +122,8 @@ def _result(
     if result.kind == "const":
         return result.value
     if result.kind == "fresh":
-        return _copied(result.value, copies)
+        return _copied(result.value, copies) if type(result.value) is np.ndarray else (
+            copy.deepcopy(result.value))
     value = graph_outputs[result.index] if result.kind == "graph" else inputs[result.index]
     for view in result.views:
         value = view(value, graph_outputs) if isinstance(view, BY_OUTPUTS) else (

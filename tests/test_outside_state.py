@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import itertools
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -96,12 +97,20 @@ def fills_once(x: Any) -> Any:
     return PLACE.total
 
 
+def tries_first(x: Any) -> Any:
+    try:
+        return PLACE.best
+    except AttributeError:
+        PLACE.best = x * 2
+    return x
+
+
 @pytest.mark.parametrize(("program", "make"), [
     (counts_in_a_dict, lambda: {"n": 0}),
     (counts_in_a_dict, lambda: collections.Counter(n=3)),
     (appends, list), (appends, collections.deque),
     (halves_a_rate, lambda: SimpleNamespace(options={"rate": 1.0})),
-    (fills_once, SimpleNamespace),
+    (fills_once, SimpleNamespace), (tries_first, SimpleNamespace),
 ])
 def test_a_program_that_changes_what_it_reads(
     program: Callable[..., Any], make: Callable[[], Any]
@@ -141,6 +150,13 @@ def test_values_of_the_graph_are_not_left_in_containers() -> None:
 def test_containers_that_are_arguments(program: Callable[..., Any]) -> None:
     with pytest.raises(UnsupportedError, match="changing a list or dict that is an argument"):
         fusec.jit(program)(X, [1.0, 2.0])
+
+
+def test_an_iterator_that_outlives_the_call() -> None:
+    global PLACE
+    PLACE = itertools.count()
+    with pytest.raises(UnsupportedError, match="next of an iterator that outlives the call"):
+        fusec.jit(lambda x: x * next(PLACE))(X)
 
 
 def test_objects_with_values_of_the_graph_are_not_returned() -> None:

@@ -109,3 +109,51 @@ def test_nan_and_signs_are_pythons() -> None:
 def test_the_first_item_that_settles_it_ends_a_search() -> None:
     compiled = fusec.jit(lambda x: any(k > 3 for k in itertools.count()))
     assert compiled(np.ones(2)) is True
+
+
+SCALE = 2.0
+
+
+def triangle(n: int) -> Any:
+    for i in range(n):
+        for j in range(i):
+            yield i, j
+
+
+class Walker:
+    def __init__(self, v: float) -> None:
+        self.v = v
+
+    def __iter__(self) -> Any:
+        for k in range(3):
+            yield self.v + k
+
+
+def generators(x: np.ndarray, w: Walker) -> Any:
+    def windows(v: Any, k: int) -> Any:
+        for i in range(0, len(v) - k, 7):
+            yield v[i : i + k] * SCALE
+
+    def joined(*parts: Any) -> Any:
+        for part in parts:
+            yield from part
+
+    s = x[0]
+    for i, j in triangle(5):
+        s = s * 0.5 + x[i] * x[j]
+    for k in w:
+        s = s + k
+    steps = triangle(4)
+    next(steps)
+    return s, [v.max() for v in windows(x, 3)], sum(joined(x[:2], x[5:7])), next(steps)
+
+
+def test_generator_functions_run_in_python() -> None:
+    global SCALE
+    x, w = np.random.default_rng(0).random(40), Walker(1.5)
+    compiled = fusec.jit(generators, fp="strict")
+    for _ in range(3):
+        SCALE, w.v = SCALE + 1, w.v + 0.25
+        got, want = compiled(x, w), generators(x, w)
+        assert got[0] == want[0] and got[2:] == want[2:]
+        assert [float(v) for v in got[1]] == [float(v) for v in want[1]]

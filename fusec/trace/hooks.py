@@ -235,7 +235,11 @@ class GraphHooks(SpecialMethods):
         if (id(obj), name) in self.attributes.names:
             self.where = where
             return self.attributes.assigned(obj, name)
-        result = super().getattr(where, obj, name)
+        try:
+            result = super().getattr(where, obj, name)
+        except AttributeError:
+            self._note_missing(obj, name)
+            raise
         self.effects.note_read(result)
         if name in _SIZES and type(obj) is TracedArray:
             self.where = where
@@ -298,13 +302,15 @@ class GraphHooks(SpecialMethods):
         try:
             return self.getattr(where, obj, name)
         except AttributeError:
-            known = (id(obj), name)
-            if id(obj) not in self.trace.local_objects and is_guarded(obj) and (
-                    known not in self.trace.guards):
-                self.trace.guards[known] = attribute_guard(obj, name)
             if not default:
                 raise
             return default[0]
+
+    def _note_missing(self, obj: Any, name: str) -> None:
+        """The program may go on without the attribute: it must still be missing at each call."""
+        known = (id(obj), name)
+        if id(obj) not in self.trace.local_objects and is_guarded(obj):
+            self.trace.guards.setdefault(known, attribute_guard(obj, name))
 
     def _is_older(self, obj: Any, name: str) -> bool:
         """Whether an object made in the trace outlives the branch or loop that assigns to it."""

@@ -186,6 +186,7 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
 
     Where an array of rank 0 is among the integers the view is copied, as NumPy does.
     """
+    key = _with_lists(key)
     found = _getitem(array, key)
     if found.is_array and found.storage is array.storage and any(
             map(_is_rank_0, key if isinstance(key, tuple) else (key,))):
@@ -193,6 +194,15 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
 
         return copy_of(found)
     return found
+
+
+def _with_lists(key: Any) -> Any:
+    """Tuples and ranges that are index arrays, as NumPy takes them, as lists."""
+    if type(key) is range:
+        return list(key)
+    if type(key) is tuple and any(type(k) in (tuple, range) for k in key):
+        return tuple(list(k) if type(k) in (tuple, range) else k for k in key)
+    return key
 
 
 def _is_rank_0(entry: Any) -> bool:
@@ -272,6 +282,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
         raise trace.error(
             TypeError(f"'{array.kind_name}' object does not support item assignment"))
     array.check_writeable()
+    key = _with_lists(key)
     source = as_traced(trace, value).value
     if _is_mask(key) and (not key.ndim or (key.shape == array.shape and not source.shape)):
         _masked_assignment(array, key, source)

@@ -295,7 +295,9 @@ def _output(
                 TypeError, "the function returns a random generator that it was given or made",
                 trace.loc, "make it outside the compiled function")
         _check_returned(trace, leaf)
-        return Output("const", value=leaf)
+        changes = isinstance(leaf, (set, deque, bytearray, dict, list)) or (
+            id(leaf) in trace.local_objects and not isinstance(leaf, (str, bytes, int, float)))
+        return Output("fresh" if changes else "const", value=leaf)
     if leaf.trace is not trace:
         raise user_error(TypeError, "the function returns a value of another trace", trace.loc,
                          "do not keep traced values outside the function")

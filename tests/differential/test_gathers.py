@@ -212,3 +212,13 @@ def test_bytes_and_structure() -> None:
     assert f.trace_count == 2 and f.traces[1].times["llvm"] == 0.0
     loaded = f.traces[1].kernels[0].bytes_loaded
     assert loaded == {"t": 9 * 8, "i": 9 * 8}
+
+
+def test_tuples_and_ranges_are_index_arrays() -> None:
+    def program(m: np.ndarray) -> Any:
+        y = m.copy()
+        y[(0, 2), (1, 0)] = 7
+        y[range(2), 2] += 1
+        return m[(0, 2), (1, 0)], m[:, (0, 2)], m[range(2)], m[((0, 1), (1, 2)), 0], y
+
+    check(program, np.arange(9.0).reshape(3, 3))

@@ -74,7 +74,9 @@ def _convert_or_reason(
     except SourceUnavailable as error:
         return error.diagnostic
     # NumPy's own functions decide on shapes and dtypes, never on data.
-    tree = convert_tree(source, structured=not is_numeric_stack(module_globals))
+    # Nor does the control flow of generators leave Python: a part of it cannot be another function.
+    structured = not is_numeric_stack(module_globals) and not code.co_flags & _GENERATOR
+    tree = convert_tree(source, structured=structured)
     made = compile_function(Source(tree, code, source.lines, source.class_name), (HOOKS_NAME,))
     return _requalified(made, made.co_qualname, code.co_qualname)
 
@@ -108,13 +110,16 @@ _COROUTINE, _ASYNC_GENERATOR, _GENERATOR = 0x80, 0x200, 0x20  # inspect.CO_…
 
 
 def check_supported(fn: Callable[..., Any] | CodeType) -> None:
-    """Raises ``UnsupportedConstruct`` at the first ``yield``, ``await`` or ``async`` in ``fn``.
+    """Raises ``UnsupportedConstruct`` at the first ``await`` or ``async`` in ``fn``, and where a
+    function (not its code) is itself a generator; one that it calls runs in Python.
 
     Reads flags of code objects only (microseconds): made to run when a function is decorated.
     """
     code = fn if isinstance(fn, CodeType) else getattr(fn, "__code__", None)
     if code is None:
         return
+    if code is not fn and code.co_flags & _GENERATOR:
+        raise UnsupportedConstruct("'yield'", _place(code, "'yield'"))
     stack = [code]
     while stack:
         inner = stack.pop()
@@ -127,8 +132,6 @@ def check_supported(fn: Callable[..., Any] | CodeType) -> None:
 def _refused(code: CodeType) -> str:
     if code.co_flags & (_COROUTINE | _ASYNC_GENERATOR):
         return "'async'" if code.co_name.startswith("<") else "'async def'"
-    if code.co_flags & _GENERATOR and code.co_name != "<genexpr>":
-        return "'yield'"
     return ""
 
 
