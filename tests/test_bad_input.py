@@ -193,7 +193,6 @@ def test_lines_in_helpers_lambdas_and_nested_functions() -> None:
 NEEDS_A_VALUE: dict[str, tuple[Callable[..., Any], str, str]] = {
     "sorted": (lambda x: sorted([x.sum(), x.max()]), "a truth value", "np.where"),
     "range": (lambda x: list(range(int(x.sum()))), "an index or a length", "static argument"),
-    "list index": (lambda x: [1, 2][x.argmax()], "an index or a length", "static argument"),
     "slice": (lambda x: [1, 2][: x.argmax()], "an index or a length", "static argument"),
     "size": (lambda x: np.zeros(int(x.sum())), "an index or a length", "static argument"),
     "f-string": (lambda x: f"{x.sum():.3f}", "text", "after the call"),

@@ -157,3 +157,22 @@ def test_generator_functions_run_in_python() -> None:
         got, want = compiled(x, w), generators(x, w)
         assert got[0] == want[0] and got[2:] == want[2:]
         assert [float(v) for v in got[1]] == [float(v) for v in want[1]]
+
+
+FACTORS = [10, 20, 50]
+STEPS = [(1, 0.5), (2, 0.25)]
+
+
+def looked_up(x: np.ndarray) -> Any:
+    s, t = 0, 0.0
+    for v in x:
+        s += FACTORS[v % 3]
+        q, r = STEPS[v % 2]
+        t += q * r + (0.5, 1.5, 2.5)[v % 3]
+    return s, t, FACTORS[x.argmax() % 3], [1, 2][x.argmin()], STEPS[x[1] - 3]
+
+
+def test_lists_of_numbers_at_places_of_the_run() -> None:
+    check(looked_up, np.arange(1, 31), fp="strict")
+    with pytest.raises(IndexError):
+        fusec.jit(lambda x: FACTORS[x[0]])(np.array([7]))

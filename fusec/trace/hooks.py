@@ -18,7 +18,8 @@ from .attributes import Attributes
 from .context import Trace
 from .control.cells import UNBOUND
 from .control.effects import CONTAINERS, Effects
-from .control.ranges import number
+from .control.ranges import number, number_at
+from .control.sequences import table
 from .convert.hooks import Where
 from .convert.source import HOOKS_NAME
 from .creation import _holds_traced
@@ -26,6 +27,7 @@ from .failures import guarded
 from .functions import CREATION, FUNCTIONS, call_function
 from .guards import attribute_guard, entry_marks, is_guarded, is_object, is_own
 from .handlers import TABLE, any_traced, when_called
+from .known import known
 from .outer_names import OuterNames
 from .own_arrays import WRITERS, WRITING_METHODS
 from .python_numbers import BOOL, weak
@@ -355,6 +357,11 @@ class GraphHooks(SpecialMethods):
         if self._is_outside(obj) or (
                 isinstance(obj, (np.ndarray, np.generic)) and _holds_traced(key)):
             return as_traced(self.trace, obj)[key]
+        if type(obj) in (list, tuple) and type(key) is TracedArray and not key.ndim and (
+                key.dtype.kind in "iu") and known(key.value) is None:
+            numbers = table(self.trace, obj)
+            if numbers is not None:
+                return number_at(numbers, key)
         if isinstance(obj, _JOINERS) and _holds_traced(key):
             from .numpy_source import concatenated_by_key
 

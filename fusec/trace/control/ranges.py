@@ -96,14 +96,22 @@ def table_items(over: Table) -> Counted:
                               loc=over.trace.loc, cure="loop over a copy of it")
         if type(k) is not TracedArray:
             return over.items[k]
-        return tuple(c.item(k) for c in columns) if columns else _looked_up(over, k)
+        return tuple(c.item(k) for c in columns) if columns else _looked_up(
+            over, k, progression(over.items))
 
     return Counted(count, item)
 
 
-def _looked_up(over: Table, k: TracedArray) -> TracedArray:
-    """The number of a list at a traced position."""
-    trace, numbers, steps = over.trace, np.asarray(over.items), progression(over.items)
+def number_at(over: Table, k: TracedArray) -> Any:
+    """``items[k]`` of a list or tuple of numbers, or of tuples of them."""
+    if over.columns:
+        return tuple(number_at(c, k) for c in over.columns)
+    return _looked_up(over, k, None)
+
+
+def _looked_up(over: Table, k: TracedArray, steps: range | None) -> TracedArray:
+    """The number of a list at a traced position; ``steps``: the numbers as a range."""
+    trace, numbers = over.trace, np.asarray(over.items)
     found = as_traced(trace, numbers)[k].value if steps is None else (
         _progression(steps.start, steps.step)(k).value)
     if isinstance(over.items[0], np.generic):
