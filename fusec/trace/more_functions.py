@@ -205,9 +205,9 @@ def einsum(trace: Trace, *operands: Any, **options: Any) -> Any:
         perm = _permutation(operands[0], operands[1])
         if perm is not None:
             return operands[1].transpose(perm)
-    from .library import LIBRARY_FUNCTIONS
+    from .library import call_library
 
-    return LIBRARY_FUNCTIONS[np.einsum](trace, *operands, **options)
+    return call_library(trace, "Einsum", operands, options)
 
 
 def _permutation(subscripts: Any, x: TracedArray) -> tuple[int, ...] | None:

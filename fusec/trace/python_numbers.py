@@ -60,9 +60,9 @@ def result_interval(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> I
 
     Raises `ConcreteValueError` where int64 arithmetic might differ from Python's.
     """
-    _check_width(trace, values)
     if ufunc in _COMPARISONS:
         return None
+    _check_width(trace, values)
     ranges = [interval(trace, v) for v in values]
     if ufunc in _DIVISIONS and ranges[1] is not None and ranges[1][0] <= 0 <= ranges[1][1]:
         _need(trace, values, "division by zero raises in Python")
