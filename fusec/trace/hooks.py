@@ -35,7 +35,7 @@ from .randomness import drawn, generators_of, is_random, random_state
 from .refusals import is_compiled
 from .shaping import spread_scalar
 from .side_effects import is_outside, warn_of_effect
-from .special_methods import SpecialMethods
+from .special_methods import SpecialMethods, method_of
 from .ufuncs import as_traced
 
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
@@ -277,7 +277,9 @@ class GraphHooks(SpecialMethods):
                 raise _attribute_error(self.trace, obj, name)
             setattr(obj, name, value)
             return
-        if self.trace.active and not self.stored_by_class(where, obj, name, value):
+        if not self.trace.active:
+            super().setattr(where, value, obj, name)
+        elif not self.stored_by_class(where, obj, name, value):
             self.store_attribute(where, obj, name, value)
 
     def store_attribute(self, where: Where, obj: Any, name: str, value: Any) -> None:
@@ -285,6 +287,8 @@ class GraphHooks(SpecialMethods):
         is_local = id(obj) in self.trace.local_objects
         if not is_local or self._is_older(obj, name):
             self.attributes.write(obj, name, value)
+        elif method_of(obj, "__setattr__") is None:
+            super().setattr(where, value, obj, name)
         else:
             object.__setattr__(obj, name, value)
 

@@ -15,9 +15,9 @@ from fusec.errors import unsupported
 from .array import TracedArray
 from .control import (
     Enumerate,
-    Iterable,
     NdEnumerate,
     Product,
+    PythonIterator,
     Reversed,
     TracedRange,
     Zip,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def _is_sequence(hooks: GraphHooks, x: Any) -> bool:
     """Whether its items can be counted, or may be (its own parts decide)."""
-    return type(x) in (range, TracedRange, TracedArray) or isinstance(x, Iterable) or (
+    return type(x) in (range, TracedRange, TracedArray) or isinstance(x, PythonIterator) or (
         table(hooks.trace, x) is not None)
 
 
@@ -73,7 +73,8 @@ def _reversed(hooks: GraphHooks, sequence: Any) -> Any:
 
 @everywhere(itertools.product)
 def _product(hooks: GraphHooks, *parts: Any, repeat: int = 1) -> Any:
-    if not parts or not all(_is_sequence(hooks, p) and not isinstance(p, Iterable) for p in parts):
+    if not parts or any(
+            isinstance(p, PythonIterator) or not _is_sequence(hooks, p) for p in parts):
         return itertools.product(*parts, repeat=repeat)
     return Product(tuple(_elements(hooks, p) for p in parts) * repeat)
 

@@ -27,7 +27,7 @@ from fusec.ops.host_calls import HostObject, is_generator
 from .array import TracedArray
 from .attributes import Assignment
 from .context import Trace, tracing
-from .control import Iterable
+from .control import PythonIterator
 from .convert import SourceUnavailable, convert
 from .guards import entry_marks, name_guards
 from .hooks import GraphHooks
@@ -266,7 +266,7 @@ def _check_returned(trace: Trace, leaf: Any) -> None:
 
 
 def _holds_traced(x: Any, depth: int) -> bool:
-    if type(x) is TracedArray or isinstance(x, (Iterable, KeysView, ValuesView, ItemsView)):
+    if type(x) is TracedArray or isinstance(x, (PythonIterator, KeysView, ValuesView, ItemsView)):
         return True
     if depth > 2 or isinstance(x, (type, ModuleType, np.ndarray, str, bytes)):
         return False

@@ -5,9 +5,9 @@ from __future__ import annotations
 from .hooks import ControlHooks
 from .sequences import (
     Enumerate,
-    Iterable,
     NdEnumerate,
     Product,
+    PythonIterator,
     Reversed,
     TracedRange,
     Zip,
@@ -15,6 +15,13 @@ from .sequences import (
 )
 
 __all__ = [
-    "ControlHooks", "Enumerate", "Iterable", "NdEnumerate", "Product", "Reversed", "TracedRange",
-    "Zip", "table",
+    "ControlHooks",
+    "Enumerate",
+    "NdEnumerate",
+    "Product",
+    "PythonIterator",
+    "Reversed",
+    "TracedRange",
+    "Zip",
+    "table",
 ]

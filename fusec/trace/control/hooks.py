@@ -29,8 +29,7 @@ from .effects import Effects
 from .loops import LoopParts, LoopResult, nothing_done, trace_loop
 from .ranges import Counted, counted, number, sequence, table_items, taken_apart
 from .regions import Region
-from .sequences import Iterable as Items
-from .sequences import table
+from .sequences import PythonIterator, table
 from .unrolling import UNROLL, most_unrolled, nodes_since, pays_to_unroll, stays_unrolled
 
 if TYPE_CHECKING:
@@ -256,7 +255,7 @@ class ControlHooks(Hooks):
         parts = self._parts(where, items, body, None, (), ())
         if not self._try_counted(where, parts, items.count, of_data=True):
             return plain(over)
-        if isinstance(over, Items):
+        if isinstance(over, PythonIterator):
             over.take()
         return made
 

@@ -23,9 +23,9 @@ from ..python_numbers import interval, weak
 from ..ufuncs import as_traced, cast
 from .sequences import (
     Enumerate,
-    Iterable,
     NdEnumerate,
     Product,
+    PythonIterator,
     Reversed,
     Table,
     TracedRange,
@@ -51,7 +51,7 @@ class Counted:
 
 def counted(trace: Trace, over: Any) -> Counted | None:
     """The sequence as counted items; None where Python's own iteration must do."""
-    if isinstance(over, Iterable):
+    if isinstance(over, PythonIterator):
         found = _COUNTED[type(over)](trace, *over.parts) if over.is_fresh else None
         if found is not None:
             over.take()
@@ -61,7 +61,7 @@ def counted(trace: Trace, over: Any) -> Counted | None:
 
 def sequence(trace: Trace, over: Any) -> Counted | None:
     """As `counted`, and nothing is taken of it."""
-    if isinstance(over, Iterable):
+    if isinstance(over, PythonIterator):
         return _COUNTED[type(over)](trace, *over.parts) if over.is_fresh else None
     if type(over) is range:
         return Counted(len(over), _progression(over.start, over.step))

@@ -36,7 +36,7 @@ class TracedRange:
 
 
 @dataclass(eq=False)
-class Iterable:
+class PythonIterator:
     """An iterator over parts; ``is_taken`` by a loop of the graph."""
 
     parts: tuple[Any, ...]
@@ -67,7 +67,7 @@ class Iterable:
         """A loop of the graph goes over it."""
         self.is_taken = True
         for part in self.parts:
-            if isinstance(part, Iterable):
+            if isinstance(part, PythonIterator):
                 part.take()
 
     @property
@@ -76,14 +76,14 @@ class Iterable:
         return type(self).__name__.lower()
 
 
-class Zip(Iterable):
+class Zip(PythonIterator):
     """``zip``: items are tuples, as many as the shortest part has."""
 
     def _items(self) -> Iterator[Any]:
         return zip(*self.parts, strict=False)
 
 
-class Enumerate(Iterable):
+class Enumerate(PythonIterator):
     """``enumerate``: parts are the items and the first number."""
 
     def _items(self) -> Iterator[Any]:
@@ -91,7 +91,7 @@ class Enumerate(Iterable):
         return ((start + k, item) for k, item in enumerate(items))
 
 
-class Reversed(Iterable):
+class Reversed(PythonIterator):
     """``reversed`` of a range or an array."""
 
     def _items(self) -> Iterator[Any]:
@@ -101,14 +101,14 @@ class Reversed(Iterable):
         return reversed(range(*map(int, (items.start, items.stop, items.step))))
 
 
-class Product(Iterable):
+class Product(PythonIterator):
     """``itertools.product`` and ``np.ndindex``: tuples, the last part the fastest."""
 
     def _items(self) -> Iterator[Any]:
         return itertools.product(*self.parts)
 
 
-class NdEnumerate(Iterable):
+class NdEnumerate(PythonIterator):
     """``np.ndenumerate``: pairs of a place and the element there; parts are places and array."""
 
     def _items(self) -> Iterator[Any]:
