@@ -252,6 +252,8 @@ class Function:
         reason = self._miss_reason(call)
         try:
             concrete = self._build(call)
+        except InternalError:
+            raise
         except Exception:  # sizes of results, for example, or another result for other numbers
             pinned, dynamic = self._pinned_ints, self._dynamic_ints
             static = self._without_dynamic_ints(call)

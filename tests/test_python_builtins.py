@@ -176,3 +176,23 @@ def test_lists_of_numbers_at_places_of_the_run() -> None:
     check(looked_up, np.arange(1, 31), fp="strict")
     with pytest.raises(IndexError):
         fusec.jit(lambda x: FACTORS[x[0]])(np.array([7]))
+
+
+def test_a_function_that_outlives_its_trace_runs_in_python() -> None:
+    class Box:
+        total = 0.0
+
+    def program(x: np.ndarray) -> Any:
+        def later(box: Any) -> float:
+            for w in [0.5, 0.25] * 20:
+                box.total += w
+            box.last = [box.total + k for k in range(30)][-1]
+            del box.last
+            return box.total
+
+        return x * 2, later
+
+    _, later = fusec.jit(program)(np.ones(2))
+    box = Box()
+    assert [later(box), later(box)] == [15.0, 30.0]
+    assert not hasattr(box, "last")

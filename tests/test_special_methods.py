@@ -61,7 +61,7 @@ class Vector:
     def __abs__(self) -> Any:
         return abs(self.a).max()
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def operators(x: np.ndarray) -> Any:

@@ -67,15 +67,16 @@ def is_own(value: Any) -> bool:
 
 
 class Guard:
-    """A place that must still hold the value it had at the end of the trace."""
+    """A place that must still hold the value it had at the end of the trace, a container with the
+    content that it had at the beginning."""
 
-    __slots__ = ("entry", "expected", "is_fixed", "mark", "place", "read", "subject")
+    __slots__ = ("expected", "is_fixed", "mark", "place", "read", "subject")
 
     def __init__(self, subject: str, place: str, read: Callable[[], Any]) -> None:
         self.subject = subject
         self.place = place
         self.read = read
-        self.entry: Any = None  # of a container: what was in it when the trace first saw it
+        self.mark: Any = None
         self.refresh()
 
     def refresh(self) -> None:
@@ -83,8 +84,8 @@ class Guard:
         trace began with: a program that changes it is traced again."""
         found = self.read()
         self.is_fixed = _is_fixed(found)
-        if self.entry is None or self.is_fixed:
-            self.mark = self.entry = fingerprint(found)
+        if self.mark is None or self.is_fixed:
+            self.mark = fingerprint(found)
         self.expected = found
         if is_object(found):  # which the guard does not keep alive
             self.expected = _reference(found)
@@ -92,7 +93,7 @@ class Guard:
     def start_from(self, entry: Any) -> None:
         """Expect of a container what was in it then."""
         if not self.is_fixed:
-            self.mark = self.entry = entry
+            self.mark = entry
 
     def holds(self) -> bool:
         found, expected = self.read(), self.expected
@@ -191,15 +192,14 @@ def name_guards(
         function = getattr(fn, "__func__", fn)
         if not isinstance(function, FunctionType) or _is_ours(function):
             continue
-        for name in function.__code__.co_names:
-            scope = function.__globals__
-            if name in scope and is_data(scope[name]) and (id(scope), name) not in {
-                    *guards, *inputs}:
-                guards[id(scope), name] = _global_guard(scope, name)
-        for name, cell in _outer_cells(function):
-            if _holds_data(cell) and (id(cell), name) not in guards and (
-                    (id(cell), "") not in inputs):
-                guards[id(cell), name] = _cell_guard(name, cell)
+        for scope, name, value in _names_of(function):
+            is_cell = isinstance(scope, CellType)
+            is_input = (id(scope), "" if is_cell else name) in inputs
+            if is_input or (id(scope), name) in guards or not is_data(value) or (
+                    is_cell and type(value) is TracedArray):
+                continue
+            make = _cell_guard if is_cell else _global_guard
+            guards[id(scope), name] = make(name, scope)
     for key, mark in marks.items():
         if key in guards:
             guards[key].start_from(mark)
@@ -211,18 +211,10 @@ def _is_ours(function: FunctionType) -> bool:
     return module.startswith("fusec.") and not module.startswith("fusec.bench.programs")
 
 
-def _global_guard(scope: dict[str, Any], name: str) -> Guard:
+def _global_guard(name: str, scope: dict[str, Any]) -> Guard:
     return Guard(f"global {name}", f"global {name}", lambda: scope.get(name, _MISSING))
 
 
 def _cell_guard(name: str, cell: Any) -> Guard:
     return Guard(f"closure variable {name}", f"closure variable {name}",
                  lambda: cell.cell_contents)
-
-
-def _holds_data(cell: Any) -> bool:
-    try:
-        value = cell.cell_contents
-    except ValueError:
-        return False
-    return is_data(value) and type(value) is not TracedArray

@@ -295,7 +295,9 @@ class GraphHooks(SpecialMethods):
     def delattr(self, where: Where, obj: Any, name: str) -> None:
         self.where = where
         title = self.attributes.names.get((id(obj), name))
-        if title is not None and self.attributes.initial[title] is UNBOUND:
+        if not self.trace.active:
+            super().delattr(where, obj, name)
+        elif title is not None and self.attributes.initial[title] is UNBOUND:
             self.attributes.current[title] = UNBOUND
         elif id(obj) in self.trace.local_objects and not self.trace.in_region:
             super().delattr(where, obj, name)

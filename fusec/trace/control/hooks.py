@@ -218,8 +218,9 @@ class ControlHooks(Hooks):
         stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
     ) -> None:
         over = self.iterate(where, over)
-        numbers = table(self.trace, over)
-        items = counted(self.trace, over) if self.trace.active and numbers is None else None
+        active = self.trace.active
+        numbers = table(self.trace, over) if active else None
+        items = counted(self.trace, over) if active and numbers is None else None
         if numbers is not None and len(numbers) > most_unrolled(body) and self._try_counted(
                 where, self._parts(where, table_items(numbers), body, stop, needed, names),
                 len(numbers)):

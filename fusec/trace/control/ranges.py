@@ -51,12 +51,10 @@ class Counted:
 
 def counted(trace: Trace, over: Any) -> Counted | None:
     """The sequence as counted items; None where Python's own iteration must do."""
-    if isinstance(over, PythonIterator):
-        found = _COUNTED[type(over)](trace, *over.parts) if over.is_fresh else None
-        if found is not None:
-            over.take()
-        return found
-    return sequence(trace, over)
+    found = sequence(trace, over)
+    if found is not None and isinstance(over, PythonIterator):
+        over.take()
+    return found
 
 
 def sequence(trace: Trace, over: Any) -> Counted | None:

@@ -46,7 +46,10 @@ class Conditions(Statements):
         return self.in_class_body or (not self.has_setters and any(
             isinstance(n, ast.NamedExpr) for n in ast.walk(node)))
 
-    has_setters = False  # whether ``name := value`` becomes a call that binds the name
+    @property
+    def has_setters(self) -> bool:
+        """Whether ``name := value`` becomes a call that binds the name."""
+        return False
 
     def _operand(self, node: ast.expr) -> ast.expr:
         """``node`` where both its truth and its value count."""

@@ -93,7 +93,7 @@ class ControlFlow(Conditions):
         return made
 
     @property
-    def has_setters(self) -> bool:  # type: ignore[override]
+    def has_setters(self) -> bool:
         return self.current is not None and not self.in_lambda and not self.in_class_body
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
@@ -379,8 +379,8 @@ class ControlFlow(Conditions):
         self.loop = _Loop(f"_fusec_broke_{self.numbers}", f"_fusec_skipped_{self.numbers}")
         found = flow.exits(node.body)
         names = self._names(node.body)
-        bound = flow.bound_names([target] if target is not None else [node.test])  # type: ignore
-        names = self._bound(bound) | names
+        head = node.test if isinstance(node, ast.While) else node.target
+        names = self._bound(flow.bound_names([head])) | names
         body, argument = self._loop_body(node, target)
         local = self.loop.skipped in self.guarded
         names.pop(self.loop.skipped, None)
