@@ -216,7 +216,7 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.median, "a"), _row(np.percentile, "a", "q"), _row(np.quantile, "a", "q"),
     _row(np.nanmedian, "a"), _row(np.nanpercentile, "a", "q"), _row(np.nanquantile, "a", "q"),
     _row(np.histogram, "range"), _row(np.histogram2d, "range"), _row(np.digitize, "x"),
-    _row(np.histogram_bin_edges, "range"),
+    _row(np.histogram_bin_edges, "range", sized=True),
     _row(np.interp, "x", "xp", "fp", "left", "right", "period"),
     # signals and polynomials
     _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit), _row(np.poly),

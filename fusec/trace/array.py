@@ -373,6 +373,14 @@ def from_value(trace: Trace, value: Value, strides: Strides | None = None) -> Tr
     return TracedArray(trace, Storage(value, strides))
 
 
+def as_method_gives(x: Any, result: Any) -> Any:
+    """What a method of ``x`` gives that computed ``result``: scalars have no arrays of rank 0."""
+    if type(x) is TracedArray and not x.is_array and type(result) is TracedArray and (
+            result.is_array and not result.ndim):
+        return result[()]
+    return result
+
+
 def fresh_strides(value: Value, order: list[int]) -> Strides:
     return contiguous(value.shape, value.dtype.itemsize, order)
 

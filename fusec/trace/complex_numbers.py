@@ -107,9 +107,14 @@ def by_parts(x: TracedArray, function: Callable[[Any], Any]) -> Any:
     return from_value(x.trace, value, _fresh(x))
 
 
-def variance(x: TracedArray, axes: tuple[int, ...], ddof: Any, dtype: np.dtype) -> Any:
-    """The mean squared distance from the mean, axes kept."""
+def variance(
+    x: TracedArray, axes: tuple[int, ...], ddof: Any, dtype: np.dtype, is_complex: bool
+) -> Any:
+    """The mean squared distance from the mean, axes kept; a sum of nothing over 0 is one of both
+    parts where it is complex."""
     wide = from_value(x.trace, cast(x.trace, x.value, dtype), _fresh(x, dtype.itemsize))
     total = squared_size(wide - wide.mean(axis=axes, keepdims=True)).sum(axis=axes, keepdims=True)
     count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+    if is_complex:
+        total = from_value(x.trace, cast(x.trace, total.value, dtype))
     return total / max(count - ddof, 0)

@@ -305,7 +305,7 @@ def copyto(
 ) -> None:
     """``np.copyto``."""
     from .indexing import fit
-    from .ufuncs import store, truth
+    from .ufuncs import check_cast, store, truth
 
     target = as_traced(trace, dst)
     if not target.is_array:
@@ -314,7 +314,10 @@ def copyto(
             f"copyto() argument 1 must be a numpy.ndarray, not {name.__name__}"), [target.value])
     if type(src) is TracedArray and (src.storage, src.steps) == (target.storage, target.steps):
         return  # onto itself, which NumPy allows of what is read-only
-    value = fit(target, as_traced(trace, src).value, target.shape)
+    source = as_traced(trace, src).value
+    what = "array data" if source.shape else "scalar"
+    check_cast(trace, target, source, casting, what + " from {} to {} according to the rule")
+    value = fit(target, source, target.shape)
     if where is not True:
         mask = truth(trace, as_traced(trace, where).value)
         value = trace.emit("Where", mask, cast(trace, value, target.dtype), target.value)

@@ -12,7 +12,7 @@ from fusec.errors import unsupported
 
 from . import creation, shaping, sizes
 from .arranging import scaled
-from .array import TracedArray, from_value
+from .array import TracedArray, as_method_gives, from_value
 from .complex_numbers import by_parts, squared_size
 from .composed import strong
 from .context import Trace
@@ -288,13 +288,20 @@ def known_functions() -> list[str]:
     return names + known_ufuncs()
 
 
+# These call the method of what is no ndarray, and methods of scalars never give an array of rank 0.
+_BY_METHOD = frozenset({np.all, np.amax, np.amin, np.any, np.argmax, np.argmin, np.around,
+                        np.choose, np.clip, np.max, np.mean, np.min, np.prod, np.round, np.std,
+                        np.sum, np.take, np.var})
+
+
 def call_function(trace: Trace, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """What ``__array_function__`` does for traced operands."""
     module = (getattr(func, "__module__", None) or "numpy").replace("numpy", "np")
     name = f"{module}.{func.__name__}"
     handler = FUNCTIONS.get(func)
     if handler is not None:
-        return guarded(trace, name, handler, func, args, kwargs, (trace,))
+        result = guarded(trace, name, handler, func, args, kwargs, (trace,))
+        return as_method_gives(args[0], result) if args and func in _BY_METHOD else result
     return on_known(trace, name, func, args, kwargs, known_functions())
 
 

@@ -118,9 +118,9 @@ def set_item(
         x[_key(entries, indices)] = v
         return x[_key(entries, indices)]
 
+    fitted = cast(trace, source.value, array.dtype)  # first, as NumPy: it may raise
     shape = np.shape(ask_on_stand_ins(trace, answer, [array, source, *places]))
     target, indices, where = _parts(array, entries, places, view)
-    fitted = cast(trace, source.value, array.dtype)
     while fitted.type.rank > len(shape):
         fitted = trace.emit("Squeeze", fitted, axes=(0,))
     _scatter(target, spread(trace, fitted, shape), indices, combine=combine, **where)

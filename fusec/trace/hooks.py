@@ -119,7 +119,8 @@ class GraphHooks(SpecialMethods):
         So is one whose method takes traced arguments, which NumPy's methods do not know.
         """
         own, owner = self.trace.own, getattr(fn, "__self__", None)
-        if type(owner) is np.ndarray and (any_traced(args, kwargs) or (
+        is_numpys_own = type(owner) is np.ndarray or issubclass(type(owner), np.generic)
+        if is_numpys_own and (any_traced(args, kwargs) or (
                 fn.__name__ in WRITING_METHODS and own.must_trace(owner))):
             fn = getattr(as_traced(self.trace, owner), fn.__name__)
         is_writer = args and (is_numpys(fn) or isinstance(owner, np.ufunc)) and (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import creation, reinterpret, shaping
-from .array import TracedArray, from_value
+from .array import TracedArray, as_method_gives, from_value
 from .complex_numbers import conjugated
 from .failures import guarded
 from .functions import clip, dot, round_
@@ -47,7 +47,8 @@ def _guarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
         plain.method = name  # type: ignore[attr-defined]
         owner = "ndarray" if self.is_array else self.kind_name.replace("numpy.", "np.")
-        return guarded(self.trace, f"{owner}.{name}", method, plain, (self, *args), kwargs)
+        result = guarded(self.trace, f"{owner}.{name}", method, plain, (self, *args), kwargs)
+        return as_method_gives(self, result) if name in _REDUCE else result
 
     call.__name__ = name
     return call
@@ -108,4 +109,6 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "item": reinterpret.item, "tolist": reinterpret.tolist, "view": reinterpret.view,
     "conj": _conjugate, "conjugate": _conjugate,
 }
+_REDUCE = frozenset({"all", "any", "argmax", "argmin", "choose", "clip", "max", "mean", "min",
+                     "prod", "round", "std", "sum", "take", "var"})
 METHODS = {name: _guarded(name, method) for name, method in _METHODS.items()}

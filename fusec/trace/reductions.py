@@ -16,6 +16,7 @@ from .context import Trace
 from .layout import broadcast_strides, contiguous, k_order
 from .masks import add_up
 from .refusals import target_dtype
+from .shaping import spread_scalar
 from .ufuncs import BOOL, as_traced, cast, spread, store, truth
 
 _NO_VALUE = np._NoValue
@@ -333,10 +334,9 @@ def _complex_spread(
     """Variance of complex numbers: a real number, in the dtype if that was asked for."""
     from .complex_numbers import variance
 
-    kept = variance(x, axes, ddof, dtype)
+    kept = variance(x, axes, ddof, dtype, asked)
     kept = np.sqrt(kept) if op == "Std" else kept
     result = x.trace.emit("Squeeze", kept.value, axes=axes) if axes else kept.value
-    result = cast(x.trace, result, dtype) if asked else result
     if not result.shape:
         result = x.trace.emit("Squeeze", result, axes=(), kind="scalar")
     return _finish(x.trace, x, result, axes, keepdims, out)
@@ -458,7 +458,8 @@ def reduce_by_ufunc(
     """``np.add.reduce`` and its kin; the default axis is 0."""
     op = _BY_UFUNC.get(ufunc)
     if op is None and ufunc in _IGNORING_NAN and dtype is None:
-        return _IGNORING_NAN[ufunc](strong(trace, a), axis, out, keepdims, where, initial)
+        x = spread_scalar(strong(trace, a))
+        return _IGNORING_NAN[ufunc](x, axis, out, keepdims, where, initial)
     if op is None and ufunc is np.logical_xor and dtype is None and initial is _NO_VALUE:
         return _parity(strong(trace, a), axis, out, keepdims, where)
     if op is None:

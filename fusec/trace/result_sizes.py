@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import optree
 
 from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
@@ -29,6 +30,7 @@ Sample = tuple[Bindings, list[tuple[int, ...]] | None]
 
 
 _MOST_JOINED = 1 << 16  # elements of an operand that another one may have to match in one row
+_MOST_NUMBERS = 8  # of a call's own that operands are filled with
 # What operands hold, by position: one of them gives the result of a data-dependent function
 # another size than the rest.
 _CONTENTS: tuple[Callable[[int, tuple[int, ...]], Any], ...] = (
@@ -36,6 +38,7 @@ _CONTENTS: tuple[Callable[[int, tuple[int, ...]], Any], ...] = (
     lambda position, shape: 1,
     lambda position, shape: np.arange(int(np.prod(shape))).reshape(shape),
     lambda position, shape: position,
+    lambda position, shape: 100 + 1000 * np.arange(int(np.prod(shape))).reshape(shape),
     lambda position, shape: np.nan,  # which no element equals; 0 of integers
 )
 
@@ -111,11 +114,21 @@ def _samples(
     call: LibraryCall, operands: Sequence[Value], form: Any, named: Any, stand_ins: Sequence[Any],
     assigned: Sequence[Bindings],
 ) -> Iterator[Sample]:
+    tried = _contents(form, named) if call.sized else (None,)
     for sizes in assigned:
-        for contents in _CONTENTS if call.sized else (None,):
+        for contents in tried:
             arrays = [_filled(v, s, sizes, contents, i)
                       for i, (v, s) in enumerate(zip(operands, stand_ins, strict=True))]
             yield sizes, _shapes(call, arrays, form, named)
+
+
+def _contents(form: Any, named: Any) -> tuple[Callable[[int, tuple[int, ...]], Any], ...]:
+    """The usual contents, and what else the call is given: the 2 of ``np.setdiff1d(x, 2)``."""
+    given = dict.fromkeys(
+        n for n in optree.tree_leaves((form, named))
+        if isinstance(n, (bool, int, float, np.bool_, np.number)))
+    return *_CONTENTS, *((lambda position, shape, number=number: number)
+                         for number in itertools.islice(given, _MOST_NUMBERS))
 
 
 def _filled(value: Value, stand_in: Any, sizes: Bindings, contents: Any, position: int) -> Any:

@@ -410,17 +410,23 @@ def truth(trace: Trace, value: Value) -> Value:
     return cast(trace, value, BOOL, kind)
 
 
-def store(trace: Trace, target: TracedArray, value: Value, casting: Any, what: str) -> None:
-    """Write ``value`` into an array: checked cast, checked shape, broadcast."""
+def check_cast(
+    trace: Trace, target: TracedArray, value: Value, casting: Any, what: str
+) -> None:
+    """That the array may be written, and with this dtype; ``what`` is NumPy's way to say it."""
     target.check_writeable()
     source: Any = value.dtype
     if value.type.is_weak and value.dtype != BOOL:
         source = np.result_type(target.dtype, _PYTHON_KIND[value.dtype.kind](0))
     if not np.can_cast(source, target.dtype, casting):
         raise trace.error(TypeError(
-            f"Cannot cast {what} from {value.dtype!r} to {target.dtype!r} with casting rule "
-            f"{casting!r}"
+            f"Cannot cast {what.format(repr(value.dtype), repr(target.dtype))} {casting!r}"
         ), [value, target.value], ("result", "target"))
+
+
+def store(trace: Trace, target: TracedArray, value: Value, casting: Any, what: str) -> None:
+    """Write ``value`` into an array: checked cast, checked shape, broadcast."""
+    check_cast(trace, target, value, casting, f"{what} from {{}} to {{}} with casting rule")
     shape = target.shape
     try:
         joint = broadcast([value.shape, shape])

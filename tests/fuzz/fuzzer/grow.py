@@ -117,6 +117,8 @@ class Growing:
         if statement.op.rpartition(".")[2] in BY_BLAS and any(
                 v.dtype.kind == "c" and not np.isfinite(v).all() for v in values):
             return True  # its routines make infinity or NaN of infinities, one so, one so
+        if "where=" in statement.text and self._overlapping_out(statement):
+            return True  # what the mask leaves out is cast to the result's dtype and back
         if statement.op == "operator @=" and values[0].ndim < max(2, values[-1].ndim):
             return True  # shapes that NumPy takes by accident
         if statement.op == "np.bincount":
@@ -151,6 +153,14 @@ class Growing:
             values += index
         return masked and any(isinstance(v, np.ndarray) and np.may_share_memory(v, target)
                               for v in values)
+
+    def _overlapping_out(self, statement: Statement) -> bool:
+        """Whether ``out=`` is memory of an operand, seen in another way."""
+        named = re.search(r"out=\(?([a-z]\w*)\b", statement.text)
+        out = self.scope.get(named[1]) if named else None
+        return isinstance(out, np.ndarray) and any(
+            isinstance(v := self.scope[n], np.ndarray) and v is not out
+            and np.may_share_memory(v, out) for n in statement.reads)
 
     def _in_order_of_memory(self, text: str) -> bool:
         """Whether index arrays say by their strides which of the values for one element is last."""

@@ -210,8 +210,12 @@ class Disturbed:
             exec(statement.line, scope)
         except Exception:  # then not in this dtype
             return None
-        dtype = np.asarray(exact[statement.target]).dtype
-        return [_like(exact[statement.target], np.asarray(scope[statement.target]).astype(dtype))]
+        plain, wide = exact[statement.target], np.asarray(scope[statement.target])
+        dtype = np.asarray(plain).dtype
+        if dtype.kind == "f":  # sums of infinite products, some of them or none unrounded
+            rounded = self._where_products_overflow(np.asarray(plain))
+            wide = np.where(np.isnan(wide) | (self.rng.random(wide.shape) < 0.5), wide, rounded)
+        return [_like(plain, wide.astype(dtype))]
 
     def _where_products_overflow(self, result: np.ndarray) -> np.ndarray:
         """A sum of products that overflow is NaN, or infinite where one of them is not rounded."""

@@ -1,0 +1,98 @@
+"""Programs that campaigns of late November found to go wrong, in their shortest form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import check
+
+import fusec
+from fusec.ir.evaluate import evaluate
+
+SETS = (np.setxor1d, np.union1d, np.intersect1d, np.setdiff1d)
+
+
+@pytest.mark.parametrize("function", SETS)
+@pytest.mark.parametrize("other", [2, [2, 7], 2.0])
+@pytest.mark.parametrize("x", [[2], [1, 2, 1], [7, 5]])
+def test_sets_whose_size_a_number_of_the_program_decides(
+    function: Any, other: Any, x: list[int]
+) -> None:
+    """Seed 127000357: no stand-in held the number 2."""
+    array = np.array(x, "u2")
+    check(lambda x: function(x, other), array)
+    check(lambda x: function(other, x), array)
+    check(lambda x: np.exp2(function(x, other), out=np.zeros(3)), array)
+
+
+def test_automatic_bins() -> None:
+    check(lambda x: np.histogram_bin_edges(x, "auto"), np.array([7, 20]))
+
+
+SCALARS = {
+    "cumsum": lambda x: x.cumsum(out=np.zeros(1)),
+    "sum": lambda x: (x.sum(out=np.zeros(())), np.sum(x, out=np.zeros(()))),
+    "max": lambda x: (x.max(out=np.zeros(())), np.amax(x, out=np.zeros(()))),
+    "round": lambda x: (x.round(out=np.zeros(())), np.round(x, out=np.zeros(()))),
+    "mean": lambda x: (x.mean(out=np.zeros(())), np.mean(x, out=np.zeros(()))),
+    "argmin": lambda x: (x.argmin(out=np.zeros((), int)), np.argmin(x, out=np.zeros((), int))),
+    "nanmax": lambda x: np.nanmax(x, out=np.zeros(())),
+    "filled": lambda x: _filled(x, np.zeros(())),
+}
+
+
+def _filled(x: Any, out: np.ndarray) -> Any:
+    return x.sum(out=out) + 1, out
+
+
+@pytest.mark.parametrize("name", SCALARS)
+@pytest.mark.parametrize("x", [np.float64(2.5), np.int64(3)])
+def test_scalars_reduced_into_arrays(name: str, x: Any) -> None:
+    """Seed 128012103; a method of a scalar gives a scalar, not the array it wrote to."""
+    check(SCALARS[name], x)
+    check(lambda x: SCALARS[name](x * 0 + np.float64(2.0)), x)
+
+
+def test_a_method_of_a_known_scalar_into_a_traced_array() -> None:
+    check(lambda x: np.divmod(x, x)[0].cumsum(out=np.zeros((1,))), 63)
+    check(lambda x: np.float64(2.0).cumsum(out=np.zeros(1)) + x, np.ones(1))
+
+
+@pytest.mark.parametrize("value", [
+    np.array([1j, 1]), 1.0, 300, np.zeros(2), np.zeros((3, 3), int), np.zeros((3, 3)),
+])
+@pytest.mark.parametrize("casting", ["same_kind", "safe", "unsafe"])
+def test_copyto_looks_at_types_before_shapes(value: Any, casting: str) -> None:
+    """Seed 128023411."""
+    for target in (np.array(1), np.zeros(2, "u1"), np.zeros((3, 2), int)):
+        check(lambda x, v: np.copyto(x, v, casting=casting), target, value)
+
+
+@pytest.mark.parametrize("ddof", [0, 1, 2, 3])
+@pytest.mark.parametrize("x", [np.array(1 + 0j, "c8"), np.array([1 + 2j, 3], "c8")])
+def test_complex_variances_over_too_few(x: np.ndarray, ddof: int) -> None:
+    """Seed 128028076: both parts of 0 / 0 are NaN."""
+    check(lambda x: (np.var(x, ddof=ddof, dtype="c16"), x.std(ddof=ddof, dtype="c8")), x)
+    check(lambda x: (np.var(x, ddof=ddof), x.std(ddof=ddof, keepdims=True)), x)
+
+
+@pytest.mark.parametrize("shape", [(0, 1), (3, 1)])
+def test_values_are_looked_at_before_indices(shape: tuple[int, ...]) -> None:
+    """Seed 128037069."""
+    def program(x: np.ndarray) -> None:
+        x[np.array([0]),] = np.nan
+
+    check(program, np.zeros(shape, "u2"))
+    check(program, np.zeros(shape))
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: np.var(x), lambda x: x.std(), lambda x: np.mean(x), lambda x: np.prod(x * 1j),
+])
+def test_the_evaluator_adds_in_one_order(program: Any) -> None:
+    """Seeds 128037562 and 128051578: the layout of memory is no part of a graph's values."""
+    x = (np.arange(34.0) ** 0.5).reshape(17, 2)
+    graph = fusec.jit(program).concrete(x.T).graph
+    assert evaluate(graph, [x.T]) == evaluate(graph, [np.ascontiguousarray(x.T)])
