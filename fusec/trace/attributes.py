@@ -22,6 +22,7 @@ from fusec.errors import unsupported
 from fusec.ir import TensorType
 
 from .array import TracedArray
+from .assigned_names import SMALL, AssignedLater
 from .control.cells import UNBOUND
 from .guards import Guard
 from .refusals import is_compiled
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 Key = tuple[int, str]
 WEAK: dict[type, np.dtype] = {float: np.dtype(np.float64), int: np.dtype(np.int64),
                                complex: np.dtype(np.complex128)}
-_SMALL = 1 << 31  # larger ints stay constants
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,19 @@ class Attributes:
             return found
         if type(found) is np.ndarray and is_compiled(found.dtype):
             return self._array(obj, name, found)
-        if is_number(found) and any(name in stored_names(f.__code__) for f in functions):
+        names = self.trace.assigned_names
+        if names.may_be_input(found) and (name in names.attributes or any(
+                name in stored_names(f.__code__) for f in functions)):
+            self._check_unread(key)
             return self._number(obj, name, found)
         return found
+
+    def _check_unread(self, key: Key) -> None:
+        """What was read as a constant cannot become an input: the trace begins anew."""
+        guard = self.trace.guards.get(key)
+        if guard is not None and type(guard) is Guard and (
+                key[1] not in self.trace.assigned_names.attributes):
+            raise AssignedLater(attribute=key[1])
 
     def _array(self, obj: Any, name: str, found: np.ndarray) -> Any:
         trace = self.trace
@@ -91,6 +101,7 @@ class Attributes:
 
     def _number(self, obj: Any, name: str, found: Any) -> Any:
         trace, reader = self.trace, _reader(obj, name)
+        trace.assigned_names.has_ints |= type(found) is int
         self.held.append(obj)
         value = trace.capture_number(scalar_type(found), f"attribute {name}", reader)
         trace.guards[id(obj), name] = LayoutGuard(
@@ -112,6 +123,8 @@ class Attributes:
             raise unsupported(
                 f"assigning a {type(value).__name__} to the attribute {name!r}",
                 loc=self.trace.loc, cure="assign arrays, numbers, text or tuples of them")
+        if _is_plain(obj, name) and self.trace.assigned_names.may_be_input(vars(obj)[name]):
+            self._check_unread((id(obj), name))
         self._note(obj, name, value)
 
     def _note(self, obj: Any, name: str, value: Any) -> None:
@@ -192,7 +205,7 @@ def _layout(found: Any) -> tuple[Any, ...]:
     """Compared at each call: no text is made."""
     if type(found) is np.ndarray:
         return (found.dtype, found.shape, found.strides, found.flags.writeable)
-    if type(found) is int and not -_SMALL < found < _SMALL:
+    if type(found) is int and not -SMALL < found < SMALL:
         return (found,)
     return (type(found),)
 
@@ -226,13 +239,6 @@ def scalar_type(found: Any) -> TensorType:
     if isinstance(found, np.generic):
         return TensorType(found.dtype, (), "scalar")
     return TensorType(WEAK[type(found)], (), "weak")
-
-
-def is_number(x: Any) -> bool:
-    """Whether a value can be an input that is a number."""
-    if type(x) is int:
-        return -_SMALL < x < _SMALL
-    return type(x) in (float, complex) or (isinstance(x, np.generic) and is_compiled(x.dtype))
 
 
 def is_result(value: Any) -> bool:

@@ -18,6 +18,7 @@ from fusec.ops import Builder
 from fusec.ops.checks import describe_error
 from fusec.ops.host_calls import HostObject
 
+from .assigned_names import AssignedNames
 from .cures import cure_for
 from .origins import describe
 from .refusals import check_array
@@ -56,6 +57,7 @@ class Trace:
         # When each side of a branch and body of a loop around what is being traced began.
         self.regions: list[int] = []
         self.outer_names: OuterNames  # set by the hooks
+        self.assigned_names = AssignedNames()
         self.outside_containers: dict[int, Any] = {}  # found in attributes
         self.entry_marks: dict[tuple[int, str], Any] = {}  # see `guards.entry_marks`
         # Every write: the storage, its value and version before.  Control flow takes writes back.

@@ -24,6 +24,7 @@ import numpy as np
 from .array import TracedArray
 from .convert.source import HOOKS_NAME
 
+HEAP_TYPE = 1 << 9  # of ``type.__flags__``: made by a ``class`` statement
 DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
 CONTAINERS = (tuple, list, dict, set, frozenset, deque)
 MAX_ITEMS = 1000  # larger containers are compared by identity alone
@@ -177,7 +178,9 @@ def is_guarded(obj: Any) -> bool:
     if isinstance(obj, ModuleType):
         root = obj.__name__.partition(".")[0]
         return root not in ("numpy", "math", "scipy", "fusec", "cmath")
-    if isinstance(obj, (type, FunctionType)) and obj.__module__ in ("builtins", "numpy"):
+    if isinstance(obj, type) and not obj.__flags__ & HEAP_TYPE:
+        return False  # Python's own, or written in C
+    if isinstance(obj, (type, FunctionType)) and obj.__module__ == "numpy":
         return False
     return type(obj) is not TracedArray and not isinstance(obj, (np.ndarray, np.generic, np.dtype))
 

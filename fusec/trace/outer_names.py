@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .attributes import Assignment, LayoutGuard, is_number, is_result, scalar_type
+from .assigned_names import AssignedLater, is_named
+from .attributes import Assignment, LayoutGuard, is_result, scalar_type
 from .control.cells import UNBOUND, contents, put
 from .convert.source import HOOKS_NAME
 from .refusals import is_compiled
@@ -71,14 +72,27 @@ class OuterNames:
     initial: dict[str, Any] = field(default_factory=dict)
     before: dict[str, Any] = field(default_factory=dict)  # of those from outside: to put back
     known: set[Key] = field(default_factory=set)
+    entered: set[FunctionType] = field(default_factory=set)
+    is_begun: bool = False
 
     def enter(self, fn: FunctionType) -> None:
         """A function of the program is about to be called."""
+        self.entered.add(fn)
         is_inside = HOOKS_NAME in fn.__code__.co_freevars
         for place in _assigned(fn, not is_inside):
             if place.key not in self.known:
+                self._check_unread(fn, place, is_inside)
                 self.known.add(place.key)
                 self._add(place, is_inside)
+
+    def _check_unread(self, fn: FunctionType, place: Place, is_inside: bool) -> None:
+        """What was read as a constant cannot become an input: the trace begins anew."""
+        found, names = place.value, self.trace.assigned_names
+        if is_inside or not self.is_begun or not (
+                type(found) is np.ndarray or names.may_be_input(found)):
+            return
+        if is_named(self.entered - {fn}, place.name):
+            raise AssignedLater(place=place)
 
     def _add(self, place: Place, is_inside: bool) -> None:
         title, number = place.subject, 2
@@ -95,7 +109,8 @@ class OuterNames:
         from .array import TracedArray
 
         trace, is_array = self.trace, type(found) is np.ndarray and is_compiled(found.dtype)
-        if not (is_array or is_number(found)) or (is_array and id(found) in trace.local_arrays):
+        is_local = is_array and id(found) in trace.local_arrays
+        if is_local or not (is_array or trace.assigned_names.may_be_input(found)):
             return found
 
         def read() -> Any:
@@ -105,6 +120,7 @@ class OuterNames:
         if is_array:
             trace.readers.setdefault(id(found), read)
             return TracedArray(trace, trace.capture(found))
+        trace.assigned_names.has_ints |= type(found) is int
         return TracedArray(trace, None, (), trace.capture_number(
             scalar_type(found), place.subject, read))
 
@@ -112,8 +128,12 @@ class OuterNames:
     def held(self, entry: Iterable[FunctionType]) -> Iterator[None]:
         """For the time of the trace of these functions."""
         try:
+            for place in self.trace.assigned_names.places.values():
+                self.known.add(place.key)
+                self._add(place, False)
             for fn in entry:
                 self.enter(fn)
+            self.is_begun = True
             yield
         finally:
             self._put_back()

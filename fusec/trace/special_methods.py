@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import builtins
+import linecache
 import operator
 from collections.abc import Iterator
 from types import FunctionType, MethodType
@@ -16,6 +17,7 @@ from .array import TracedArray
 from .control import ControlHooks
 from .convert.hooks import Where, class_attribute
 from .convert.policy import stays_plain
+from .guards import HEAP_TYPE
 
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _CALLABLE = (type, type(len))
@@ -31,7 +33,7 @@ _ASKING: dict[Any, str] = {
 def method_of(obj: Any, name: str) -> FunctionType | None:
     """The user's function behind a special method; None where Python's or a library's answers."""
     kind = type(obj)
-    if kind is TracedArray or kind.__module__ == "builtins":
+    if kind is TracedArray or not kind.__flags__ & HEAP_TYPE:
         return None
     return _users(class_attribute(kind, name))
 
@@ -40,7 +42,8 @@ def _users(found: Any) -> FunctionType | None:
     if type(found) is not FunctionType or stays_plain(found):
         return None
     code = found.__code__
-    is_made = code.co_filename.startswith("<") and not code.co_filename.startswith("<ipython")
+    is_made = code.co_filename.startswith("<") and (  # by dataclasses, namedtuple or attrs
+        code.co_filename.startswith("<attrs ") or not linecache.getlines(code.co_filename))
     return None if is_made or code.co_flags & _GENERATOR else found
 
 

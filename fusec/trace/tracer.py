@@ -25,6 +25,7 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.host_calls import HostObject, is_generator
 
 from .array import TracedArray
+from .assigned_names import AssignedNames, until_known
 from .attributes import Assignment
 from .context import Trace, tracing
 from .control import PythonIterator
@@ -92,8 +93,13 @@ class Traced:
 
 def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     """Run ``fn`` on traced arguments; raises the user's errors at the user's lines."""
+    return until_known(lambda names: _traced(fn, name, call, names))
+
+
+def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNames) -> Traced:
     start = time.perf_counter()
     trace = Trace(name)
+    trace.assigned_names = names
     hooks = GraphHooks(trace)
     args, kwargs, positions = _traced_arguments(trace, call)
     runnable, notes = _converted(fn, hooks)

@@ -24,6 +24,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("-n", "--programs", type=int, default=2000, help="how many (2000)")
     parser.add_argument("--control", action="store_true",
                         help="programs with branches, loops, views and element updates")
+    parser.add_argument("--stateful", action="store_true",
+                        help="those with globals, closures, objects and containers as well")
     parser.add_argument("--seed", default="0", help="the first seed, or 'random' (0)")
     parser.add_argument("--only", nargs="*", help="run these seeds here, without a child")
     parser.add_argument("--jobs", type=int, default=2, help="children (2)")
@@ -75,7 +77,8 @@ def main() -> int:
             print(each["seed"], each.get("failure", "agrees"))
             progress._failed(each) if "failure" in each else None
         return int(any("failure" in each for each in shown))
-    start, kind = first_seed(chosen.seed), "c" if chosen.control else ""
+    start = first_seed(chosen.seed)
+    kind = "s" if chosen.stateful else "c" if chosen.control else ""
     print(f"seeds {kind}{start} to {kind}{start + chosen.programs - 1}", flush=True)
     seeds: Iterator[str] = (kind + str(n) for n in itertools.count(start))
     campaign = Campaign(itertools.islice(seeds, chosen.programs), chosen.jobs, chosen.seconds,

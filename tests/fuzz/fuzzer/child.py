@@ -14,9 +14,9 @@ from collections import Counter
 from typing import Any, TextIO
 
 from . import grow
-from .control import grammar
-from .control.judge import ControlJudge
-from .control.program import ControlProgram
+from .control import grammar, stateful
+from .control.judge import ControlJudge, StatefulJudge
+from .control.program import ControlProgram, StatefulProgram
 from .control.shrink import shrink_control
 from .judge import Judge
 from .program import Program
@@ -55,11 +55,16 @@ AnyProgram = Program | ControlProgram
 
 
 def program_of(seed: str) -> AnyProgram:
-    """The program of a seed: ``"17"`` is a straight line, ``"c17"`` has branches and loops."""
+    """The program of a seed: ``"17"`` is a straight line, ``"c17"`` has branches and loops,
+    ``"s17"`` Python's state as well."""
+    if seed.startswith("s"):
+        return stateful.program_of(int(seed[1:]))
     return grammar.program_of(int(seed[1:])) if seed.startswith("c") else grow.program_of(seed)
 
 
 def judge_of(program: AnyProgram, turn: int) -> Judge | ControlJudge:
+    if isinstance(program, StatefulProgram):
+        return StatefulJudge(program)
     if isinstance(program, ControlProgram):
         return ControlJudge(program)
     return Judge(program, turn)

@@ -25,10 +25,11 @@ from ..judge import (
     run,
     short,
 )
-from .program import ControlProgram
+from .module_state import assert_state
+from .program import ControlProgram, StatefulProgram
 from .trees import without_line
 
-TRIALS = 2
+TRIALS, STATEFUL_TRIALS = 2, 3
 EAGER_SECONDS = 2.0  # a shortened program may have lost what ends its loop
 
 
@@ -115,6 +116,38 @@ class ControlJudge:
             self.verdict.rows.update(rows_of(concrete.graph))
 
 
+class StatefulJudge(ControlJudge):
+    """Calls it again after the module's state was changed, and compares that state as well."""
+
+    program: StatefulProgram
+
+    def _agree(self) -> None:
+        program = self.program
+        eager, own = program.module(), program.module()
+        compiled = fusec.jit(own["program"], fp="strict")
+        tolerance = Near()
+        for trial in range(STATEFUL_TRIALS):
+            eager["touch"](trial), own["touch"](trial)
+            args = program.make(trial)
+            with limited(EAGER_SECONDS):
+                want = run(eager["program"], args)
+            if isinstance(want.error, (*_NOT_JUDGED, AttributeError)):
+                return
+            got = run(compiled, args)
+            if isinstance(got.error, REFUSALS):
+                raise got.error
+            if want.error is None:
+                got.result, want.result = unshared(got.result), unshared(want.result)
+            assert_outcomes(plain(got), plain(want), tolerance, what=f"trial {trial}:")
+            if want.error is not None:
+                self.verdict.checks["errors"] += 1
+                return  # what a call that raises leaves behind is not promised
+            assert_state(own, eager, tolerance, f"after trial {trial}")
+            self.verdict.checks["states"] += 1
+        for concrete in compiled.traces:
+            self.verdict.rows.update(rows_of(concrete.graph))
+
+
 @functools.lru_cache(maxsize=16)
 def chosen_by_data(source: str) -> bool:
     """Whether branches or loops decide which arrays are returned: then they are copies of them,
@@ -135,7 +168,7 @@ def unshared(result: Any) -> Any:
 def plain(outcome: Outcome) -> Outcome:
     """Scalars as floats: a Python number that another path makes a NumPy scalar is one of these."""
     def one(leaf: Any) -> Any:
-        return leaf if isinstance(leaf, np.ndarray) else float(leaf)
+        return leaf if leaf is None or isinstance(leaf, np.ndarray) else float(leaf)
 
     if outcome.error is not None:
         return outcome

@@ -92,6 +92,46 @@ for trial in range(2):
 """
 
 
+class StatefulProgram(ControlProgram):
+    """A module with state of its own: ``touch(trial)`` changes it before a call."""
+
+    def module(self) -> dict[str, Any]:
+        """The module, run anew: its state is its own."""
+        return self.function().__globals__
+
+    @property
+    def runnable(self) -> str:
+        """A script that shows the difference."""
+        return f"""import numpy as np
+import fusec
+
+SOURCE = {self.source!r}
+{self.arguments}
+
+def show(wrap):
+    import linecache
+    linecache.cache["<program>"] = len(SOURCE), None, SOURCE.splitlines(True), "<program>"
+    module = {{"np": np}}
+    exec(compile(SOURCE, "<program>", "exec"), module)
+    program = wrap(module["program"])
+    for trial in range(3):
+        module["touch"](trial)
+        args = arguments(trial)
+        with np.errstate(all="ignore"):
+            try:
+                print(program(*args), args)
+            except Exception as error:
+                print(repr(error), args)
+        print({{k: vars(v) if hasattr(v, "add") else v for k, v in module.items()
+               if k in ("GAIN", "COUNT", "MODE", "BUFFER", "TABLE", "STEPS", "one", "two")}})
+
+
+show(lambda f: f)
+show(lambda f: fusec.jit(f, fp="strict"))
+print(SOURCE)
+"""
+
+
 def kind_of(node: ast.AST) -> str:
     """The name under which a construct is counted."""
     if isinstance(node, ast.Call):

@@ -24,7 +24,7 @@ def without_line(source: str, line: int) -> str | None:
 
 def _covers(place: tuple[list[ast.stmt], int], line: int) -> bool:
     statement = place[0][place[1]]
-    if isinstance(statement, ast.FunctionDef):
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return False
     last = statement.body[0].lineno - 1 if isinstance(
         statement, ast.If | ast.For | ast.While) else statement.end_lineno or statement.lineno

@@ -1,0 +1,94 @@
+"""What a trace must know from its start: numbers that are assigned after they were read.
+
+A number of an attribute or outer variable is a constant of the graph, unless the program assigns
+it: then it is an input.  Where a function that is called late turns out to assign what was read
+early, the constant is in the graph already, and the trace begins anew with that name known.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from fusec.errors import ConcreteValueError
+
+from .refusals import is_compiled
+
+if TYPE_CHECKING:
+    from .outer_names import Place
+
+Result = TypeVar("Result")
+SMALL = 1 << 31  # larger ints stay constants
+
+
+def is_number(x: Any) -> bool:
+    """Whether a value can be an input that is a number."""
+    if type(x) is int:
+        return -SMALL < x < SMALL
+    return type(x) in (float, complex) or (isinstance(x, np.generic) and is_compiled(x.dtype))
+
+
+@dataclass
+class AssignedNames:
+    """The attributes, by name, and outer variables that are inputs from the start.
+
+    Where an int among them decides what is computed, ints stay constants: a trace for each.
+    """
+
+    attributes: set[str] = field(default_factory=set)
+    places: dict[tuple[int, str], Place] = field(default_factory=dict)
+    has_ints: bool = False  # among the inputs of the trace
+    ints_are_constants: bool = False
+
+    def may_be_input(self, found: Any) -> bool:
+        """Whether what a name holds is a number that can be an input."""
+        return is_number(found) and not (self.ints_are_constants and type(found) is int)
+
+
+class AssignedLater(BaseException):
+    """The trace has read a number that it assigns now; no ``except Exception`` of the user's
+    catches it."""
+
+    def __init__(self, attribute: str = "", place: Place | None = None) -> None:
+        super().__init__(attribute or (place.subject if place is not None else ""))
+        self.attribute, self.place = attribute, place
+
+    def note_in(self, names: AssignedNames) -> None:
+        if self.attribute:
+            names.attributes.add(self.attribute)
+        if self.place is not None:
+            names.places[self.place.key] = self.place
+
+
+def until_known(trace: Callable[[AssignedNames], Result]) -> Result:
+    """The trace's result, begun anew for every name that is found to be assigned late."""
+    names = AssignedNames()
+    while True:
+        try:
+            return trace(names)
+        except AssignedLater as found:
+            found.note_in(names)
+        except ConcreteValueError:
+            if names.ints_are_constants or not names.has_ints:
+                raise
+            names.ints_are_constants = True
+
+
+@functools.lru_cache(1000)
+def names_in(code: CodeType) -> frozenset[str]:
+    """Every global, attribute and outer variable that code, or code inside it, names."""
+    inner = (names_in(c) for c in code.co_consts if isinstance(c, CodeType))
+    return frozenset(code.co_names).union(code.co_freevars, *inner)
+
+
+def is_named(functions: Any, name: str) -> bool:
+    """Whether code of one of these functions may have read the outer variable."""
+    return any(name in names_in(fn.__code__) for fn in functions)
+
+
+__all__ = ["AssignedLater", "AssignedNames", "is_named", "until_known"]
