@@ -126,14 +126,18 @@ def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
 def _rounded(x: TracedArray, decimals: int) -> TracedArray:
     """To some digits; the result is in C order unless the operand is in Fortran's."""
     if x.dtype.kind != "f" and decimals < 0:  # worked in float64, as NumPy does
-        wide = _rounded(x.astype(np.float64), decimals)
+        wide = _rounded(x.astype(np.float64, order=_order_of(x)), decimals)
         return wide.astype(x.dtype)
     if x.dtype.kind != "f":
         return shaping.copy_of(x)[()] if x.is_array else x
     factor = x.dtype.type(10.0 ** abs(decimals))
     result = np.rint(x * factor) / factor if decimals > 0 else np.rint(x / factor) * factor
+    return shaping.copy_of(result, _order_of(x)) if result.is_array else result
+
+
+def _order_of(x: TracedArray) -> str:
     is_fortran = x.ndim > 1 and is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize)
-    return shaping.copy_of(result, "F" if is_fortran else "C") if result.is_array else result
+    return "F" if is_fortran else "C"
 
 
 def diff(

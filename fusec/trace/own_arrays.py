@@ -40,6 +40,7 @@ def root_of(x: np.ndarray) -> np.ndarray:
 
 WHAT = "an array made in the function"
 
+
 @dataclass
 class _Memory:
     """Memory of the trace's own: since when it exists, and its storage once it is in the graph."""
@@ -110,10 +111,18 @@ class OwnArrays:
         if memory is None:
             return None
         check_array(x, WHAT, self.trace.loc)
+        diagonal = _diagonal(memory.root, x)
+        if diagonal is not None:
+            return self._whole(memory).diagonal(diagonal)
         for base in (memory.root, *self._whole_views(memory.root)):
             viewed = _viewing(base, x)
             if viewed is not None:
                 return viewed(_reshaped(self._whole(memory), base))
+        if id(memory.root) in self._written:
+            raise unsupported(
+                "reading a view of an array made in the function once that array was written",
+                loc=self.trace.loc, cure="take the view after the write, or write to a copy")
+        self._whole(memory)  # so that later writes are the graph's, and x stays what it is
         return None
 
     def _whole(self, memory: _Memory) -> TracedArray:
@@ -135,6 +144,20 @@ class OwnArrays:
 
 def _reshaped(whole: TracedArray, base: np.ndarray) -> TracedArray:
     return whole if whole.shape == base.shape else whole.reshape(base.shape)
+
+
+def _diagonal(base: np.ndarray, x: np.ndarray) -> int | None:
+    """The offset of the diagonal of ``base`` that ``x`` is; None if it is none.
+
+    NumPy's diagonals cannot be written; those of ``einsum`` can, and are none here.
+    """
+    if x.flags.writeable or (base.ndim, x.ndim) != (2, 1) or x.dtype != base.dtype or (
+            x.size < 2 or x.strides[0] != sum(base.strides)):
+        return None
+    row, column = _position(base, x)
+    offset = column - row
+    is_whole = 0 in (row, column) and np.diagonal(base, offset).shape == x.shape
+    return offset if is_whole else None
 
 
 def _viewing(base: np.ndarray, x: np.ndarray) -> Callable[[TracedArray], Any] | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
+from fusec.ir.dims import Dim
 from fusec.ops.shapes import normalise_axes
 
 from .array import TracedArray, from_value
@@ -213,11 +214,25 @@ def _extremum(op: str, name: str) -> Any:
             kept = tuple(n for d, n in enumerate(x.shape) if d not in axes)
             result = spread(trace, start, kept) if kept else start
             return _finish(trace, x, result, axes, keepdims is True, out, where)
+        if is_bounded:
+            value = _never_empty(trace, value, axes, initial)
         result = trace.emit(op, value, axes=axes) if axes else value
         result = _with_initial(trace, op, result, initial)
         return _finish(trace, x, result, axes, keepdims is True, out, where)
 
     return reduce
+
+
+def _never_empty(
+    trace: Trace, value: Value, axes: tuple[int, ...], initial: Any
+) -> Value:
+    """The operand with ``initial=`` at one more place of each axis whose size the run decides."""
+    for axis in axes:
+        if isinstance(value.shape[axis], Dim):
+            shape = tuple(1 if d == axis else n for d, n in enumerate(value.shape))
+            start = spread(trace, element(trace, initial, value.dtype), shape)
+            value = trace.emit("Concat", value, start, axis=axis)
+    return value
 
 
 def _logical(op: str) -> Any:

@@ -9,6 +9,7 @@ import pytest
 from harness import check
 
 import fusec
+from fusec.errors import UnsupportedError
 from fusec.ir.evaluate import evaluate
 
 SETS = (np.setxor1d, np.union1d, np.intersect1d, np.setdiff1d)
@@ -96,3 +97,54 @@ def test_the_evaluator_adds_in_one_order(program: Any) -> None:
     x = (np.arange(34.0) ** 0.5).reshape(17, 2)
     graph = fusec.jit(program).concrete(x.T).graph
     assert evaluate(graph, [x.T]) == evaluate(graph, [np.ascontiguousarray(x.T)])
+
+
+@pytest.mark.parametrize("initial", [np.int8(3), 0, 2.5])
+@pytest.mark.parametrize("x", [np.array([1, 2], "u4"), np.array([[1.0, 20.0], [3.0, 4.0]])])
+def test_the_greatest_of_nothing_and_a_first_value(initial: Any, x: np.ndarray) -> None:
+    """Seed 129018382: the run finds no element."""
+    check(lambda x: np.max(x[x > 9], initial=initial), x)
+    check(lambda x: np.minimum.reduce(np.setxor1d(x, x), initial=initial), x)
+    check(lambda x: np.max(x[:, np.ravel(x)[:2] > 9] if x.ndim > 1 else x, -1, initial=initial), x)
+
+
+@pytest.mark.parametrize("decimals", [-1, 1])
+def test_the_layout_of_rounded_integers(decimals: int) -> None:
+    """Seed 129021600."""
+    row, column = np.array([[1, 20, 17]], "u1"), np.array([[1], [20]])
+    for x in (np.broadcast_to(row, (2, 3)), np.broadcast_to(column, (2, 3)), column @ row,
+              (column @ row).T, (column @ row)[::-1]):
+        check(lambda x: np.round(x, decimals), x)
+
+
+def diagonal_then_written(x: Any) -> Any:
+    table = np.identity(3)
+    seen, above = table.diagonal(), table.diagonal(1)
+    table %= np.minimum(table, x)
+    table[0] += x
+    return seen, above, table
+
+
+def spread_then_written(x: Any) -> Any:
+    table = np.identity(3)
+    rows = np.broadcast_to(table[0], (2, 3))
+    product = rows * x
+    table[0] = 5
+    return product, table
+
+
+@pytest.mark.parametrize("program", [diagonal_then_written, spread_then_written])
+def test_views_of_constants_that_are_written_later(program: Any) -> None:
+    """Seed 129026199: what ``diagonal`` gave of a constant kept the first content."""
+    check(program, np.int8(31))
+
+
+def test_a_view_that_cannot_be_followed_is_refused_once_it_is_written() -> None:
+    def program(x: Any) -> Any:
+        table = np.identity(3)
+        rows = np.broadcast_to(table[0], (2, 3))
+        table[0] = x
+        return rows + 1
+
+    with pytest.raises(UnsupportedError, match="reading a view of an array made in the function"):
+        fusec.jit(program)(np.int8(31))

@@ -249,7 +249,10 @@ def run_line(line: str, scope: dict[str, Any]) -> None:
     for name in _UNSIGNED.findall(line):
         if not all(_fits(v, np.dtype(name)) for v in map(scope.get, _NAME.findall(line))):
             raise Refused
-        if _SPREAD.search(line) and not _fits(_in_floats(line, scope), np.dtype(name)):
+        if _SPREAD.search(line) and not (
+                _fits(_in_floats(line, scope), np.dtype(name))
+                and all(_fits(_squares(v), np.dtype(name)) for v in map(
+                    scope.get, _NAME.findall(line)))):
             raise Refused
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -267,6 +270,15 @@ _COUNTING = {"math.perm", "math.comb", "math.factorial"}
 _FROM_ITSELF = {"np.place", "np.fill_diagonal"}  # they read what they have just written
 _UNSIGNED = re.compile(r"'(u\d)'")
 _SPREAD = re.compile(r"^\w+ = .*\b(mean|var|std)\(")
+
+
+def _squares(value: Any) -> Any:
+    """What adding squares of the elements may give."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu" or not array.size:
+        return 0.0
+    with np.errstate(all="ignore"):
+        return np.square(array.astype(np.float64)).sum()
 
 
 def _in_floats(line: str, scope: dict[str, Any]) -> Any:

@@ -240,11 +240,11 @@ class Disturbed:
         scope = dict(self.scope)
         for name in statement.reads:
             if isinstance(scope[name], np.ndarray):
-                scope[name] = scope[name].view(_AnyOrder)
-        _AnyOrder.rng = self.rng
+                scope[name] = scope[name].view(AnyOrder)
+        AnyOrder.rng = self.rng
         exec(statement.line, scope)
         result = scope[statement.target]
-        return [result.view(np.ndarray) if isinstance(result, _AnyOrder) else result]
+        return [result.view(np.ndarray) if isinstance(result, AnyOrder) else result]
 
     def _with_scalar_products(
         self, statement: Statement, exact: dict[str, Any]
@@ -413,7 +413,7 @@ class Disturbed:
         return np.where(keep, array, moved).astype(array.dtype)
 
 
-class _AnyOrder(np.ndarray):
+class AnyOrder(np.ndarray):
     """An array whose ``sum`` takes its elements in a random order."""
 
     rng = np.random.default_rng(0)
