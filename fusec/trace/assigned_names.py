@@ -7,16 +7,15 @@ early, the constant is in the graph already, and the trace begins anew with that
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from fusec.errors import ConcreteValueError
 
+from .code_names import names_in
 from .refusals import is_compiled
 
 if TYPE_CHECKING:
@@ -79,16 +78,9 @@ def until_known(trace: Callable[[AssignedNames], Result]) -> Result:
             names.ints_are_constants = True
 
 
-@functools.lru_cache(1000)
-def names_in(code: CodeType) -> frozenset[str]:
-    """Every global, attribute and outer variable that code, or code inside it, names."""
-    inner = (names_in(c) for c in code.co_consts if isinstance(c, CodeType))
-    return frozenset(code.co_names).union(code.co_freevars, *inner)
-
-
 def is_named(functions: Any, name: str) -> bool:
     """Whether code of one of these functions may have read the outer variable."""
-    return any(name in names_in(fn.__code__) for fn in functions)
+    return any(name in (*names_in(fn.__code__), *fn.__code__.co_freevars) for fn in functions)
 
 
 __all__ = ["AssignedLater", "AssignedNames", "is_named", "until_known"]

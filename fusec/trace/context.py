@@ -19,6 +19,7 @@ from fusec.ops.checks import describe_error
 from fusec.ops.host_calls import HostObject
 
 from .assigned_names import AssignedNames
+from .code_names import names_in
 from .cures import cure_for
 from .origins import describe
 from .refusals import check_array
@@ -62,6 +63,7 @@ class Trace:
         self.entry_marks: dict[tuple[int, str], Any] = {}  # see `guards.entry_marks`
         # Every write: the storage, its value and version before.  Control flow takes writes back.
         self.journal: list[tuple[Storage, Value, int]] = []
+        self.plain_changes = 0  # of objects and arrays of the trace's own, as Python changes them
         self.guards: dict[tuple[int, str], Guard] = {}
         self.intervals: dict[Value, tuple[int, int]] = {}  # of Python ints computed at run time
         # Sizes that the run defines: where, by which value, and as numbers.  See `sizes`, `masks`.
@@ -197,7 +199,7 @@ class Trace:
             if guard.expected is array:
                 return guard.subject
         for fn in (*self.entry, *getattr(self.hooks, "functions", ())):
-            for name in fn.__code__.co_names:
+            for name in names_in(fn.__code__):
                 if fn.__globals__.get(name) is array:
                     return f"global {name}"
             for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):

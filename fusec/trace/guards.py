@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from .array import TracedArray
+from .code_names import names_in
 from .convert.source import HOOKS_NAME
 
 HEAP_TYPE = 1 << 9  # of ``type.__flags__``: made by a ``class`` statement
@@ -134,8 +135,9 @@ def entry_marks(fn: FunctionType, marks: dict[tuple[int, str], Any]) -> None:
 
 
 def _names_of(fn: FunctionType) -> Iterator[tuple[Any, str, Any]]:
-    """Globals and closure variables that a function names, with what holds them."""
-    for name in fn.__code__.co_names:
+    """Globals and closure variables that a function, or code inside it such as a comprehension,
+    names, with what holds them."""
+    for name in names_in(fn.__code__):
         if name in fn.__globals__:
             yield fn.__globals__, name, fn.__globals__[name]
     for name, cell in _outer_cells(fn):

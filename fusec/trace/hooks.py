@@ -119,6 +119,8 @@ class GraphHooks(SpecialMethods):
         So is one whose method takes traced arguments, which NumPy's methods do not know.
         """
         own, owner = self.trace.own, getattr(fn, "__self__", None)
+        if type(owner) is np.ndarray and fn.__name__ in WRITING_METHODS:
+            self.trace.plain_changes += 1
         is_numpys_own = type(owner) is np.ndarray or issubclass(type(owner), np.generic)
         if is_numpys_own and (any_traced(args, kwargs) or (
                 fn.__name__ in WRITING_METHODS and own.must_trace(owner))):
@@ -288,7 +290,9 @@ class GraphHooks(SpecialMethods):
         is_local = id(obj) in self.trace.local_objects
         if not is_local or self._is_older(obj, name):
             self.attributes.write(obj, name, value)
-        elif method_of(obj, "__setattr__") is None:
+            return
+        self.trace.plain_changes += 1
+        if method_of(obj, "__setattr__") is None:
             super().setattr(where, value, obj, name)
         else:
             object.__setattr__(obj, name, value)
@@ -337,6 +341,7 @@ class GraphHooks(SpecialMethods):
         if self.trace.active and _holds_traced(value) and self._outlives(obj):
             self._store_outside(value, obj, key)
             return
+        self.trace.plain_changes += 1
         super().setitem(where, value, obj, key)
 
     def _outlives(self, obj: Any) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -150,9 +150,15 @@ class OuterNames:
             if title in self.places:
                 self.places[title].value = value
 
-    def restore(self, values: Mapping[str, Any]) -> None:
-        """Bind all as they were when `read` gave these values, new ones as they were found."""
-        self.write({title: values.get(title, self.initial[title]) for title in self.places})
+    def restore(self, values: Mapping[str, Any], restored: Collection[int] = ()) -> None:
+        """Bind all as they were when `read` gave these values, new ones as they were found.
+
+        ``restored`` are the ids of cells that have been, under the names of the program's own
+        variables: what was found in them was a value of the attempt that is taken back.
+        """
+        self.write({title: values.get(title, self.initial[title])
+                    for title, place in self.places.items()
+                    if title in values or id(place.scope) not in restored})
 
     def is_cell(self, cell: CellType) -> bool:
         """Whether the cell is one of them."""

@@ -24,6 +24,7 @@ from fusec.ops.host_calls import HostObject, generator_state, is_generator
 from fusec.ops.library import LibraryCall
 
 from .array import TracedArray
+from .code_names import names_in
 from .context import Trace
 from .host_calls import call_host
 from .library import Encoder, result_like, stand_in, type_of
@@ -313,7 +314,7 @@ def generators_of(fn: Any) -> list[Any]:
     if code is None:
         return []
     cells = zip(code.co_freevars, fn.__closure__ or (), strict=False)
-    held = [fn.__globals__.get(name) for name in code.co_names]
+    held = [fn.__globals__.get(name) for name in names_in(code)]
     held += [cell.cell_contents for _, cell in cells if cell != CellType()]
     return [x for x in held if is_generator(x)]
 

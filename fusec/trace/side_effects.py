@@ -16,6 +16,7 @@ from fusec.errors import SideEffectWarning
 from fusec.ir import Loc
 
 from .array import TracedArray
+from .code_names import names_in
 from .context import Trace
 
 _PRINT = "fusec.print prints the values of every call"
@@ -71,7 +72,7 @@ def _effect(fn: Callable[..., Any]) -> tuple[str, str] | None:
 def is_outside(trace: Trace, container: Any) -> bool:
     """Whether a container is a global, or a closure variable of the traced function."""
     functions = (*trace.entry, *getattr(trace.hooks, "functions", ()))
-    named = (fn.__globals__.get(name) for fn in functions for name in fn.__code__.co_names)
+    named = (fn.__globals__.get(name) for fn in functions for name in names_in(fn.__code__))
     return any(found is container for found in named) or any(
         _contents(cell) is container for fn in trace.entry for cell in fn.__closure__ or ())
 

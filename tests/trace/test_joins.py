@@ -149,3 +149,23 @@ def test_a_reversed_slice_of_run_time_size_in_a_branch() -> None:
         return x
 
     check(program, np.array([3.0, 1, 2]))
+
+
+def test_branches_in_which_all_that_is_left_raises() -> None:
+    """The branch has checks and no result; found by a program with Python's state."""
+    def program(x: np.ndarray, n: int) -> float:
+        if x[2] > 2:
+            while n > 0 and x[0] < 1:
+                return 1.0
+            if x.sum() < 3:
+                raise KeyError("low")
+        raise ValueError("none")
+
+    for x in ([0.0, 1.0, 3.0], [2.0, -4.0, 3.0], [2.0, 4.0, 3.0], [2.0, 4.0, 1.0]):
+        outcomes = []
+        for run in (program, fusec.jit(program)):
+            try:
+                outcomes.append(run(np.array(x), 3))
+            except (KeyError, ValueError) as error:
+                outcomes.append((type(error), str(error)))
+        assert outcomes[0] == outcomes[1]

@@ -382,23 +382,26 @@ def _emit(
         return []
     if not storages and not checked and _is_cheap(sides, pairs):
         return [_select(trace, test, a, b) for a, b in zip(*pairs.sides, strict=True)]
+    # A branch of checks alone has a result too: what is in a graph is reached from one.
+    gives = list(pairs.sides) if pairs.sides[0] or storages else [
+        [trace.builder.const(np.bool_(True))]] * 2
     before = [s.value for s in storages]
     after = [[side.written.get(s, s.value) for s in storages] for side in sides]
     outer: dict[Value, None] = {}
-    for side, roots, new in zip(sides, pairs.sides, after, strict=True):
+    for side, roots, new in zip(sides, gives, after, strict=True):
         needed = [*roots, *new, *(n.out() for n in side.checks)]
         outer.update(dict.fromkeys(captures(side.region, needed, ())))
     others = [v for v in outer if v not in before]
     graphs = [
         subgraph(name, roots, before, others, list(enumerate(new)), side.checks)
         for name, roots, new, side in zip(
-            ("then", "orelse"), pairs.sides, after, sides, strict=True)
+            ("then", "orelse"), gives, after, sides, strict=True)
     ]
     value = trace.emit("Cond", test, *before, *others, then=graphs[0], orelse=graphs[1],
                        changed=len(before))
     if checked:
         trace.checks.append(value.node)
-    return list(value.node.outputs)
+    return list(value.node.outputs) if gives[0] is pairs.sides[0] else []
 
 
 def _select(trace: Trace, test: Value, a: Value, b: Value) -> Value:

@@ -43,10 +43,14 @@ class Variables:
         cells = {name: contents(cell) for name, cell in self.cells.items()}
         return cells | self.outer.read() | self.attributes.current
 
+    def differ_from(self, values: Mapping[str, Any]) -> bool:
+        """Whether a variable was bound since `read` gave these values."""
+        return any(value is not values.get(name, UNBOUND) for name, value in self.read().items())
+
     def restore(self, values: Mapping[str, Any]) -> None:
         """Bind everything as it was when `read` gave these values."""
         self.write({name: value for name, value in values.items() if name in self.cells})
-        self.outer.restore(values)
+        self.outer.restore(values, [id(cell) for cell in self.cells.values()])
         self.attributes.restore({n: v for n, v in values.items() if n not in self.cells})
 
     def needed(self, names: Iterable[str]) -> list[str]:

@@ -165,8 +165,10 @@ class ControlHooks(Hooks):
         binds = bool(setters_of(test))
         for done in itertools.count():
             effects = len(self.trace.checks)
+            writes, held = self._writes, parts.variables.read()
             tested = test()
             found = self.decide(tested)
+            binds = binds or self._writes > writes or parts.variables.differ_from(held)
             if binds or (found is None and calls_host(self.trace, effects)):
                 parts.first = self.truth(tested)
             if found is None or (found and done == UNROLL and self._emitted(where, parts)):
@@ -184,6 +186,10 @@ class ControlHooks(Hooks):
             self.where = where
             self._emit(self._traced(parts))
         self.where = where
+
+    @property
+    def _writes(self) -> int:
+        return len(self.trace.journal) + self.trace.plain_changes
 
     def _emit(self, found: LoopResult) -> None:
         """Put the loop into the graph, if what it appends to is not older than a region around."""

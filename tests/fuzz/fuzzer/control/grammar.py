@@ -9,6 +9,7 @@ a matrix ``A``, an array of ints ``u``, counters ``i0 i1 i2``.
 from __future__ import annotations
 
 import random
+import re
 
 from .program import ControlProgram
 
@@ -37,7 +38,7 @@ HELPERS = (
     "def helper(w, c=1.0):\n    total = 0.0\n    for e in w:\n        if e < 0:\n"
     "            continue\n        total += e\n    w *= 0.5\n    return total if c else c\n",
 )
-SWAPPED = str.maketrans("xyst", "yxts")
+SWAPPED = {"x": "y", "y": "x", "s": "t", "t": "s"}
 
 
 class Writer:
@@ -165,7 +166,8 @@ class Writer:
 
     def result(self) -> str:
         """One structure in all of a program: what data decides cannot differ in that."""
-        return self.returned if self.chance(0.7) else self.returned.translate(SWAPPED)
+        return self.returned if self.chance(0.7) else re.sub(
+            r"\b[xyst]\b", lambda found: SWAPPED[found[0]], self.returned)
 
     def assignment(self) -> None:
         kind = self.random.randrange(9)

@@ -1,0 +1,16 @@
+"""The names that code may read from outside."""
+
+from __future__ import annotations
+
+import functools
+from types import CodeType
+
+
+@functools.lru_cache(1000)
+def names_in(code: CodeType) -> tuple[str, ...]:
+    """The names of globals and attributes in code, and in code inside it."""
+    names = dict.fromkeys(code.co_names)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            names.update(dict.fromkeys(names_in(inner)))
+    return tuple(names)
