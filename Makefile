@@ -5,7 +5,8 @@
 #   make test          the test suite
 #   make lint          ruff, and mypy on the installed package
 #   make fuzz N=5000   random programs against NumPy; SEED=0 (or random), SAVE=folder for failures,
-#                      CONTROL=1 for those with branches, loops and views
+#                      CONTROL=1 for those with branches, loops and views, STATEFUL=1 for
+#                      those that use globals, closures, objects and containers as well
 #   make clean         remove the environments
 #
 # PYTHON=/path/to/python picks the interpreter, VENV=dir the environment's folder.
@@ -38,7 +39,7 @@ test: $(VENV)/stamp-test
 
 fuzz: $(VENV)/stamp-test
 	$(BIN) tests/fuzz --programs $(N) --seed $(SEED) $(if $(SAVE),--save $(SAVE)) \
-	  $(if $(CONTROL),--control)
+	  $(if $(CONTROL),--control) $(if $(STATEFUL),--stateful)
 
 lint: style types
 

@@ -41,6 +41,7 @@ class AssignedNames:
 
     attributes: set[str] = field(default_factory=set)
     places: dict[tuple[int, str], Place] = field(default_factory=dict)
+    roots: dict[int, Any] = field(default_factory=dict)  # arrays that views are taken of, by id
     has_ints: bool = False  # among the inputs of the trace
     ints_are_constants: bool = False
 
@@ -50,18 +51,22 @@ class AssignedNames:
 
 
 class AssignedLater(BaseException):
-    """The trace has read a number that it assigns now; no ``except Exception`` of the user's
-    catches it."""
+    """The trace has read a number that it assigns now, or views of one array that it writes to; no
+    ``except Exception`` of the user's catches it."""
 
-    def __init__(self, attribute: str = "", place: Place | None = None) -> None:
+    def __init__(
+        self, attribute: str = "", place: Place | None = None, root: np.ndarray | None = None
+    ) -> None:
         super().__init__(attribute or (place.subject if place is not None else ""))
-        self.attribute, self.place = attribute, place
+        self.attribute, self.place, self.root = attribute, place, root
 
     def note_in(self, names: AssignedNames) -> None:
         if self.attribute:
             names.attributes.add(self.attribute)
         if self.place is not None:
             names.places[self.place.key] = self.place
+        if self.root is not None:
+            names.roots[id(self.root)] = self.root
 
 
 def until_known(trace: Callable[[AssignedNames], Result]) -> Result:

@@ -21,6 +21,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir import TensorType
 
+from .apart import captured
 from .array import TracedArray
 from .assigned_names import SMALL, AssignedLater
 from .control.cells import UNBOUND
@@ -96,7 +97,8 @@ class Attributes:
                 lambda: reader() is first())
         trace.guards[id(obj), name] = LayoutGuard(
             f"attribute {type(obj).__name__}.{name}", f"{type(obj).__name__}.{name}", reader)
-        made = self.read[id(obj), name] = TracedArray(trace, trace.capture(found))
+        made = self.read[id(obj), name] = captured(
+            trace, found, reader, f"attribute {type(obj).__name__}.{name}")
         return made
 
     def _number(self, obj: Any, name: str, found: Any) -> Any:

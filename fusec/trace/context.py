@@ -47,6 +47,7 @@ class Trace:
         # What is read from outside, after the arguments: arrays, or functions that read a value.
         self.captured: list[Any] = []
         self.readers: dict[int, Callable[[], Any]] = {}  # of arrays that attributes hold, by id
+        self.titles: dict[int, str] = {}  # of these arrays, for messages
         self._captured_storage: dict[int, Storage] = {}
         self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
         self.no_source: tuple[str, ...] = ()  # a note for errors of a function not converted
@@ -171,7 +172,7 @@ class Trace:
         """
         found = self._captured_storage.get(id(array))
         if found is None:
-            what = self._name_outside(array)
+            what = self.titles.get(id(array)) or self._name_outside(array)
             self.outside[len(self.inputs)] = what
             found = self.add_array(check_array(array, what, self.loc),
                                    f"captured_{len(self.captured)}")

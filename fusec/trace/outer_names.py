@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .apart import captured
 from .assigned_names import AssignedLater, is_named
-from .attributes import Assignment, LayoutGuard, is_result, scalar_type
+from .attributes import Assignment, LayoutGuard, scalar_type
 from .control.cells import UNBOUND, contents, put
 from .convert.source import HOOKS_NAME
 from .refusals import is_compiled
@@ -119,7 +120,7 @@ class OuterNames:
         trace.guards[place.key] = LayoutGuard(place.subject, place.subject, read)
         if is_array:
             trace.readers.setdefault(id(found), read)
-            return TracedArray(trace, trace.capture(found))
+            return captured(trace, found, read, place.subject)
         trace.assigned_names.has_ints |= type(found) is int
         return TracedArray(trace, None, (), trace.capture_number(
             scalar_type(found), place.subject, read))
@@ -171,16 +172,15 @@ class OuterNames:
         found = []
         for title in self.before:
             place = self.places[title]
-            if place.value is not self.initial[title] and is_result(place.value):
+            if place.value is not self.initial[title] and place.value is not UNBOUND:
                 found.append((Assignment(partial(_same, place), "value"), place.value))
         return found
 
     def _put_back(self) -> None:
-        """What they held before the trace; what Python made in it of no traced value stays."""
+        """What they held before the trace."""
         for title, value in self.before.items():
-            place = self.places[title]
-            if place.value is self.initial[title] or is_result(place.value):
-                place.value = value
+            if self.places[title].value is not UNBOUND:
+                self.places[title].value = value
 
     def are_inputs(self) -> set[Key]:
         """Those that need no guard on their value."""

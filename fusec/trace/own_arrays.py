@@ -115,7 +115,7 @@ class OwnArrays:
         if diagonal is not None:
             return self._whole(memory).diagonal(diagonal)
         for base in (memory.root, *self._whole_views(memory.root)):
-            viewed = _viewing(base, x)
+            viewed = viewing(base, x)
             if viewed is not None:
                 return viewed(_reshaped(self._whole(memory), base))
         if id(memory.root) in self._written:
@@ -160,7 +160,7 @@ def _diagonal(base: np.ndarray, x: np.ndarray) -> int | None:
     return offset if is_whole else None
 
 
-def _viewing(base: np.ndarray, x: np.ndarray) -> Callable[[TracedArray], Any] | None:
+def viewing(base: np.ndarray, x: np.ndarray) -> Callable[[TracedArray], Any] | None:
     """How ``x`` is indexed out of ``base``, which shares its memory; None if it cannot be said."""
     if x is base:
         return lambda array: array

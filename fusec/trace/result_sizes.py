@@ -124,8 +124,9 @@ def _samples(
 
 def _contents(form: Any, named: Any) -> tuple[Callable[[int, tuple[int, ...]], Any], ...]:
     """The usual contents, and what else the call is given: the 2 of ``np.setdiff1d(x, 2)``."""
+    both: Any = (form, named)
     given = dict.fromkeys(
-        n for n in optree.tree_leaves((form, named))
+        n for n in optree.tree_leaves(both)
         if isinstance(n, (bool, int, float, np.bool_, np.number)))
     return *_CONTENTS, *((lambda position, shape, number=number: number)
                          for number in itertools.islice(given, _MOST_NUMBERS))

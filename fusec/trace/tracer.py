@@ -24,6 +24,7 @@ from fusec.ir import Graph, TensorType, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.host_calls import HostObject, is_generator
 
+from .apart import apart_guards
 from .array import TracedArray
 from .assigned_names import AssignedNames, until_known
 from .attributes import Assignment
@@ -126,7 +127,8 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     functions = [*hooks.functions, *trace.entry]
     for guard in trace.guards.values():
         guard.refresh()
-    guards = [*trace.guards.values(), *name_guards(
+    apart = apart_guards(trace, {i for i, _ in graph.updates})
+    guards = [*trace.guards.values(), *apart, *name_guards(
         functions, trace.outer_names.are_inputs(), trace.entry_marks)]
     notes = [*notes, *trace.notes]
     notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]

@@ -14,6 +14,7 @@ from fusec.ops import Op, all_ops
 from fusec.ops.shapes import broadcast
 
 from . import python_numbers
+from .apart import captured
 from .array import TracedArray, from_value
 from .comparisons import COMPARISONS, comparison
 from .context import Trace
@@ -43,7 +44,7 @@ def as_traced(trace: Trace, x: Any) -> TracedArray:
         return TracedArray(trace, None, (), trace.builder.const(_plain(x)))
     if isinstance(x, np.ndarray):
         own = trace.own.traced(x)
-        return own if own is not None else TracedArray(trace, trace.capture(x))
+        return own if own is not None else captured(trace, x)
     if isinstance(x, (list, tuple)):
         from .functions import array_from_sequence
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from fuzzer import vocabulary
 from fuzzer.campaign import Campaign, takes_its_process_along
+from fuzzer.child import program_of as any_program_of
 from fuzzer.grow import program_of
 from fuzzer.judge import Failure, Judge
 from fuzzer.program import Program, Statement
@@ -37,6 +38,26 @@ def test_no_program_is_compiled_wrongly() -> None:
                     for f in summary.failures)
     assert not summary.failures, shown
     assert summary.programs >= 50, str(summary)
+
+
+@pytest.mark.parametrize("kind", ["c", "s"])
+def test_no_program_with_control_flow_is_compiled_wrongly(kind: str) -> None:
+    """``c``: branches, loops and views; ``s``: globals, closures, objects and containers too."""
+    summary = Campaign((f"{kind}{n}" for n in range(200)), jobs=2, seconds=SECONDS / 2).run()
+    shown = "".join(f"\n# ---- seed {f['seed']}: {f['failure']}\n{f['program']}"
+                    for f in summary.failures)
+    assert not summary.failures, shown
+    assert summary.programs >= 10, str(summary)
+
+
+def test_stateful_programs_are_varied_and_run_as_printed() -> None:
+    programs = [any_program_of(f"s{seed}") for seed in range(100)]
+    text = "\n".join(p.source for p in programs)
+    for part in ("nonlocal", "global GAIN", "one.add(", "mine", "items[", "best is None", "touch"):
+        assert part in text, f"{part} never drawn"
+    for program in programs[:20]:
+        compile(program.runnable, "<program>", "exec")
+        compile(program.source, "<program>", "exec")
 
 
 def test_a_seed_is_a_program() -> None:

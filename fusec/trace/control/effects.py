@@ -22,6 +22,7 @@ from fusec.ir.graph import new_id
 
 from ..array import TracedArray
 from ..context import Trace
+from ..side_effects import is_outside
 from .appended import Collector
 
 CONTAINERS = (list, dict, set, bytearray, deque, array.array)
@@ -92,7 +93,8 @@ class Effects:
         if not self._outside or not is_container(container):
             return
         key = id(container)
-        if key in self.read or any(key in outside for outside in self._outside):
+        if key in self.read or any(key in outside for outside in self._outside) or (
+                is_outside(self.trace, container)):
             raise ConcreteValueError(
                 f"{what} in a branch or loop that data decides: while tracing it would happen once",
                 loc=loc, cure="write into an array made before the loop (x[i] = value), or make "
