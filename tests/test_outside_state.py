@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import enum
 import functools
 import itertools
@@ -155,7 +156,7 @@ def test_containers_that_are_arguments(program: Callable[..., Any]) -> None:
 def test_an_iterator_that_outlives_the_call() -> None:
     global PLACE
     PLACE = itertools.count()
-    with pytest.raises(UnsupportedError, match="next of an iterator that outlives the call"):
+    with pytest.raises(UnsupportedError, match="an iterator that outlives the call"):
         fusec.jit(lambda x: x * next(PLACE))(X)
 
 
@@ -173,3 +174,70 @@ def test_an_int_that_decides_what_is_returned() -> None:
         assert got[0].shape == X[: n if n <= 5 else 4].shape
     compiled = fusec.jit(lambda n: (n > 0) is True)
     assert [compiled(n) for n in (7, -3, 2)] == [True, False, True]
+
+
+class Source:
+    """Iterators, and a property that counts how often it is read."""
+
+    def __init__(self) -> None:
+        self.items, self.numbers = iter([1.0, 2.0, 3.0]), itertools.count()
+        self.kept, self.reads = 1.0, 0
+
+    @property
+    def value(self) -> Any:
+        self.reads += 1
+        return self.kept
+
+    @value.setter
+    def value(self, c: Any) -> None:
+        self.kept = c * 2
+
+
+@pytest.mark.parametrize("taken", [
+    lambda s: next(s.items), lambda s: next(s.numbers), lambda s: sum(s.items),
+    lambda s: [c * 1 for c in s.items][-1], lambda s: max(zip(s.items, (1, 2), strict=False))[0],
+])
+def test_iterators_that_outlive_the_call_are_refused(taken: Any) -> None:
+    source = Source()
+    with pytest.raises(UnsupportedError, match="an iterator that outlives the call"):
+        fusec.jit(lambda x: x * taken(source))(np.ones(2))
+    assert next(source.items) == 1.0
+    assert next(source.numbers) == 0
+
+
+def test_a_property_is_read_as_often_as_the_program_does() -> None:
+    def program(source: Source, x: np.ndarray) -> Any:
+        source.value = source.value + x[0]
+        for _ in range(12):
+            source.value = source.value * 0.25
+        return source.value
+
+    found = []
+    for run in (program, fusec.jit(program)):
+        source = Source()
+        results = [float(run(source, np.array([k, 1.0]))) for k in range(3)]
+        found.append((results, float(source.kept), source.reads))
+    assert found[0] == found[1]
+
+
+@dataclasses.dataclass
+class Fluid:
+    """Equal by content, so that Python gives it no hash."""
+
+    u: np.ndarray
+    t: float = 0.0
+
+
+def test_arguments_that_are_dataclasses() -> None:
+    def step(fluid: Fluid, dt: float) -> Any:
+        fluid.u = fluid.u + dt
+        fluid.t += dt
+        return fluid.u.sum()
+
+    compiled, found = fusec.jit(step), []
+    for run in (step, compiled):
+        fluids = [Fluid(np.zeros(3)), Fluid(np.zeros(3))]
+        results = [float(run(fluids[k % 2], 0.5 * k)) for k in range(6)]
+        found.append((results, [(f.u.tolist(), f.t) for f in fluids]))
+    assert found[0] == found[1]
+    assert compiled.trace_count == 2

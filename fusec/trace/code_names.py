@@ -1,9 +1,11 @@
-"""The names that code may read from outside."""
+"""The names that code may read from outside, and which classes are the user's."""
 
 from __future__ import annotations
 
 import functools
 from types import CodeType
+
+HEAP_TYPE = 1 << 9  # of ``type.__flags__``: made by a ``class`` statement
 
 
 @functools.lru_cache(1000)

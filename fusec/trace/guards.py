@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 
 from .array import TracedArray
-from .code_names import names_in
+from .code_names import HEAP_TYPE, names_in
 from .convert.source import HOOKS_NAME
 
-HEAP_TYPE = 1 << 9  # of ``type.__flags__``: made by a ``class`` statement
 DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
 CONTAINERS = (tuple, list, dict, set, frozenset, deque)
 MAX_ITEMS = 1000  # larger containers are compared by identity alone

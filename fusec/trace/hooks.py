@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
@@ -30,11 +30,12 @@ from .handlers import TABLE, any_traced, when_called
 from .known import known
 from .outer_names import OuterNames
 from .own_arrays import WRITERS, WRITING_METHODS
+from .plain_calls import DICT_VIEWS, goes_over, takes_values
 from .python_numbers import BOOL, weak
 from .randomness import drawn, generators_of, is_random, random_state
 from .refusals import is_compiled
 from .shaping import spread_scalar
-from .side_effects import is_outside, warn_of_effect
+from .side_effects import CONSUMING, check_unconsumed, is_outside, warn_of_effect
 from .special_methods import SpecialMethods, method_of
 from .ufuncs import as_traced
 
@@ -68,6 +69,9 @@ class GraphHooks(SpecialMethods):
         if not kwargs and self.effects.takes(fn, args):
             return None
         self.effects.check_call(fn, args, self.loc)
+        if type(fn) in _FUNCTIONS_OF_PYTHON and fn in CONSUMING:
+            for taken in args:
+                check_unconsumed(self.trace, taken, self.loc)
         if self.table.find(fn) is None and home_of(fn) == "scipy":
             scipy_functions.register_imported(self.table)
         fn, args, kwargs = self._with_written_traced(fn, args, kwargs)
@@ -75,6 +79,8 @@ class GraphHooks(SpecialMethods):
         if self.trace.active and (is_numeric or self.table.find(fn) is not None):
             args = tuple(map(self.lifted, args))
             kwargs = {name: self.lifted(value) for name, value in kwargs.items()}
+        elif self.trace.active and takes_values(fn):
+            args, kwargs = self._with_values(fn, args, kwargs)
         if isinstance(fn, _POLYNOMIAL) and any_traced(args, kwargs):
             from .numpy_source import run_source
 
@@ -134,13 +140,32 @@ class GraphHooks(SpecialMethods):
             kwargs = {**kwargs, "out": as_traced(self.trace, kwargs["out"])}
         return fn, args, kwargs
 
+    def _with_values(
+        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments whose arrays from outside are traced; containers keep which they are where
+        ``fn`` may change them."""
+        lifted = self.lifted if goes_over(fn) else self._traced_if_outside
+        return tuple(map(lifted, args)), {name: lifted(x) for name, x in kwargs.items()}
+
+    def _traced_if_outside(self, x: Any) -> Any:
+        return as_traced(self.trace, x) if self._is_outside(x) else x
+
+    def starred(self, where: Where, value: Any) -> Any:
+        """What ``*value`` takes apart."""
+        self.where = where
+        check_unconsumed(self.trace, value, self.loc)
+        return self.lifted(value)
+
     def lifted(self, x: Any) -> Any:
         """An array from outside as a traced value, so that every call reads it anew."""
         if type(x) in (list, tuple):
             return type(x)(map(self.lifted, x))
         if type(x) is dict:
             return {key: self.lifted(value) for key, value in x.items()}
-        return as_traced(self.trace, x) if self._is_outside(x) else x
+        if type(x) in DICT_VIEWS and self.trace.active:
+            return list(map(self.lifted, x))
+        return self._traced_if_outside(x)
 
     def _is_outside(self, x: Any) -> bool:
         return type(x) is np.ndarray and self.trace.active and is_compiled(x.dtype) and (
@@ -157,13 +182,17 @@ class GraphHooks(SpecialMethods):
         return result
 
     def unop(self, where: Where, op: str, a: Any) -> Any:
-        return self._local(super().unop(where, op, self.lifted(a)))
+        return self._computed(super().unop(where, op, self.lifted(a)))
 
     def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         if self._is_outside(a) or self._is_outside(b):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
-        return self._local(super().binop(where, op, a, b))
+        return self._computed(super().binop(where, op, a, b))
+
+    def _computed(self, result: Any) -> Any:
+        """Remembers a new array; a list or tuple holds those that were there: ``L + L``."""
+        return self._local(result) if issubclass(type(result), np.ndarray) else result
 
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         self.where = where
@@ -180,7 +209,7 @@ class GraphHooks(SpecialMethods):
         if op not in ("is", "is not") and (self._is_outside(a) or self._is_outside(b)):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
-        return self._local(super().compare(where, op, a, b))
+        return self._computed(super().compare(where, op, a, b))
 
     def contains(self, where: Where, item: Any, container: Any) -> Any:
         if self._is_outside(container):
@@ -214,6 +243,7 @@ class GraphHooks(SpecialMethods):
 
     def _elements(self, where: Where, value: Any) -> Any:
         self.where = where
+        check_unconsumed(self.trace, value, self.loc)
         return as_traced(self.trace, value) if self._is_outside(value) else value
 
     def converted(self, fn: FunctionType) -> Callable[..., Any]:
@@ -251,6 +281,8 @@ class GraphHooks(SpecialMethods):
             return sizes.numbers(self.trace, result)
         if type(obj) is np.ndarray:
             return self._local(result)
+        if self.getter_of(obj, name) is not None:
+            return result  # what the property read is guarded
         if self.trace.active and type(obj) is not TracedArray and is_guarded(obj) and (
                 id(obj) not in self.trace.local_objects):
             result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))
@@ -258,7 +290,7 @@ class GraphHooks(SpecialMethods):
                 not is_object(result) or name in getattr(obj, "__dict__", ())):
             holder = self._holder(obj, name)
             known = (id(holder), name)
-            if isinstance(result, CONTAINERS) and holder is obj:
+            if holder is obj and isinstance(result, (*CONTAINERS, Iterator)):
                 self.trace.outside_containers[id(result)] = result
             if holder is not None and known not in self.trace.guards and is_guarded(holder):
                 self.trace.guards[known] = attribute_guard(holder, name)
@@ -346,8 +378,7 @@ class GraphHooks(SpecialMethods):
 
     def _outlives(self, obj: Any) -> bool:
         """Whether it is a container that was there before the call."""
-        return isinstance(obj, CONTAINERS) and (
-            id(obj) in self.trace.outside_containers or is_outside(self.trace, obj))
+        return isinstance(obj, CONTAINERS) and is_outside(self.trace, obj)
 
     def _store_outside(self, value: Any, obj: Any, key: Any) -> None:
         """``TABLE["w"] += x`` changed the array that lies there; nothing else can be kept."""
@@ -385,6 +416,7 @@ class GraphHooks(SpecialMethods):
 
     def format_value(self, where: Where, value: Any, conversion: int, spec: str) -> str:
         self.where = where
+        value = self._traced_if_outside(value)
         if conversion >= 0 and type(value) is TracedArray:
             return format(value, spec)  # raises: repr() is for debuggers
         return super().format_value(where, value, conversion, spec)
@@ -400,6 +432,7 @@ def _as_arrays(result: Any) -> Any:
 # Functions of Python that make arrays of arrays.
 _OF_ARRAYS = frozenset({abs, divmod, round, pow, sum, copy.copy, copy.deepcopy})
 _FUNCTIONS = (FunctionType, type(abs))
+_FUNCTIONS_OF_PYTHON = (type, type(abs))
 _SMALL_SETS = (tuple, list, set, frozenset)
 _MOST_ALTERNATIVES = 64
 _SIZES = frozenset({"shape", "size", "nbytes"})

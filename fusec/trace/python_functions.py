@@ -29,7 +29,7 @@ from .known import known
 from .math_functions import rounded_number
 from .python_errors import check_integer
 from .python_numbers import scalar_of, weak
-from .side_effects import is_outside
+from .side_effects import check_unconsumed
 from .special_methods import method_of
 from .ufuncs import as_traced, call_ufunc, cast
 
@@ -247,10 +247,8 @@ def _store(hooks: GraphHooks, obj: Any, name: str, value: Any) -> None:
 @everywhere(builtins.next)
 def _next(hooks: GraphHooks, iterator: Any, *default: Any) -> Any:
     method = method_of(iterator, "__next__")
-    if method is None and is_outside(hooks.trace, iterator):
-        raise unsupported("next of an iterator that outlives the call", loc=hooks.loc,
-                          cure="take the items before the call and pass them")
     if method is None:
+        check_unconsumed(hooks.trace, iterator, hooks.loc)
         return next(iterator, *default)
     try:
         return hooks.call(hooks.where, method, iterator)

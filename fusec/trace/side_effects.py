@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
-from fusec.errors import SideEffectWarning
+from fusec.errors import SideEffectWarning, unsupported
 from fusec.ir import Loc
 
 from .array import TracedArray
@@ -69,8 +70,26 @@ def _effect(fn: Callable[..., Any]) -> tuple[str, str] | None:
     return None
 
 
+# What takes the items of the iterators that it is given.
+CONSUMING: frozenset[Any] = frozenset({
+    list, tuple, set, frozenset, dict, sorted, sum, max, min, any, all, zip, enumerate, map, filter,
+})
+
+
+def check_unconsumed(trace: Trace, iterator: Any, loc: Loc | None) -> None:
+    """Refuse an iterator from outside: what it gave is gone at the next call."""
+    is_pythons = isinstance(iterator, Iterator) and type(
+        type(iterator).__next__) is not FunctionType  # a class of the user's has attributes
+    if is_pythons and trace.active and is_outside(trace, iterator):
+        raise unsupported("taking items of an iterator that outlives the call", loc=loc,
+                          cure="take the items before the call and pass them")
+
+
 def is_outside(trace: Trace, container: Any) -> bool:
-    """Whether a container is a global, or a closure variable of the traced function."""
+    """Whether a container or iterator is a global, a closure variable of the traced function, or
+    was found in an attribute."""
+    if id(container) in trace.outside_containers:
+        return True
     functions = (*trace.entry, *getattr(trace.hooks, "functions", ()))
     named = (fn.__globals__.get(name) for fn in functions for name in names_in(fn.__code__))
     return any(found is container for found in named) or any(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from fusec.ir import dtype_name
 from fusec.ir.types import RUN_TIME_INT
 from fusec.ops.host_calls import is_generator
 
+from .code_names import HEAP_TYPE
 from .refusals import check_array, check_dtype, is_compiled
 
 Leaf = Any
@@ -178,6 +180,22 @@ def _static_part(leaf: Any, path: str) -> tuple:
     return ("static", type(leaf), _bits(leaf, path))
 
 
+class SameObject:
+    """Equal for one object alone, which it does not keep alive."""
+
+    __slots__ = ("number", "reference")
+
+    def __init__(self, value: Any) -> None:
+        self.number, self.reference = id(value), weakref.ref(value)
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameObject) and self.number == other.number and (
+            self.reference() is not None and self.reference() is other.reference())
+
+
 def _bits(value: Any, path: str) -> Any:
     """Something hashable, equal only for interchangeable values: 1, True, 1.0, -0.0 differ."""
     if isinstance(value, (float, complex)):
@@ -185,6 +203,8 @@ def _bits(value: Any, path: str) -> Any:
     try:
         hash(value)
     except TypeError:
+        if type(value).__flags__ & HEAP_TYPE and hasattr(value, "__weakref__"):
+            return SameObject(value)  # such as a dataclass: its attributes are looked at, as self's
         raise user_error(
             TypeError, f"argument {path} is a {type(value).__qualname__}, which is neither an "
             f"array, a number, a pytree of those, nor hashable", None,

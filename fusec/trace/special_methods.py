@@ -14,10 +14,10 @@ from typing import Any
 from fusec.ir import Value
 
 from .array import TracedArray
+from .code_names import HEAP_TYPE
 from .control import ControlHooks
 from .convert.hooks import Where, class_attribute
 from .convert.policy import stays_plain
-from .guards import HEAP_TYPE
 
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _CALLABLE = (type, type(len))

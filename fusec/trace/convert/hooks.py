@@ -138,6 +138,11 @@ class Hooks:
             self.unconverted[fn.__code__] = str(error)
             return fn
 
+    def starred(self, where: Where, value: Any) -> Any:
+        """What is taken apart in ``f(*value)`` and ``[*value]``."""
+        self.where = where
+        return value
+
     def hide(self, where: Where, names: Any) -> Any:
         """``locals()``, ``vars()`` or ``dir()`` less the converter's own names."""
         if isinstance(names, dict):
@@ -149,10 +154,14 @@ class Hooks:
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
         """``obj.name``; a user's property is converted like any function."""
         self.where = where
+        fget = self.getter_of(obj, name)
+        return getattr(obj, name) if fget is None else self.call(where, fget, obj)
+
+    def getter_of(self, obj: Any, name: str) -> FunctionType | None:
+        """The user's function that computes an attribute; None where it is none, or kept plain."""
         found = class_attribute(type(obj), name)
-        if type(found) is property and self._may_convert(found.fget, type(obj)):
-            return self.call(where, found.fget, obj)
-        return getattr(obj, name)
+        is_users = type(found) is property and self._may_convert(found.fget, type(obj))
+        return found.fget if is_users else None
 
     def _may_convert(self, fget: Any, owner: type) -> bool:
         """Whether a property is a user's function, and all there is to reading the attribute:

@@ -157,6 +157,11 @@ class Expressions(ast.NodeTransformer):
             keyword.value = self.visit(keyword.value)
         return self.hook("call", node, func, *args, keywords=node.keywords)
 
+    def visit_Starred(self, node: ast.Starred) -> ast.expr:
+        if isinstance(node.ctx, ast.Load):
+            node.value = self.hook("starred", node, self.visit(node.value))
+        return node
+
     def _frame_call(self, node: ast.Call) -> ast.expr | None:
         """``super()``, ``locals()``, ``eval(…)``: called from the frame they look at."""
         name = node.func.id if isinstance(node.func, ast.Name) else ""

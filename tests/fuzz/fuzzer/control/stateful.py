@@ -15,6 +15,8 @@ COUNT = 3
 MODE = "up"
 BUFFER = np.arange(8) / 4
 TABLE = {"a": 0.5, "b": -2.0}
+FIELDS = {"u": np.ones(8), "half": BUFFER[::-1]}
+ROWS = [np.arange(8) / 8, np.zeros(8)]
 STEPS = [0.5, -1.0, 2.0]
 PAIR = (2, 0.25)
 
@@ -82,7 +84,10 @@ TOUCHES = (
     "STEPS[0] = 4.0", "PAIR = (3, 0.75)", "one.total = -2.0", "one.data[3] = 5.0",
     "one.data = np.zeros(8)", "one.best = None", "two.hits = 3", "Gauge.scale = 0.25",
     "one, two = two, one", "one = Gauge(0.25, np.ones(8))", "one.data = two.data", "del STEPS[-1]",
-    "one.total = 3", "two.best = 2.0", "Wide.scale = 1.0", "two.scale = 4.0",
+    'FIELDS["u"] = np.full(8, 0.25)', 'FIELDS["u"] = BUFFER', 'FIELDS["w"] = np.ones(8)',
+    "ROWS.reverse()", "ROWS[0] = BUFFER", "ROWS[1][0] = 2.0", "one.data = BUFFER[::-1]",
+    "two.data = one.data[:]", "one.total = 3", "two.best = 2.0", "Wide.scale = 1.0",
+    "two.scale = 4.0",
 )
 LOCALS = {
     "bump": "def bump(c):\n    nonlocal s\n    s += c\n    return s * 0.5",
@@ -117,7 +122,8 @@ class StatefulWriter(Writer):
         shared = self.pick(
             "GAIN", "COUNT", f"BUFFER[{self.small()}]", 'TABLE["a"]', "STEPS[0]", "STEPS[-1]",
             "PAIR[1]", "len(STEPS)", 'TABLE.get("c", 0.0)', "sum(STEPS)",
-            "(1.0 if MODE == 'up' else -1.0)")
+            "(1.0 if MODE == 'up' else -1.0)", f'FIELDS["u"][{self.small()}]',
+            f'FIELDS["half"][{self.small()}]', f"ROWS[{self.pick('0', '-1')}][{self.small()}]")
         thing = self.object()
         held = self.pick(f"{thing}.total", f"{thing}.hits", f"{thing}.mean", f"{thing}.scale",
                          f"{thing}.data[{self.small()}]", f"{thing}[{self.small()}]",
@@ -141,13 +147,16 @@ class StatefulWriter(Writer):
         if level or self.chance(0.85):
             return super().number(level)
         thing, leaf = self.object(), super().leaf()
-        over = self.pick("v", "x[:5]", "BUFFER", f"{thing}.data", "STEPS", "y[1:4]")
+        over = self.pick("v", "x[:5]", "BUFFER", f"{thing}.data", "STEPS", "y[1:4]",
+                         'FIELDS["u"]', "ROWS[0]")
         return self.pick(
             f"sum([c * 0.5 for c in {over}])", f"sum(c * 0.5 for c in {over})",
             f"max(c + 0.5 for c in {over})", f"min([abs(c) for c in {over}])", f"max({over})",
             f"sum(c * 0.5 for c in {over} if c > 0)", f"{thing}.add({leaf})", f"{thing}({leaf})",
             f"{thing}.keep({leaf})", f"folded({leaf}, {self.pick('2', 'COUNT', 'n % 4')})",
             f"sorted([s, t, {leaf}])[1]", f"next(iter({over}))", f"divmod({leaf}, 0.75)[0]",
+            f"list({over})[1]", f"max(*{over})", f"sum(list({over}))", f"[*{over}, s][-1]",
+            'sum(FIELDS.values())[0]', "sum(ROWS + ROWS)[1]", "sum(map(sum, ROWS))",
             f"(h := {leaf}) + h", f"[s, {leaf}][k % 2]", f"float(np.dot({thing}.data, BUFFER))")
 
     def test(self, level: int = 0) -> str:
@@ -174,7 +183,10 @@ class StatefulWriter(Writer):
             f"{thing}.hits = (k + 1) % 8", f"{thing}.data[{self.small()}] = {number}",
             f"{thing}[{self.small()}] = {number}", f"{thing}.push({number})",
             f"{thing}.add({number})", f"{thing}.keep({number})", f"{thing}.data *= 0.5",
-            f"{thing}.data[:] = {self.array()}", f"BUFFER[{self.small()}] += {number}",
+            f'FIELDS["u"][{self.small()}] = {number}', 'FIELDS["half"] *= 0.5',
+            f"ROWS[{self.pick('0', '1', '-1')}][{self.small()}] += {number}",
+            f"ROWS[0][:] = {self.array()}", f"{thing}.data[:] = {self.array()}",
+            f"BUFFER[{self.small()}] += {number}",
             f"GAIN = {number}", "COUNT = (COUNT + 1) % 9", "COUNT = k",
             f"{self.pick(*NUMBERS)}, k = {number}, COUNT", f"s, *_ = {self.pick('STEPS', 'PAIR')}",
             f"s, t = (t, s) if {self.test(1)} else (s, {number})", self.of_locals(number),
@@ -224,6 +236,7 @@ class StatefulWriter(Writer):
             f"{counter} in np.flatnonzero(v > s)", f"{counter} in np.argsort(v)",
             f"{counter}, row in enumerate(A)", f"{element} in halves({self.pick('v', 'STEPS')})",
             f"{element} in [c + GAIN for c in v]", f"{element} in (c * s for c in x[:4])",
+            f"{element} in list({thing}.data)", f"{element} in ROWS[1]",
             f"{counter} in range(COUNT)", f"{element} in sorted((s, t, q))",
             f"{element} in TABLE.values()", f"{counter} in range({thing}.hits % 8)")
         self.line(f"for {over}:")

@@ -1,0 +1,45 @@
+"""Callables that are run as they are, and take the values of their arguments.
+
+An array from outside is lifted for them: they see a traced array, whose values they get from the
+graph or not at all, and never the values of the call that is traced.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+from .code_names import HEAP_TYPE
+from .convert.policy import stays_plain
+from .side_effects import CONSUMING
+
+# These look at what an object is, not at its values.
+_LOOKING = frozenset({
+    isinstance, issubclass, callable, id, type, len, hasattr, getattr, setattr, delattr, vars, dir,
+    super, property, staticmethod, classmethod, object})
+_ITERTOOLS = frozenset(f for f in vars(itertools).values() if isinstance(f, type))
+# Of these the containers that they are given are lifted, too: none changes one.
+_GOING_OVER = CONSUMING | _ITERTOOLS | {iter, reversed, functools.reduce}
+DICT_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+
+
+def takes_values(fn: Any) -> bool:
+    """Whether ``fn`` is not converted, and computes with what it is given."""
+    kind = type(fn)
+    if kind is type:
+        is_pythons = not fn.__flags__ & HEAP_TYPE or fn in _ITERTOOLS
+        return is_pythons and fn not in _LOOKING and not issubclass(fn, BaseException) and (
+            fn.__module__ != "weakref")
+    if kind is BuiltinFunctionType:
+        return fn not in _LOOKING and isinstance(fn.__self__, (ModuleType, str, bytes, type(None)))
+    return kind is FunctionType and stays_plain(fn)
+
+
+def goes_over(fn: Any) -> bool:
+    """Whether it takes the items of containers, and changes none."""
+    return type(fn) in (type, BuiltinFunctionType) and fn in _GOING_OVER
+
+
+__all__ = ["DICT_VIEWS", "goes_over", "takes_values"]
