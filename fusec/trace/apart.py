@@ -7,8 +7,8 @@ views of one array as views of an input that is all of it.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +27,27 @@ _MOST_WORK: Any = 1000  # of deciding whether views of one array have elements i
 
 
 class ApartGuard(Guard):
-    """Two places whose arrays must share no memory."""
+    """Places whose arrays must share no memory with those that are written."""
+
+    __slots__ = ("_seen", "_written")
+
+    def __init__(self, names: str, read: Callable[[], Any], written: list[bool]) -> None:
+        self._written = written
+        self._seen: list[Callable[[], Any]] = []  # arrays that were apart: mostly these again
+        super().__init__(names, names, read)
+
+    def refresh(self) -> None:
+        self.expected, self.is_fixed = None, False
 
     def holds(self) -> bool:
-        return not _overlap(*self.read())
+        arrays = self.read()
+        if all(ref() is x for ref, x in zip(self._seen, arrays, strict=False)) and self._seen:
+            return True
+        if next(_overlaps(arrays, self._written), None) is not None:
+            return False
+        if all(isinstance(x, np.ndarray) for x in arrays):  # others the other guards refuse
+            self._seen = [weakref.ref(x) for x in arrays]
+        return True
 
     @property
     def value(self) -> str:
@@ -38,22 +55,32 @@ class ApartGuard(Guard):
 
 
 def apart_guards(trace: Trace, written: set[int]) -> Iterator[Guard]:
-    """For arrays of which one is written (by input position); raises where they overlap now."""
+    """For arrays of which some are written (by input position); raises where they overlap now."""
     first = len(trace.inputs) - len(trace.captured)
     held = [(i, c) for i, c in enumerate(trace.captured, first) if _is_array(c)]
-    for (i, one), (j, other) in itertools.combinations(held, 2):
-        if i not in written and j not in written:
-            continue
-        if _overlap(_held(one), _held(other)):
-            root = root_of(_held(one))
-            if root is root_of(_held(other)) and id(root) not in trace.assigned_names.roots:
-                raise AssignedLater(root=root)
-            raise unsupported(
-                f"writing to {trace.outside[i]} or {trace.outside[j]}, which share memory",
-                loc=trace.entry_loc, cure="take the view of the one inside the function")
-        if callable(one) or callable(other):
-            names = f"{trace.outside[i]} and {trace.outside[j]}"
-            yield ApartGuard(names, names, _both(one, other))
+    is_written, arrays = [i in written for i, _ in held], [_held(c) for _, c in held]
+    for i, j in _overlaps(arrays, is_written):
+        root = root_of(arrays[i])
+        if root is root_of(arrays[j]) and id(root) not in trace.assigned_names.roots:
+            raise AssignedLater(root=root)
+        one, other = (trace.outside[held[k][0]] for k in (i, j))
+        raise unsupported(f"writing to {one} or {other}, which share memory", loc=trace.entry_loc,
+                          cure="take the view of the one inside the function")
+    if any(is_written) and len(held) > 1 and any(callable(c) for _, c in held):
+        names = ", ".join(dict.fromkeys(trace.outside[i] for i, _ in held))
+        yield ApartGuard(names, lambda: [_held(c) for _, c in held], is_written)
+
+
+def _overlaps(arrays: Sequence[Any], written: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Pairs that share memory, of which one at least is written; by where their memory begins."""
+    bounds = sorted((*np.lib.array_utils.byte_bounds(x), i) for i, x in enumerate(arrays)
+                    if isinstance(x, np.ndarray) and x.size)
+    open_: list[tuple[int, int]] = []  # (end, number) of those that reach beyond the present begin
+    for begin, end, i in bounds:
+        open_ = [o for o in open_ if o[0] > begin]
+        yield from ((i, j) for _, j in open_ if (written[i] or written[j])
+                    and _shares(arrays[i], arrays[j]))
+        open_.append((end, i))
 
 
 class ViewGuard(Guard):
@@ -98,10 +125,6 @@ def captured(
     return found(TracedArray(trace, trace.capture(root)))
 
 
-def _both(one: Any, other: Any) -> Callable[[], tuple[Any, Any]]:
-    return lambda: (_held(one), _held(other))
-
-
 def _held(captured: Any) -> Any:
     return captured() if callable(captured) else captured
 
@@ -110,10 +133,7 @@ def _is_array(captured: Any) -> bool:
     return isinstance(_held(captured), np.ndarray)
 
 
-def _overlap(one: Any, other: Any) -> bool:
-    if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)) or (
-            not np.may_share_memory(one, other)):
-        return False
+def _shares(one: np.ndarray, other: np.ndarray) -> bool:
     try:
         return bool(np.shares_memory(one, other, max_work=_MOST_WORK))
     except np.exceptions.TooHardError:

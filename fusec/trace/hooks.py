@@ -1,23 +1,20 @@
-"""What converted code calls while it is traced: the hooks of calls, attributes and items."""
+"""What converted code calls while it is traced: the hooks of calls, operators and items."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from fusec.errors import FusecError, UnsupportedError, unsupported
-from fusec.ir.graph import new_id
+from fusec.errors import UnsupportedError, unsupported
 
-from . import iterators, math_functions, python_functions, scipy_functions, sizes  # noqa: F401 (fill TABLE)
+from . import iterators, math_functions, python_functions, scipy_functions  # noqa: F401 (fill TABLE)
 from .array import TracedArray
-from .attributes import Attributes
-from .context import Trace
-from .control.cells import UNBOUND
-from .control.effects import CONTAINERS, Effects
+from .attribute_hooks import AttributeHooks
+from .control.effects import CONTAINERS
 from .control.ranges import number, number_at
 from .control.sequences import table
 from .convert.hooks import Where
@@ -25,18 +22,15 @@ from .convert.source import HOOKS_NAME
 from .creation import _holds_traced
 from .failures import guarded
 from .functions import CREATION, FUNCTIONS, call_function
-from .guards import attribute_guard, entry_marks, is_guarded, is_object, is_own
+from .guards import entry_marks
 from .handlers import TABLE, any_traced, when_called
 from .known import known
-from .outer_names import OuterNames
 from .own_arrays import WRITERS, WRITING_METHODS
-from .plain_calls import DICT_VIEWS, goes_over, takes_values
+from .plain_calls import goes_over, takes_values
 from .python_numbers import BOOL, weak
 from .randomness import drawn, generators_of, is_random, random_state
-from .refusals import is_compiled
 from .shaping import spread_scalar
 from .side_effects import CONSUMING, check_unconsumed, is_outside, warn_of_effect
-from .special_methods import SpecialMethods, method_of
 from .ufuncs import as_traced
 
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
@@ -45,19 +39,10 @@ _DISPATCHED = (FunctionType, type(np.argmax), type(np.concatenate))
 ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full, np.empty_like)
 
 
-class GraphHooks(SpecialMethods):
+class GraphHooks(AttributeHooks):
     """Hooks of one trace."""
 
     table = TABLE
-
-    def __init__(self, trace: Trace) -> None:
-        super().__init__()
-        self.trace = trace
-        self.functions: dict[FunctionType, None] = {}
-        self.effects = Effects(trace)
-        self.attributes = Attributes(trace)
-        trace.outer_names = OuterNames(trace)
-        trace.hooks = self
 
     def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         """As Python's, and remembers arrays and objects that the trace itself made."""
@@ -102,10 +87,6 @@ class GraphHooks(SpecialMethods):
             self.note_made(result)
         return result
 
-    def note_made(self, made: Any) -> None:
-        self.trace.local_objects[id(made)] = made
-        self.trace.local_births[id(made)] = new_id()
-
     def _is_unseen_by_numpy(
         self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> bool:
@@ -148,38 +129,11 @@ class GraphHooks(SpecialMethods):
         lifted = self.lifted if goes_over(fn) else self._traced_if_outside
         return tuple(map(lifted, args)), {name: lifted(x) for name, x in kwargs.items()}
 
-    def _traced_if_outside(self, x: Any) -> Any:
-        return as_traced(self.trace, x) if self._is_outside(x) else x
-
     def starred(self, where: Where, value: Any) -> Any:
         """What ``*value`` takes apart."""
         self.where = where
         check_unconsumed(self.trace, value, self.loc)
         return self.lifted(value)
-
-    def lifted(self, x: Any) -> Any:
-        """An array from outside as a traced value, so that every call reads it anew."""
-        if type(x) in (list, tuple):
-            return type(x)(map(self.lifted, x))
-        if type(x) is dict:
-            return {key: self.lifted(value) for key, value in x.items()}
-        if type(x) in DICT_VIEWS and self.trace.active:
-            return list(map(self.lifted, x))
-        return self._traced_if_outside(x)
-
-    def _is_outside(self, x: Any) -> bool:
-        return type(x) is np.ndarray and self.trace.active and is_compiled(x.dtype) and (
-            id(x) not in self.trace.local_arrays or self.trace.own.is_traced(x))
-
-    def _local(self, result: Any) -> Any:
-        """Remembers an array that plain NumPy made of arrays of the trace: a constant."""
-        if issubclass(type(result), np.ndarray):
-            self.trace.own.note(result)
-            self.trace.local_arrays[id(result)] = result
-        elif isinstance(result, (tuple, list)) and type(result) is not TracedArray:
-            for item in result:
-                self._local(item)
-        return result
 
     def unop(self, where: Where, op: str, a: Any) -> Any:
         return self._computed(super().unop(where, op, self.lifted(a)))
@@ -189,10 +143,6 @@ class GraphHooks(SpecialMethods):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
         return self._computed(super().binop(where, op, a, b))
-
-    def _computed(self, result: Any) -> Any:
-        """Remembers a new array; a list or tuple holds those that were there: ``L + L``."""
-        return self._local(result) if issubclass(type(result), np.ndarray) else result
 
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         self.where = where
@@ -257,111 +207,6 @@ class GraphHooks(SpecialMethods):
         if fn.__code__ in self.unconverted:
             self.trace.watched += [(g, random_state([g])) for g in generators_of(fn)]
         return result
-
-    def getattr(self, where: Where, obj: Any, name: str) -> Any:
-        if self._is_outside(obj):
-            self.where = where
-            obj = as_traced(self.trace, obj)
-        if name == "trace" and type(obj) is TracedArray:
-            if obj.type.is_weak:
-                raise self.trace.error(AttributeError(
-                    f"'{obj.kind_name}' object has no attribute 'trace'"))
-            return obj.diagonal_sum  # the attribute itself is the trace in progress
-        if (id(obj), name) in self.attributes.names:
-            self.where = where
-            return self.attributes.assigned(obj, name)
-        try:
-            result = super().getattr(where, obj, name)
-        except AttributeError:
-            self._note_missing(obj, name)
-            raise
-        self.effects.note_read(result)
-        if name in _SIZES and type(obj) is TracedArray:
-            self.where = where
-            return sizes.numbers(self.trace, result)
-        if type(obj) is np.ndarray:
-            return self._local(result)
-        if self.getter_of(obj, name) is not None:
-            return result  # what the property read is guarded
-        if self.trace.active and type(obj) is not TracedArray and is_guarded(obj) and (
-                id(obj) not in self.trace.local_objects):
-            result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))
-        if self.trace.active and is_own(result) and type(result) is not TracedArray and (
-                not is_object(result) or name in getattr(obj, "__dict__", ())):
-            holder = self._holder(obj, name)
-            known = (id(holder), name)
-            if holder is obj and isinstance(result, (*CONTAINERS, Iterator)):
-                self.trace.outside_containers[id(result)] = result
-            if holder is not None and known not in self.trace.guards and is_guarded(holder):
-                self.trace.guards[known] = attribute_guard(holder, name)
-        return result
-
-    def _holder(self, obj: Any, name: str) -> Any:
-        """What outlives the trace of what holds an attribute: of an object made in it the class
-        alone, None for attributes of its own."""
-        if id(obj) not in self.trace.local_objects:
-            return obj
-        if name in getattr(obj, "__dict__", ()):
-            return None
-        return next((c for c in type(obj).__mro__ if name in vars(c)), None)
-
-    def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
-        self.where = where
-        if type(obj) is TracedArray and self.trace.active:
-            if name not in ("real", "imag") or not obj.is_array:
-                raise _attribute_error(self.trace, obj, name)
-            setattr(obj, name, value)
-            return
-        if not self.trace.active:
-            super().setattr(where, value, obj, name)
-        elif not self.stored_by_class(where, obj, name, value):
-            self.store_attribute(where, obj, name, value)
-
-    def store_attribute(self, where: Where, obj: Any, name: str, value: Any) -> None:
-        """Bind an attribute, past what the class says of it."""
-        is_local = id(obj) in self.trace.local_objects
-        if not is_local or self._is_older(obj, name):
-            self.attributes.write(obj, name, value)
-            return
-        self.trace.plain_changes += 1
-        if method_of(obj, "__setattr__") is None:
-            super().setattr(where, value, obj, name)
-        else:
-            object.__setattr__(obj, name, value)
-
-    def delattr(self, where: Where, obj: Any, name: str) -> None:
-        self.where = where
-        title = self.attributes.names.get((id(obj), name))
-        if not self.trace.active:
-            super().delattr(where, obj, name)
-        elif title is not None and self.attributes.initial[title] is UNBOUND:
-            self.attributes.current[title] = UNBOUND
-        elif id(obj) in self.trace.local_objects and not self.trace.in_region:
-            super().delattr(where, obj, name)
-        else:
-            raise unsupported(f"deleting the attribute {name!r}", loc=self.loc,
-                              cure="delete it after the call")
-
-    def attribute_or(self, where: Where, obj: Any, name: str, *default: Any) -> Any:
-        """``getattr(obj, name, default)``; that it is missing is checked at each call."""
-        try:
-            return self.getattr(where, obj, name)
-        except AttributeError:
-            if not default:
-                raise
-            return default[0]
-
-    def _note_missing(self, obj: Any, name: str) -> None:
-        """The program may go on without the attribute: it must still be missing at each call."""
-        known = (id(obj), name)
-        if id(obj) not in self.trace.local_objects and is_guarded(obj):
-            self.trace.guards.setdefault(known, attribute_guard(obj, name))
-
-    def _is_older(self, obj: Any, name: str) -> bool:
-        """Whether an object made in the trace outlives the branch or loop that assigns to it."""
-        born = self.trace.local_births[id(obj)]
-        return (id(obj), name) in self.attributes.names or (
-            self.trace.is_older_than_region(born))
 
     def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
         self.where = where
@@ -435,7 +280,6 @@ _FUNCTIONS = (FunctionType, type(abs))
 _FUNCTIONS_OF_PYTHON = (type, type(abs))
 _SMALL_SETS = (tuple, list, set, frozenset)
 _MOST_ALTERNATIVES = 64
-_SIZES = frozenset({"shape", "size", "nbytes"})
 
 
 def is_numpys(fn: Any) -> bool:
@@ -453,17 +297,6 @@ def home_of(fn: Any) -> str:
     if isinstance(home, str):
         return home.partition(".")[0]
     return "scipy" if type(fn).__name__ == "fortran" else ""
-
-
-def _attribute_error(trace: Trace, x: TracedArray, name: str) -> FusecError:
-    """What ``x.name = value`` raises for a traced array."""
-    if hasattr(np.ndarray, name):
-        cure = {"shape": "x = x.reshape(...)", "dtype": "x = x.astype(...)",
-                "flat": "x[...] = value", "T": "x[...] = value.T"}
-        return unsupported(f"assignment to ndarray.{name}", loc=trace.loc,
-                           cure=f"write {cure[name]}" if name in cure else "")
-    return trace.error(AttributeError(
-        f"'numpy.ndarray' object has no attribute {name!r}"), [x.value])
 
 
 # ---------------------------------------------------------------------------------- handlers

@@ -1,0 +1,192 @@
+"""Hooks of attributes, and what tells arrays and objects from outside from those of the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import FusecError, unsupported
+from fusec.ir.graph import new_id
+
+from . import sizes
+from .array import TracedArray
+from .attributes import Attributes
+from .context import Trace
+from .control.cells import UNBOUND
+from .control.effects import CONTAINERS, Effects
+from .convert.hooks import Where
+from .guards import attribute_guard, is_guarded, is_object, is_own
+from .outer_names import OuterNames
+from .plain_calls import DICT_VIEWS
+from .refusals import is_compiled
+from .special_methods import SpecialMethods, method_of
+from .ufuncs import as_traced
+
+_SIZES = frozenset({"shape", "size", "nbytes"})
+
+
+class AttributeHooks(SpecialMethods):
+    """Attributes are inputs, effects, guards, or Python's own: of objects that the trace made."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self.trace = trace
+        self.functions: dict[FunctionType, None] = {}
+        self.effects = Effects(trace)
+        self.attributes = Attributes(trace)
+        trace.outer_names = OuterNames(trace)
+        trace.hooks = self
+
+    def note_made(self, made: Any) -> None:
+        self.trace.local_objects[id(made)] = made
+        self.trace.local_births[id(made)] = new_id()
+
+    def _traced_if_outside(self, x: Any) -> Any:
+        return as_traced(self.trace, x) if self._is_outside(x) else x
+
+    def lifted(self, x: Any) -> Any:
+        """An array from outside as a traced value, so that every call reads it anew."""
+        if type(x) in (list, tuple):
+            return type(x)(map(self.lifted, x))
+        if type(x) is dict:
+            return {key: self.lifted(value) for key, value in x.items()}
+        if type(x) in DICT_VIEWS and self.trace.active:
+            return list(map(self.lifted, x))
+        return self._traced_if_outside(x)
+
+    def _is_outside(self, x: Any) -> bool:
+        return type(x) is np.ndarray and self.trace.active and is_compiled(x.dtype) and (
+            id(x) not in self.trace.local_arrays or self.trace.own.is_traced(x))
+
+    def _local(self, result: Any) -> Any:
+        """Remembers an array that plain NumPy made of arrays of the trace: a constant."""
+        if issubclass(type(result), np.ndarray):
+            self.trace.own.note(result)
+            self.trace.local_arrays[id(result)] = result
+        elif isinstance(result, (tuple, list)) and type(result) is not TracedArray:
+            for item in result:
+                self._local(item)
+        return result
+
+    def _computed(self, result: Any) -> Any:
+        """Remembers a new array; a list or tuple holds those that were there: ``L + L``."""
+        return self._local(result) if issubclass(type(result), np.ndarray) else result
+
+    def getattr(self, where: Where, obj: Any, name: str) -> Any:
+        if self._is_outside(obj):
+            self.where = where
+            obj = as_traced(self.trace, obj)
+        if name == "trace" and type(obj) is TracedArray:
+            if obj.type.is_weak:
+                raise self.trace.error(AttributeError(
+                    f"'{obj.kind_name}' object has no attribute 'trace'"))
+            return obj.diagonal_sum  # the attribute itself is the trace in progress
+        if (id(obj), name) in self.attributes.names:
+            self.where = where
+            return self.attributes.assigned(obj, name)
+        try:
+            result = super().getattr(where, obj, name)
+        except AttributeError:
+            self._note_missing(obj, name)
+            raise
+        self.effects.note_read(result)
+        if name in _SIZES and type(obj) is TracedArray:
+            self.where = where
+            return sizes.numbers(self.trace, result)
+        if type(obj) is np.ndarray:
+            return self._local(result)
+        if self.getter_of(obj, name) is not None:
+            return result  # what the property read is guarded
+        if self.trace.active and type(obj) is not TracedArray and is_guarded(obj) and (
+                id(obj) not in self.trace.local_objects):
+            result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))
+        if self.trace.active and is_own(result) and type(result) is not TracedArray and (
+                not is_object(result) or name in getattr(obj, "__dict__", ())):
+            holder = self._holder(obj, name)
+            known = (id(holder), name)
+            if holder is obj and isinstance(result, (*CONTAINERS, Iterator)):
+                self.trace.outside_containers[id(result)] = result
+            if holder is not None and known not in self.trace.guards and is_guarded(holder):
+                self.trace.guards[known] = attribute_guard(holder, name)
+        return result
+
+    def _holder(self, obj: Any, name: str) -> Any:
+        """What outlives the trace of what holds an attribute: of an object made in it the class
+        alone, None for attributes of its own."""
+        if id(obj) not in self.trace.local_objects:
+            return obj
+        if name in getattr(obj, "__dict__", ()):
+            return None
+        return next((c for c in type(obj).__mro__ if name in vars(c)), None)
+
+    def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
+        self.where = where
+        if type(obj) is TracedArray and self.trace.active:
+            if name not in ("real", "imag") or not obj.is_array:
+                raise _attribute_error(self.trace, obj, name)
+            setattr(obj, name, value)
+            return
+        if not self.trace.active:
+            super().setattr(where, value, obj, name)
+        elif not self.stored_by_class(where, obj, name, value):
+            self.store_attribute(where, obj, name, value)
+
+    def store_attribute(self, where: Where, obj: Any, name: str, value: Any) -> None:
+        """Bind an attribute, past what the class says of it."""
+        is_local = id(obj) in self.trace.local_objects
+        if not is_local or self._is_older(obj, name):
+            self.attributes.write(obj, name, value)
+            return
+        self.trace.plain_changes += 1
+        if method_of(obj, "__setattr__") is None:
+            super().setattr(where, value, obj, name)
+        else:
+            object.__setattr__(obj, name, value)
+
+    def delattr(self, where: Where, obj: Any, name: str) -> None:
+        self.where = where
+        title = self.attributes.names.get((id(obj), name))
+        if not self.trace.active:
+            super().delattr(where, obj, name)
+        elif title is not None and self.attributes.initial[title] is UNBOUND:
+            self.attributes.current[title] = UNBOUND
+        elif id(obj) in self.trace.local_objects and not self.trace.in_region:
+            super().delattr(where, obj, name)
+        else:
+            raise unsupported(f"deleting the attribute {name!r}", loc=self.loc,
+                              cure="delete it after the call")
+
+    def attribute_or(self, where: Where, obj: Any, name: str, *default: Any) -> Any:
+        """``getattr(obj, name, default)``; that it is missing is checked at each call."""
+        try:
+            return self.getattr(where, obj, name)
+        except AttributeError:
+            if not default:
+                raise
+            return default[0]
+
+    def _note_missing(self, obj: Any, name: str) -> None:
+        """The program may go on without the attribute: it must still be missing at each call."""
+        known = (id(obj), name)
+        if id(obj) not in self.trace.local_objects and is_guarded(obj):
+            self.trace.guards.setdefault(known, attribute_guard(obj, name))
+
+    def _is_older(self, obj: Any, name: str) -> bool:
+        """Whether an object made in the trace outlives the branch or loop that assigns to it."""
+        born = self.trace.local_births[id(obj)]
+        return (id(obj), name) in self.attributes.names or (
+            self.trace.is_older_than_region(born))
+
+
+def _attribute_error(trace: Trace, x: TracedArray, name: str) -> FusecError:
+    """What ``x.name = value`` raises for a traced array."""
+    if hasattr(np.ndarray, name):
+        cure = {"shape": "x = x.reshape(...)", "dtype": "x = x.astype(...)",
+                "flat": "x[...] = value", "T": "x[...] = value.T"}
+        return unsupported(f"assignment to ndarray.{name}", loc=trace.loc,
+                           cure=f"write {cure[name]}" if name in cure else "")
+    return trace.error(AttributeError(
+        f"'numpy.ndarray' object has no attribute {name!r}"), [x.value])
