@@ -101,6 +101,7 @@ class FusecError(Exception):
     """
 
     diagnostic: Diagnostic
+    in_numpys_words: Exception | None = None  # what NumPy raises for it when the line is reached
 
     def __init__(
         self,

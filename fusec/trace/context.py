@@ -140,7 +140,10 @@ class Trace:
         values = [(label, describe(v, loc, self.outside))
                   for label, v in zip(
                       labels or _labels(len(operands)), operands, strict=True)]
-        return user_error(_importable(type(error)), message, loc, cure_for(message), values=values)
+        kind = _importable(type(error))
+        made = user_error(kind, message, loc, cure_for(message), values=values)
+        made.in_numpys_words = kind(message)
+        return made
 
     # -- inputs
 

@@ -178,6 +178,8 @@ def take(
     source = array.reshape(-1) if axis is None or not array.ndim else array
     along = 0 if axis is None else axis % source.ndim
     size = source.shape[along]
+    if 0 in source.shape[:along]:
+        mode = "clip"  # there is no row: NumPy looks at no index
     index = _moded_index(trace, places.value, size, along, mode)
     return _gather(source, [index], [along], along, like)
 

@@ -148,3 +148,12 @@ def test_a_view_that_cannot_be_followed_is_refused_once_it_is_written() -> None:
 
     with pytest.raises(UnsupportedError, match="reading a view of an array made in the function"):
         fusec.jit(program)(np.int8(31))
+
+
+@pytest.mark.parametrize("shape", [(0, 1), (0, 2, 3), (2, 0, 3), (1, 0)])
+def test_indices_into_rows_that_are_none(shape: tuple[int, ...]) -> None:
+    """Seed 131005142: where there is no row, NumPy looks at no index."""
+    for axis in range(len(shape)):
+        for indices in ([0], [1], []):
+            check(lambda x, i, axis=axis: x.take(i, axis=axis), np.zeros(shape),
+                  np.array(indices, "i1"))

@@ -169,3 +169,18 @@ def test_branches_in_which_all_that_is_left_raises() -> None:
             except (KeyError, ValueError) as error:
                 outcomes.append((type(error), str(error)))
         assert outcomes[0] == outcomes[1]
+
+
+def test_what_numpy_refuses_on_a_side_that_is_not_taken() -> None:
+    """An index that is known to be out of range raises where its side is taken, and not before."""
+    def program(x: np.ndarray, k: int) -> Any:
+        total = x.sum()
+        if x[0] > 0:
+            total = total + x[k]
+        return total
+
+    for k in (1, 12, -13):
+        for first in (0.0, 2.0):
+            x = np.arange(12.0)
+            x[0] = first
+            check(program, x, k)

@@ -221,10 +221,11 @@ def _trace_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) ->
         result = thunk()
         return Side(region, result, variables.read(), region.written(), last_line(trace, thunk),
                     region.take_checks())
-    except (FusecError, UndecidedSizeError):
+    except UndecidedSizeError:
         raise
     except Exception as error:
-        if not _is_programs_own(error):
+        is_numpys = getattr(error, "in_numpys_words", None) is not None
+        if not is_numpys and (isinstance(error, FusecError) or not _is_programs_own(error)):
             raise
         return Side(region, None, {}, {}, "", raised=error)
     finally:
@@ -247,7 +248,8 @@ def _checked(
     """A branch of which a side raises: a check, and then the other side without a branch."""
     if all(failing):
         raise sides[0].raised  # type: ignore[misc]
-    error = sides[failing.index(True)].raised
+    raised = sides[failing.index(True)].raised
+    error = getattr(raised, "in_numpys_words", None) or raised
     assert error is not None
     if describe_error(error) is None:
         raise unsupported(
