@@ -121,7 +121,9 @@ def captured(
             loc=trace.loc, cure="take the view inside the function")
     if reader is not None:
         first = trace.readers.setdefault(id(root), lambda: root_of(reader()))
-        trace.guards[id(root), title] = ViewGuard(title, title, lambda: (reader(), first()))
+        trace.titles.setdefault(id(root), f"the array behind {title}")
+        place = title.removeprefix("attribute ")
+        trace.guards[id(root), title] = ViewGuard(title, place, lambda: (reader(), first()))
     return found(TracedArray(trace, trace.capture(root)))
 
 
