@@ -58,6 +58,10 @@ def _math_row(function: Callable[..., Any], op: str) -> None:
     @when_called(function)
     def call(hooks: GraphHooks, x: Any) -> TracedArray:
         trace, value = hooks.trace, _float_of(hooks.trace, x)
+        if function is math.lgamma:  # infinite at both ends, where SciPy's has a sign
+            infinite = trace.builder.const(math.inf)
+            value = trace.emit("Where", trace.emit("IsInf", value), infinite, value,
+                               kind=value.type.kind)
         result = trace.emit(op, value)
         check_math(trace, function, [value], result)
         return TracedArray(trace, None, (), result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -157,3 +158,10 @@ def test_indices_into_rows_that_are_none(shape: tuple[int, ...]) -> None:
         for indices in ([0], [1], []):
             check(lambda x, i, axis=axis: x.take(i, axis=axis), np.zeros(shape),
                   np.array(indices, "i1"))
+
+
+@pytest.mark.parametrize("x", [-np.inf, np.inf, 1.0, 2.0, np.nan])
+def test_the_gamma_function_of_python_is_infinite_at_both_ends(x: float) -> None:
+    """Seed 131044837."""
+    check(lambda x: math.lgamma(x), x)
+    check(lambda x: math.lgamma(x), np.array(x))
