@@ -129,3 +129,36 @@ def test_views_of_other_dtypes_are_refused() -> None:
 
     with pytest.raises(UnsupportedError, match=r"Bits\.\w+ and views of its memory"):
         fusec.jit(program)(2.0)
+
+
+def reads_the_attribute_first(x: Any) -> Any:
+    before = state.other[1] + x
+    FIELD[5] += before
+    return before
+
+
+def reads_the_global_first(x: Any) -> Any:
+    before = FIELD[1] + x
+    state.other[5] += before
+    return before
+
+
+@pytest.mark.parametrize("program", [reads_the_attribute_first, reads_the_global_first])
+def test_an_attribute_that_is_a_global_array_until_it_is_another(
+    program: Callable[..., Any]
+) -> None:
+    def apart(s: State) -> None:
+        s.other = s.left
+
+    def started(run: Callable[..., Any]) -> list[Any]:
+        found = []
+        global state
+        state, FIELD[:] = State(), np.arange(6.0)
+        state.other = FIELD
+        for k in range(4):
+            if k == 2:
+                apart(state)
+            found.append([float(run(0.5 + k)), FIELD.tolist(), state.other.tolist()])
+        return found
+
+    assert started(fusec.jit(program)) == started(program)

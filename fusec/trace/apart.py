@@ -83,6 +83,17 @@ def _overlaps(arrays: Sequence[Any], written: Sequence[bool]) -> Iterator[tuple[
         open_.append((end, i))
 
 
+class SameGuard(Guard):
+    """Two places that must still hold the same array."""
+
+    def holds(self) -> bool:
+        return bool(self.read())
+
+    @property
+    def value(self) -> str:
+        return "the same array as another name"
+
+
 class ViewGuard(Guard):
     """An array that must still be the same part of the array which others are views of."""
 
@@ -112,6 +123,7 @@ def captured(
     root = root_of(x)
     if title:
         trace.titles.setdefault(id(x), title)
+    _guard_names(trace, x, reader, title)
     if id(root) not in trace.assigned_names.roots or id(root) in trace.local_arrays:
         return TracedArray(trace, trace.capture(x))
     found = viewing(root, x)
@@ -125,6 +137,20 @@ def captured(
         place = title.removeprefix("attribute ")
         trace.guards[id(root), title] = ViewGuard(title, place, lambda: (reader(), first()))
     return found(TracedArray(trace, trace.capture(root)))
+
+
+def _guard_names(
+    trace: Trace, x: np.ndarray, reader: Callable[[], Any] | None, title: str
+) -> None:
+    """An array that a guarded name holds, and a place that is read at each call, are one input:
+    they must go on to be one array."""
+    if reader is None:
+        trace.named[id(x)] = x
+        reader, title = trace.readers.get(id(x)), trace.titles.get(id(x), "")
+    if reader is not None and id(x) in trace.named:
+        holds = reader
+        trace.guards[id(x), f"{title} is named"] = SameGuard(
+            title, title.removeprefix("attribute "), lambda: holds() is x)
 
 
 def _held(captured: Any) -> Any:

@@ -21,7 +21,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir import TensorType
 
-from .apart import captured
+from .apart import SameGuard, captured
 from .array import TracedArray
 from .assigned_names import SMALL, AssignedLater
 from .control.cells import UNBOUND
@@ -190,17 +190,6 @@ class LayoutGuard(Guard):
     @property
     def value(self) -> str:
         return f"{_layout_text(self.mark)} (read at each call)"
-
-
-class SameGuard(Guard):
-    """Two attributes that must still hold the same array."""
-
-    def holds(self) -> bool:
-        return bool(self.read())
-
-    @property
-    def value(self) -> str:
-        return "the same array as another attribute"
 
 
 def _layout(found: Any) -> tuple[Any, ...]:

@@ -48,6 +48,7 @@ class Trace:
         self.captured: list[Any] = []
         self.readers: dict[int, Callable[[], Any]] = {}  # of arrays that attributes hold, by id
         self.titles: dict[int, str] = {}  # of these arrays, for messages
+        self.named: dict[int, np.ndarray] = {}  # that globals hold, with guards on the name
         self._captured_storage: dict[int, Storage] = {}
         self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
         self.no_source: tuple[str, ...] = ()  # a note for errors of a function not converted
