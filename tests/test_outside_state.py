@@ -195,6 +195,7 @@ class Source:
 
 @pytest.mark.parametrize("taken", [
     lambda s: next(s.items), lambda s: next(s.numbers), lambda s: sum(s.items),
+    lambda s: max(itertools.islice(s.items, 1)),
     lambda s: [c * 1 for c in s.items][-1], lambda s: max(zip(s.items, (1, 2), strict=False))[0],
 ])
 def test_iterators_that_outlive_the_call_are_refused(taken: Any) -> None:

@@ -16,6 +16,9 @@ class State:
     """A buffer and views of it, as simulations keep them."""
 
     def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
         self.buffer = np.arange(12.0)
         self.table = self.buffer.reshape(3, 4)
         self.left, self.right = self.buffer[:6], self.buffer[6:]
@@ -72,7 +75,7 @@ def replaces_the_buffer(s: State) -> None:
 
 
 def replaces_all(s: State) -> None:
-    s.__init__()  # type: ignore[misc]
+    s.begin()
     s.buffer += 3
 
 

@@ -41,7 +41,7 @@ class ApartGuard(Guard):
 
     def holds(self) -> bool:
         arrays = self.read()
-        if all(ref() is x for ref, x in zip(self._seen, arrays, strict=False)) and self._seen:
+        if self._seen and all(ref() is x for ref, x in zip(self._seen, arrays, strict=True)):
             return True
         if next(_overlaps(arrays, self._written), None) is not None:
             return False

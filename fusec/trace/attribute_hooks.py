@@ -36,7 +36,7 @@ class AttributeHooks(SpecialMethods):
         self.trace = trace
         self.functions: dict[FunctionType, None] = {}
         self.effects = Effects(trace)
-        self.attributes = Attributes(trace)
+        self.attributes = trace.attributes = Attributes(trace)
         trace.outer_names = OuterNames(trace)
         trace.hooks = self
 

@@ -26,6 +26,7 @@ from .refusals import check_array
 from .storage import Storage
 
 if TYPE_CHECKING:
+    from .attributes import Attributes
     from .convert import Hooks
     from .guards import Guard
     from .outer_names import OuterNames
@@ -59,7 +60,8 @@ class Trace:
         self.notes: list[str] = []  # decisions that `fusec.explain` tells
         # When each side of a branch and body of a loop around what is being traced began.
         self.regions: list[int] = []
-        self.outer_names: OuterNames  # set by the hooks
+        self.attributes: Attributes  # set by the hooks, as are
+        self.outer_names: OuterNames
         self.assigned_names = AssignedNames()
         self.outside_containers: dict[int, Any] = {}  # found in attributes
         self.entry_marks: dict[tuple[int, str], Any] = {}  # see `guards.entry_marks`

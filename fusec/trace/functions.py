@@ -293,7 +293,7 @@ def known_functions() -> list[str]:
 
 
 # These call the method of what is no ndarray, and methods of scalars never give an array of rank 0.
-_BY_METHOD = frozenset({np.all, np.amax, np.amin, np.any, np.argmax, np.argmin, np.around,
+BY_METHOD = frozenset({np.all, np.amax, np.amin, np.any, np.argmax, np.argmin, np.around,
                         np.choose, np.clip, np.max, np.mean, np.min, np.prod, np.round, np.std,
                         np.sum, np.take, np.var})
 
@@ -305,7 +305,7 @@ def call_function(trace: Trace, func: Callable[..., Any], args: Any, kwargs: Any
     handler = FUNCTIONS.get(func)
     if handler is not None:
         result = guarded(trace, name, handler, func, args, kwargs, (trace,))
-        return as_method_gives(args[0], result) if args and func in _BY_METHOD else result
+        return as_method_gives(args[0], result) if args and func in BY_METHOD else result
     return on_known(trace, name, func, args, kwargs, known_functions())
 
 

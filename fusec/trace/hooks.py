@@ -30,7 +30,7 @@ from .plain_calls import goes_over, takes_values
 from .python_numbers import BOOL, weak
 from .randomness import drawn, generators_of, is_random, random_state
 from .shaping import spread_scalar
-from .side_effects import CONSUMING, check_unconsumed, is_outside, warn_of_effect
+from .side_effects import check_unconsumed, is_outside, warn_of_effect
 from .ufuncs import as_traced
 
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
@@ -54,7 +54,7 @@ class GraphHooks(AttributeHooks):
         if not kwargs and self.effects.takes(fn, args):
             return None
         self.effects.check_call(fn, args, self.loc)
-        if type(fn) in _FUNCTIONS_OF_PYTHON and fn in CONSUMING:
+        if goes_over(fn):
             for taken in args:
                 check_unconsumed(self.trace, taken, self.loc)
         if self.table.find(fn) is None and home_of(fn) == "scipy":
@@ -277,7 +277,6 @@ def _as_arrays(result: Any) -> Any:
 # Functions of Python that make arrays of arrays.
 _OF_ARRAYS = frozenset({abs, divmod, round, pow, sum, copy.copy, copy.deepcopy})
 _FUNCTIONS = (FunctionType, type(abs))
-_FUNCTIONS_OF_PYTHON = (type, type(abs))
 _SMALL_SETS = (tuple, list, set, frozenset)
 _MOST_ALTERNATIVES = 64
 

@@ -13,7 +13,7 @@ from . import creation, reinterpret, shaping
 from .array import TracedArray, as_method_gives, from_value
 from .complex_numbers import conjugated
 from .failures import guarded
-from .functions import clip, dot, round_
+from .functions import BY_METHOD, clip, dot, round_
 from .gathers import GATHER_METHODS
 from .library import LIBRARY_METHODS
 from .more_functions import MORE_METHODS
@@ -48,7 +48,7 @@ def _guarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         plain.method = name  # type: ignore[attr-defined]
         owner = "ndarray" if self.is_array else self.kind_name.replace("numpy.", "np.")
         result = guarded(self.trace, f"{owner}.{name}", method, plain, (self, *args), kwargs)
-        return as_method_gives(self, result) if name in _REDUCE else result
+        return as_method_gives(self, result) if name in _SCALAR_METHODS else result
 
     call.__name__ = name
     return call
@@ -109,6 +109,5 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "item": reinterpret.item, "tolist": reinterpret.tolist, "view": reinterpret.view,
     "conj": _conjugate, "conjugate": _conjugate,
 }
-_REDUCE = frozenset({"all", "any", "argmax", "argmin", "choose", "clip", "max", "mean", "min",
-                     "prod", "round", "std", "sum", "take", "var"})
+_SCALAR_METHODS = {function.__name__ for function in BY_METHOD}
 METHODS = {name: _guarded(name, method) for name, method in _METHODS.items()}

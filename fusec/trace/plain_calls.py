@@ -13,15 +13,16 @@ from typing import Any
 
 from .code_names import HEAP_TYPE
 from .convert.policy import stays_plain
-from .side_effects import CONSUMING
 
 # These look at what an object is, not at its values.
 _LOOKING = frozenset({
     isinstance, issubclass, callable, id, type, len, hasattr, getattr, setattr, delattr, vars, dir,
     super, property, staticmethod, classmethod, object})
 _ITERTOOLS = frozenset(f for f in vars(itertools).values() if isinstance(f, type))
-# Of these the containers that they are given are lifted, too: none changes one.
-_GOING_OVER = CONSUMING | _ITERTOOLS | {iter, reversed, functools.reduce}
+# They take the items of what they are given; of containers these are lifted, too: none changes one.
+_GOING_OVER = _ITERTOOLS | {
+    list, tuple, set, frozenset, dict, sorted, sum, max, min, any, all, zip, enumerate, map, filter,
+    iter, reversed, functools.reduce}
 DICT_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
@@ -38,7 +39,7 @@ def takes_values(fn: Any) -> bool:
 
 
 def goes_over(fn: Any) -> bool:
-    """Whether it takes the items of containers, and changes none."""
+    """Whether it takes the items of containers and iterators, and changes no container."""
     return type(fn) in (type, BuiltinFunctionType) and fn in _GOING_OVER
 
 

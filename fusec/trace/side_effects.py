@@ -70,12 +70,6 @@ def _effect(fn: Callable[..., Any]) -> tuple[str, str] | None:
     return None
 
 
-# What takes the items of the iterators that it is given.
-CONSUMING: frozenset[Any] = frozenset({
-    list, tuple, set, frozenset, dict, sorted, sum, max, min, any, all, zip, enumerate, map, filter,
-})
-
-
 def check_unconsumed(trace: Trace, iterator: Any, loc: Loc | None) -> None:
     """Refuse an iterator from outside: what it gave is gone at the next call."""
     is_pythons = isinstance(iterator, Iterator) and type(

@@ -264,7 +264,7 @@ def _outputs(
 
 def _check_returned(trace: Trace, leaf: Any) -> None:
     """An object that is returned is the same in every call: it holds nothing of the graph."""
-    names = [name for owner, name in trace.hooks.attributes.names if owner == id(leaf)]  # type: ignore[union-attr]
+    names = [name for owner, name in trace.attributes.names if owner == id(leaf)]
     if names or _holds_traced(leaf, 0):
         raise unsupported(
             f"returning a {type(leaf).__name__} that holds values of the graph",

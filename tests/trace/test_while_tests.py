@@ -126,9 +126,10 @@ def nonlocal_name_read_before(x: np.ndarray) -> Any:
     outer_object, nonlocal_name, nonlocal_name_of_a_nested_loop, nonlocal_name_read_before,
 ], ids=lambda f: f.__name__)
 def test_what_the_test_does(program: Callable[..., Any]) -> None:
+    global outer
     found = []
     for run in (program, fusec.jit(program)):
-        outer.__init__()  # type: ignore[misc]
+        outer = Counter()
         results = [run(np.array([4.0, 3.0, 2.0])) for _ in range(2)]
         leaves = results if isinstance(results[0], float) else [v for r in results for v in r]
         found.append([np.asarray(v).tolist() for v in leaves])
