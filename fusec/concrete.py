@@ -14,6 +14,7 @@ from fusec.codegen.cpu.compile import CompileStats
 from fusec.codegen.loop_ir import LEAVES, walk
 from fusec.ir import Graph, Loc, dtype_name
 from fusec.ops import get
+from fusec.ops.checks import CHECKS
 from fusec.ops.host_calls import called_on_host
 from fusec.ops.library import LIBRARY, called_name
 from fusec.passes.pipeline import PassRecord
@@ -220,7 +221,7 @@ class CompiledControl:
 def library_steps(schedule: Schedule) -> list[CompiledExtern]:
     """The library calls among the steps."""
     return [CompiledExtern(s) for s in schedule.externs
-            if not isinstance(s.run, ControlRun) and s.node.op != "Check"]
+            if not isinstance(s.run, ControlRun) and s.node.op not in CHECKS]
 
 
 def control_steps(schedule: Schedule) -> list[CompiledControl]:

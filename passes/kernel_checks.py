@@ -9,6 +9,7 @@ leaves: no ``Check`` outside of branches and loops, unless there are such calls.
 from __future__ import annotations
 
 from fusec.ir import Graph, Node, Value
+from fusec.ops.checks import CHECKS
 from fusec.ops.registry import get
 
 from .rewrite import rebuilt
@@ -17,7 +18,7 @@ from .rewrite import rebuilt
 def kernel_checks(graph: Graph) -> Graph:
     """The graph with its outermost checks in kernels; itself when there are none."""
     if "Check" not in graph.ops or any(
-            get(op).stateful and op != "Check" for op in graph.ops):
+            get(op).stateful and op not in CHECKS for op in graph.ops):
         return graph
     values: dict[Value, Value] = {}
     return rebuilt(graph, [_verified(node, values) for node in graph.nodes], values)

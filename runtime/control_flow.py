@@ -366,7 +366,7 @@ class _Blocks:
         if found.node.op == "Fused":
             return self._kernels_error(found.node)
         index, size = self.words[self._at("index", 0)], found.size
-        if isinstance(size, Dim):
+        if size is None or isinstance(size, Dim):
             size = self.words[self._at("index", 1)]
         return located(out_of_bounds(int(index), found.axis, int(size)), found.node.loc)
 

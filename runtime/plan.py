@@ -42,6 +42,7 @@ from fusec.ir.dims import (
     symbols_of,
 )
 from fusec.ops import get
+from fusec.ops.checks import CHECKS
 from fusec.ops.cones import is_copied_whole
 from fusec.ops.library import LIBRARY
 
@@ -453,7 +454,7 @@ def _last_readers(graph: Graph) -> dict[Value, int]:
     return last
 
 
-MAY_RAISE = frozenset({*LIBRARY, *CONTROL_RUNS, "Pick", "PickUpdate", "Check", "HostCall"})
+MAY_RAISE = frozenset({*LIBRARY, *CONTROL_RUNS, "Pick", "PickUpdate", "HostCall", *CHECKS})
 
 
 def _last_fallible(graph: Graph) -> int:

@@ -15,6 +15,7 @@ from fusec.ir import Graph, Node, TensorType
 
 from .registry import Op, Types, get, register
 
+CHECKS = frozenset({"Check", "BoundsCheck"})
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
 _classes: dict[str, type[Exception]] = {}
 

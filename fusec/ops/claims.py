@@ -19,8 +19,8 @@ _KINDS: dict[str, str] = {
     "ArgMax": REAL, "ArgMin": REAL, "Max": REAL, "Min": REAL,
     "Fma": "f", "Any": "?", "All": "?", "PopulationCount": "u",
     "Real": "c", "Imag": "c", "Conj": "c", "WithReal": "c", "WithImag": "c",
-    "CheckIndex": "i", "Check": "?", "Verify": "?", "Size": "i", "Iota": "i", "ScalarCall": "f",
-    "HostCall": "i",
+    "CheckIndex": "i", "BoundsCheck": "i", "Check": "?", "Verify": "?", "Size": "i", "Iota": "i",
+    "ScalarCall": "f", "HostCall": "i",
     "Poly": REAL, "Reinterpret": "iuf", "Mean": "fc", "NumPy": "c", "Var": "f", "Std": "f",
 }
 # Single dtypes: what an algorithm is made for.

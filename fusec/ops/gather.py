@@ -43,6 +43,16 @@ def check_reference(index: Any, size: Any, axis: int = 0) -> Any:
     return wrapped[()]
 
 
+def infer_bounds_check(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    return (TensorType(np.dtype(np.bool_), (), "scalar"),)
+
+
+def bounds_check_reference(index: Any, size: Any, axis: int = 0) -> Any:
+    """True; raises ``IndexError`` as `check_reference` does."""
+    check_reference(index, size, axis)
+    return np.bool_(True)
+
+
 def index_checks(graph: Graph) -> list[Node]:
     """The graph's ``CheckIndex`` nodes in order: compiled code names a failed one by its place."""
     return [node for node in graph.nodes if node.op == "CheckIndex"]
@@ -82,6 +92,12 @@ register(Op(
     name="CheckIndex", kind="elementwise", arity=2, scalar="check_index", infer=infer_check,
     reference=check_reference, cost=3.0,
     doc="Indices of an axis whose length is operand 1, wrapped; raises IndexError. attrs axis.",
+))
+register(Op(
+    name="BoundsCheck", kind="extern", arity=2, infer=infer_bounds_check,
+    reference=bounds_check_reference, stateful=True,
+    doc="Raises IndexError where indices of an axis of length operand 1 are out of range, though "
+        "no element is needed; attrs axis.",
 ))
 register(Op(
     name="Gather", kind="gather", infer=infer_gather, reference=gather_reference, cost=6.0,

@@ -14,9 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import TensorType
+from fusec.ir import Node, TensorType, Value
 
 from .registry import Op, Types, register
+
+PICKS = frozenset({"Pick", "PickUpdate"})
+
+
+def picked_axes(node: Node) -> list[tuple[int, Value]]:
+    """The axes that a `Pick` or `PickUpdate` has an index for, each with its index."""
+    axes = node.attrs["axes"]
+    return list(zip(axes, node.inputs[len(node.inputs) - len(axes):], strict=True))
 
 
 def rest_of(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:

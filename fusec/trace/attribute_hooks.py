@@ -25,6 +25,7 @@ from .refusals import is_compiled
 from .special_methods import SpecialMethods, method_of
 from .ufuncs import as_traced
 
+_NUMBERS: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 _SIZES = frozenset({"shape", "size", "nbytes"})
 
 
@@ -75,14 +76,20 @@ class AttributeHooks(SpecialMethods):
         """Remembers a new array; a list or tuple holds those that were there: ``L + L``."""
         return self._local(result) if issubclass(type(result), np.ndarray) else result
 
+    def check_attribute(self, where: Where, obj: Any, name: str) -> None:
+        """That a Python number has the attribute: it has no shape, say."""
+        if type(obj) is TracedArray and obj.type.is_weak and not hasattr(
+                _NUMBERS[obj.dtype.kind], name):
+            self.where = where
+            raise self.trace.error(AttributeError(
+                f"'{obj.kind_name}' object has no attribute {name!r}"))
+
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
         if self._is_outside(obj):
             self.where = where
             obj = as_traced(self.trace, obj)
+        self.check_attribute(where, obj, name)
         if name == "trace" and type(obj) is TracedArray:
-            if obj.type.is_weak:
-                raise self.trace.error(AttributeError(
-                    f"'{obj.kind_name}' object has no attribute 'trace'"))
             return obj.diagonal_sum  # the attribute itself is the trace in progress
         if (id(obj), name) in self.attributes.names:
             self.where = where

@@ -11,6 +11,7 @@ from . import creation
 from .array import TracedArray, from_value
 from .context import Trace
 from .layout import Strides, contiguous, k_order
+from .python_numbers import check_number
 from .ufuncs import as_traced, cast
 
 
@@ -19,8 +20,9 @@ def zero_imag(x: TracedArray) -> Any:
     if x.is_array:
         zeros = creation.ZEROS_LIKE(x.trace, x, order="A")
         return zeros.view_through("ReadOnly", zeros.strides)
-    zero = x.dtype.type(0)
-    return zero.item() if x.type.is_weak else zero
+    if x.type.is_weak:  # a Python number; of its booleans it is an int
+        return 0 if x.dtype.kind == "b" else x.dtype.type(0).item()
+    return x.dtype.type(0)
 
 
 def _fresh(x: TracedArray, itemsize: int = 0) -> Strides | None:
@@ -51,9 +53,7 @@ def python_complex(trace: Trace, real: Any = 0.0, imag: Any = 0.0) -> TracedArra
     """``complex(real, imag)`` as Python makes it: ``real + imag*1j``, part by part."""
     first, second = as_traced(trace, real), as_traced(trace, imag)
     for x in (first, second):
-        if x.size != 1:
-            raise trace.error(TypeError(
-                "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
+        check_number(trace, x)
     parts = (first, second)
     if "c" in (first.dtype.kind, second.dtype.kind):
         parts = _plus(*map(_split, parts))

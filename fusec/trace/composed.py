@@ -116,8 +116,10 @@ def call(
     if kwargs:
         raise unsupported(f"np.{ufunc.__name__}({next(iter(kwargs))}=...)", loc=trace.loc)
     if ufunc in _CORE:
-        _check_core(trace, ufunc, inputs)
         operands = [as_traced(trace, x) for x in inputs]
+        if any(x.type.is_weak for x in operands):
+            _operands(trace, ufunc, inputs)  # numbers that do not fit are NumPy's first complaint
+        _check_core(trace, ufunc, inputs)
     else:
         operands = _operands(trace, ufunc, inputs)
     result = (formula or FORMULAS[ufunc])(*operands)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .attributes import Attributes
     from .convert import Hooks
     from .guards import Guard
+    from .index_uses import Use
     from .outer_names import OuterNames
 
 _INTERNAL = ("fusec.", "numpy.", "optree.")
@@ -57,6 +58,7 @@ class Trace:
         self.hooks: Hooks | None = None
         self.active = True
         self.checks: list[Node] = []  # nodes with effects, in order
+        self.index_uses: list[Use] = []  # that must be in range
         self.notes: list[str] = []  # decisions that `fusec.explain` tells
         # When each side of a branch and body of a loop around what is being traced began.
         self.regions: list[int] = []

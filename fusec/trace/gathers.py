@@ -18,7 +18,9 @@ from fusec.ops.gather import INDEX
 
 from .array import TracedArray, from_value
 from .context import Trace
+from .index_uses import note_checked
 from .library import ask_on_stand_ins, call_library, result_like
+from .scatter_order import in_numpys_order
 from .sizes import number as size_number
 from .ufuncs import _ROWS, as_traced, cast, resolve, spread
 
@@ -121,9 +123,14 @@ def set_item(
     fitted = cast(trace, source.value, array.dtype)  # first, as NumPy: it may raise
     shape = np.shape(ask_on_stand_ins(trace, answer, [array, source, *places]))
     target, indices, where = _parts(array, entries, places, view)
+    if 0 in shape:
+        return  # nothing to write, for which a value of any rank fits
     while fitted.type.rank > len(shape):
         fitted = trace.emit("Squeeze", fitted, axes=(0,))
-    _scatter(target, spread(trace, fitted, shape), indices, combine=combine, **where)
+    fitted = spread(trace, fitted, shape)
+    if not combine and not any(isinstance(e, slice) for e in entries):
+        fitted, indices = in_numpys_order(fitted, source, indices, places)
+    _scatter(target, fitted, indices, combine=combine, **where)
 
 
 def _scatter(
@@ -145,12 +152,13 @@ def checked_index(
         return index
     if isinstance(size, Dim):
         limit = cast(trace, size_number(trace, size).value, INDEX)
-        return trace.emit("CheckIndex", index, limit, axis=axis)
+        return note_checked(trace, trace.emit("CheckIndex", index, limit, axis=axis))
     if index.node.op == "Const":
         number = int(index.node.attrs["value"])
         if -size <= number < size:
             return trace.builder.const(np.int64(number % size))
-    return trace.emit("CheckIndex", index, trace.builder.const(np.int64(size)), axis=axis)
+    limit = trace.builder.const(np.int64(size))
+    return note_checked(trace, trace.emit("CheckIndex", index, limit, axis=axis))
 
 
 def _gather(

@@ -15,7 +15,7 @@ from .context import Trace
 from .failures import on_known
 from .handlers import TABLE, when_called
 from .python_errors import check_math, check_math_power
-from .python_numbers import scalar_of, weak
+from .python_numbers import check_number, scalar_of, weak
 from .ufuncs import as_traced, call_ufunc, cast
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
 def _float_of(trace: Trace, x: Any) -> Value:
     """The argument as a Python float."""
     number = as_traced(trace, x)
-    if number.size != 1:
-        raise trace.error(TypeError(
-            "only 0-dimensional arrays can be converted to Python scalars"), [number.value])
+    check_number(trace, number)
     value: Value = weak(trace, scalar_of(trace, number), F64)
     return value
 

@@ -92,7 +92,7 @@ def _clip(self: TracedArray, min: Any = None, max: Any = None, out: Any = None) 
 
 
 def _conjugate(self: TracedArray) -> Any:
-    return conjugated(self) if self.dtype.kind == "c" else self
+    return conjugated(self) if self.dtype.kind == "c" else self.real
 
 
 _METHODS: dict[str, Callable[..., Any]] = {

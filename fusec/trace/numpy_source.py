@@ -83,6 +83,7 @@ class LibraryHooks(GraphHooks):
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
         if type(obj) is TracedArray and name == "flags":
             return _Flags(obj)
+        self.check_attribute(where, obj, name)
         if type(obj) is TracedArray and name == "trace":
             return obj.diagonal_sum
         return self._local(Hooks.getattr(self, where, obj, name))

@@ -172,7 +172,7 @@ def viewing(base: np.ndarray, x: np.ndarray) -> Callable[[TracedArray], Any] | N
     if key is None:
         return None
     index, axes, shape = key
-    return lambda array: array[index].transpose(axes).reshape(shape)
+    return lambda array: array[*index, ...].transpose(axes).reshape(shape)  # a view of one element
 
 
 def _key(base: np.ndarray, x: np.ndarray) -> tuple[Any, tuple[int, ...], tuple[int, ...]] | None:

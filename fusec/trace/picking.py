@@ -13,6 +13,7 @@ from fusec.ir import Value
 from fusec.ir.dims import Dim
 
 from .array import TracedArray, from_value
+from .index_uses import note_pick
 from .known import known
 from .python_numbers import interval
 
@@ -51,8 +52,9 @@ def get(array: TracedArray, entries: Sequence[Any], dots: bool) -> Any:
         _refuse_elements(array, entries)
         return part(array, entries)
     axes, indices = tuple(range(array.ndim)), _indices(array, entries, range(array.ndim))
-    value = array.trace.emit("Pick", array.value, *indices, axes=axes,
-                             safe=_safe(array, axes, indices), kind="scalar")
+    safe = _safe(array, axes, indices)
+    note_pick(array.trace, array.shape, axes, indices, safe)
+    value = array.trace.emit("Pick", array.value, *indices, axes=axes, safe=safe, kind="scalar")
     return from_value(array.trace, value)
 
 
@@ -72,8 +74,9 @@ def part(array: TracedArray, entries: Sequence[Any]) -> TracedArray:
     axes = tuple(i for i, e in enumerate(by_axis) if not isinstance(e, slice))
     indices = _indices(array, [by_axis[axis] for axis in axes], axes)
     kept = tuple(s for axis, s in enumerate(array.strides) if axis not in axes)
-    picked = array.view_through("Pick", kept, *indices, axes=axes,
-                                safe=_safe(array, axes, indices))
+    safe = _safe(array, axes, indices)
+    note_pick(array.trace, array.shape, axes, indices, safe)
+    picked = array.view_through("Pick", kept, *indices, axes=axes, safe=safe)
     rest = [e for e in entries if e is None or isinstance(e, slice)]
     if all(e == slice(None) for e in rest):
         return picked

@@ -28,7 +28,7 @@ from .handlers import TABLE, any_traced, everywhere, when_called
 from .known import known
 from .math_functions import rounded_number
 from .python_errors import check_integer
-from .python_numbers import scalar_of, weak
+from .python_numbers import check_number, scalar_of, weak
 from .side_effects import check_unconsumed
 from .special_methods import method_of
 from .ufuncs import as_traced, call_ufunc, cast
@@ -62,9 +62,7 @@ def _number(kind: type, dtype: np.dtype) -> None:
     @when_called(kind)
     def convert(hooks: GraphHooks, value: Any) -> Any:
         x = as_traced(hooks.trace, value)
-        if x.size != 1:
-            raise hooks.trace.error(TypeError(
-                "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
+        check_number(hooks.trace, x)
         if x.type.is_weak and x.dtype.kind == "c":
             raise hooks.trace.error(TypeError(
                 f"{kind.__name__}() argument must be a string or a real number, not 'complex'"))

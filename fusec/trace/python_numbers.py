@@ -164,6 +164,17 @@ def weak(trace: Trace, value: Any, dtype: np.dtype) -> Any:
     return trace.emit("Cast", value, dtype=dtype, kind="weak")
 
 
+# From NumPy 2.4 on an array of one element is no number, unless it has rank 0.
+_TAKES_VECTORS = np.lib.NumpyVersion(np.__version__) < "2.4.0"
+
+
+def check_number(trace: Trace, x: TracedArray) -> None:
+    """That Python's ``float``, ``int``, ``complex`` and `math` take it."""
+    if x.ndim and not (_TAKES_VECTORS and x.size == 1):
+        raise trace.error(TypeError(
+            "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
+
+
 def scalar_of(trace: Trace, x: TracedArray) -> Any:
     """The number, of an array of one element too."""
     if not x.is_array:

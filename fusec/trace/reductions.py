@@ -28,6 +28,8 @@ _BY_UFUNC: dict[Any, str] = {
 
 
 def _axes(trace: Trace, x: TracedArray, axis: Any, strict: bool = False) -> tuple[int, ...]:
+    if any(isinstance(a, bool | np.bool_) for a in (axis if isinstance(axis, tuple) else (axis,))):
+        raise trace.error(TypeError("an integer is required"), [x.value])
     # As NumPy's reductions, but not its mean.
     if not strict and x.ndim == 0 and axis in (0, -1, (0,), (-1,)):
         return ()
@@ -156,6 +158,8 @@ def _by_source(trace: Trace, name: str, *args: Any, **kwargs: Any) -> Any:
 
     core: Any = np._core
     function = getattr(core._methods, f"_{name}")
+    if type(kwargs["where"]) is TracedArray:  # of Python's booleans NumPy asks which they are
+        kwargs["where"] = strong(trace, kwargs["where"])
     return traced_source(function, True)(trace, *args, **kwargs)
 
 
@@ -255,6 +259,8 @@ def _position(op: str) -> Any:
         trace: Trace, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False,
     ) -> Any:
         x = strong(trace, a)
+        if isinstance(axis, bool | np.bool_):
+            raise trace.error(TypeError("an integer is required for the axis"), [x.value])
         if axis is not None and not isinstance(axis, (int, np.integer)):
             raise trace.error(TypeError(f"axis must be an integer or None, got {axis!r}"))
         axes = _axes(trace, x, axis)
@@ -332,7 +338,8 @@ def _spread(op: str) -> Any:
         axes = _axes(trace, x, axis, strict=True)
         value = cast(trace, x.value, _float_type(trace, x.value, dtype))
         if value.dtype == np.float16:  # NumPy rounds each step to halves, whose squares overflow
-            return _by_source(trace, op.lower(), x, axis, dtype, out, ddof, keepdims is True)
+            return _by_source(trace, op.lower(), x, axis, dtype, out, ddof, keepdims is True,
+                              where=True)
         if value.dtype.kind == "c":
             return _complex_spread(op, x, axes, value.dtype, dtype is not None, ddof,
                                    keepdims is True, out)

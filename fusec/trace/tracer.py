@@ -33,6 +33,7 @@ from .control import PythonIterator
 from .convert import SourceUnavailable, convert
 from .guards import entry_marks, name_guards
 from .hooks import GraphHooks
+from .index_uses import lost_checks
 from .layout import Strides, contiguous, like_order
 from .overlap import view_of
 from .randomness import TracedGenerator, generators_of, random_state
@@ -123,6 +124,8 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         updates = [
             (s.origin, s.value) for s in trace.storages if s is not None and s.version > 0
         ]
+        needed = [*values, *(v for _, v in updates), *(n.out() for n in trace.checks)]
+        trace.checks += lost_checks(trace, trace.index_uses, [v.node for v in needed])
         graph = Graph.build(trace.inputs, values, updates, name, trace.checks)  # type: ignore[arg-type]
     functions = [*hooks.functions, *trace.entry]
     for guard in trace.guards.values():

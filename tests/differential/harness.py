@@ -157,7 +157,7 @@ def is_compact_part(got: np.ndarray, want: np.ndarray) -> bool:
     """Whether ``want`` is a part of an array that nobody else sees, and ``got`` is no more than it.
 
     A library call's result may be such a part (``histogram2d``, and the columns that ``nonzero``
-    gives, of which there may be slices), and slices of constants are.
+    gives, of which there may be slices and diagonals), and slices of constants are.
     """
     base = want.base  # or a capsule of DLPack, which does not say
     hidden = base is not None and (not isinstance(base, np.ndarray) or base.size > want.size)
@@ -165,7 +165,7 @@ def is_compact_part(got: np.ndarray, want: np.ndarray) -> bool:
         (n * abs(s) for n, s in zip(got.shape, got.strides, strict=True) if n > 1),
         default=got.itemsize)
     mine, theirs = (np.asarray(long_strides(a)) for a in (got, want))
-    if hidden and mine.size and mine.all() and (mine * (theirs[0] // mine[0]) == theirs).all():
+    if hidden and mine.size and mine.all() and (mine * (theirs[0] / mine[0]) == theirs).all():
         return abs(theirs[0]) > abs(mine[0])
     return hidden and compact and np.sign(mine).tolist() == np.sign(theirs).tolist() and (
         np.argsort(abs(mine)).tolist() == np.argsort(abs(theirs)).tolist())

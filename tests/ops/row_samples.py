@@ -66,6 +66,11 @@ def _pick_updated(x: Any, i: Any) -> Any:
     x[i] = x[i - 1]
 
 
+def _unused(x: Any) -> Any:
+    x[0][x[0, :1]]
+    return x + x
+
+
 def _checked(x: Any) -> Any:
     if x[0, 0] > 100:
         raise ValueError("too large")
@@ -138,6 +143,7 @@ OWN: dict[str, Sample] = {
     "Real": (lambda x: x.real + 0, "grid"), "Imag": (lambda x: x.imag + 0, "grid"),
     "Conj": (lambda x: np.conj(x), "grid"), "WithReal": (_with_parts, "grid"),
     "WithImag": (_with_parts, "grid"), "CheckIndex": (lambda x: np.arange(9.0)[x], "grid"),
+    "BoundsCheck": (_unused, "grid"),
     "ScalarCall": (lambda x: _halved(x), "grid"),
     "Erf": (lambda x: special.erf(x), "grid"), "Erfc": (lambda x: special.erfc(x), "grid"),
     "Gammaln": (lambda x: special.gammaln(x), "grid"),

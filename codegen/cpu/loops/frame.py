@@ -121,7 +121,7 @@ class NestCall:
 
 @dataclass(frozen=True)
 class ErrorExit:
-    """An index out of range: the node that picks, the axis, its size.
+    """An index out of range: the node that picks, the axis, its size (None: as the code noted).
 
     Those of a kernel's own checks are in the ``failure`` words.  ``call``: a scalar function that
     raised, by its symbol, and the ``host`` words of its arguments.
@@ -129,7 +129,7 @@ class ErrorExit:
 
     node: Node
     axis: int = -1
-    size: Size = 0
+    size: Size | None = 0
     call: tuple[str, tuple[tuple[int, np.dtype], ...]] | None = None
 
 
@@ -306,8 +306,11 @@ class Frame:
         em.line("ret i64 %code")
         return em.lines
 
-    def fail_unless(self, condition: str, exit_: ErrorExit, index: str = "0") -> None:
-        """Leave the function where the condition does not hold, noting the index."""
+    def fail_unless(
+        self, condition: str, exit_: ErrorExit, index: str = "0", size: str = "0"
+    ) -> None:
+        """Leave the function where the condition does not hold, noting the index, and the size
+        where the exit has none."""
         em, number = self.em, len(self.exits)
         self.exits.append(exit_)
         good, bad = em.fresh("good"), em.fresh("bad")
@@ -316,6 +319,7 @@ class Frame:
         em.line(f"store i64 {index}, ptr {self.word_address('index', 0)}")
         if isinstance(exit_.size, Dim):
             size = self.number(exit_.size)
+        if exit_.size is None or isinstance(exit_.size, Dim):
             em.line(f"store i64 {size}, ptr {self.word_address('index', 1)}")
         self.leave(number + 1)
         em.label(good)

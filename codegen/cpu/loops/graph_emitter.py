@@ -321,8 +321,8 @@ def _side(
 
 _STEPS: dict[str, Callable[[GraphEmitter, Node], None]] = {
     "Fused": kernels.fused, "Pick": picks.pick, "PickUpdate": picks.pick_update,
-    "Check": picks.check, "HostCall": host_calls.host_call, "Loop": _loop,
-    "Cond": _cond, "Reshape": picks.reshape,
+    "Check": picks.check, "BoundsCheck": picks.bounds_check, "HostCall": host_calls.host_call,
+    "Loop": _loop, "Cond": _cond, "Reshape": picks.reshape,
     "Extent": sizes.extent, "Size": sizes.size_number, "Fill": sizes.fill, "Window": sizes.window,
     "WindowUpdate": sizes.window_update,
 }

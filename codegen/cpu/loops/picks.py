@@ -52,6 +52,33 @@ def check(emitter: GraphEmitter, node: Node) -> None:
     emitter.env[node.out()] = holds
 
 
+def bounds_check(emitter: GraphEmitter, node: Node) -> None:
+    """Leave the function where an index is out of range."""
+    frame, em = emitter.frame, emitter.frame.em
+    indices, limit = node.inputs
+    size = emitter.scalar(limit).text
+    with ExitStack() as stack:
+        index = _elements(emitter, stack, indices)
+        negative = em.value(f"icmp slt i64 {index.text}, 0")
+        wrapped = em.add(index.text, size) if size != "0" else index.text
+        real = em.value(f"select i1 {negative}, i64 {wrapped}, i64 {index.text}")
+        inside = em.value(f"icmp ult i64 {real}, {size}")
+        frame.fail_unless(inside, ErrorExit(node, node.attrs["axis"], None), index.text, size)
+    emitter.env[node.out()] = em.const(node.types[0].dtype, True)
+
+
+def _elements(emitter: GraphEmitter, stack: ExitStack, value: Value) -> Operand:
+    """A number, or each element of an array in loops that the stack closes."""
+    if value.type.kind != "array":
+        return emitter.scalar(value)
+    em, ref = emitter.frame.em, emitter.array(value)
+    address = emitter.frame.address(ref)
+    for size, stride in zip(ref.shape, ref.strides, strict=True):
+        counter = stack.enter_context(em.loop(0, emitter.frame.number(size)))
+        address = _stepped(emitter.frame, address, counter, stride, ref)
+    return em.load(address, ref.dtype, 1)
+
+
 def part(
     emitter: GraphEmitter, node: Node, ref: ArrayRef, indices: tuple[Value, ...] | list[Value]
 ) -> ArrayRef:

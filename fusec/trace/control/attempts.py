@@ -17,9 +17,11 @@ import numpy as np
 
 from fusec.errors import UnsupportedError, unsupported, user_error
 from fusec.ir import Node, TensorType, Value
+from fusec.ops.checks import CHECKS
 
 from ..array import TracedArray, from_value
 from ..context import Trace
+from ..index_uses import Use
 from ..selected import roots
 from ..storage import Storage
 from ..ufuncs import call_ufunc
@@ -52,7 +54,7 @@ class RebindingError(UnsupportedError):
 
 def calls_host(trace: Trace, start: int) -> bool:
     """Whether an effect from number ``start`` on is more than a check."""
-    return any(node.op != "Check" for node in trace.checks[start:])
+    return any(node.op not in CHECKS for node in trace.checks[start:])
 
 
 @dataclass
@@ -112,6 +114,7 @@ class Attempt:
     carried: list[Carried]
     finals: dict[str, Any]  # what each variable holds after an iteration
     checks: list[Node]
+    index_uses: list[Use]
     appended: list[Appended]
     arrays: dict[Leaf, TracedArray]  # what stood for arrays carried by value
 
@@ -154,7 +157,7 @@ class Attempting:
             self._storages()
             self._check_sharing(finals)
             return Attempt(self.region, test, self.carried, finals, self.region.take_checks(),
-                           self.appended, self.arrays)
+                           self.region.take_index_uses(), self.appended, self.arrays)
         finally:
             variables.restore(self.entry)
             self.region.take_checks()

@@ -20,6 +20,7 @@ from fusec.ops.checks import describe_error
 
 from ..array import TracedArray, from_value
 from ..context import Trace
+from ..index_uses import Use, lost_checks, note_inside
 from ..layout import Strides
 from ..python_numbers import interval
 from ..selected import MOST_CHOICES, Copied, Selected, depth
@@ -63,6 +64,7 @@ class Side:
     written: dict[Storage, Value]
     line: str  # where it ends
     checks: list[Node] = field(default_factory=list)
+    index_uses: list[Use] = field(default_factory=list)
     raised: Exception | None = None
 
     def value_of(self, trace: Trace, x: Any) -> Value:
@@ -220,7 +222,7 @@ def _trace_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) ->
     try:
         result = thunk()
         return Side(region, result, variables.read(), region.written(), last_line(trace, thunk),
-                    region.take_checks())
+                    region.take_checks(), region.take_index_uses())
     except UndecidedSizeError:
         raise
     except Exception as error:
@@ -379,6 +381,10 @@ def _emit(
     trace: Trace, test: Value, sides: Sequence[Side], pairs: _Pairs, storages: Sequence[Storage]
 ) -> list[Value]:
     """What the branch gives: the merged leaves, then the contents of the storages."""
+    after = [[side.written.get(s, s.value) for s in storages] for side in sides]
+    for side, roots, new in zip(sides, pairs.sides, after, strict=True):
+        needed = [*(v.node for v in (*roots, *new)), *side.checks]
+        side.checks += lost_checks(trace, side.index_uses, needed)
     checked = any(side.checks for side in sides)
     if not pairs.sides[0] and not storages and not checked:
         return []
@@ -388,7 +394,6 @@ def _emit(
     gives = list(pairs.sides) if pairs.sides[0] or storages else [
         [trace.builder.const(np.bool_(True))]] * 2
     before = [s.value for s in storages]
-    after = [[side.written.get(s, s.value) for s in storages] for side in sides]
     outer: dict[Value, None] = {}
     for side, roots, new in zip(sides, gives, after, strict=True):
         needed = [*roots, *new, *(n.out() for n in side.checks)]
@@ -403,6 +408,7 @@ def _emit(
                        changed=len(before))
     if checked:
         trace.checks.append(value.node)
+    note_inside(trace, value.node)
     return list(value.node.outputs) if gives[0] is pairs.sides[0] else []
 
 

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir import Graph, TensorType, Value
+from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops.checks import has_effects
 
 from ..array import TracedArray, from_value
 from ..context import Trace
+from ..index_uses import lost_checks, note_inside
 from ..selected import Copied, roots
 from ..storage import Storage
 from .aliases import shown_elsewhere
@@ -55,8 +56,17 @@ class LoopResult:
 
     def __post_init__(self) -> None:
         self.carried = _live(self.attempt)
+        lost = lost_checks(self.trace, self.attempt.index_uses, self._needed())
+        if lost:
+            self.attempt.checks += lost
+            self.carried = _live(self.attempt)
         self.outer: list[Value] = []
         self.test, self.body = self._graphs()
+
+    def _needed(self) -> list[Node]:
+        """What the loop computes for its results and effects."""
+        finals = [c.final.node for c in self.carried if c.final is not None]
+        return [self.attempt.test.node, *finals, *self.attempt.checks]
 
     def _graphs(self) -> tuple[Graph, Graph]:
         attempt = self.attempt
@@ -79,6 +89,7 @@ class LoopResult:
                            carried=len(self.carried), names=names)
         if self.attempt.checks:
             trace.checks.append(value.node)
+        note_inside(trace, value.node)
         self.at_entry = [*initial, *self.outer]
         results = dict(zip((c.leaf for c in self.carried), value.node.outputs, strict=True))
         for carried, output in zip(self.carried, value.node.outputs, strict=True):

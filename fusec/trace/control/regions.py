@@ -13,6 +13,7 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.graph import new_id
 
 from ..context import Trace
+from ..index_uses import Use
 from ..storage import Storage
 
 
@@ -24,6 +25,7 @@ class Region:
         self.start = new_id()
         self.mark = len(trace.journal)
         self.first_check = len(trace.checks)
+        self.first_use = len(trace.index_uses)
 
     def is_outer(self, value: Value) -> bool:
         """Whether the value was there before the region, or is an argument of the graph."""
@@ -43,8 +45,15 @@ class Region:
         del self.trace.checks[self.first_check:]
         return found
 
+    def take_index_uses(self) -> list[Use]:
+        """The uses of indices in the region, which are no longer those of what is around it."""
+        found = self.trace.index_uses[self.first_use:]
+        del self.trace.index_uses[self.first_use:]
+        return found
+
     def undo(self) -> None:
-        """Take the region's writes to older storages back."""
+        """Take the region's writes to older storages back, and its uses of indices."""
+        self.take_index_uses()
         journal = self.trace.journal
         for storage, value, version in reversed(journal[self.mark:]):
             if storage.born < self.start:

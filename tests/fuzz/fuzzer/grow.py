@@ -111,8 +111,7 @@ class Growing:
         if statement.op in _FROM_ITSELF and len(values) > 1:
             return np.may_share_memory(values[0], values[-1])
         if statement.op == "x[...] =" and (
-                self._masked_overlap(statement.text) or self._strided_overlap(statement.text)
-                or self._in_order_of_memory(statement.text)):
+                self._masked_overlap(statement.text) or self._strided_overlap(statement.text)):
             return True
         if statement.op.rpartition(".")[2] in BY_BLAS and any(
                 v.dtype.kind == "c" and not np.isfinite(v).all() for v in values):
@@ -161,12 +160,6 @@ class Growing:
         return isinstance(out, np.ndarray) and any(
             isinstance(v := self.scope[n], np.ndarray) and v is not out
             and np.may_share_memory(v, out) for n in statement.reads)
-
-    def _in_order_of_memory(self, text: str) -> bool:
-        """Whether index arrays say by their strides which of the values for one element is last."""
-        values = [self.scope[n] for n in _NAME.findall(text.partition("] = ")[0])]
-        return any(isinstance(v, np.ndarray) and v.dtype.kind in "iu" and v.ndim > 1
-                   and not v.flags.c_contiguous for v in values[1:])
 
     def _strided_overlap(self, text: str) -> bool:
         """Whether elements of memory go to others of it in one row that has another stride, for
@@ -246,6 +239,8 @@ class Refused(Exception):
 
 def run_line(line: str, scope: dict[str, Any]) -> None:
     """Run it as the oracle does; raises `Refused` for casts whose result NumPy leaves open."""
+    if "casting='unsafe'" in line and not _fits_out(line, scope):
+        raise Refused
     for name in _UNSIGNED.findall(line):
         if not all(_fits(v, np.dtype(name)) for v in map(scope.get, _NAME.findall(line))):
             raise Refused
@@ -268,6 +263,7 @@ _COMPARING = {f"np.{name}" for name in (
 _GROWING = {f"operator {op}" for op in ("**", "<<", "**=", "<<=")}
 _COUNTING = {"math.perm", "math.comb", "math.factorial"}
 _FROM_ITSELF = {"np.place", "np.fill_diagonal"}  # they read what they have just written
+_OUT = re.compile(r",? *out=(\w+)(?=[,)])")
 _UNSIGNED = re.compile(r"'(u\d)'")
 _SPREAD = re.compile(r"^\w+ = .*\b(mean|var|std)\(")
 
@@ -289,6 +285,19 @@ def _in_floats(line: str, scope: dict[str, Any]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return eval(text, dict(scope))
+
+
+def _fits_out(line: str, scope: dict[str, Any]) -> bool:
+    """Whether what a ufunc computes is in the range of an unsigned array that it writes to."""
+    named = _OUT.search(line)
+    target = scope.get(named[1]) if named else None
+    if not isinstance(target, np.ndarray) or target.dtype.kind != "u":
+        return True
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        computed = eval(_OUT.sub("", line.partition(" = ")[2]), dict(scope))
+    return all(_fits(v, target.dtype) for v in (
+        computed if isinstance(computed, tuple) else (computed,)))
 
 
 def _fits(value: Any, dtype: np.dtype) -> bool:

@@ -11,7 +11,8 @@ import numpy as np
 from .values import DTYPES, draw_number, literal
 
 NUMBERS = ["1", "0", "-1", "2", "3", "0.5", "-2.5", "100", "True", "np.float32(1.5)", "np.int8(3)",
-           "300", "1e300", "nan", "-0.0", "-inf", "2**31", "np.uint8(200)", "-129", "np.float64(3)"]
+           "300", "1e300", "nan", "-0.0", "-inf", "(2**31)", "np.uint8(200)", "-129",
+           "np.float64(3)"]
 INDICES = ["0", "-1", "1", "2", "-2", "5"]
 SLICES = ["1:", ":-1", "::-1", "::2", "1:3", ":0", ":", "1::2", "2::-1", "-3:", ":2"]
 OUT_OF_BOUNDS = 0.04

@@ -54,6 +54,9 @@ class Disturbed:
     def _run(self, statement: Statement) -> None:
         if self._casts_what_numpy_leaves_open(statement):
             raise FloatingPointError("NumPy's vectors and single elements cast in two ways")
+        if statement.rounding == "backward" and any(
+                _may_overflow(self.scope[n]) for n in statement.reads):
+            raise FloatingPointError("the order of a sum says whether it overflows")
         change = self._change(statement.rounding)
         if change is None:
             exec(statement.line, self.scope)
@@ -473,6 +476,15 @@ def _both_zeros(inputs: list[np.ndarray]) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (np.ndarray, np.generic, bool, int, float, complex))
+
+
+def _may_overflow(value: Any) -> bool:
+    """Whether adding up all finite elements may give infinity."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
+        return False
+    with np.errstate(all="ignore"):
+        sizes = np.where(np.isfinite(value), abs(value), 0)
+        return bool(np.isinf(sizes.sum(dtype=sizes.dtype)))
 
 
 def _is_inexact(value: Any) -> bool:

@@ -1,0 +1,189 @@
+"""Indices that must be in range though nobody needs what lies there.
+
+NumPy raises ``IndexError`` for ``x[k]`` whatever becomes of the element.  An element that is needed
+has its index checked where it is read or written; what a graph does not need is not in it, so each
+use of an index is noted here, and those that the finished graph would lose leave a `BoundsCheck`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.ir import Graph, Loc, Node, Value
+from fusec.ir.dims import Dim, Size
+from fusec.ops.checks import has_effects
+from fusec.ops.picking import PICKS, picked_axes
+
+if TYPE_CHECKING:
+    from .context import Trace
+
+CONTROL = frozenset({"Cond", "Loop"})
+
+
+@dataclass(frozen=True)
+class IndexUse:
+    """An index of an axis, and its length as a number of the graph.
+
+    ``checked`` is what comes of it where an op of its own checks it (`CheckIndex`).
+    """
+
+    index: Value
+    size: Size
+    axis: int
+    loc: Loc | None
+    limit: Value
+    checked: Value | None = None
+
+
+Use = IndexUse | Node  # a node: a branch or loop in which indices are used
+
+
+def note_pick(
+    trace: Trace, shape: Sequence[Size], axes: Sequence[int], indices: Sequence[Value],
+    safe: Sequence[int],
+) -> None:
+    """Indices of an element or view, less those that are known to be in range."""
+    for axis, index in zip(axes, indices, strict=True):
+        size = shape[axis]
+        if axis not in safe and (index.node.op != "Const" or isinstance(size, Dim)):
+            trace.index_uses.append(
+                IndexUse(index, size, axis, trace.loc, _limit(trace, size)))
+
+
+def note_checked(trace: Trace, checked: Value) -> Value:
+    """What a `CheckIndex` gives, noted."""
+    index, limit = checked.node.inputs
+    trace.index_uses.append(IndexUse(
+        index, 0, checked.node.attrs["axis"], trace.loc, limit, checked))
+    return checked
+
+
+def _limit(trace: Trace, size: Size) -> Value:
+    from .sizes import number
+
+    if isinstance(size, Dim):
+        return number(trace, size).value
+    return trace.builder.const(np.int64(size))
+
+
+def lost_checks(trace: Trace, uses: Sequence[Use], needed: Iterable[Node]) -> list[Node]:
+    """Checks for the uses that the needed nodes, and those behind them, do not make."""
+    if not uses:
+        return []
+    made = _behind(needed, min(map(_first_id, uses)))
+    ids = {node.id for node in made}
+    pairs = {pair for node in made if node.op in PICKS for pair in _pairs(node)}
+    lost = [use for use in uses if not _is_made(use, ids, pairs)]
+    checks: dict[Any, Node] = {}
+    for use in lost:
+        key = use.id if isinstance(use, Node) else (use.index, use.limit, use.axis)
+        if key not in checks:
+            checks[key] = _check(trace, use)
+    return list(checks.values())
+
+
+def _first_id(use: Use) -> int:
+    """No node that makes the use is older than this one."""
+    return use.id if isinstance(use, Node) else use.index.node.id
+
+
+def _is_made(use: Use, ids: set[int], pairs: set[tuple[Value, Size]]) -> bool:
+    if isinstance(use, Node):
+        return use.id in ids
+    if use.checked is not None:
+        return use.checked.node.id in ids
+    return (use.index, use.size) in pairs
+
+
+def _pairs(node: Node) -> Iterator[tuple[Value, Size]]:
+    for axis, index in picked_axes(node):
+        yield index, node.inputs[0].shape[axis]
+
+
+def _behind(roots: Iterable[Node], oldest: int) -> list[Node]:
+    found: dict[int, Node] = {}
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node.id >= oldest and node.id not in found:
+            found[node.id] = node
+            stack.extend(v.node for v in node.inputs)
+    return list(found.values())
+
+
+def _check(trace: Trace, use: Use) -> Node:
+    if isinstance(use, Node):
+        return _with_checks(trace, use)
+    return _bounds_check(trace, use.index, use.limit, use.axis, use.loc)
+
+
+def _bounds_check(
+    trace: Trace, index: Value, limit: Value, axis: int, loc: Loc | None
+) -> Node:
+    trace.builder.loc = loc
+    return trace.builder.emit("BoundsCheck", index, limit, axis=axis).node
+
+
+def note_inside(trace: Trace, node: Node) -> None:
+    """A branch or loop, if indices are used in it: it may not be needed itself."""
+    if not has_effects(node) and any(map(_uses_indices, _graphs(node))):
+        trace.index_uses.append(node)
+
+
+def _graphs(node: Node) -> list[Graph]:
+    return [value for value in node.attrs.values() if isinstance(value, Graph)]
+
+
+def _uses_indices(graph: Graph) -> bool:
+    return any(
+        node.op == "CheckIndex" or (node.op in PICKS and _unsafe(node))
+        or (node.op in CONTROL and any(map(_uses_indices, _graphs(node))))
+        for node in graph.nodes)
+
+
+def _unsafe(node: Node) -> list[tuple[int, Value]]:
+    return [(axis, index) for axis, index in picked_axes(node)
+            if axis not in node.attrs["safe"] and (
+                index.node.op != "Const" or isinstance(node.inputs[0].shape[axis], Dim))]
+
+
+def _with_checks(trace: Trace, node: Node) -> Node:
+    """A branch or loop whose results nobody needs, for the checks in it."""
+    attrs = {key: _checked_graph(trace, value) if isinstance(value, Graph) and key != "test"
+             else value for key, value in node.attrs.items()}
+    trace.builder.loc = node.loc
+    return trace.builder.emit(node.op, *node.inputs, **attrs).node
+
+
+def _checked_graph(trace: Trace, graph: Graph) -> Graph:
+    checks = [check for node in graph.nodes for check in _checks_for(trace, graph, node)]
+    effects = [node for node in graph.nodes if has_effects(node)]
+    return Graph.build(graph.inputs, graph.outputs, graph.updates, graph.name,
+                       [*effects, *checks])
+
+
+def _checks_for(trace: Trace, graph: Graph, node: Node) -> list[Node]:
+    if node.op in CONTROL and not has_effects(node) and any(map(_uses_indices, _graphs(node))):
+        return [_with_checks(trace, node)]
+    if node.op == "CheckIndex":
+        return [_bounds_check(trace, *node.inputs, node.attrs["axis"], node.loc)]
+    if node.op not in PICKS:
+        return []
+    return [_bounds_check(trace, index, _length(trace, node.inputs[0], axis), axis, node.loc)
+            for axis, index in _unsafe(node)]
+
+
+def _length(trace: Trace, array: Value, axis: int) -> Value:
+    from fusec.ops.sizes import size_value
+
+    size = array.shape[axis]
+    if isinstance(size, Dim):
+        return size_value(trace.builder, size, [array])
+    return trace.builder.const(np.int64(size))
+
+
+__all__ = ["IndexUse", "lost_checks", "note_checked", "note_inside", "note_pick"]
