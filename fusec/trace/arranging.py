@@ -306,6 +306,20 @@ def vdot(trace: Trace, a: Any, b: Any, /) -> Any:
     return np.matmul(np.conjugate(x) if x.dtype.kind == "c" else x, y)
 
 
+def kron(trace: Trace, a: Any, b: Any) -> Any:
+    """``np.kron``: all products, the axes of ``a`` outside those of ``b``."""
+    x, y = strong(trace, a), strong(trace, b)
+    if not (x.ndim and y.ndim):
+        return np.multiply(x, y)
+    rank = max(x.ndim, y.ndim)
+    sizes = [(1,) * (rank - v.ndim) + v.shape for v in (x, y)]
+    left, right = (shaping.reshape(trace, v, tuple(
+        n for size in shape for n in ((size, 1) if v is x else (1, size))))
+        for v, shape in zip((x, y), sizes, strict=True))
+    product: Any = np.multiply(left, right)
+    return product.reshape(tuple(m * n for m, n in zip(*sizes, strict=True)))
+
+
 def unstack(trace: Trace, x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
     """``np.unstack``: the sub-arrays along an axis."""
     a = as_traced(trace, x)

@@ -167,11 +167,14 @@ def _accepted(
     """Stand-ins of sizes that fit each other, where the run decides sizes; else of any."""
     tried = [[stand_in(x, call.op, sizes) for x in operands]
              for sizes in assignments([x.value for x in operands])]
+    refused = tried[-1]  # of which NumPy says what is wrong
     if len(tried) > 1:  # sizes of which only one fits
-        tried[-1:-1] = [[stand_in(x, call.op, sizes) for x in operands] for sizes in LAST_RESORT]
+        tried += [[stand_in(x, call.op, sizes) for x in operands] for sizes in LAST_RESORT]
     if call.sized:  # what fits depends on contents, too
         tried = [*[[_emptied(s) for s in stand_ins] for stand_ins in tried], *tried]
-    return next((s for s in tried[:-1] if _is_accepted(call, s, form, named)), tried[-1])
+    if len(tried) == 1:
+        return refused
+    return next((s for s in tried if _is_accepted(call, s, form, named)), refused)
 
 
 def _is_accepted(call: LibraryCall, stand_ins: Sequence[Any], form: Any, named: Any) -> bool:

@@ -182,8 +182,9 @@ class Judge:
 
 
 def _data_decides(error: Exception | None) -> bool:
-    """Whether NumPy raises because of an index in an array, which only the run knows."""
-    return isinstance(error, IndexError) and "is out of bounds for axis" in str(error)
+    """Whether NumPy raises because of what is in an array, which only the run knows."""
+    return (isinstance(error, IndexError) and "is out of bounds for axis" in str(error)) or (
+        isinstance(error, ValueError) and "autodetected range" in str(error))
 
 
 class _ElementWise:
