@@ -313,10 +313,10 @@ def kron(trace: Trace, a: Any, b: Any) -> Any:
         return np.multiply(x, y)
     rank = max(x.ndim, y.ndim)
     sizes = [(1,) * (rank - v.ndim) + v.shape for v in (x, y)]
-    left, right = (shaping.reshape(trace, v, tuple(
-        n for size in shape for n in ((size, 1) if v is x else (1, size))))
-        for v, shape in zip((x, y), sizes, strict=True))
-    product: Any = np.multiply(left, right)
+    outer = tuple(n for size in sizes[0] for n in (size, 1))
+    inner = tuple(n for size in sizes[1] for n in (1, size))
+    product: Any = np.multiply(
+        shaping.reshape(trace, x, outer), shaping.reshape(trace, y, inner))
     return product.reshape(tuple(m * n for m, n in zip(*sizes, strict=True)))
 
 

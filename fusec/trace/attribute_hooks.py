@@ -25,7 +25,6 @@ from .refusals import is_compiled
 from .special_methods import SpecialMethods, method_of
 from .ufuncs import as_traced
 
-_NUMBERS: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 _SIZES = frozenset({"shape", "size", "nbytes"})
 
 
@@ -77,9 +76,8 @@ class AttributeHooks(SpecialMethods):
         return self._local(result) if issubclass(type(result), np.ndarray) else result
 
     def check_attribute(self, where: Where, obj: Any, name: str) -> None:
-        """That a Python number has the attribute: it has no shape, say."""
-        if type(obj) is TracedArray and obj.type.is_weak and not hasattr(
-                _NUMBERS[obj.dtype.kind], name):
+        """That the real array or number has the attribute: a Python number has no shape, say."""
+        if type(obj) is TracedArray and not hasattr(obj.__class__, name):
             self.where = where
             raise self.trace.error(AttributeError(
                 f"'{obj.kind_name}' object has no attribute {name!r}"))
