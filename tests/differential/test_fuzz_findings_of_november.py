@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import check
+from tolerance import Ulp
 
 import fusec
 from fusec.errors import UnsupportedError
@@ -165,3 +166,82 @@ def test_the_gamma_function_of_python_is_infinite_at_both_ends(x: float) -> None
     """Seed 131044837."""
     check(lambda x: math.lgamma(x), x)
     check(lambda x: math.lgamma(x), np.array(x))
+
+
+def row_of_a_constant(x: Any) -> Any:
+    table = np.eye(4, 1)
+    product = table * x
+    row = table[1]
+    row[0] = 3
+    return product, table
+
+
+def rows_of_a_constant(x: Any) -> Any:
+    table = np.eye(4, 1)
+    product = table * x
+    rows = table[1:2]
+    rows += 3
+    rows.put(np.array([0]), np.int8(7))
+    return product, table, rows
+
+
+@pytest.mark.parametrize("program", [row_of_a_constant, rows_of_a_constant])
+def test_a_part_of_one_element_of_a_constant_is_a_view(program: Any) -> None:
+    """Seed 132182511: what was written through it was lost."""
+    check(program, np.int64(-1))
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std", "sum"])
+@pytest.mark.parametrize("limit", [1.0, 2.0])
+def test_masks_that_are_numbers_of_python(name: str, limit: float) -> None:
+    """Seed 132055165: NumPy's own code asks whether ``where`` is True."""
+    def program(x: Any, limit: Any) -> Any:
+        kept = math.atan2(x[0], 0.0) <= limit
+        return getattr(np, name)(x, where=kept), getattr(x, name)(where=kept, axis=0)
+
+    check(program, np.array([1.0, 3.0]), limit, tolerance=Ulp(2))
+
+
+@pytest.mark.parametrize("axis", [True, False, np.True_, (True,)], ids=str)
+def test_booleans_are_no_axes(axis: Any) -> None:
+    """Seed 132046968."""
+    for name in ("sum", "max", "mean", "std", "all", "argmax", "cumsum", "median", "sort"):
+        check(lambda x, name=name: getattr(np, name)(x, axis=axis), np.ones((2, 3)))
+
+
+def test_arrays_of_one_element_are_no_numbers() -> None:
+    """From NumPy 2.4 on."""
+    for function in (math.sqrt, float, int, complex, lambda x: math.atan2(x, 1.0)):
+        check(lambda x, function=function: function(x), np.array([4.0]))
+        check(lambda x, function=function: function(x), np.array(4.0))
+
+
+def test_numbers_that_fit_no_operand_come_first() -> None:
+    """Seed 132129588: before ranks that do not fit."""
+    for function in (np.matvec, np.vecmat, np.vecdot, np.matmul):
+        check(lambda x, function=function: function(x, -1), np.array([1], "u4"))
+        check(lambda x, function=function: function(x, 1), np.array([1], "u4"))
+
+
+def test_nothing_is_written_where_there_is_nothing() -> None:
+    """Seed 132099302: then a value of any rank fits."""
+    def program(x: Any) -> None:
+        x[::-1][-2, x] = x[::-1, x]
+
+    check(program, np.zeros((2, 0), "u4"))
+
+
+def test_products_of_arrays_of_unknown_size() -> None:
+    """Seed 131039172."""
+    x = np.array([[1.0, 0.0], [2.0, 3.0]])
+    for program in (lambda x: np.kron(np.argwhere(x), np.argwhere(x)), lambda x: np.kron(x, x),
+                    lambda x: np.kron(x.T, x[0]), lambda x: np.kron(x[x > 0], x),
+                    lambda x: np.kron(x, 2), lambda x: np.kron(x[1, 1], x[None])):
+        check(program, x)
+
+
+def test_the_layout_of_what_fits_one_size_only() -> None:
+    """Seed 131001594: columns that ``unique`` leaves, beside a vector."""
+    x = np.array([[3.0, 1, 2], [1, 1, 2], [1, 0, 1]])
+    check(lambda x, y: y >= np.unique(x, axis=1), x, np.ones(3))
+    check(lambda x, y: y >= np.unique(x, axis=1), x[:2], np.ones(3))
