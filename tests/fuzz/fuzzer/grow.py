@@ -134,7 +134,7 @@ class Growing:
         """Whether Python would compute an int of very many digits."""
         numbers = [v for n in statement.reads if type(v := self.scope[n]) is int]
         return bool(numbers) and (max(map(abs, numbers)) > 64 or any(
-            text in statement.text for text in ("100", "300", "2**31")))
+            text in statement.text for text in ("100", "300", "2147483648")))
 
     def _is_large(self, statement: Statement) -> bool:
         """Whether Python would multiply very many integers."""
