@@ -327,10 +327,25 @@ def located(error: Exception, loc: Loc | None) -> Exception:
     in the message of one of fusec's own."""
     if isinstance(error, FusecError):
         return error.located(loc)
+    for classes, handler in getattr(loc, "handlers", ()):
+        if isinstance(error, classes):
+            return _would_be_caught(error, loc, handler)
     is_located = any(note.startswith(_RAISED) for note in getattr(error, "__notes__", ()))
     if loc is not None and not is_located:
         error.add_note("\n".join([_RAISED, *_place(loc)]))
     return users_own(error)
+
+
+def _would_be_caught(error: Exception, loc: Loc | None, handler: Loc) -> UnsupportedError:
+    """Compiled code cannot go on in a handler of the program's."""
+    said = f": {error}" if str(error) else ""
+    made = unsupported(
+        f"catching {type(error).__name__}, which compiled code raises here,", loc=loc,
+        cure="test for it before it happens, or catch it outside of the compiled function",
+        values=[("raised", f"{type(error).__name__}{said}"), ("caught by", f"the `try` or `with` "
+                f"at {handler}")])
+    made.__cause__ = error
+    return made
 
 
 class _ShortErrors:

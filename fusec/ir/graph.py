@@ -38,6 +38,12 @@ class Loc(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
+class CaughtLoc(Loc):
+    """A place under handlers of exceptions: their classes and place, the innermost first."""
+
+    handlers: tuple[tuple[tuple[type[BaseException], ...], Loc], ...] = ()
+
+
 class Node:
     """One operation.  ``op`` is the name of a row of the op registry.
 

@@ -1,6 +1,6 @@
-"""Comparisons whose operands no common dtype holds: uint64 with int64, huge Python ints.
+"""Comparisons that are no single op: uint64 with int64, huge Python ints, complex scalars.
 
-NumPy compares them as the integers they are.
+NumPy compares integers that no common dtype holds as the integers they are.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .python_numbers import misses_dtype
 COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 _SWAPPED = {"Less": "Greater", "LessEqual": "GreaterEqual", "Greater": "Less",
             "GreaterEqual": "LessEqual", "Equal": "Equal", "NotEqual": "NotEqual"}
+_STRICT = {"Less": "Less", "LessEqual": "Less", "Greater": "Greater", "GreaterEqual": "Greater"}
 _TRUE_BELOW = ("Less", "LessEqual", "NotEqual")  # when the left operand is the smaller one
 _TRUE_ABOVE = ("Greater", "GreaterEqual", "NotEqual")
 _U64, _I64 = np.dtype(np.uint64), np.dtype(np.int64)
@@ -38,6 +39,22 @@ def comparison(
     if dtypes[0] == _U64:
         left, right, op = right, left, _SWAPPED[op]
     return _signed_with_unsigned(trace, op, left, right)
+
+
+def of_complex_scalars(
+    trace: Trace, op: str, values: Sequence[Value], dtype: np.dtype
+) -> Value | None:
+    """How operators order complex scalars: by the real parts where these differ, NaN or not in the
+    others.  NumPy's loops find no order where one part is NaN.  None for other comparisons."""
+    from .ufuncs import cast
+
+    if op not in _STRICT or dtype.kind != "c" or any(v.type.kind == "array" for v in values):
+        return None
+    wide = [cast(trace, v, dtype) for v in values]
+    real, imaginary = ([trace.emit(part, v) for v in wide] for part in ("Real", "Imag"))
+    equal = trace.emit("Equal", *real)
+    return trace.emit("LogicalOr", trace.emit(_STRICT[op], *real), trace.emit(
+        "LogicalAnd", equal, trace.emit(op, *imaginary)))
 
 
 def _may_miss(value: Value, dtype: np.dtype) -> bool:

@@ -19,6 +19,7 @@ from fusec.ops.checks import describe_error
 from fusec.ops.host_calls import HostObject
 
 from .assigned_names import AssignedNames
+from .caught import Classes, under_handlers
 from .code_names import names_in
 from .cures import cure_for
 from .origins import describe
@@ -58,6 +59,7 @@ class Trace:
         self.hooks: Hooks | None = None
         self.active = True
         self.checks: list[Node] = []  # nodes with effects, in order
+        self.handlers: list[tuple[Classes, Loc]] = []  # of exceptions, around what is traced
         self.index_uses: list[Use] = []  # that must be in range
         self.notes: list[str] = []  # decisions that `fusec.explain` tells
         # When each side of a branch and body of a loop around what is being traced began.
@@ -109,8 +111,8 @@ class Trace:
     def loc(self) -> Loc | None:
         """The innermost place in the user's source reached by the trace."""
         if self.hooks is not None and self.hooks.where[0]:
-            return self.hooks.loc
-        return _user_frame()
+            return under_handlers(self, self.hooks.loc)
+        return under_handlers(self, _user_frame())
 
     @property
     def entry_loc(self) -> Loc | None:

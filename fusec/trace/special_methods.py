@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import linecache
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
-from fusec.ir import Value
+from fusec.ir import Loc, Value
 
 from .array import TracedArray
+from .caught import REFUSALS, Suppressing, catching, classes_of, may_suppress
 from .code_names import HEAP_TYPE
 from .control import ControlHooks
 from .convert.hooks import Where, class_attribute
@@ -193,8 +195,16 @@ class SpecialMethods(ControlHooks):
 
     def manager(self, where: Where, found: Any) -> Any:
         """What a ``with`` statement enters instead of ``found``."""
+        if type(found) is contextlib.suppress:
+            return Suppressing(self.trace, found, Loc._make(where))
         methods = [method_of(found, name) for name in ("__enter__", "__exit__")]
         return found if None in methods else _Manager(self, where, found)
+
+    refusals = REFUSALS
+
+    def trying(self, where: Where, caught: Callable[[], Any] | None) -> Any:
+        """Around the body of a ``try`` that catches these exceptions (None: all)."""
+        return catching(self.trace, classes_of(caught), Loc._make(where))
 
     def truth(self, test: Any) -> Value:
         method = method_of(test, "__bool__")
@@ -217,12 +227,22 @@ class _Manager:
 
     def __init__(self, hooks: SpecialMethods, where: Where, found: Any) -> None:
         self.hooks, self.where, self.found = hooks, where, found
+        self.handler: Any = None  # where its `__exit__` may keep exceptions to itself
 
     def __enter__(self) -> Any:
-        return self.hooks.call(self.where, method_of(self.found, "__enter__"), self.found)
+        entered = self.hooks.call(self.where, method_of(self.found, "__enter__"), self.found)
+        if may_suppress(method_of(self.found, "__exit__")):
+            self.handler = catching(self.hooks.trace, (BaseException,), Loc._make(self.where))
+            self.handler.__enter__()
+        return entered
 
-    def __exit__(self, *error: Any) -> Any:
-        return self.hooks.call(self.where, method_of(self.found, "__exit__"), self.found, *error)
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
+        if self.handler is not None:
+            self.handler.__exit__(None, None, None)
+        if isinstance(error, REFUSALS):
+            return False
+        return self.hooks.call(
+            self.where, method_of(self.found, "__exit__"), self.found, kind, error, traceback)
 
 
 def _has_own(a: Any, name: str) -> bool:

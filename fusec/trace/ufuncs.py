@@ -16,7 +16,7 @@ from fusec.ops.shapes import broadcast
 from . import python_numbers
 from .apart import captured
 from .array import TracedArray, from_value
-from .comparisons import COMPARISONS, comparison
+from .comparisons import COMPARISONS, comparison, of_complex_scalars
 from .context import Trace
 from .layout import Strides, broadcast_strides, contiguous, k_order
 from .python_errors import check_operands, check_result
@@ -314,6 +314,8 @@ class _Call:
             return trace.emit("Square", cast(trace, values[0], np.dtype(np.int8)))
         if self.ufunc in COMPARISONS:
             unusual = comparison(trace, self.row.name, values, dtypes)
+            if unusual is None and self.python:
+                unusual = of_complex_scalars(trace, self.row.name, values, dtypes[0])
             if unusual is not None:
                 return unusual
         if self.ufunc is np.power:

@@ -63,6 +63,7 @@ class ControlFlow(Conditions):
         self.loop: _Loop | None = None
         self.guarded: set[str] = set()
         self.in_lambda = False
+        self.sets_flags = False  # whether exits of what is visited set flags
 
     # -- functions --------------------------------------------------------------------------------
 
@@ -267,13 +268,33 @@ class ControlFlow(Conditions):
         return self.hook("any_flag", like, *(self.name(f, LOAD, like) for f in flags))
 
     def _visited(self, node: ast.stmt) -> list[ast.stmt]:
+        """A statement after which the flags are looked at."""
+        saved, self.sets_flags = self.sets_flags, bool(flow.exits([node])) and (
+            not flow.stays_python(node))
         made = self.visit(node)
+        self.sets_flags = saved
         return made if isinstance(made, list) else [made]
+
+    def nested(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        if not self.sets_flags:
+            return self.block(body)
+        ends = flow.always_exits(body) and flow.exits(body) == {"return"}
+        made = self.inner(body)
+        # Whatever data decides before, at its end the function has returned.
+        return [*made, self._set(RETURNED, True, body[-1])] if ends else made
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements that Python leaves itself."""
+        saved, self.sets_flags = self.sets_flags, False
+        made = super().block(body)
+        self.sets_flags = saved
+        return made
 
     # -- branches ---------------------------------------------------------------------------------
 
     def _is_python(self, node: ast.stmt) -> bool:
-        return self.current is None or self.in_class_body or flow.stays_python(node)
+        leaves = "return" in flow.exits([node]) and not self.sets_flags
+        return self.current is None or self.in_class_body or leaves or flow.stays_python(node)
 
     def visit_If(self, node: ast.If) -> list[ast.stmt] | ast.stmt:
         if self._is_python(node) or flow.exits([node]):
@@ -359,6 +380,12 @@ class ControlFlow(Conditions):
         return constant(tuple(names), like)
 
     # -- loops ------------------------------------------------------------------------------------
+
+    def after_body(self, node: ast.Try, found: frozenset[str]) -> list[ast.stmt]:
+        """The ``else`` of a ``try``, which an exit from its body skips."""
+        if self.sets_flags and found:
+            return self._guarded(node, node.orelse, found)
+        return self.nested(node.orelse)
 
     def visit_While(self, node: ast.While) -> list[ast.stmt] | ast.stmt:
         if self._is_python(node):

@@ -69,11 +69,11 @@ def inside(node: ast.AST) -> Iterator[ast.AST]:
 def stays_python(node: ast.stmt) -> bool:
     """Whether a branch or loop must run as Python runs it.
 
-    So where an exit leads out of ``try``, ``with`` or ``match``, where a call looks at its frame,
-    and where a scope is declared.
+    So where an exit leads out of ``finally``, where a call looks at its frame, and where a scope is
+    declared.
     """
     for found in inside(node):
-        if isinstance(found, ast.Try | ast.With | ast.Match) and exits([found]):
+        if isinstance(found, ast.Try) and exits(found.finalbody):
             return True
         if isinstance(found, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom):
             return True

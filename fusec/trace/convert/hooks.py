@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -369,6 +370,12 @@ class Hooks:
         """What a ``for`` loop or a comprehension goes over instead of ``value``."""
         self.where = where
         return value
+
+    refusals: tuple[type[BaseException], ...] = ()  # that no handler of the program's may catch
+
+    def trying(self, where: Where, caught: Callable[[], Any] | None) -> Any:
+        """Around the body of a ``try`` that catches these exceptions (None: all)."""
+        return nullcontext()
 
     def manager(self, where: Where, found: Any) -> Any:
         """What a ``with`` statement enters instead of ``found``."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import copy
 from typing import Any
 
-from .source import FunctionNode
+from .flow import exits
+from .source import HOOKS_NAME, FunctionNode
 from .transformer import DEL, LOAD, OPERATOR_NAMES, STORE, Expressions, constant
 from .transformer import without_definition_time as bare
 
@@ -177,11 +179,49 @@ class Statements(Expressions):
         node.orelse = self.block(node.orelse)
         return node
 
+    def nested(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """The statements inside ``with``, ``try`` or ``match``."""
+        return self.block(body)
+
     def visit_With(self, node: ast.With) -> ast.With:
-        self.generic_visit(node)
         for item in node.items:
+            self.generic_visit(item)
             item.context_expr = self.hook("manager", item.context_expr, item.context_expr)
+        node.body = self.nested(node.body)
         return node
+
+    def visit_Try(self, node: ast.Try) -> ast.Try:
+        """Handlers are known around the body, and none of them catches fusec's own refusals."""
+        found = exits(node.body)
+        node.body, orelse = self.nested(node.body), self.after_body(node, found)
+        for handler in node.handlers:
+            handler.type = handler.type and self.visit(handler.type)
+            handler.body = self.nested(handler.body)
+        node.orelse, node.finalbody = orelse, self.nested(node.finalbody)
+        if not node.handlers:
+            return node
+        kinds = [handler.type for handler in node.handlers]
+        caught: ast.expr = constant(None, node.handlers[0])
+        if None not in kinds:
+            caught = self._all_of([copy.deepcopy(kind) for kind in kinds if kind is not None])
+        trying = ast.withitem(self.hook("trying", node.handlers[0], caught))
+        node.body = [ast.copy_location(ast.With([trying], node.body), node)]
+        refusals = ast.Attribute(self.name(HOOKS_NAME, LOAD, node), "refusals", LOAD)
+        first = ast.ExceptHandler(refusals, None, [ast.Raise()])
+        node.handlers.insert(0, ast.copy_location(first, node.handlers[0]))
+        ast.fix_missing_locations(node)
+        return node
+
+    def after_body(self, node: ast.Try, found: frozenset[str]) -> list[ast.stmt]:
+        """The ``else`` of a ``try``, whose body has these exits."""
+        return self.nested(node.orelse)
+
+    def _all_of(self, kinds: list[ast.expr]) -> ast.expr:
+        """``lambda: (X, *(Y, Z))``: classes, or tuples of them."""
+        flat = [k.elts if isinstance(k, ast.Tuple) else [k] for k in kinds]
+        classes = ast.Tuple([one for some in flat for one in some], LOAD)
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        return ast.copy_location(ast.Lambda(nothing, classes), kinds[0])
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         node.test = self.test(node.test)
@@ -191,7 +231,7 @@ class Statements(Expressions):
     def visit_match_case(self, node: ast.match_case) -> ast.match_case:
         """A pattern is no expression: it stays."""
         node.guard = node.guard and self.test(node.guard)
-        node.body = self.block(node.body)
+        node.body = self.nested(node.body)
         return node
 
     # -- definitions inside -----------------------------------------------------------------------

@@ -54,9 +54,9 @@ class Disturbed:
     def _run(self, statement: Statement) -> None:
         if self._casts_what_numpy_leaves_open(statement):
             raise FloatingPointError("NumPy's vectors and single elements cast in two ways")
-        if statement.rounding == "backward" and any(
-                _may_overflow(self.scope[n]) for n in statement.reads):
-            raise FloatingPointError("the order of a sum says whether it overflows")
+        far = _product_may_overflow if "prod" in statement.text else _may_overflow
+        if statement.rounding == "backward" and any(far(self.scope[n]) for n in statement.reads):
+            raise FloatingPointError("the order of a sum or product says whether it overflows")
         change = self._change(statement.rounding)
         if change is None:
             exec(statement.line, self.scope)
@@ -485,6 +485,17 @@ def _may_overflow(value: Any) -> bool:
     with np.errstate(all="ignore"):
         sizes = np.where(np.isfinite(value), abs(value), 0)
         return bool(np.isinf(sizes.sum(dtype=sizes.dtype)))
+
+
+def _product_may_overflow(value: Any) -> bool:
+    """Whether some of the elements multiply to infinity or to less than normal numbers."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
+        return False
+    with np.errstate(all="ignore"):
+        sizes = abs(value)
+        powers = np.log2(sizes[np.isfinite(sizes) & (sizes > 0)].astype(np.float64))
+    far = np.finfo(value.dtype).maxexp - 4
+    return bool(powers[powers > 0].sum() > far or -powers[powers < 0].sum() > far)
 
 
 def _is_inexact(value: Any) -> bool:

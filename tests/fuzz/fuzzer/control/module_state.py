@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ def assert_state(
 
 def _state_of(module: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Every value with its path, ``one.data`` or ``STEPS[0]``."""
-    todo = [(k, v) for k, v in module.items() if not k.startswith("_") and k != "np"]
+    todo = [(k, v) for k, v in module.items()
+            if not k.startswith("_") and not isinstance(v, ModuleType)]
     while todo:
         path, value = todo.pop()
         if isinstance(value, (list, tuple)):
@@ -47,7 +49,12 @@ def _state_of(module: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield path, value
         elif not hasattr(value, "__code__"):
             yield path, type(value).__name__
-            todo += [(f"{path}.{k}", v) for k, v in vars(value).items()]
+            todo += [(f"{path}.{k}", v) for k, v in _attributes(value).items()]
+
+
+def _attributes(thing: Any) -> dict[str, Any]:
+    slots = getattr(type(thing), "__slots__", ())
+    return {k: getattr(thing, k) for k in slots} or getattr(thing, "__dict__", {})
 
 
 def _sharing(state: dict[str, Any]) -> set[tuple[str, str]]:

@@ -103,10 +103,15 @@ LOCALS = {
     "found": "found = False",
 }
 OBJECTS = ("one", "one", "two")
+BOUND = ("GAIN", "COUNT", "MODE", "BUFFER", "PAIR", "one", "two", "SPAN", "SLOT", "bounded",
+         "halved")  # by touches
 
 
 class StatefulWriter(Writer):
     """Writes the lines of one program; ``known`` are its local functions and containers."""
+
+    module = ""  # what its module has besides
+    touches: tuple[str, ...] = TOUCHES
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -249,9 +254,8 @@ class StatefulWriter(Writer):
         self.loops.pop()
 
 
-def program_of(seed: int) -> StatefulProgram:
-    """The program of a seed."""
-    writer = StatefulWriter(seed)
+def written(writer: StatefulWriter, seed: int) -> StatefulProgram:
+    """The program of a writer."""
     layout = "\n".join(writer.pick(*choices) for choices in LAYOUTS.values())
     writer.line("global " + writer.pick("GAIN, COUNT, BUFFER, MODE, one, two", "GAIN, COUNT"))
     writer.line(f"s, t, q, k, h = 0.0, a, {writer.pick('1.0', 'x[0]', 'GAIN')}, 2, 0.25")
@@ -262,19 +266,19 @@ def program_of(seed: int) -> StatefulProgram:
         writer.statement()
     writer.line(f"return {writer.result()}")
     helper = writer.pick(*HELPERS) + "\n\n" if writer.has_helper else ""
-    source = (f"{MODULE}\n\n{helper}def program(x, y, A, u, a, n):\n" + "\n".join(writer.lines)
-              + "\n\n\n" + _touch(writer))
+    source = (f"{MODULE}{writer.module}\n\n{helper}def program(x, y, A, u, a, n):\n"
+              + "\n".join(writer.lines) + "\n\n\n" + _touch(writer))
     return StatefulProgram(source, layout, seed, same_n=writer.chance(0.7))
 
 
 def _touch(writer: StatefulWriter) -> str:
     """``touch(trial)``, which changes what is outside before every call but the first."""
-    lines = ["def touch(trial):", "    global GAIN, COUNT, MODE, BUFFER, PAIR, one, two"]
+    lines = ["def touch(trial):", f"    global {', '.join(BOUND)}"]
     for trial in (1, 2):
         lines.append(f"    if trial == {trial}:")
         for _ in range(writer.random.randint(1, 2)):
-            lines.append("        " + writer.pick("pass", *TOUCHES))
+            lines.append("        " + writer.pick("pass", *writer.touches))
     return "\n".join(lines) + "\n"
 
 
-__all__ = ["program_of"]
+__all__ = ["TOUCHES", "StatefulWriter", "written"]
