@@ -274,9 +274,12 @@ class _StageWriter:
         return text or "0"
 
 
+_ONE_OF_THEM = frozenset({"select", "maximum", "minimum", "fmax", "fmin"})  # the results
+
+
 def _needs_types(e: Expr) -> bool:
     """Whether plain literals among the operands would change the result's type."""
-    return e.op == "select" or all(a.op in ("const", "param") for a in e.args)
+    return e.op in _ONE_OF_THEM or all(a.op in ("const", "param") for a in e.args)
 
 
 def _index_text(i: AxisIndex, args: Sequence[str]) -> str:

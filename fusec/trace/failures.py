@@ -18,6 +18,7 @@ from fusec.ir.dims import UndecidedSizeError
 from .array import TracedArray
 from .context import Trace
 from .known import known
+from .layout import like_order
 
 _USER = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError)
 _MOST_ELEMENTS = 1 << 20
@@ -109,8 +110,10 @@ def on_known(
 
 
 def _private(x: TracedArray, found: np.ndarray) -> np.ndarray:
-    """A copy, since it may be written to where ``x`` may be."""
-    copied = found.copy()
+    """A copy that lies in memory as ``x`` does: it may be written to where ``x`` may be."""
+    axes = like_order(x.strides)
+    copied = np.empty([found.shape[d] for d in axes], found.dtype).transpose(np.argsort(axes))
+    copied[...] = found
     copied.flags.writeable = x.is_writeable
     return copied
 

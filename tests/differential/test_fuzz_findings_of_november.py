@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -245,3 +246,29 @@ def test_the_layout_of_what_fits_one_size_only() -> None:
     x = np.array([[3.0, 1, 2], [1, 1, 2], [1, 0, 1]])
     check(lambda x, y: y >= np.unique(x, axis=1), x, np.ones(3))
     check(lambda x, y: y >= np.unique(x, axis=1), x[:2], np.ones(3))
+
+
+def test_the_source_of_an_extremum_with_a_number() -> None:
+    """Seed 133118179: a number of Python's came out, and raised when it was divided by zero."""
+    def program(x: Any) -> Any:
+        return np.fmin(x, 0.0) / 0.0, np.maximum(x, 0.0) / 0.0, np.minimum(2.0, x) / 0.0
+
+    check(program, np.array([1.0, -1.0]), source=True)
+
+
+def test_the_layout_of_a_constant_that_python_multiplies() -> None:
+    """Seed 133137541."""
+    check(lambda x: math.prod(np.isreal(x)), np.ones((2, 3, 4), "f4").T)
+
+
+@pytest.mark.parametrize("kind", [np.complex64, np.complex128])
+@pytest.mark.parametrize("other", [complex, float, np.complex64, np.complex128])
+def test_the_order_of_complex_scalars(kind: Any, other: Any) -> None:
+    """Seed 133058621: operators on scalars find one beside NaN, NumPy's loops do not."""
+    numbers = [math.nan, 1.0, 2.0]
+    jitted = fusec.jit(lambda a, b: (a < b, a <= b, a > b, a >= b, np.less(a, b)))
+    for a, b in itertools.product(itertools.product(numbers, repeat=2), repeat=2):
+        x, y = kind(complex(*a)), other(complex(*b)) if other is not float else b[0]
+        assert jitted(x, y) == (x < y, x <= y, x > y, x >= y, np.less(x, y)), (x, y)
+    one = np.array([kind(complex(1, math.nan))])
+    check(lambda x: (x < 2, x[0] < 2, x[0] < x[0]), one)
