@@ -158,7 +158,13 @@ class Function:
     def _run(self, call: FlatCall) -> Any:
         concrete, is_new = self._lookup(call)
         start = time.perf_counter()
-        result = concrete.run_leaves(call.leaves)
+        try:
+            result = concrete.run_leaves(call.leaves)
+        except OverlapError:  # it will be traced anew, as the call that runs
+            concrete.build.traced.container_changes.take_back()
+            raise
+        if is_new:
+            concrete.build.traced.container_changes.forget()
         if is_new or history.on:
             run_us = 1e6 * (time.perf_counter() - start)
             self._record(concrete, sum(concrete.times.values()) if is_new else 0.0, run_us)

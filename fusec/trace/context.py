@@ -21,6 +21,7 @@ from fusec.ops.host_calls import HostObject
 from .assigned_names import AssignedNames
 from .caught import Classes, under_handlers
 from .code_names import names_in
+from .container_changes import ContainerChanges
 from .cures import cure_for
 from .origins import describe
 from .refusals import check_array
@@ -71,6 +72,7 @@ class Trace:
         self.entry_marks: dict[tuple[int, str], Any] = {}  # see `guards.entry_marks`
         # Every write: the storage, its value and version before.  Control flow takes writes back.
         self.journal: list[tuple[Storage, Value, int]] = []
+        self.container_changes = ContainerChanges()
         self.plain_changes = 0  # of objects and arrays of the trace's own, as Python changes them
         self.guards: dict[tuple[int, str], Guard] = {}
         self.intervals: dict[Value, tuple[int, int]] = {}  # of Python ints computed at run time

@@ -108,8 +108,7 @@ def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
     x = as_traced(trace, a)
     if out is not None and x.dtype.kind in "iu" and decimals >= 0 and shaping.is_same_view(x, out):
         return out  # which NumPy finds before it asks whether it may be written to
-    is_plain = x.dtype.kind == "f" or (x.dtype == np.bool_ and not x.type.is_weak)
-    is_plain = is_plain and decimals == 0
+    is_plain = x.dtype.kind in "fb" and decimals == 0
     if x.dtype.kind == "c":
         parts: Any = by_parts(x, lambda part: round_(trace, part, decimals))
         layout = contiguous(x.shape, x.itemsize, like_order(x.strides))  # NumPy writes to a copy
@@ -125,6 +124,10 @@ def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
 
 def _rounded(x: TracedArray, decimals: int) -> TracedArray:
     """To some digits; the result is in C order unless the operand is in Fortran's."""
+    if x.dtype == np.bool_ and decimals:
+        raise x.trace.error(TypeError(
+            f"Cannot cast ufunc '{'multiply' if decimals > 0 else 'divide'}' output from "
+            f"dtype('float64') to dtype('bool') with casting rule 'same_kind'"), [x.value])
     if x.dtype.kind != "f" and decimals < 0:  # worked in float64, as NumPy does
         wide = _rounded(x.astype(np.float64, order=_order_of(x)), decimals)
         return wide.astype(x.dtype)

@@ -277,13 +277,15 @@ for _function in (builtins.repr, builtins.ascii):
 
 @when_called(builtins.round)
 def _round(hooks: GraphHooks, number: Any, ndigits: Any = None) -> Any:
-    if as_traced(hooks.trace, number).is_array:
-        raise hooks.trace.error(TypeError("type numpy.ndarray doesn't define __round__ method"),
-                                [as_traced(hooks.trace, number).value])
-    value = as_traced(hooks.trace, number).value
+    x = as_traced(hooks.trace, number)
+    value = x.value
+    if x.is_array or (x.dtype == np.bool_ and not value.type.is_weak):
+        name = "ndarray" if x.is_array else "bool"
+        raise hooks.trace.error(
+            TypeError(f"type numpy.{name} doesn't define __round__ method"), [value])
     if value.type.is_weak:
         return _round_python(hooks.trace, value, ndigits)
-    result = as_traced(hooks.trace, number).round(ndigits or 0)
+    result = x.round(ndigits or 0)
     if ndigits is None and not result.is_array:
         return TracedArray(hooks.trace, None, (), weak(hooks.trace, result.value, I64))
     return result

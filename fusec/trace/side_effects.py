@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -80,14 +81,26 @@ def check_unconsumed(trace: Trace, iterator: Any, loc: Loc | None) -> None:
 
 
 def is_outside(trace: Trace, container: Any) -> bool:
-    """Whether a container or iterator is a global, a closure variable of the traced function, or
-    was found in an attribute."""
+    """Whether a container or iterator is a global, a closure variable of the traced function, was
+    found in an attribute, or lies in one that is."""
     if id(container) in trace.outside_containers:
         return True
     functions = (*trace.entry, *getattr(trace.hooks, "functions", ()))
     named = (fn.__globals__.get(name) for fn in functions for name in names_in(fn.__code__))
-    return any(found is container for found in named) or any(
-        _contents(cell) is container for fn in trace.entry for cell in fn.__closure__ or ())
+    closed = (_contents(cell) for fn in trace.entry for cell in fn.__closure__ or ())
+    return any(_holds(found, container, DEPTH) for found in (*named, *closed))
+
+
+DEPTH = 4  # of lists in lists that are looked through
+
+
+def _holds(found: Any, container: Any, depth: int) -> bool:
+    if found is container:
+        return True
+    if not depth or not isinstance(found, (list, tuple, dict, deque)):
+        return False
+    items = found.values() if isinstance(found, dict) else found
+    return any(_holds(item, container, depth - 1) for item in items)
 
 
 def _contents(cell: Any) -> Any:

@@ -28,6 +28,7 @@ from .apart import apart_guards
 from .array import TracedArray
 from .assigned_names import AssignedNames, until_known
 from .attributes import Assignment
+from .container_changes import ContainerChanges
 from .context import Trace, tracing
 from .control import PythonIterator
 from .convert import SourceUnavailable, convert
@@ -87,6 +88,7 @@ class Traced:
     # the result's among the outputs.
     assignments: list[tuple[Assignment, Any]] = field(default_factory=list)
     calls_host: bool = False  # whether it calls objects of the user's: generators, print
+    container_changes: ContainerChanges = field(default_factory=ContainerChanges)
 
     @property
     def updates(self) -> list[int]:
@@ -113,7 +115,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         entry_marks(function, trace.entry_marks)
     taken: Any = (args, kwargs)
     given = optree.tree_flatten(taken, none_is_leaf=True)
-    with tracing(trace), trace.outer_names.held(trace.entry):
+    with trace.container_changes, tracing(trace), trace.outer_names.held(trace.entry):
         result = _run(trace, runnable, args, kwargs)
         _check_containers(trace, given, taken)
         leaves, treespec = optree.tree_flatten(result, none_is_leaf=True)
@@ -139,7 +141,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         graph, outputs, treespec, strides, _input_strides(trace), trace.captured, positions,
         guards, 1e3 * (time.perf_counter() - start), notes,
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
-        trace.calls_host,
+        trace.calls_host, trace.container_changes,
     )
 
 

@@ -80,8 +80,6 @@ class Effects:
 
     def check_call(self, fn: Any, args: tuple[Any, ...], loc: Loc | None) -> None:
         """Refuse ``outside.append(x)``, ``next(outside)`` and their like."""
-        if not self._outside:
-            return
         owner = getattr(fn, "__self__", None)
         if is_container(owner) and fn.__name__ in _MUTATORS:
             self.check_change(owner, f"{type(owner).__name__}.{fn.__name__}", loc)
@@ -89,7 +87,9 @@ class Effects:
             self.check_change(args[0], fn.__name__, loc)
 
     def check_change(self, container: Any, what: str, loc: Loc | None) -> None:
-        """Refuse a change of a container that is older than the innermost region."""
+        """Refuse a change of a container that is older than the innermost region; others are noted,
+        so that they can be taken back."""
+        self.trace.container_changes.note(container)
         if not self._outside or not is_container(container):
             return
         key = id(container)
