@@ -234,7 +234,15 @@ class TracedArray:
     def __setitem__(self, key: Any, value: Any) -> None:
         from .indexing import setitem
 
-        setitem(self, key, value)
+        # NumPy makes NaN of None, and says for other dtypes that it is no number.
+        setitem(self, key, self.none() if value is None else value)
+
+    def none(self) -> np.ndarray:
+        """What ``x[...] = None`` assigns."""
+        try:
+            return np.array(None, self.dtype)
+        except TypeError as error:
+            raise self.trace.error(error, [self.value]) from None
 
     def __delitem__(self, key: Any) -> NoReturn:
         raise self.trace.error(ValueError("cannot delete array elements"), [self.value])

@@ -76,12 +76,30 @@ def clip(
 def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
     """``np.dot`` for scalars, vectors and matrices."""
     x, y = strong(trace, a), strong(trace, b)
+    if out is not None and max(x.ndim, y.ndim) <= 2:
+        _check_target(trace, x, y, out)
     if x.ndim == 0 or y.ndim == 0:
-        return scaled(x, y, out)
+        return scaled(x, y, out)[()] if x.ndim == y.ndim else scaled(x, y, out)
     if x.ndim > 2 or y.ndim > 2:
         return call_library(trace, "Dot", (x, y), {} if out is None else {"out": out})
-    extra = {"out": (out,)} if out is not None else {}
-    return call_ufunc(trace, np.matmul, "__call__", (x, y), extra)
+    fits = x.shape[-1] == y.shape[max(y.ndim - 2, 0)]  # or else that is what is wrong
+    extra = {"out": (out,)} if out is not None and fits else {}
+    result = call_ufunc(trace, np.matmul, "__call__", (x, y), extra)
+    return result[()] if x.ndim == y.ndim == 1 else result
+
+
+def _check_target(trace: Trace, x: TracedArray, y: TracedArray, out: Any) -> None:
+    """That ``np.dot`` may put its result there; sizes that do not fit are another error."""
+    scalar = x.ndim == 0 or y.ndim == 0
+    if not scalar and x.shape[-1] != y.shape[max(y.ndim - 2, 0)]:
+        return
+    shape = x.shape + y.shape if scalar else (*x.shape[:-1], *y.shape[:-2], *y.shape[1:][-1:])
+    target = as_traced(trace, out)
+    if target.dtype != np.result_type(x.dtype, y.dtype) or target.shape != shape or not (
+            is_c_contiguous(shape, target.strides, target.itemsize)):
+        raise trace.error(ValueError(
+            "output array is not acceptable (must have the right datatype, number of dimensions, "
+            "and be a C-Array)"), [target.value])
 
 
 def outer(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:

@@ -131,7 +131,12 @@ def _is_identity(array: np.ndarray) -> bool:
 
 def _emptied(stand_in: Any) -> Any:
     """The stand-in with zeros, which select nothing."""
-    return np.zeros_like(stand_in) if type(stand_in) is np.ndarray else stand_in
+    if type(stand_in) is not np.ndarray:
+        return stand_in
+    if not stand_in.size or all(stand_in.strides):
+        return np.zeros_like(stand_in)
+    once = tuple(slice(0, 1) if s == 0 else slice(None) for s in stand_in.strides)
+    return np.broadcast_to(np.zeros_like(stand_in[once]), stand_in.shape)
 
 
 def _memory_like(x: TracedArray, sizes: Sequence[int]) -> np.ndarray:

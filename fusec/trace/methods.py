@@ -77,6 +77,7 @@ def _astype(
 
 
 def _fill(self: TracedArray, value: Any) -> None:
+    value = self.none() if value is None else value
     if as_traced(self.trace, value).ndim:
         value = from_value(self.trace, element(self.trace, value, self.dtype))
     if self.is_array:  # of a scalar it changes nothing

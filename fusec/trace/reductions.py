@@ -420,7 +420,7 @@ def _ignoring_nan(name: str, extreme: float) -> Any:
             result = ufunc(result, start)
         if _outs(out) is None:
             return result
-        np.copyto(_outs(out), result)
+        np.copyto(_outs(out), result, casting="unsafe")
         return _outs(out)
 
     return reduce

@@ -265,7 +265,8 @@ def concatenate(
     casting: str = "same_kind",
 ) -> Any:
     """``np.concatenate`` of arrays of one rank."""
-    parts = [spread_scalar(as_traced(trace, a)) for a in arrays]
+    given = [as_traced(trace, a) for a in arrays]
+    parts = [spread_scalar(x) for x in given]
     if not parts:
         raise trace.error(ValueError("need at least one array to concatenate"))
     if axis is None:
@@ -274,7 +275,8 @@ def concatenate(
         axis = _guarded(trace, operator.index, axis)
     _check_joinable(trace, parts, axis)
     position = _guarded(trace, normalise_axis, axis, parts[0].ndim)
-    target = np.result_type(*[p.dtype for p in parts]) if dtype is None else target_dtype(
+    # Python numbers, which can be joined flat only, take the dtype of the others.
+    target = np.result_type(*[_as_joined(x) for x in given]) if dtype is None else target_dtype(
         dtype, "a joined array", trace.loc)
     values = [cast(trace, p.value, target) for p in parts]
     result = values[0] if len(values) == 1 else trace.emit("Concat", *values, axis=position)
@@ -286,6 +288,10 @@ def concatenate(
         return destination
     order = joined_order([p.shape for p in parts], [p.strides for p in parts])
     return from_value(trace, result, contiguous(result.shape, target.itemsize, order))
+
+
+def _as_joined(x: TracedArray) -> Any:
+    return x.dtype.type(0).item() if x.type.is_weak and x.dtype.kind != "b" else x.dtype
 
 
 def is_same_view(a: TracedArray, b: Any) -> bool:

@@ -272,3 +272,61 @@ def test_the_order_of_complex_scalars(kind: Any, other: Any) -> None:
         assert jitted(x, y) == (x < y, x <= y, x > y, x >= y, np.less(x, y)), (x, y)
     one = np.array([kind(complex(1, math.nan))])
     check(lambda x: (x < 2, x[0] < 2, x[0] < x[0]), one)
+
+
+@pytest.mark.parametrize("x", [10.0, True, np.float64(2.5), np.bool_(True)], ids=repr)
+def test_rounding_of_booleans(x: Any) -> None:
+    """Seed 134043761: NumPy has no loop for them but that of float16."""
+    check(lambda x: np.around(x < x), x)
+    check(lambda x: np.round(np.isfinite(x)), x)
+    check(lambda x: np.around(x == x, 1), x)
+    check(lambda x: np.around(x == x, -1), x)
+    check(lambda x: round(x < x), x)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["f8", "i8"])
+def test_dot_into_an_array(dtype: str, order: Any) -> None:
+    """Seed 134140933: what ``out`` must be comes before what may be cast to it."""
+    shapes: list[tuple[int, ...]] = [(), (2,), (3,), (2, 3), (3, 2)]
+    for a, b, c in itertools.product(shapes, shapes, [(), (2,), (2, 2), (2, 3)]):
+        check(lambda x, y, out: np.dot(x, y, out=out), np.ones(a), np.ones(b),
+              np.zeros(c, dtype, order=order))
+
+
+@pytest.mark.parametrize("x", [1j, 1.5, 2, True, 300], ids=repr)
+@pytest.mark.parametrize("dtype", ["i1", "f4", "c8", "?"])
+def test_numbers_of_python_that_are_joined(x: Any, dtype: str) -> None:
+    """Seed 134125784: they take the dtype of the others."""
+    check(lambda x, y: np.concatenate([x, y], axis=None), x, np.array([1], dtype))
+    check(lambda x, y: np.concatenate([y, x, 2], axis=None), x, np.array(1, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "i8", "f4", "c8"])
+def test_extrema_without_nan_into_an_array(dtype: str) -> None:
+    """Seed 134134647: cast without a check, as by other reductions."""
+    for f in (np.nanmax, np.nanmin, np.max, np.sum, np.fmax.reduce):
+        check(lambda x, out, f=f: f(x, out=out), np.array([1.5, 0.0, 2.5]), np.zeros((), dtype))
+
+
+def test_what_is_inserted_into_a_broadcast_array() -> None:
+    """Seed 134155186: in C order."""
+    for i in (np.array([1], "i2"), np.array([1, 3])):
+        for x in (np.broadcast_to(np.arange(5.0), (2, 5)), np.ones((5, 2)).T):
+            check(lambda i, x: np.insert(x, i, 0, axis=-1), i, x)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c8", "i4", "?"])
+def test_none_as_a_value(dtype: str) -> None:
+    """NumPy makes NaN of it, or says that it is no number."""
+    def at(x: Any, k: Any) -> None:
+        x[k] = None
+
+    def whole(x: Any, k: Any) -> None:
+        x.fill(None)
+
+    def masked(x: Any, k: Any) -> None:
+        x[x == x[k]] = None
+
+    for f in (at, whole, masked):
+        check(f, np.ones(3, dtype), np.int64(1))

@@ -253,6 +253,10 @@ def _checked(
     raised = sides[failing.index(True)].raised
     error = getattr(raised, "in_numpys_words", None) or raised
     assert error is not None
+    if isinstance(error, StopIteration):  # the other side would go on for ever
+        raise unsupported(
+            "an iterator of the program's own whose end data decides", loc=trace.loc,
+            cure="make the number of its items known, or loop with while")
     if describe_error(error) is None:
         raise unsupported(
             f"raising {type(error).__name__} with values of the graph in a branch that data "

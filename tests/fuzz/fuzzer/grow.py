@@ -113,8 +113,8 @@ class Growing:
         if statement.op == "x[...] =" and (
                 self._masked_overlap(statement.text) or self._strided_overlap(statement.text)):
             return True
-        if statement.op.rpartition(".")[2] in BY_BLAS and any(
-                v.dtype.kind == "c" and not np.isfinite(v).all() for v in values):
+        if statement.op.rpartition(".")[2] in BY_BLAS and any(v.dtype.kind == "c" and (
+                not np.isfinite(v).all() or _NOT_FINITE.search(statement.text)) for v in values):
             return True  # its routines make infinity or NaN of infinities, one so, one so
         if "where=" in statement.text and self._overlapping_out(statement):
             return True  # what the mask leaves out is cast to the result's dtype and back
@@ -124,8 +124,9 @@ class Growing:
             return any(v.dtype.kind in "iu" and v.size and v.max() > 1000 for v in values)
         if "'wrap'" in statement.text:
             return any(v.dtype.kind in "iu" and ((v > 1000) | (v < -1000)).any() for v in values)
-        if ".fft." in statement.op and any(v.size == 0 for v in values):
-            return True  # it transforms memory that nobody wrote
+        if (".fft." in statement.op or statement.op == "np.unpackbits") and any(
+                v.size == 0 for v in values):
+            return True  # it gives memory that nobody wrote
         if ".linalg." in statement.op or statement.op in ("np.polyfit", "np.roots", "np.corrcoef"):
             return any(v.dtype.kind in "fc" and not np.isfinite(v).all() for v in values)
         return statement.op.endswith(".at") and not values[0].flags.writeable
@@ -263,6 +264,7 @@ _COMPARING = {f"np.{name}" for name in (
 _GROWING = {f"operator {op}" for op in ("**", "<<", "**=", "<<=")}
 _COUNTING = {"math.perm", "math.comb", "math.factorial"}
 _FROM_ITSELF = {"np.place", "np.fill_diagonal"}  # they read what they have just written
+_NOT_FINITE = re.compile(r"\b(inf|nan)\b")
 _OUT = re.compile(r",? *out=(\w+)(?=[,)])")
 _UNSIGNED = re.compile(r"'(u\d)'")
 _SPREAD = re.compile(r"^\w+ = .*\b(mean|var|std)\(")

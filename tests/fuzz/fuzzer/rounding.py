@@ -536,8 +536,9 @@ class Span:
 
     @property
     def is_unstable(self) -> bool:
-        """Whether the shapes of results, or exceptions, depend on rounding."""
-        shapes = {tuple(np.shape(v) for v in run) for run in self.runs}
+        """Whether the shapes of results, Python's ints or exceptions depend on rounding."""
+        shapes = {tuple(v if type(v) in (int, bool) else np.shape(v) for v in run)
+                  for run in self.runs}
         return len(shapes) > 1 or self.failed > 0
 
     def outside(self, number: int, got: np.ndarray, want: np.ndarray) -> np.ndarray:

@@ -153,7 +153,8 @@ MORE_TOUCHES = (
     "SLOT.level = 3.0", "SLOT.row[2] = -1.0", "SLOT.row = BUFFER", "SPAN = Span(0.0, 1.0)",
     'LAYERS["rows"][0] = np.zeros(8)', 'LAYERS["rows"][1][3] = 2.0', 'LAYERS["gain"] = 2.0',
     "bounded.c = 1.5", "adder(2.0)", "Point.half = staticmethod(lambda c: c * 0.25)",
-    "GRID[1] = GRID[0]", "POINTS[1].count = 3", 'del NAMED["q"]', "SLOT = Slot(-1.0, np.ones(8))",
+    "GRID[1] = GRID[0]", "POINTS[1].count = 3", 'NAMED.pop("q", None)',
+    "SLOT = Slot(-1.0, np.ones(8))",
     "halved = functools.partial(spread, scale=2.0)", "bounded = Bounded(-1.0)",
 )
 
