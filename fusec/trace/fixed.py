@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .array import TracedArray
-from .library import ask_on_stand_ins, result_like
+from .library import result_like
+from .stand_ins import ask_on_stand_ins
 
 
 def _entries(key: Any) -> tuple[Any, ...]:

@@ -19,9 +19,10 @@ from fusec.ops.gather import INDEX
 from .array import TracedArray, from_value
 from .context import Trace
 from .index_uses import note_checked
-from .library import ask_on_stand_ins, call_library, result_like
+from .library import call_library, result_like
 from .scatter_order import in_numpys_order
 from .sizes import number as size_number
+from .stand_ins import ask_on_stand_ins
 from .ufuncs import _ROWS, as_traced, cast, resolve, spread
 
 Key = Sequence[Any]

@@ -25,8 +25,9 @@ from .context import Trace
 from .gathers import are_static
 from .integer_bounds import bounds
 from .layout import contiguous
-from .library import ask_on_stand_ins, call_library, result_like
+from .library import call_library, result_like
 from .sizes import define, new_size
+from .stand_ins import ask_on_stand_ins
 from .table_search import constant_table, load, search, sorted_table
 from .ufuncs import as_traced, cast, spread
 

@@ -27,9 +27,10 @@ from .array import TracedArray
 from .code_names import names_in
 from .context import Trace
 from .host_calls import call_host
-from .library import Encoder, result_like, stand_in, type_of
+from .library import Encoder, result_like, type_of
 from .result_sizes import sized_types
 from .sizes import define, is_number
+from .stand_ins import stand_in
 from .ufuncs import as_traced, store
 
 _MODULES = ("numpy.random", "random", "secrets")

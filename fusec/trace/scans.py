@@ -11,7 +11,8 @@ from fusec.ops.scans import IDENTITIES
 
 from .array import TracedArray
 from .context import Trace
-from .library import ask_on_stand_ins, call_library, result_like
+from .library import call_library, result_like
+from .stand_ins import ask_on_stand_ins
 from .ufuncs import _ROWS, BOOL, as_traced, cast, truth
 
 

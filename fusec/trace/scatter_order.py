@@ -14,7 +14,7 @@ import numpy as np
 from fusec.ir import Value
 
 from .array import TracedArray, from_value
-from .library import ask_on_stand_ins
+from .stand_ins import ask_on_stand_ins
 from .ufuncs import spread
 
 

@@ -24,7 +24,8 @@ from .convert import CallTable
 from .failures import guarded
 from .handlers import when_traced
 from .known import known
-from .library import Encoder, _finish, stand_in
+from .library import Encoder, _finish
+from .stand_ins import stand_in
 
 # Module → functions whose results' types follow from those of the arguments.
 LIBRARY_CALLS: dict[str, str] = {
