@@ -191,8 +191,9 @@ class Judge:
 
 def _data_decides(error: Exception | None) -> bool:
     """Whether NumPy raises because of what is in an array, which only the run knows."""
-    return (isinstance(error, IndexError) and "is out of bounds for axis" in str(error)) or (
-        isinstance(error, ValueError) and "autodetected range" in str(error))
+    return isinstance(error, np.linalg.LinAlgError) or any(
+        isinstance(error, kind) and text in str(error) for kind, text in (
+            (IndexError, "is out of bounds for axis"), (ValueError, "autodetected range")))
 
 
 class _ElementWise:

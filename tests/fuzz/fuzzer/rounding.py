@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,7 @@ from .program import _NAME, Program, Statement, names
 
 NUMPYS_OWN_ULP = 4  # its float32 loops promise no more
 RUNS, MORE_RUNS = 12, 120
+_AS_FLOATS = re.compile(r"dtype='[fc]\d")
 
 
 class Disturbed:
@@ -57,6 +59,9 @@ class Disturbed:
         far = _product_may_overflow if "prod" in statement.text else _may_overflow
         if statement.rounding == "backward" and any(far(self.scope[n]) for n in statement.reads):
             raise FloatingPointError("the order of a sum or product says whether it overflows")
+        if statement.rounding == "backward" and _AS_FLOATS.search(statement.text) and any(
+                _is_rounded(self.scope[n]) for n in statement.reads):
+            raise FloatingPointError("integers are rounded one by one before they are added")
         change = self._change(statement.rounding)
         if change is None:
             exec(statement.line, self.scope)
@@ -476,6 +481,12 @@ def _both_zeros(inputs: list[np.ndarray]) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (np.ndarray, np.generic, bool, int, float, complex))
+
+
+def _is_rounded(value: Any) -> bool:
+    """Whether integers add up to more than a float32 holds exactly."""
+    return isinstance(value, np.ndarray) and value.dtype.kind in "iu" and bool(
+        np.abs(value.astype(np.float64)).sum() > 1 << 24)
 
 
 def _may_overflow(value: Any) -> bool:
