@@ -153,8 +153,9 @@ def _unsafe(node: Node) -> list[tuple[int, Value]]:
 
 def _with_checks(trace: Trace, node: Node) -> Node:
     """A branch or loop whose results nobody needs, for the checks in it."""
-    attrs = {key: _checked_graph(trace, value) if isinstance(value, Graph) and key != "test"
-             else value for key, value in node.attrs.items()}
+    attrs: dict[str, Any] = {
+        key: _checked_graph(trace, value) if isinstance(value, Graph) and key != "test" else value
+        for key, value in node.attrs.items()}
     trace.builder.loc = node.loc
     return trace.builder.emit(node.op, *node.inputs, **attrs).node
 
@@ -170,7 +171,8 @@ def _checks_for(trace: Trace, graph: Graph, node: Node) -> list[Node]:
     if node.op in CONTROL and not has_effects(node) and any(map(_uses_indices, _graphs(node))):
         return [_with_checks(trace, node)]
     if node.op == "CheckIndex":
-        return [_bounds_check(trace, *node.inputs, node.attrs["axis"], node.loc)]
+        index, limit = node.inputs
+        return [_bounds_check(trace, index, limit, node.attrs["axis"], node.loc)]
     if node.op not in PICKS:
         return []
     return [_bounds_check(trace, index, _length(trace, node.inputs[0], axis), axis, node.loc)

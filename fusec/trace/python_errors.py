@@ -41,11 +41,19 @@ _COMPLEX = ("a negative Python number to a fractional power is a complex number 
             "it one before, complex(x) ** y, or use np.power(x, y), which gives nan")
 
 
+_ORDERS = {np.less: "<", np.less_equal: "<=", np.greater: ">", np.greater_equal: ">="}
+_NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
+
+
 def check_operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> None:
-    """Raise when the code runs what the operator raises for such Python floats or complex numbers.
-    """
+    """Raise when the code runs what the operator raises for such Python floats or complex numbers;
+    that these have no order, at once."""
     if not any(v.dtype.kind in "fc" for v in values):
         return
+    if ufunc in _ORDERS and any(v.dtype.kind == "c" for v in values):
+        left, right = (_NAMES[v.dtype.kind] for v in values)
+        raise trace.error(TypeError(f"'{_ORDERS[ufunc]}' not supported between instances of "
+                                    f"'{left}' and '{right}'"), values)
     if ufunc in _DIVISIONS:
         _check_divisor(trace, _DIVISIONS[ufunc], values)
     elif _is_real_power(ufunc, values):

@@ -64,7 +64,7 @@ def _is_in_c_order(x: TracedArray) -> bool:
 
 def _order(arrays: Sequence[np.ndarray], rank: int) -> Order:
     arrays = [a[(0,) * (a.ndim - rank)] if a.ndim > rank else a for a in arrays]
-    walk = np.nditer(list(arrays), flags=["multi_index", "zerosize_ok"], order="K")
+    walk: Any = np.nditer(list(arrays), flags=["multi_index", "zerosize_ok"], order="K")
     shape, step, fastest = walk.shape, 1, list[int]()
     if 0 in shape:
         return Order(tuple(range(rank)), (False,) * rank)

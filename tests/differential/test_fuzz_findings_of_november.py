@@ -330,3 +330,11 @@ def test_none_as_a_value(dtype: str) -> None:
 
     for f in (at, whole, masked):
         check(f, np.ones(3, dtype), np.int64(1))
+
+
+def test_complex_numbers_of_python_have_no_order() -> None:
+    """Seed 135030443."""
+    for f in (lambda x, y: x < y, lambda x, y: x <= y, lambda x, y: y > x, lambda x, y: y >= x,
+              lambda x, y: x == y):
+        for y in (2, 2.0, True, 2j, np.float64(2), np.int8(2), np.complex64(2)):
+            check(f, 1j, y)

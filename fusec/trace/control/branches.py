@@ -387,8 +387,8 @@ def _emit(
     """What the branch gives: the merged leaves, then the contents of the storages."""
     after = [[side.written.get(s, s.value) for s in storages] for side in sides]
     for side, roots, new in zip(sides, pairs.sides, after, strict=True):
-        needed = [*(v.node for v in (*roots, *new)), *side.checks]
-        side.checks += lost_checks(trace, side.index_uses, needed)
+        reached = [*(v.node for v in (*roots, *new)), *side.checks]
+        side.checks += lost_checks(trace, side.index_uses, reached)
     checked = any(side.checks for side in sides)
     if not pairs.sides[0] and not storages and not checked:
         return []

@@ -201,10 +201,10 @@ class Statements(Expressions):
         if not node.handlers:
             return node
         kinds = [handler.type for handler in node.handlers]
-        caught: ast.expr = constant(None, node.handlers[0])
+        caught: ast.expr = constant(None, node)
         if None not in kinds:
             caught = self._all_of([copy.deepcopy(kind) for kind in kinds if kind is not None])
-        trying = ast.withitem(self.hook("trying", node.handlers[0], caught))
+        trying = ast.withitem(self.hook("trying", node, caught))
         node.body = [ast.copy_location(ast.With([trying], node.body), node)]
         refusals = ast.Attribute(self.name(HOOKS_NAME, LOAD, node), "refusals", LOAD)
         first = ast.ExceptHandler(refusals, None, [ast.Raise()])
