@@ -86,7 +86,11 @@ def _constant_as(trace: Trace, value: Value, dtype: np.dtype) -> Any:
     number = value.node.attrs["value"]
     try:
         with np.errstate(all="ignore"):
-            return np.asarray(number, dtype)[()] if dtype.kind in "iu" else dtype.type(number)
+            if dtype.kind not in "iu":
+                return dtype.type(number)
+            # Floats wrap as those of arrays do; only ints must fit.
+            return np.asarray(number).astype(dtype)[()] if type(number) is float else (
+                np.asarray(number, dtype)[()])
     except OverflowError as error:
         raise trace.error(error) from None
 

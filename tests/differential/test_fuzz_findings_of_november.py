@@ -338,3 +338,10 @@ def test_complex_numbers_of_python_have_no_order() -> None:
               lambda x, y: x == y):
         for y in (2, 2.0, True, 2j, np.float64(2), np.int8(2), np.complex64(2)):
             check(f, 1j, y)
+
+
+def test_numbers_of_python_that_are_cast_unsafely() -> None:
+    """Seed 136019015: floats wrap, ints must fit."""
+    x = np.array([1.0, 3.0])
+    for number, dtype in ((-2.5, "u4"), (300.7, "i1"), (-2, "u4"), (300, "i1"), (7, "i1")):
+        check(lambda x, n=number, d=dtype: np.add(x, n, dtype=d, casting="unsafe"), x)
