@@ -86,11 +86,7 @@ def _constant_as(trace: Trace, value: Value, dtype: np.dtype) -> Any:
     number = value.node.attrs["value"]
     try:
         with np.errstate(all="ignore"):
-            if dtype.kind not in "iu":
-                return dtype.type(number)
-            # Floats wrap as those of arrays do; only ints must fit.
-            return np.asarray(number).astype(dtype)[()] if type(number) is float else (
-                np.asarray(number, dtype)[()])
+            return np.asarray(number, dtype)[()] if dtype.kind in "iu" else dtype.type(number)
     except OverflowError as error:
         raise trace.error(error) from None
 
@@ -329,6 +325,8 @@ class _Call:
             if special is not None:
                 return special
         weak = "weak" if all(v.type.is_weak for v in values) else None
+        if self.casting == "unsafe" and weak is None:  # floats wrap as those of arrays do
+            values = [cast(trace, v, v.dtype) if v.dtype.kind in "fc" else v for v in values]
         operands = [cast(trace, v, d, weak) for v, d in zip(values, dtypes, strict=False)]
         return self._checked(dtypes, values, *operands)
 
