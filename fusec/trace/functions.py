@@ -90,12 +90,14 @@ def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
 
 def _check_target(trace: Trace, x: TracedArray, y: TracedArray, out: Any) -> None:
     """That ``np.dot`` may put its result there; sizes that do not fit are another error."""
-    scalar = x.ndim == 0 or y.ndim == 0
+    scalar, dtype = x.ndim == 0 or y.ndim == 0, np.result_type(x.dtype, y.dtype)
+    if scalar and dtype.char not in "fdFD":
+        return  # not by BLAS: a product like others
     if not scalar and x.shape[-1] != y.shape[max(y.ndim - 2, 0)]:
         return
     shape = x.shape + y.shape if scalar else (*x.shape[:-1], *y.shape[:-2], *y.shape[1:][-1:])
     target = as_traced(trace, out)
-    if target.dtype != np.result_type(x.dtype, y.dtype) or target.shape != shape or not (
+    if target.dtype != dtype or target.shape != shape or not (
             is_c_contiguous(shape, target.strides, target.itemsize)):
         raise trace.error(ValueError(
             "output array is not acceptable (must have the right datatype, number of dimensions, "

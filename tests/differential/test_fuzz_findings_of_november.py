@@ -287,7 +287,12 @@ def test_rounding_of_booleans(x: Any) -> None:
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["f8", "i8"])
 def test_dot_into_an_array(dtype: str, order: Any) -> None:
-    """Seed 134140933: what ``out`` must be comes before what may be cast to it."""
+    """Seed 134140933: what ``out`` must be comes before what may be cast to it (136045091: not for
+    products of integers with a number)."""
+    for number in (0, 0.5, np.int64(3)):
+        for kind in ("i4", "f4", "f2"):
+            check(lambda x, out, n=number: np.dot(x, n, out=out), np.ones(2, kind),
+                  np.zeros(2, dtype, order=order))
     shapes: list[tuple[int, ...]] = [(), (2,), (3,), (2, 3), (3, 2)]
     for a, b, c in itertools.product(shapes, shapes, [(), (2,), (2, 2), (2, 3)]):
         check(lambda x, y, out: np.dot(x, y, out=out), np.ones(a), np.ones(b),
