@@ -161,7 +161,8 @@ class Function:
         try:
             result = concrete.run_leaves(call.leaves)
         except OverlapError:  # it will be traced anew, as the call that runs
-            concrete.build.traced.container_changes.take_back()
+            if is_new:  # what earlier calls left stands
+                concrete.build.traced.container_changes.take_back()
             raise
         if is_new:
             concrete.build.traced.container_changes.forget()

@@ -232,3 +232,25 @@ def raised_again(x):
                          ids=lambda f: f.__name__)
 def test_what_is_raised_while_tracing_is_caught(f: Callable[..., Any]) -> None:
     np.testing.assert_array_equal(fusec.jit(f)(X), f(X))
+
+
+LEDGER = [[0.0]]
+
+
+def counted(x, y):
+    LEDGER[0][0] += 2.0
+    x[0] += y[1]
+
+
+def test_changes_of_containers_stand_when_another_trace_takes_over() -> None:
+    """Arguments that overlap are traced anew: what earlier calls left in the list is kept."""
+    LEDGER[0][0] = 0.0
+    jitted, z = fusec.jit(counted), np.arange(4.0)
+    jitted(np.ones(3), np.ones(3))
+    assert LEDGER == [[2.0]]
+    jitted(z[1:], z[:-1])
+    assert LEDGER == [[4.0]]
+    jitted.concrete(np.ones(3), np.ones(3))
+    before = LEDGER[0][0]
+    jitted(z[1:], z[:-1])
+    assert LEDGER[0][0] == before + 2.0

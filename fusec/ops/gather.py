@@ -14,7 +14,7 @@ import numpy as np
 
 from fusec.ir import Graph, Node, TensorType, Value
 
-from . import registry
+from . import checks, registry
 from .index_maps import COMPUTED, AxisIndex, IndexMap, is_affine, pull
 from .registry import Op, Types, register
 from .shapes import broadcast
@@ -41,10 +41,6 @@ def check_reference(index: Any, size: Any, axis: int = 0) -> Any:
         first = np.broadcast_to(np.asarray(index), bad.shape)[bad][0]
         raise out_of_bounds(first, axis, size)
     return wrapped[()]
-
-
-def infer_bounds_check(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
-    return (TensorType(np.dtype(np.bool_), (), "scalar"),)
 
 
 def bounds_check_reference(index: Any, size: Any, axis: int = 0) -> Any:
@@ -94,7 +90,7 @@ register(Op(
     doc="Indices of an axis whose length is operand 1, wrapped; raises IndexError. attrs axis.",
 ))
 register(Op(
-    name="BoundsCheck", kind="extern", arity=2, infer=infer_bounds_check,
+    name="BoundsCheck", kind="extern", arity=2, infer=checks.infer_check,
     reference=bounds_check_reference, stateful=True,
     doc="Raises IndexError where indices of an axis of length operand 1 are out of range, though "
         "no element is needed; attrs axis.",

@@ -11,10 +11,15 @@ import copy
 from collections import deque
 from typing import Any
 
+CONTAINERS = (list, dict, set, bytearray, deque, array.array)
+
 
 class ContainerChanges:
     """What containers held before the trace changed them first; ``with`` it, an exception takes
     the changes back."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[Any, Any]] = {}
 
     def __enter__(self) -> None:
         return None
@@ -23,12 +28,9 @@ class ContainerChanges:
         if error is not None:
             self.take_back()
 
-    def __init__(self) -> None:
-        self._before: dict[int, tuple[Any, Any]] = {}
-
     def note(self, container: Any) -> None:
         """It is about to be changed."""
-        if id(container) not in self._before and isinstance(container, _KINDS):
+        if id(container) not in self._before and isinstance(container, CONTAINERS):
             self._before[id(container)] = container, copy.copy(container)
 
     def forget(self) -> None:
@@ -49,6 +51,4 @@ class ContainerChanges:
         self.forget()
 
 
-_KINDS = (list, dict, set, bytearray, deque, array.array)
-
-__all__ = ["ContainerChanges"]
+__all__ = ["CONTAINERS", "ContainerChanges"]

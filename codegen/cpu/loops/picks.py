@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from fusec.codegen.cpu.emitter import I64, Operand
+from fusec.codegen.cpu.emitter import I64, Emitter, Operand
 from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.ir import Node, Value
 from fusec.ir.dims import is_static
@@ -59,9 +59,7 @@ def bounds_check(emitter: GraphEmitter, node: Node) -> None:
     size = emitter.scalar(limit).text
     with ExitStack() as stack:
         index = _elements(emitter, stack, indices)
-        negative = em.value(f"icmp slt i64 {index.text}, 0")
-        wrapped = em.add(index.text, size) if size != "0" else index.text
-        real = em.value(f"select i1 {negative}, i64 {wrapped}, i64 {index.text}")
+        real = _wrapped(em, index.text, size)
         inside = em.value(f"icmp ult i64 {real}, {size}")
         frame.fail_unless(inside, ErrorExit(node, node.attrs["axis"], None), index.text, size)
     emitter.env[node.out()] = em.const(node.types[0].dtype, True)
@@ -106,14 +104,19 @@ def _index(
     if axis in node.attrs["safe"] or value.node.op == "Const":
         return index.text
     size = frame.number(ref.shape[axis])
-    negative = em.value(f"icmp slt i64 {index.text}, 0")
-    wrapped = em.add(index.text, size) if size != "0" else index.text
-    real = em.value(f"select i1 {negative}, i64 {wrapped}, i64 {index.text}")
+    real = _wrapped(em, index.text, size)
     if node.attrs.get("unchecked"):
         return real
     inside = em.value(f"icmp ult i64 {real}, {size}")
     frame.fail_unless(inside, ErrorExit(node, axis, ref.shape[axis]), index.text)
     return real
+
+
+def _wrapped(em: Emitter, index: str, size: str) -> str:
+    """The index, counted from the end where it is negative."""
+    negative = em.value(f"icmp slt i64 {index}, 0")
+    from_end = em.add(index, size) if size != "0" else index
+    return em.value(f"select i1 {negative}, i64 {from_end}, i64 {index}")
 
 
 def reshape(emitter: GraphEmitter, node: Node) -> None:

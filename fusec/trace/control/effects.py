@@ -6,11 +6,9 @@ would change while tracing.  So such changes are refused; loops of known length 
 
 from __future__ import annotations
 
-import array
 import bisect
 import heapq
 import random
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import BuiltinMethodType, CellType, FunctionType, MethodType
@@ -21,11 +19,11 @@ from fusec.ir import Loc
 from fusec.ir.graph import new_id
 
 from ..array import TracedArray
+from ..container_changes import CONTAINERS
 from ..context import Trace
 from ..side_effects import is_outside
 from .appended import Collector
 
-CONTAINERS = (list, dict, set, bytearray, deque, array.array)
 _MUTATORS = frozenset({
     "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "add",
     "discard", "popitem", "setdefault", "__setitem__", "__delitem__", "appendleft", "extendleft",
