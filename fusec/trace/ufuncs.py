@@ -319,7 +319,9 @@ class _Call:
             if unusual is not None:
                 return unusual
         if self.ufunc is np.power:
-            special = integer_power(trace, values, dtypes, self.python)
+            from .powers import power
+
+            special = power(trace, values, self.operands, dtypes[-1], self.python)
             if special is not None and not special.shape and special.type.kind == "array":
                 return trace.emit("Squeeze", special, axes=(), kind="scalar")  # x**1 is x itself
             if special is not None:
@@ -462,94 +464,6 @@ def _spread_by_numpy(trace: Trace, value: Value, shape: tuple[Size, ...]) -> Val
     dims = [cast(trace, as_traced(trace, number(trace, s)).value, np.dtype(np.int64), "weak")
             for s in shape]
     return trace.emit("Fill", value, *dims, shape=shape)
-
-
-MAX_POWER = 64
-
-
-def integer_power(
-    trace: Trace, values: Sequence[Value], dtypes: Sequence[np.dtype], python: bool = False
-) -> Value | None:
-    """x**n for a constant integer n: products for integers, NumPy's own shortcuts for floats."""
-    base, exponent = values
-    number = exponent.node.attrs["value"] if exponent.node.op == "Const" else None
-    dtype = dtypes[-1]
-    if dtype.kind not in "iu":
-        return _float_power(trace, values, dtype, number, python)
-    if number is None and exponent.type.is_weak:
-        number = TracedArray(trace, None, (), exponent).concrete(
-            "an int", "convert the base to float64, or write the product out")
-    if type(number) is int and exponent.type.is_weak:
-        cast(trace, exponent, dtype, _weak(values))  # OverflowError where it does not fit
-    if number is None or not isinstance(number, (int, np.integer)) or number > MAX_POWER:
-        return _any_integer_power(trace, values, dtype)
-    if number < 0 and base.type.size and exponent.type.size:
-        raise trace.error(ValueError("Integers to negative integer powers are not allowed."))
-    return _product_power(trace, cast(trace, base, dtype, _weak(values)), max(int(number), 0))
-
-
-def _any_integer_power(trace: Trace, values: Sequence[Value], dtype: np.dtype) -> Value:
-    """NumPy's own loop, which raises for negative exponents when it runs."""
-    from .library import call_ufunc_method
-
-    if all(v.type.is_weak for v in values):
-        raise unsupported(
-            "a power of Python ints with an exponent that is not a small constant", loc=trace.loc,
-            cure="make one of them an array or a NumPy scalar, or use float(base)**exponent",
-        )
-    operands = [from_value(trace, cast(trace, v, dtype)) for v in values]
-    result: Value = call_ufunc_method(trace, np.power, "__call__", operands, {}).value
-    return result
-
-
-def _float_power(
-    trace: Trace, values: Sequence[Value], dtype: np.dtype, number: Any, python: bool
-) -> Value | None:
-    """With NumPy's shortcuts for one exponent: -inf ** 0.5 is NaN there, not inf."""
-    if not _has_shortcuts(values, dtype, python):
-        return None
-    base, exponent = (cast(trace, v, dtype) for v in values)
-    op = {2: "Square", 0.5: "Sqrt", -1: "Reciprocal"}.get(number)
-    if op is not None:
-        return trace.emit(op, base)
-    is_repeated = exponent.type.size == 1 and base.type.is_static and base.type.size > 1
-    if number is not None or (exponent.shape and not is_repeated):
-        return None
-    is_half = trace.emit("Equal", exponent, cast(trace, trace.builder.const(0.5), dtype))
-    return trace.emit("Where", is_half, trace.emit("Sqrt", base),
-                      trace.emit("Pow", base, exponent))
-
-
-def _has_shortcuts(values: Sequence[Value], dtype: np.dtype, python: bool) -> bool:
-    """The operator on an array knows Python's numbers; the loops of float32 and float64, strides.
-
-    Scalars' own operators know none.
-    """
-    base, exponent = values
-    if python and base.type.kind != "array" and exponent.type.kind != "array":
-        return False
-    operator = python and base.type.kind == "array" and exponent.type.is_weak
-    return operator or (dtype.kind == "f" and dtype != np.float16)
-
-
-def _weak(values: Sequence[Value]) -> str | None:
-    return "weak" if all(v.type.is_weak for v in values) else None
-
-
-def _product_power(trace: Trace, base: Value, exponent: int) -> Value:
-    """Repeated squaring; exact modulo 2**bits like NumPy's integer power."""
-    if exponent == 0:
-        one = cast(trace, trace.builder.const(1), base.dtype, _weak([base]))
-        return trace.emit("Add", trace.emit("Mul", base, cast(trace, trace.builder.const(0),
-                                                              base.dtype, _weak([base]))), one)
-    result: Value | None = None
-    while exponent:
-        if exponent & 1:
-            result = base if result is None else trace.emit("Mul", result, base)
-        exponent >>= 1
-        base = trace.emit("Square", base) if exponent else base
-    assert result is not None
-    return result
 
 
 def known_ufuncs() -> list[str]:

@@ -1,0 +1,133 @@
+"""``x ** y`` and ``np.power``: products for whole exponents, NumPy's shortcuts for floats.
+
+NumPy's loops of float32 and float64 take ``sqrt`` for an exponent of 0.5 that they meet with a
+stride of 0: -inf and -0.0 give NaN and -0.0 there, where ``pow`` of C gives inf and 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+from fusec.ir import Value
+from fusec.ops.shapes import broadcast
+
+from .array import TracedArray, from_value
+from .context import Trace
+from .layout import broadcast_strides, k_order
+from .ufuncs import cast
+
+MAX_POWER = 64
+
+
+def power(
+    trace: Trace, values: Sequence[Value], operands: Sequence[TracedArray], dtype: np.dtype,
+    python: bool = False,
+) -> Value | None:
+    """The power where it is more than the op ``Pow``; ``operands`` say how ``values`` lie."""
+    base, exponent = values
+    number = exponent.node.attrs["value"] if exponent.node.op == "Const" else None
+    if dtype.kind not in "iu":
+        return _float_power(trace, values, operands, dtype, number, python)
+    if number is None and exponent.type.is_weak:
+        number = TracedArray(trace, None, (), exponent).concrete(
+            "an int", "convert the base to float64, or write the product out")
+    if type(number) is int and exponent.type.is_weak:
+        cast(trace, exponent, dtype, _weak(values))  # OverflowError where it does not fit
+    if number is None or not isinstance(number, (int, np.integer)) or number > MAX_POWER:
+        return _any_integer_power(trace, values, dtype)
+    if number < 0 and base.type.size and exponent.type.size:
+        raise trace.error(ValueError("Integers to negative integer powers are not allowed."))
+    return _product_power(trace, cast(trace, base, dtype, _weak(values)), max(int(number), 0))
+
+
+def _any_integer_power(trace: Trace, values: Sequence[Value], dtype: np.dtype) -> Value:
+    """NumPy's own loop, which raises for negative exponents when it runs."""
+    from .library import call_ufunc_method
+
+    if all(v.type.is_weak for v in values):
+        raise unsupported(
+            "a power of Python ints with an exponent that is not a small constant", loc=trace.loc,
+            cure="make one of them an array or a NumPy scalar, or use float(base)**exponent",
+        )
+    operands = [from_value(trace, cast(trace, v, dtype)) for v in values]
+    result: Value = call_ufunc_method(trace, np.power, "__call__", operands, {}).value
+    return result
+
+
+def _float_power(
+    trace: Trace, values: Sequence[Value], operands: Sequence[TracedArray], dtype: np.dtype,
+    number: Any, python: bool,
+) -> Value | None:
+    if not _has_shortcuts(values, dtype, python):
+        return None
+    base, exponent = (cast(trace, v, dtype) for v in values)
+    op = {2: "Square", 0.5: "Sqrt", -1: "Reciprocal"}.get(number)
+    if op is not None:
+        return trace.emit(op, base)
+    if number is not None or not _is_repeated(operands, dtype):
+        return None
+    is_half = trace.emit("Equal", exponent, cast(trace, trace.builder.const(0.5), dtype))
+    return trace.emit("Where", is_half, trace.emit("Sqrt", base),
+                      trace.emit("Pow", base, exponent))
+
+
+def _has_shortcuts(values: Sequence[Value], dtype: np.dtype, python: bool) -> bool:
+    """The operator on an array knows Python's numbers; the loops of float32 and float64, strides.
+
+    Scalars' own operators know none.
+    """
+    base, exponent = values
+    if python and base.type.kind != "array" and exponent.type.kind != "array":
+        return False
+    operator = python and base.type.kind == "array" and exponent.type.is_weak
+    return operator or (dtype.kind == "f" and dtype != np.float16)
+
+
+def _is_repeated(operands: Sequence[TracedArray], dtype: np.dtype) -> bool:
+    """Whether NumPy's inner loop meets one exponent: where the stride is 0 along its axis."""
+    base, exponent = operands
+    if not exponent.shape:
+        return True
+    if not (base.value.type.is_static and exponent.value.type.is_static):
+        return False
+    shape = broadcast((base.shape, exponent.shape))
+    if all(size == 1 for size in shape):
+        return _is_repeated_once(base, exponent, dtype)
+    if exponent.dtype != dtype:  # cast into a buffer, which has no stride of 0
+        return exponent.value.type.size == 1
+    rows = [broadcast_strides(o.shape, o.strides, shape) for o in operands]
+    long = [axis for axis in k_order(shape, rows) if shape[axis] != 1]
+    return rows[1][long[-1]] == 0
+
+
+def _is_repeated_once(base: TracedArray, exponent: TracedArray, dtype: np.dtype) -> bool:
+    """The same of one element: operands of one shape are not broadcast, their strides stay."""
+    if base.shape not in ((), exponent.shape):
+        return True
+    if exponent.ndim == 1:
+        return exponent.dtype == dtype and exponent.strides[0] == 0
+    return not base.dtype == exponent.dtype == dtype
+
+
+def _weak(values: Sequence[Value]) -> str | None:
+    return "weak" if all(v.type.is_weak for v in values) else None
+
+
+def _product_power(trace: Trace, base: Value, exponent: int) -> Value:
+    """Repeated squaring; exact modulo 2**bits like NumPy's integer power."""
+    if exponent == 0:
+        one = cast(trace, trace.builder.const(1), base.dtype, _weak([base]))
+        return trace.emit("Add", trace.emit("Mul", base, cast(trace, trace.builder.const(0),
+                                                              base.dtype, _weak([base]))), one)
+    result: Value | None = None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else trace.emit("Mul", result, base)
+        exponent >>= 1
+        base = trace.emit("Square", base) if exponent else base
+    assert result is not None
+    return result
