@@ -45,16 +45,12 @@ def stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
     if op in _TENSORS and side * side == math.prod(shape):
         array = np.eye(side, dtype=type_.dtype).reshape(shape)
     elif is_linear and type_.rank >= 2:
-        array[...] = np.eye(*array.shape[-2:])
-        if array.shape != shape or not _is_identity(array):  # elements share memory
-            array = np.broadcast_to(np.eye(*shape[-2:], dtype=type_.dtype), shape).copy()
+        if array.shape != shape:  # elements share memory: a copy that lies as they do
+            array = np.broadcast_to(array, shape).copy(order="K")
+        array[...] = np.eye(*shape[-2:])
     elif is_linear or type_.dtype.kind in "fc" or op in _NOT_OF_ZEROS:
         array[...] = 1
     return array if array.shape == shape else np.broadcast_to(array, shape)
-
-
-def _is_identity(array: np.ndarray) -> bool:
-    return bool((array == np.eye(*array.shape[-2:])).all())
 
 
 def _emptied(stand_in: Any) -> Any:

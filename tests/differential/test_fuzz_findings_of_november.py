@@ -350,3 +350,11 @@ def test_numbers_of_python_that_are_cast_unsafely() -> None:
     x = np.array([1.0, 3.0])
     for number, dtype in ((-2.5, "u4"), (300.7, "i1"), (-2, "u4"), (300, "i1"), (7, "i1")):
         check(lambda x, n=number, d=dtype: np.add(x, n, dtype=d, casting="unsafe"), x)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 1), (3, 2), (4, 1, 2)])
+def test_factors_of_matrices_that_repeat(shape: tuple[int, ...]) -> None:
+    """Seed 137037586: the results lie as a copy of the broadcast matrices does."""
+    x = np.broadcast_to(np.arange(1.0, 1 + math.prod(shape)).reshape(shape), (4, 3, 2))
+    for mode in ("reduced", "complete"):
+        check(lambda x, m=mode: np.linalg.qr(x, mode=m), x)
