@@ -291,7 +291,7 @@ def inner(trace: Trace, a: Any, b: Any, /) -> Any:
             f"shapes {x.shape} and {y.shape} not aligned: {x.shape[-1]} (dim {x.ndim - 1}) != "
             f"{y.shape[-1]} (dim {y.ndim - 1})"), [x.value, y.value])
     if x.ndim <= 2 and y.ndim <= 2:
-        return np.matmul(x, y.T)
+        return np.dot(x, y.T)
     if "c" in (x.dtype.kind, y.dtype.kind):  # vector by vector: overflow gives other infinities
         return call_by_name(trace, np.inner, (x, y), {})
     left, right = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])

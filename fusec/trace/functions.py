@@ -84,8 +84,19 @@ def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
         return call_library(trace, "Dot", (x, y), {} if out is None else {"out": out})
     fits = x.shape[-1] == y.shape[max(y.ndim - 2, 0)]  # or else that is what is wrong
     extra = {"out": (out,)} if out is not None and fits else {}
-    result = call_ufunc(trace, np.matmul, "__call__", (x, y), extra)
+    if _is_one_product(x, y):
+        shape = (*x.shape[:-1], *y.shape[1:])
+        factors = [shaping.reshape(trace, z, shape) for z in (x, y)]
+        result = call_ufunc(trace, np.multiply, "__call__", factors, extra)
+    else:
+        result = call_ufunc(trace, np.matmul, "__call__", (x, y), extra)
     return result[()] if x.ndim == y.ndim == 1 else result
+
+
+def _is_one_product(x: TracedArray, y: TracedArray) -> bool:
+    """NumPy multiplies what BLAS would add to a zero, which takes the sign of another."""
+    return x.type.is_static and y.type.is_static and x.size == y.size == 1 and (
+        np.result_type(x.dtype, y.dtype).char in "fdFD")
 
 
 def _check_target(trace: Trace, x: TracedArray, y: TracedArray, out: Any) -> None:
