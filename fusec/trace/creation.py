@@ -11,16 +11,19 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.dims import is_static
+from fusec.ir.types import RUN_TIME_INT
 
 from . import sizes
 from .array import TracedArray, from_value
 from .context import Trace
 from .layout import contiguous, is_c_contiguous, k_order, order_like
-from .python_numbers import misses_dtype
+from .picking import is_run_time_int
+from .python_numbers import misses_dtype, weak
 from .refusals import target_dtype
-from .shaping import _shape, copy_of, spread_scalar, stack
+from .shaping import copy_of, spread_scalar, stack
 from .storage import Storage
 from .ufuncs import as_traced, cast, spread
+from .windows import from_ints, new_shape
 
 
 def _dtype(trace: Trace, dtype: Any, default: Any = float) -> np.dtype:
@@ -30,7 +33,7 @@ def _dtype(trace: Trace, dtype: Any, default: Any = float) -> np.dtype:
 def filled(trace: Trace, shape: Any, value: Any, dtype: np.dtype, strides: Any = None) -> Any:
     """A fresh array of one value."""
     constant = cast(trace, as_traced(trace, value).value, dtype)
-    full = spread(trace, constant, _shape(shape))
+    full = spread(trace, constant, new_shape(trace, shape))
     return TracedArray(trace, Storage(full, strides))
 
 
@@ -40,7 +43,7 @@ def _filled_with(value: Any) -> Any:
         like: Any = None,
     ) -> Any:
         target = _dtype(trace, dtype)
-        dims = _shape(shape)
+        dims = new_shape(trace, shape)
         if is_static(dims) and any(d < 0 for d in dims):
             raise trace.error(ValueError("negative dimensions are not allowed"))
         axes = list(range(len(dims)))[::-1] if order == "F" else None
@@ -57,7 +60,7 @@ def full(
     """``np.full``."""
     value = as_traced(trace, fill_value)
     target = _dtype(trace, dtype, value.dtype)
-    sizes = _shape(shape)
+    sizes = new_shape(trace, shape)
     axes = list(range(len(sizes)))[::-1] if order == "F" else None
     strides = contiguous(sizes, target.itemsize, axes)
     if value.shape:
@@ -74,7 +77,7 @@ def _like(value: Any) -> Any:
     ) -> Any:
         x = as_traced(trace, a)
         target = _dtype(trace, dtype, x.dtype)
-        sizes = x.shape if shape is None else _shape(shape)
+        sizes = x.shape if shape is None else new_shape(trace, shape)
         axes = order_like(x.shape, x.strides, x.itemsize, order) if x.is_array else None
         if order == "F" or (order == "A" and axes is not None):
             axes = list(range(len(sizes)))[::-1]
@@ -138,6 +141,8 @@ def _as_dtype(trace: Trace, x: TracedArray, dtype: np.dtype) -> TracedArray:
 def _holds_traced(items: Any) -> bool:
     if isinstance(items, (list, tuple)) and type(items) is not TracedArray:
         return any(_holds_traced(i) for i in items)
+    if type(items) is slice:
+        return any(type(bound) is TracedArray for bound in (items.start, items.stop, items.step))
     return type(items) is TracedArray
 
 
@@ -202,9 +207,10 @@ def arange(trace: Trace, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
     names = ("start", "stop", "step")
     given = dict(zip(names if len(args) > 1 else ("stop",), args, strict=False))
     given.update({k: kwargs[k] for k in names if k in kwargs})
-    if any(map(sizes.is_number, given.values())):
-        bounds = [given.get(name) for name in names]
-        return _range(trace, bounds, _dtype(trace, dtype, np.int64))
+    if any(map(_is_length, given.values())):
+        start, stop, step = (default if given.get(name) is None else given[name]
+                             for name, default in zip(names, (0, None, 1), strict=True))
+        return _range(trace, start, stop, step, dtype)
     if any(type(v) is TracedArray for v in given.values()):
         raise unsupported("np.arange of a traced number", loc=trace.loc,
                           cure="make the size a static argument")
@@ -217,15 +223,33 @@ def arange(trace: Trace, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
     return _counted(trace, int(start), int(step), size, _dtype(trace, dtype, default))
 
 
-def _range(trace: Trace, bounds: Sequence[Any], dtype: np.dtype) -> Any:
-    """A range of a size that only the run knows, made by NumPy."""
+def _is_length(x: Any) -> bool:
+    """Whether it is an integer that sizes or data decide."""
+    return sizes.is_number(x) or (is_run_time_int(x) and not from_ints(x.value))
+
+
+def _range(trace: Trace, start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    """A range of a size that only the run knows: NumPy counts, kernels do the rest."""
     from .library import call_library
 
-    start, stop, step = (
-        default if bound is None else sizes.number(trace, sizes.as_size(bound))
-        for bound, default in zip(bounds, (0, 0, 1), strict=True)
-    )
-    return call_library(trace, "Numpy", ("arange", start, stop, step), {"dtype": dtype})
+    if type(step) is TracedArray or not isinstance(step, (int, np.integer)) or not step:
+        raise unsupported("np.arange with a step that is only known when the code runs",
+                          loc=trace.loc, cure="write start + step * np.arange(n)")
+    counts = np.result_type(np.int64, *[b.dtype for b in (start, stop, step)
+                                        if isinstance(b, (TracedArray, np.generic))])
+    start, stop = (_python_int(trace, b) for b in (start, stop))
+    length = stop - start if int(step) == 1 else -((start - stop) // int(step))
+    count = trace.emit("Maximum", as_traced(trace, length).value, trace.builder.const(0))
+    trace.intervals[count] = (0, RUN_TIME_INT[1])
+    size = new_shape(trace, TracedArray(trace, None, (), count))[0]
+    places = call_library(trace, "Numpy", ("arange", sizes.number(trace, size)), {})
+    result = places * int(step) if int(step) != 1 else places
+    return (result + start).astype(_dtype(trace, dtype, counts), copy=False)
+
+
+def _python_int(trace: Trace, x: Any) -> TracedArray:
+    value = as_traced(trace, x).value
+    return TracedArray(trace, None, (), weak(trace, value, np.dtype(np.int64)))
 
 
 def _counted(trace: Trace, start: int, step: int, size: int, dtype: np.dtype) -> Any:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from fusec.ir import Value
 from fusec.ir.dims import Dim, Size
 
@@ -17,6 +19,9 @@ from .python_numbers import interval
 from .sizes import as_size, define, new_size, number
 
 Bound = Value | None
+
+_LONGEST = 1 << 62  # no array is
+_NEGATIVE = "negative dimensions are not allowed"
 
 
 def has_run_time_slice(array: TracedArray, key: Any) -> bool:
@@ -41,10 +46,12 @@ def _is_open_bound(bound: Any) -> bool:
 
 def _follow_arguments(entry: slice) -> bool:
     """Whether the bounds come from Python ints among the arguments: those become static."""
-    return all(_from_ints(b.value) for b in (entry.start, entry.stop) if _is_open_bound(b))
+    return all(from_ints(b.value) for b in (entry.start, entry.stop) if _is_open_bound(b))
 
 
-def _from_ints(value: Value) -> bool:
+def from_ints(value: Value) -> bool:
+    """Whether Python ints among the arguments decide it: those become static where it must be
+    known."""
     stack, seen = [value], {value}
     while stack:
         now = stack.pop()
@@ -70,7 +77,7 @@ def window(array: TracedArray, entries: Sequence[Any]) -> TracedArray:
             step = 1 if entry.step is None else as_size(entry.step)
             if not step:
                 raise array.trace.error(ValueError("slice step cannot be zero"))
-            first, count, size = _extent(array, entry, step, array.shape[axis])
+            first, count, size = _extent(array.trace, entry, step, array.shape[axis])
             parts.append((axis, step, size, first, count))
     axes, steps, sizes, firsts, counts = zip(*parts, strict=True)
     strides = list(array.strides)
@@ -80,11 +87,29 @@ def window(array: TracedArray, entries: Sequence[Any]) -> TracedArray:
                               steps=steps, sizes=sizes)
 
 
+def new_shape(trace: Trace, shape: Any) -> tuple[Size, ...]:
+    """The shape of a new array; integers that data decides become sizes of their own."""
+    if isinstance(shape, (tuple, list)):
+        return tuple(_new_length(trace, d) for d in shape)
+    if isinstance(shape, (int, np.integer)) or (type(shape) is TracedArray and not shape.ndim):
+        return (_new_length(trace, shape),)
+    return tuple(as_size(d) for d in shape)
+
+
+def _new_length(trace: Trace, x: Any) -> Size:
+    if not _is_open_bound(x) or from_ints(x.value):
+        return as_size(x)
+    low, high = interval(trace, x.value) or (-1, _LONGEST)
+    if low < 0:
+        zero = trace.builder.const(0)
+        trace.check(trace.emit("GreaterEqual", x.value, zero), ValueError(_NEGATIVE))
+    return _extent(trace, slice(None, x), 1, min(high, _LONGEST))[2]
+
+
 def _extent(
-    array: TracedArray, entry: slice, step: int, limit: Size
+    trace: Trace, entry: slice, step: int, limit: Size
 ) -> tuple[Value, Value, Size]:
     """First index, length as a number, and as a size; equal slices have equal ones."""
-    trace = array.trace
     bounds = [_as_value(trace, b) for b in (entry.start, entry.stop)]
     key = (*(None if b is None else value_number(trace, b) for b in bounds), step, limit)
     for made_in, found in trace.extents.get(key, ()):
@@ -144,4 +169,4 @@ def _as_value(trace: Trace, bound: Any) -> Bound:
     return found.value if type(found) is TracedArray else trace.builder.const(int(size))
 
 
-__all__ = ["has_run_time_slice", "window"]
+__all__ = ["from_ints", "has_run_time_slice", "new_shape", "window"]

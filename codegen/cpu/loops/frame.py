@@ -20,6 +20,7 @@ from fusec.codegen.loop_ir import Param
 from fusec.codegen.specialise import LoopForm
 from fusec.ir import Node
 from fusec.ir.dims import Dim, Size, is_static
+from fusec.ops.windows import UNLIMITED
 
 from .errors import NotNativeError
 
@@ -201,7 +202,9 @@ class Frame:
 
         if name not in self.sizes:
             self.sizes[name] = self.em.alloca("i64", "size", 8)
-        self.limits[name] = bound_of(limit, self.limits)
+        bound = bound_of(limit, self.limits)
+        if bound < UNLIMITED:
+            self.limits[name] = bound
         self.em.line(f"store i64 {value}, ptr {self.sizes[name]}")
 
     def symbol(self, name: str) -> str:

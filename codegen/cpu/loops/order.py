@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
@@ -40,14 +42,44 @@ def updated_operands(node: Node) -> dict[int, int]:
 def ordered(graph: Graph) -> list[Node]:
     """Nodes in an order in which as few arrays as possible are read after they change."""
     nodes = [n for n in graph.nodes if n.op not in ("Input", "Const")]
-    before: dict[Node, set[Node]] = {n: {v.node for v in n.inputs} for n in nodes}
+    before = _Before(nodes)
     readers = _readers(nodes)
     for node in nodes:
         for value in changed_inputs(node):
             for reader in readers.get(value, ()):
-                if reader is not node and not _reaches(reader, node, before):
-                    before[node].add(reader)
-    return _sorted(nodes, before)
+                if reader is not node:
+                    before.add(reader, node)
+    return _sorted(nodes, before.direct)
+
+
+class _Before:
+    """What runs before each node; ``bits`` of all of that, by the nodes' positions."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+        self.position = {node: i for i, node in enumerate(nodes)}
+        self.direct: dict[Node, set[Node]] = {n: {v.node for v in n.inputs} for n in nodes}
+        self.bits: list[int] = []
+        for node in nodes:  # operands come first in a graph
+            self.bits.append(self._with(n for n in self.direct[node] if n in self.position))
+
+    def _with(self, nodes: Iterable[Node]) -> int:
+        found = 0
+        for node in nodes:
+            place = self.position[node]
+            found |= self.bits[place] | 1 << place
+        return found
+
+    def add(self, first: Node, then: Node) -> None:
+        """``first`` before ``then``, unless it has to run after it."""
+        one, other = self.position[first], self.position[then]
+        if self.bits[one] >> other & 1 or self.bits[other] >> one & 1:
+            return
+        self.direct[then].add(first)
+        more = self.bits[one] | 1 << one
+        for place, bits in enumerate(self.bits):
+            if place == other or bits >> other & 1:
+                self.bits[place] = bits | more
 
 
 def _readers(nodes: list[Node]) -> dict[Value, list[Node]]:
@@ -58,20 +90,6 @@ def _readers(nodes: list[Node]) -> dict[Value, list[Node]]:
         for value in node.inputs:
             readers.setdefault(value, []).extend([node, *below] if shows_memory(node) else [node])
     return readers
-
-
-def _reaches(start: Node, goal: Node, before: dict[Node, set[Node]]) -> bool:
-    """Whether ``start`` has to run after ``goal``."""
-    stack, seen = [start], {start}
-    while stack:
-        node = stack.pop()
-        if node is goal:
-            return True
-        for other in before.get(node, ()):
-            if other not in seen:
-                seen.add(other)
-                stack.append(other)
-    return False
 
 
 def _sorted(nodes: list[Node], before: dict[Node, set[Node]]) -> list[Node]:

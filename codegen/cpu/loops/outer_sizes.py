@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fusec.ir import Node
 from fusec.ir.dims import Dim, symbols_of
+from fusec.ops.windows import UNLIMITED
 
 from .errors import NotNativeError
 from .host_calls import SELECTING
@@ -25,9 +26,11 @@ def outer_limits(node: Node) -> dict[str, int]:
     for before in _ancestors(node):
         for name, limit in _defined(before):
             try:
-                limits[name] = bound_of(limit, limits)
+                bound = bound_of(limit, limits)
             except NotNativeError:  # then it is not known, which only temporaries need
                 continue
+            if bound < UNLIMITED:
+                limits[name] = bound
     return limits
 
 
