@@ -2,8 +2,10 @@
 
 ``Extent(start, stop)`` is what Python's ``slice(start, stop, step).indices(size)`` says: the first
 index, and a witness, an array of no memory whose size is the length and so defines its symbol.
-``Window(x, *firsts, *counts)`` is the view; ``WindowUpdate(x, v, *firsts, *counts)`` is ``x`` with
-that part replaced by ``v``.
+``Window(x, *places)`` is the view, at the places ``(*firsts, *counts, *steps)``;
+``WindowUpdate(x, v, *places)`` is ``x`` with that part replaced by ``v``.  The attribute ``steps``
+holds the steps that are known, and 0 for each that the run decides, which is then among the places
+and at least 1.
 """
 
 from __future__ import annotations
@@ -55,8 +57,7 @@ class WindowView:
     numbers: tuple[int, ...]
 
     def __call__(self, array: np.ndarray, outputs: Sequence[Any]) -> np.ndarray:
-        values, half = [outputs[n] for n in self.numbers], len(self.axes)
-        return array[window_key(array.ndim, self.axes, self.steps, values[:half], values[half:])]
+        return array[_key(array, [outputs[n] for n in self.numbers], self.axes, self.steps)]
 
 
 def infer_extent(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
@@ -85,8 +86,9 @@ def infer_window_update(types: Sequence[TensorType], attrs: Mapping[str, Any]) -
 
 
 def _key(x: Any, places: Sequence[Any], axes: Any, steps: Any) -> tuple[slice, ...]:
-    half = len(axes)
-    return window_key(np.ndim(x), axes, steps, places[:half], places[half:])
+    half, given = len(axes), iter(places[2 * len(axes):])
+    steps = [step if step else int(next(given)) for step in steps]
+    return window_key(np.ndim(x), axes, steps, places[:half], places[half: 2 * half])
 
 
 def window_reference(x: Any, *places: Any, axes: Any, steps: Any, sizes: Any) -> Any:

@@ -237,8 +237,12 @@ def _range(trace: Trace, start: Any, stop: Any, step: Any, dtype: Any) -> Any:
                           loc=trace.loc, cure="write start + step * np.arange(n)")
     counts = np.result_type(np.int64, *[b.dtype for b in (start, stop, step)
                                         if isinstance(b, (TracedArray, np.generic))])
-    start, stop = (_python_int(trace, b) for b in (start, stop))
-    length = stop - start if int(step) == 1 else -((start - stop) // int(step))
+    try:
+        span = _python_int(trace, stop - start)  # where NumPy's own integers wrap, it does
+    except OverflowError:
+        raise trace.error(ValueError("Maximum allowed size exceeded")) from None
+    start = _python_int(trace, start)
+    length = span if int(step) == 1 else -(-span // int(step))
     count = trace.emit("Maximum", as_traced(trace, length).value, trace.builder.const(0))
     trace.intervals[count] = (0, RUN_TIME_INT[1])
     size = new_shape(trace, TracedArray(trace, None, (), count))[0]

@@ -311,10 +311,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
         return  # ``x[i] += v`` has written already what it now assigns
     if source.shape and source.shape != target.shape and not (
             source.type.is_static and target.type.is_static):
-        raise unsupported(
-            "assigning an array whose size data decides to a slice of another size",
-            loc=array.trace.loc, values=[("value", source.type), ("slice", target.type)],
-            cure="assign through the mask itself: a[mask] = x[mask]")
+        source, target = windows.of_one_size(source, target)
     if source.shape and not target.shape and _is_element(key):
         _check_element(array, source)
     target.write(spread(trace, _fitted(array, source, target.shape), target.shape))

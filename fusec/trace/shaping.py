@@ -25,6 +25,7 @@ from .layout import (
     order_like,
     reshape_strides,
 )
+from .picking import is_run_time_int
 from .refusals import target_dtype
 from .storage import Storage
 from .ufuncs import as_traced, cast, spread
@@ -359,8 +360,10 @@ def hstack(
 
 
 def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
-    """``np.roll``: two slices joined, per axis."""
+    """``np.roll``: two slices joined, per axis; a gather where only the run knows the shift."""
     x = as_traced(trace, a)
+    if is_run_time_int(shift) and (axis is None or isinstance(axis, int)):
+        return _roll_by_data(trace, x, shift, axis)
     if axis is None:
         flat = roll(trace, ravel(trace, x), shift, 0)
         return reshape(trace, flat, x.shape)
@@ -372,6 +375,18 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
         x = _roll_axis(trace, x, amount, position)
     strides = contiguous(x.shape, x.itemsize, like_order(as_traced(trace, a).strides))
     return TracedArray(trace, Storage(x.value, strides))
+
+
+def _roll_by_data(trace: Trace, x: TracedArray, shift: TracedArray, axis: int | None) -> Any:
+    if axis is None:
+        flat = _roll_by_data(trace, ravel(trace, x), shift, 0)
+        return reshape(trace, flat, x.shape)
+    axis = _guarded(trace, normalise_axis, axis, x.ndim)
+    size = maximum(x.shape[axis], 1)
+    places = np.mod(np.arange(x.shape[axis]) - shift % size, size)
+    moved = np.take(x, places, axis=axis)
+    strides = contiguous(x.shape, x.itemsize, like_order(x.strides))
+    return TracedArray(trace, Storage(moved.value, strides))
 
 
 def _roll_axis(trace: Trace, x: TracedArray, shift: int, axis: int) -> TracedArray:

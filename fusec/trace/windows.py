@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Value
-from fusec.ir.dims import Dim, Size
+from fusec.ir.dims import Dim, Size, minimum
 
 from . import picking
 from .array import TracedArray
 from .context import Trace
 from .masks import value_number
-from .python_numbers import interval
+from .python_numbers import interval, weak
 from .sizes import as_size, define, new_size, number
+from .ufuncs import as_traced
 
 Bound = Value | None
 
 _LONGEST = 1 << 62  # no array is
+_NO_STEP = "slice step cannot be zero"
+_NEGATIVE_STEP = ("a slice with a negative step that is only known when the code runs is not "
+                  "supported inside a fusec.jit function")
+_ONE_ELEMENT = ("assigning one element to a slice of more is not supported inside a fusec.jit "
+                "function where only the run knows that it is one: write x[0] for it")
+_MANY_ELEMENTS = ("could not broadcast input array into the slice: their lengths, which the run "
+                  "decides, differ")
 _NEGATIVE = "negative dimensions are not allowed"
 
 
@@ -32,7 +42,7 @@ def has_run_time_slice(array: TracedArray, key: Any) -> bool:
 
 def is_open(array: TracedArray, entry: slice) -> bool:
     """Whether the slice's length is no expression over sizes, nor decided by the arguments."""
-    return any(_is_open_bound(b) for b in (entry.start, entry.stop)) and (
+    return any(_is_open_bound(b) for b in (entry.start, entry.stop, entry.step)) and (
         array.trace.in_region or not _follow_arguments(entry))
 
 
@@ -46,7 +56,8 @@ def _is_open_bound(bound: Any) -> bool:
 
 def _follow_arguments(entry: slice) -> bool:
     """Whether the bounds come from Python ints among the arguments: those become static."""
-    return all(from_ints(b.value) for b in (entry.start, entry.stop) if _is_open_bound(b))
+    return all(from_ints(b.value) for b in (entry.start, entry.stop, entry.step)
+               if _is_open_bound(b))
 
 
 def from_ints(value: Value) -> bool:
@@ -70,21 +81,117 @@ _INT_OPS = frozenset({"Input", "Const", "Add", "Sub", "Mul", "FloorDiv", "Mod", 
 
 def window(array: TracedArray, entries: Sequence[Any]) -> TracedArray:
     """``array`` with the open slices among the entries (one an axis, and ``None``) applied."""
-    parts: list[tuple[int, int, Size, Value, Value]] = []
+    parts: list[_Part] = []
     by_axis = [e for e in entries if e is not None]
     for axis, entry in enumerate(by_axis):
         if isinstance(entry, slice) and is_open(array, entry):
-            step = 1 if entry.step is None else as_size(entry.step)
-            if not step:
-                raise array.trace.error(ValueError("slice step cannot be zero"))
-            first, count, size = _extent(array.trace, entry, step, array.shape[axis])
-            parts.append((axis, step, size, first, count))
-    axes, steps, sizes, firsts, counts = zip(*parts, strict=True)
+            make = _stepped if _is_open_bound(entry.step) else _part
+            parts.append(make(array.trace, axis, entry, array.shape[axis]))
     strides = list(array.strides)
-    for axis, step in zip(axes, steps, strict=True):
-        strides[axis] *= step
-    return array.view_through("Window", tuple(strides), *firsts, *counts, axes=axes,
-                              steps=steps, sizes=sizes)
+    for part in parts:
+        strides[part.axis] *= part.stride
+    operands = (*(p.first for p in parts), *(p.count for p in parts),
+                *(p.given for p in parts if p.given is not None))
+    return array.view_through(
+        "Window", tuple(strides), *operands, axes=tuple(p.axis for p in parts),
+        steps=tuple(p.step for p in parts), sizes=tuple(p.size for p in parts))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The slice of one axis; ``step`` 0 where the run decides it, and then ``given`` is it."""
+
+    axis: int
+    step: int
+    stride: Size  # in elements
+    size: Size
+    first: Value
+    count: Value
+    given: Value | None = None
+
+
+def _part(trace: Trace, axis: int, entry: slice, limit: Size) -> _Part:
+    step = 1 if entry.step is None else as_size(entry.step)
+    if not step:
+        raise trace.error(ValueError(_NO_STEP))
+    first, count, size = _extent(trace, entry, step, limit)
+    return _Part(axis, step, step, size, first, count)
+
+
+def _stepped(trace: Trace, axis: int, entry: slice, limit: Size) -> _Part:
+    """A slice with a step that only the run knows: every so many elements of one with step 1."""
+    least = TracedArray(trace, None, (), _positive_step(trace, entry.step))
+    first, whole, _ = _extent(trace, slice(entry.start, entry.stop), 1, limit)
+    _, step, stride = _extent(trace, slice(None, least), 1, _LONGEST)
+    each = TracedArray(trace, None, (), step)
+    number = (TracedArray(trace, None, (), whole) + each - 1) // each
+    _, count, size = _extent(trace, slice(None, number), 1, limit)
+    return _Part(axis, 0, stride, size, first, count, step)
+
+
+def _positive_step(trace: Trace, given: TracedArray) -> Value:
+    """The step, checked to be one; what follows may be computed before the check has raised."""
+    step = weak(trace, given.value, np.dtype(np.int64))
+    low, _ = interval(trace, step) or (-1, 1)
+    if low >= 1:
+        return step
+    zero, one = trace.builder.const(0), trace.builder.const(1)
+    trace.check(trace.emit("NotEqual", step, zero), ValueError(_NO_STEP))
+    trace.check(trace.emit("Greater", step, zero), UnsupportedError(_NEGATIVE_STEP))
+    return trace.emit("Maximum", step, one)
+
+
+def of_one_size(source: Value, target: TracedArray) -> tuple[Value, TracedArray]:
+    """Both cut to the smaller sizes, for an assignment where the run checks that they agree.
+
+    What is cut is never written: the check raises before the call returns.
+    """
+    trace, lead = target.trace, target.ndim - len(source.shape)
+    if lead < 0:
+        raise unsupported(
+            "assigning an array whose size data decides to a slice of a lower rank",
+            loc=trace.loc, values=[("value", source.type), ("slice", target.type)],
+            cure="give both the same rank")
+    source_cut, target_cut = _Cut(), _Cut()
+    for axis, (s, t) in enumerate(zip(source.shape, target.shape[lead:], strict=True)):
+        if s not in (1, t):
+            size = _checked_equal(trace, s, t)
+            source_cut.add(trace, axis, size)
+            target_cut.add(trace, lead + axis, size)
+    return trace.emit("Window", source, *source_cut.places(trace), **source_cut.attrs), (
+        target.view_through("Window", target.strides, *target_cut.places(trace),
+                            **target_cut.attrs))
+
+
+@dataclass
+class _Cut:
+    """Windows from the first element on: their axes and sizes, and these as numbers."""
+
+    axes: list[int] = field(default_factory=list)
+    sizes: list[Size] = field(default_factory=list)
+    counts: list[Value] = field(default_factory=list)
+
+    def add(self, trace: Trace, axis: int, size: Size) -> None:
+        self.axes.append(axis)
+        self.sizes.append(size)
+        self.counts.append(as_traced(trace, number(trace, size)).value)
+
+    def places(self, trace: Trace) -> list[Value]:
+        return [*(trace.builder.const(0) for _ in self.axes), *self.counts]
+
+    @property
+    def attrs(self) -> dict[str, tuple[Size, ...]]:
+        return {"axes": tuple(self.axes), "steps": (1,) * len(self.axes),
+                "sizes": tuple(self.sizes)}
+
+
+def _checked_equal(trace: Trace, given: Size, wanted: Size) -> Size:
+    one, other = (as_traced(trace, number(trace, size)).value for size in (given, wanted))
+    same = trace.emit("Equal", one, other)
+    is_many = trace.emit("NotEqual", one, trace.builder.const(1))
+    trace.check(trace.emit("LogicalOr", same, is_many), UnsupportedError(_ONE_ELEMENT))
+    trace.check(same, ValueError(_MANY_ELEMENTS))
+    return minimum(given, wanted)
 
 
 def new_shape(trace: Trace, shape: Any) -> tuple[Size, ...]:
@@ -99,11 +206,14 @@ def new_shape(trace: Trace, shape: Any) -> tuple[Size, ...]:
 def _new_length(trace: Trace, x: Any) -> Size:
     if not _is_open_bound(x) or from_ints(x.value):
         return as_size(x)
-    low, high = interval(trace, x.value) or (-1, _LONGEST)
-    if low < 0:
+    length = weak(trace, x.value, np.dtype(np.int64))
+    low, high = interval(trace, length) or (-1, _LONGEST)
+    if low < 0:  # what follows may be computed before the check has raised
         zero = trace.builder.const(0)
-        trace.check(trace.emit("GreaterEqual", x.value, zero), ValueError(_NEGATIVE))
-    return _extent(trace, slice(None, x), 1, min(high, _LONGEST))[2]
+        trace.check(trace.emit("GreaterEqual", length, zero), ValueError(_NEGATIVE))
+        length = trace.emit("Maximum", length, zero)
+    return _extent(trace, slice(None, TracedArray(trace, None, (), length)), 1,
+                   min(high, _LONGEST))[2]
 
 
 def _extent(
@@ -119,7 +229,9 @@ def _extent(
     if length is not None and bounds[0] is not None:
         return bounds[0], trace.builder.const(length), length
     size = new_size(trace)
-    first = trace.emit("Extent", *(b for b in bounds if b is not None),
+    # A limit that the run decides is an operand too: what defines it comes before.
+    last = [as_traced(trace, number(trace, limit)).value] if isinstance(limit, Dim) else []
+    first = trace.emit("Extent", *(b for b in bounds if b is not None), *last,
                        given=tuple(b is not None for b in bounds), step=step, limit=limit,
                        length=str(size))
     witness = first.node.out(1)

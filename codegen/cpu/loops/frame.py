@@ -226,8 +226,11 @@ class Frame:
             return Operand(self.word("number", int(value)), dtype, 1)
         return self.em.const(dtype, value)
 
-    def stride(self, value: int, dtype: np.dtype) -> str:
-        """A byte stride: 0 and that of neighbours are part of the code."""
+    def stride(self, value: int | str, dtype: np.dtype) -> str:
+        """A byte stride: 0 and that of neighbours are part of the code, those of the run are
+        registers already."""
+        if isinstance(value, str):
+            return value
         return str(value) if value in (0, dtype.itemsize) else self.word("number", value)
 
     # -- arrays

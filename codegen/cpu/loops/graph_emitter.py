@@ -135,6 +135,8 @@ class GraphEmitter:
         source, uses = node.inputs[0].node, self.readers.get(node.out(), ())
         if source.op not in ("Pick", "Window") or len(uses) != 1 or uses[0] >= END:
             return None
+        if 0 in source.attrs.get("steps", ()):  # it was copied
+            return None
         later = self.nodes[uses[0]]
         is_same = later.op == f"{source.op}Update" and later.inputs[1] == node.out() and (
             later.inputs[0] == source.inputs[0]) and later.inputs[2:] == source.inputs[1:] and (

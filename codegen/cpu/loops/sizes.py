@@ -72,9 +72,15 @@ def fill(emitter: GraphEmitter, node: Node) -> None:
 
 
 def window(emitter: GraphEmitter, node: Node) -> None:
-    """The view at slices that the run decides."""
-    ref = emitter.array(node.inputs[0])
-    emitter.env[node.out()] = _at(emitter, node, ref, node.inputs[1:])
+    """The view at slices that the run decides; with a step of the run, a copy of it."""
+    from .picks import copy
+
+    seen = _at(emitter, node, emitter.array(node.inputs[0]), node.inputs[1:])
+    if 0 in node.attrs["steps"]:  # kernels know their strides when they are compiled
+        held = emitter.temporary(seen.shape, seen.dtype)
+        copy(emitter.frame, held, seen)
+        seen = held
+    emitter.env[node.out()] = seen
 
 
 def window_update(emitter: GraphEmitter, node: Node) -> None:
@@ -93,12 +99,17 @@ def window_update(emitter: GraphEmitter, node: Node) -> None:
 def _at(emitter: GraphEmitter, node: Node, ref: ArrayRef, places: Sequence[Value]) -> ArrayRef:
     frame, attrs = emitter.frame, node.attrs
     offset, shape, strides = ref.offset, list(ref.shape), list(ref.strides)
-    firsts = places[: len(attrs["axes"])]
+    firsts, given = places[: len(attrs["axes"])], iter(places[2 * len(attrs["axes"]):])
     for axis, step, size, first in zip(
             attrs["axes"], attrs["steps"], attrs["sizes"], firsts, strict=True):
         begin = emitter.scalar(first).text
-        offset = frame.moved(offset, begin, frame.stride(ref.strides[axis], ref.dtype))
-        shape[axis], strides[axis] = size, ref.strides[axis] * step
+        stride = frame.stride(ref.strides[axis], ref.dtype)
+        offset = frame.moved(offset, begin, stride)
+        shape[axis] = size
+        if step:
+            strides[axis] = ref.strides[axis] * step
+        else:
+            strides[axis] = frame.em.mul(emitter.scalar(next(given)).text, stride)
     return ArrayRef(ref.token, tuple(shape), tuple(strides), ref.dtype, offset, ref.element)
 
 

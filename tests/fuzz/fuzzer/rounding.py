@@ -85,10 +85,11 @@ class Disturbed:
         inputs += [np.array(-0.0)] if "-0.0" in statement.text else []
         other = self._on_other_operands(statement) if statement.rounding == "backward" else None
         computed = self._computed(statement)
+        target, selected = self._target(statement)
         exec(statement.line, self.scope)
-        whole = None if "where=" in statement.text else self._target(statement)
         for array, old in before:
-            self._disturb_written(array, None if array is whole else old, change, inputs, computed)
+            written = selected if array is target else _changed(array, old)
+            self._disturb_written(array, written, change, inputs, computed)
         if not statement.target:
             self._disturb_rebound(statement, read, change, inputs)
             return
@@ -320,24 +321,28 @@ class Disturbed:
         return ordered
 
     def _disturb_written(
-        self, array: np.ndarray, old: np.ndarray | None, change: Any, inputs: list[np.ndarray],
+        self, array: np.ndarray, written: np.ndarray, change: Any, inputs: list[np.ndarray],
         computed: np.dtype | None,
     ) -> None:
-        """``old``: what it held, None where all of it was written."""
         if not _is_inexact(array) or not array.flags.writeable:
             return
-        written = np.ones(array.shape, bool) if old is None else ~(
-            (array == old) | ((array != array) & (old != old)))
         if written.any():
             narrow = array if computed is None else array.astype(computed)
             array[written] = change(narrow, inputs)[written]
 
-    def _target(self, statement: Statement) -> Any:
-        """The variable that the call writes to."""
+    def _target(self, statement: Statement) -> tuple[Any, Any]:
+        """The variable that the call writes to with ``out=``, and to which of its elements."""
         call = ast.parse(statement.text, mode="eval").body if "out=" in statement.text else None
-        given = {k.arg: k.value for k in call.keywords}.get("out") if isinstance(
-            call, ast.Call) else None
-        return self.scope.get(given.id) if isinstance(given, ast.Name) else None
+        given = {k.arg: k.value for k in call.keywords} if isinstance(call, ast.Call) else {}
+        out = given.get("out")
+        target = self.scope.get(out.id) if isinstance(out, ast.Name) else None
+        if not isinstance(target, np.ndarray):
+            return None, None
+        where = eval(ast.unparse(given["where"]), dict(self.scope)) if "where" in given else True
+        try:
+            return target, np.broadcast_to(np.array(where, bool), target.shape)
+        except ValueError:  # of a reduction, where it is the operand's
+            return target, np.ones(target.shape, bool)
 
     def _computed(self, statement: Statement) -> np.dtype | None:
         """The dtype of a call without its ``out``, where that is narrower than ``out``."""
@@ -471,6 +476,11 @@ def reduced_axes(text: str, rank: int) -> list[int]:
 
 def _types(result: Any) -> list[Any]:
     return [getattr(v, "dtype", type(v)) for v in optree.tree_leaves(result)]
+
+
+def _changed(array: np.ndarray, old: np.ndarray) -> np.ndarray:
+    """Where an array is not what it was."""
+    return ~((array == old) | ((array != array) & (old != old)))
 
 
 def _both_zeros(inputs: list[np.ndarray]) -> bool:

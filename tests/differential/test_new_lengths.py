@@ -1,0 +1,229 @@
+"""Lengths of new arrays, steps of slices and sizes of parts that data decides, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import check
+
+import fusec
+from fusec.errors import UnsupportedError
+
+INTS = ["i1", "i4", "i8", "u1", "u4", "u8"]
+X = np.arange(20.0)
+A = np.arange(60.0).reshape(6, 10)
+
+
+@pytest.mark.parametrize("dtype", INTS)
+@pytest.mark.parametrize("numbers", [[3, 1, 2], [0, 1, 2]])
+def test_new_arrays(dtype: str, numbers: list[int]) -> None:
+    k = np.array(numbers, dtype)
+    check(lambda k: (np.zeros(k[0]), np.ones((2, k[0]), "i2"), np.full(k[2], k[0]),
+                     np.empty(k[0]).shape, np.zeros_like(k, shape=(k[1], k[2]))), k)
+    check(lambda k: (np.arange(k[0]), np.arange(1, k[0] + 2, dtype="f4"),
+                     np.arange(k[0], 10, 3), np.arange(k[2], -4, -2)), k)
+
+
+def test_a_negative_length() -> None:
+    check(lambda k: np.zeros(k[0]), np.array([-2]))
+    check(lambda k: np.arange(k[0]), np.array([-2]))
+
+
+def test_equal_lengths_are_one_size() -> None:
+    def f(k: Any) -> Any:
+        n = k.max()
+        return np.zeros(n) + np.ones(n), np.ones((n, n + 1)) @ np.ones(n + 1)
+
+    for k in ([3, 1], [1, 1], [4, 9]):
+        check(f, np.array(k))
+
+
+def test_unequal_lengths_are_numpys_error() -> None:
+    for k in ([3, 3], [3, 1], [3, 2]):
+        check(lambda k: np.zeros(k[0]) + np.ones(k[1]), np.array(k))
+        check(lambda k, x: np.zeros(k[0]) + x, np.array(k), np.ones(3))
+
+
+def test_lengths_of_numbers_among_the_arguments_stay_static() -> None:
+    compiled = fusec.jit(lambda n: np.zeros(n))
+    assert compiled(3).shape == (3,) and compiled(4).shape == (4,)
+    check(lambda k, n: (np.zeros(k[0] + n), np.zeros(n)), np.array([2, 1]), 3)
+
+
+def count_sort(a: Any) -> Any:
+    counts = np.zeros(a.max() + 1, int)
+    for v in a:
+        counts[v] += 1
+    return counts
+
+
+def fibonacci(a: Any) -> Any:
+    n = a[0]
+    f = np.empty(n + 2, int)
+    f[0], f[1] = 0, 1
+    for i in range(2, n + 2):
+        f[i] = f[i - 1] + f[i - 2]
+    return f
+
+
+def arrays_in_a_loop(a: Any) -> Any:
+    total = 0.0
+    for v in a:
+        w = np.zeros(v + 1)
+        for k in range(v + 1):
+            w[k] = k
+        total += w.sum()
+    return total
+
+
+def made_in_a_branch(a: Any) -> Any:
+    return np.zeros(a[0]) if a[0] > 2 else np.ones(a[0])
+
+
+def sieve(a: Any) -> Any:
+    n = a.sum() + 30
+    s = np.ones(n, bool)
+    s[:2] = False
+    i = 2
+    while i * i < n:
+        if s[i]:
+            s[i * i::i] = False
+        i += 1
+    return np.nonzero(s)[0]
+
+
+@pytest.mark.parametrize(
+    "program", [count_sort, fibonacci, arrays_in_a_loop, made_in_a_branch, sieve])
+def test_programs_of_lengths(program: Any) -> None:
+    for a in ([3, 1, 2], [3, 0, 5], [1, 1]):
+        check(program, np.array(a))
+
+
+# ----------------------------------------------------------------------------------------- steps
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 30])
+def test_steps_of_data(step: int) -> None:
+    k = np.int64(step)
+    check(lambda x, k: x[::k], X, k)
+    check(lambda x, k: (x[1::k][::-1], x[:7:k] * 2), X, k)
+
+    def written(x: Any, k: Any) -> Any:
+        part = x[3::k]
+        x[3] = -1
+        part[0] += 100
+        x[::k] *= 2
+        return part, part.sum()
+
+    check(written, X, k)
+
+
+def test_steps_that_are_none() -> None:
+    check(lambda x, k: x[::k], X, np.int64(0))
+    compiled = fusec.jit(lambda x, k: x[::k])
+    with pytest.raises(UnsupportedError, match="negative step"):
+        compiled(X, np.int64(-2))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_steps_in_loops(turned: bool) -> None:
+    def loop(A: Any, k: Any) -> Any:
+        total = 0.0
+        for i in range(1, 6):
+            A[i, ::i] *= 2
+            A[::i, 0] = A[0, 0] + i
+            total += A[:, ::i].sum() + A[i:, k::i].max()
+            part = A[:, ::i]
+            part[0, 0] = total
+            row = A[i, 1::i]
+            row[-1] -= 3
+        return total
+
+    check(loop, A.T if turned else A, np.int64(2))
+
+
+def transform(x: Any) -> Any:
+    y, s = x[:16].copy(), 1
+    while s < 16:
+        for j in range(s):
+            y[j::2 * s] += y[j + s::2 * s]
+        s *= 2
+    return y
+
+
+def sieve_of_an_argument(x: Any) -> Any:
+    n = len(x) * 10
+    s = np.ones(n, bool)
+    s[:2] = False
+    for i in range(2, n):
+        if i * i >= n:
+            break
+        if s[i]:
+            s[i * i::i] = False
+    return np.nonzero(s)[0]
+
+
+@pytest.mark.parametrize("program", [transform, sieve_of_an_argument])
+def test_programs_of_steps(program: Any) -> None:
+    check(program, X)
+
+
+# ----------------------------------------------------------------------- parts of unequal sizes
+
+
+def ragged(counts: Any, values: Any) -> Any:
+    ends = np.zeros(len(counts) + 1, int)
+    ends[1:] = np.cumsum(counts)
+    rows = np.zeros((len(counts), counts.max()))
+    for i in range(len(counts)):
+        rows[i, :counts[i]] = values[ends[i]:ends[i + 1]]
+    return rows
+
+
+def test_parts_assigned_to_parts() -> None:
+    for counts in ([2, 3, 1], [1, 1, 4], [2, 2, 2]):
+        check(ragged, np.array(counts), np.arange(6.0))
+
+    def corners(k: Any, A: Any) -> Any:
+        out = np.zeros((3, 6, 10))
+        for i in range(3):
+            n = k[i]
+            out[i, :n, :n + 1] = A[6 - n:, 10 - n - 1:]
+        return out
+
+    check(corners, np.array([2, 3, 1]), A)
+
+
+@pytest.mark.parametrize("k", [[3, 3], [2, 9], [0, 20]])
+def test_parts_that_do_not_fit(k: list[int]) -> None:
+    def f(k: Any, x: Any) -> Any:
+        y = np.zeros(12)
+        y[:k[0]] = x[k[1]:k[1] + 3]
+        return y
+
+    check(f, np.array(k), X)
+    check(lambda k: np.zeros(k[0])[:] * 1, np.array(k))
+
+
+def test_one_element_for_many_is_refused() -> None:
+    def f(k: Any, x: Any) -> Any:
+        x[:k[0]] = x[:k[1]]
+        return x
+
+    check(f, np.array([3, 3]), X)
+    with pytest.raises(UnsupportedError, match="one element to a slice of more"):
+        fusec.jit(f)(np.array([3, 1]), X.copy())
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_rolled_by_data(axis: int | None) -> None:
+    for shift in (0, 3, -4, 25):
+        check(lambda A, k: np.roll(A, k, axis=axis), A, np.int64(shift))
+        check(lambda A, k: np.roll(A.T, k[0] - k[1], axis=axis), A, np.array([shift, 1]))
+    check(lambda x: np.roll(x, np.argmax(x)), X)
+
+
+def test_slices_of_arrays_made_in_the_program() -> None:
+    check(lambda k: (np.arange(100.0)[:k[0]] * 2, np.array([1.0, 2.0, 3.0])[k[0]:]), np.array([2]))
