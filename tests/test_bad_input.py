@@ -194,7 +194,7 @@ NEEDS_A_VALUE: dict[str, tuple[Callable[..., Any], str, str]] = {
     "sorted": (lambda x: sorted([x.sum(), x.max()]), "a truth value", "np.where"),
     "range": (lambda x: list(range(int(x.sum()))), "an index or a length", "static argument"),
     "slice": (lambda x: [1, 2][: x.argmax()], "an index or a length", "static argument"),
-    "size": (lambda x: np.zeros(int(x.sum())), "an index or a length", "static argument"),
+    "size": (lambda x: x.reshape(int(x.sum()), -1), "an index or a length", "static argument"),
     "f-string": (lambda x: f"{x.sum():.3f}", "text", "after the call"),
     "f-string !r": (lambda x: f"{x!r}", "text", "after the call"),
     "str": (lambda x: str(x.sum()), "text", "after the call"),

@@ -1,7 +1,7 @@
 """``x ** y`` and ``np.power``: products for whole exponents, NumPy's shortcuts for floats.
 
-NumPy's loops of float32 and float64 take ``sqrt`` for an exponent of 0.5 that they meet with a
-stride of 0: -inf and -0.0 give NaN and -0.0 there, where ``pow`` of C gives inf and 0.0.
+NumPy's loops of float32 and float64 take ``sqrt`` for an exponent of 0.5 that they meet again and
+again: -inf and -0.0 give NaN and -0.0 there, where ``pow`` of C gives inf and 0.0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fusec.ops.shapes import broadcast
 
 from .array import TracedArray, from_value
 from .context import Trace
-from .layout import broadcast_strides, k_order
+from .layout import broadcast_strides
 from .ufuncs import cast
 
 MAX_POWER = 64
@@ -88,7 +88,11 @@ def _has_shortcuts(values: Sequence[Value], dtype: np.dtype, python: bool) -> bo
 
 
 def _is_repeated(operands: Sequence[TracedArray], dtype: np.dtype) -> bool:
-    """Whether NumPy's inner loop meets one exponent: where the stride is 0 along its axis."""
+    """Whether NumPy's loop meets one exponent, with a stride of 0 along every axis.
+
+    Where the stride is 0 along some axes alone, that NumPy takes the root or not depends on how
+    many elements the others have (2 or more than 2, in NumPy 2.4), which we leave open.
+    """
     base, exponent = operands
     if not exponent.shape:
         return True
@@ -97,11 +101,11 @@ def _is_repeated(operands: Sequence[TracedArray], dtype: np.dtype) -> bool:
     shape = broadcast((base.shape, exponent.shape))
     if all(size == 1 for size in shape):
         return _is_repeated_once(base, exponent, dtype)
-    if exponent.dtype != dtype:  # cast into a buffer, which has no stride of 0
-        return exponent.value.type.size == 1
-    rows = [broadcast_strides(o.shape, o.strides, shape) for o in operands]
-    long = [axis for axis in k_order(shape, rows) if shape[axis] != 1]
-    return rows[1][long[-1]] == 0
+    strides = broadcast_strides(exponent.shape, exponent.strides, shape)
+    if any(s for s, n in zip(strides, shape, strict=True) if n != 1):
+        return False
+    # What is cast is so into a buffer, which has no stride of 0.
+    return exponent.dtype == dtype or exponent.value.type.size == 1 or exponent.ndim > 1
 
 
 def _is_repeated_once(base: TracedArray, exponent: TracedArray, dtype: np.dtype) -> bool:

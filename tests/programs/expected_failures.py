@@ -8,8 +8,6 @@ from __future__ import annotations
 
 BY_REASON: dict[str, tuple[str, ...]] = {
     "an int needs the size n": ("lomb_scargle",),
-    "assigning an array whose size data decides": ("knapsack",),
-    "an index or a length is needed": ("longest_increasing",),
     "the sides of a branch return different things": (
         "gauss_jordan_inverse",
     ),
