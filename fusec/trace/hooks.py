@@ -31,6 +31,7 @@ from .python_numbers import BOOL, weak
 from .randomness import drawn, generators_of, is_random, random_state
 from .shaping import spread_scalar
 from .side_effects import check_unconsumed, is_outside, warn_of_effect
+from .sizes import of_length
 from .ufuncs import as_traced
 
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
@@ -188,8 +189,11 @@ class GraphHooks(AttributeHooks):
     def iterate(self, where: Where, value: Any) -> Any:
         return super().iterate(where, self._elements(where, value))
 
-    def unpack(self, where: Where, value: Any) -> Any:
-        return super().unpack(where, self._elements(where, value))
+    def unpack(self, where: Where, value: Any, count: int | None) -> Any:
+        value = self._elements(where, value)
+        if count is not None and type(value) is TracedArray and value.ndim:
+            value = of_length(value, count)
+        return super().unpack(where, value, count)
 
     def _elements(self, where: Where, value: Any) -> Any:
         self.where = where

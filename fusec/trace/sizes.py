@@ -100,6 +100,23 @@ def is_number(x: Any) -> bool:
     return type(x) is TracedArray and x.ndim == 0 and isinstance(size_of(x.value), Dim)
 
 
+def of_length(x: TracedArray, count: int) -> Any:
+    """What ``a, b = x`` takes apart: where only the run knows the length, it checks that.
+
+    Items are views, and may be read before the check has raised: only of what is there.
+    """
+    trace, size = x.trace, x.shape[0]
+    if not isinstance(size, Dim):
+        return x
+    length, wanted = number(trace, size).value, trace.builder.const(count)
+    trace.check(trace.emit("LessEqual", length, wanted), ValueError(
+        f"too many values to unpack (expected {count})"))
+    trace.check(trace.emit("GreaterEqual", length, wanted), ValueError(
+        f"not enough values to unpack (expected {count})"))
+    last = maximum(size - 1, 0)
+    return tuple(x[number(trace, minimum(i, last))] for i in range(count))
+
+
 def undecided(trace: Trace, error: UndecidedSizeError) -> ConcreteValueError:
     """The user's error for a question that only the run can answer."""
     names = sorted(error.dim.symbols)

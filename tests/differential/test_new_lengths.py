@@ -227,3 +227,13 @@ def test_rolled_by_data(axis: int | None) -> None:
 
 def test_slices_of_arrays_made_in_the_program() -> None:
     check(lambda k: (np.arange(100.0)[:k[0]] * 2, np.array([1.0, 2.0, 3.0])[k[0]:]), np.array([2]))
+
+
+@pytest.mark.parametrize("k", [2, 7, 18, 19])
+def test_parts_taken_apart(k: int) -> None:
+    def f(x: Any, k: Any) -> Any:
+        a, b, c = x[k - 1:k + 2]
+        return a + b * c
+
+    check(f, X, np.int64(k))
+    check(lambda x, k: [f(x, k) if k < 19 else x[0]], X, np.int64(k))

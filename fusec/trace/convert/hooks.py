@@ -391,8 +391,9 @@ class Hooks:
         self.where = where
         return plain(over)
 
-    def unpack(self, where: Where, value: Any) -> Any:
-        """What ``a, b = value`` takes apart instead of ``value``."""
+    def unpack(self, where: Where, value: Any, count: int | None) -> Any:
+        """What ``a, b = value`` takes apart instead of ``value``; ``count`` is the number of
+        names, None where one is starred."""
         self.where = where
         return value
 

@@ -77,7 +77,9 @@ class Statements(Expressions):
         self, target: ast.Tuple | ast.List, value: ast.expr, node: ast.stmt
     ) -> list[ast.stmt]:
         if not isinstance(value, ast.Tuple | ast.List):
-            value = self.hook("unpack", node, value)
+            is_open = any(isinstance(e, ast.Starred) for e in target.elts)
+            count = constant(None if is_open else len(target.elts), node)
+            value = self.hook("unpack", node, value, count)
         if is_plain_target(target):
             return [self._assign(target, value, node)]
         names = [self.temporary() for _ in target.elts]
