@@ -15,7 +15,7 @@ from .context import Trace
 from .failures import on_known
 from .handlers import TABLE, when_called
 from .python_errors import check_math, check_math_power
-from .python_numbers import check_number, scalar_of, weak
+from .python_numbers import BOOL, check_number, scalar_of, weak
 from .ufuncs import as_traced, call_ufunc, cast
 
 if TYPE_CHECKING:
@@ -85,6 +85,59 @@ def rounded_number(trace: Trace, value: Any, ufunc: np.ufunc) -> TracedArray:
     return TracedArray(trace, None, (), weak(trace, rounded.value, I64))
 
 
+def _of_ints(function: Callable[..., Any], ufunc: np.ufunc, neutral: int) -> None:
+    """``math.gcd`` and ``math.lcm`` of any number of ints: a Python int."""
+    @when_called(function)
+    def call(hooks: GraphHooks, *args: Any) -> Any:
+        trace = hooks.trace
+        numbers = [_int_of(trace, a) for a in args]
+        found = numbers[0] if len(numbers) > 1 else from_value(
+            trace, cast(trace, trace.builder.const(neutral), I64))
+        for number in numbers[1:] or numbers:
+            found = call_ufunc(trace, ufunc, "__call__", (found, number), {})
+        return TracedArray(trace, None, (), weak(trace, found.value, I64))
+
+
+def _int_of(trace: Trace, x: Any) -> TracedArray:
+    """The argument as ``operator.index`` takes it, an int64."""
+    number = as_traced(trace, x)
+    if number.dtype.kind not in "iub" or number.ndim or (
+            number.dtype.kind == "b" and not number.type.is_weak):
+        raise trace.error(TypeError(
+            f"'{number.kind_name}' object cannot be interpreted as an integer"), [number.value])
+    return from_value(trace, cast(trace, number.value, I64))
+
+
+@when_called(math.isclose)
+def _isclose(
+    hooks: GraphHooks, a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0
+) -> TracedArray:
+    """PEP 485: equal, or closer than the larger of the tolerances; infinities only if equal."""
+    trace = hooks.trace
+    x, y, rel, least = (from_value(trace, cast(trace, _float_of(trace, v), F64))
+                        for v in (a, b, rel_tol, abs_tol))
+    if any(not isinstance(t, TracedArray) and t < 0.0 for t in (rel_tol, abs_tol)):
+        raise trace.error(ValueError("tolerances must be non-negative"))
+    for tolerance in (rel, least):
+        trace.check(trace.emit("LogicalNot", (tolerance < 0.0).value),
+                    ValueError("tolerances must be non-negative"))
+    difference = abs(x - y)
+    near = (difference <= abs(rel * y)) | (difference <= abs(rel * x)) | (difference <= least)
+    either = (x == y) | (near & np.isfinite(x) & np.isfinite(y))
+    return TracedArray(trace, None, (), weak(trace, either.value, BOOL))
+
+
+def _parts(function: Callable[..., Any], ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> None:
+    """``math.modf`` and ``math.frexp``: a pair of Python numbers."""
+    @when_called(function)
+    def call(hooks: GraphHooks, x: Any) -> Any:
+        trace = hooks.trace
+        strong = from_value(trace, cast(trace, _float_of(trace, x), F64))
+        found = call_ufunc(trace, ufunc, "__call__", (strong,), {})
+        return tuple(TracedArray(trace, None, (), weak(trace, part.value, dtype))
+                     for part, dtype in zip(found, dtypes, strict=True))
+
+
 for _name, _ufunc in {
     "sqrt": np.sqrt, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log2": np.log2,
     "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan,
@@ -99,6 +152,10 @@ for _name, _op in {"erf": "Erf", "erfc": "Erfc", "lgamma": "Gammaln"}.items():
     _math_row(getattr(math, _name), _op)
 for _function, _ufunc in ((math.floor, np.floor), (math.ceil, np.ceil), (math.trunc, np.trunc)):
     _rounded(_function, _ufunc)
+_of_ints(math.gcd, np.gcd, 0)
+_of_ints(math.lcm, np.lcm, 1)
+_parts(math.modf, np.modf, (F64, F64))
+_parts(math.frexp, np.frexp, (F64, I64))
 _MATH = [f"math.{n}" for n in vars(math) if getattr(math, n) in TABLE]
 for _function in vars(math).values():
     if callable(_function) and _function not in TABLE:

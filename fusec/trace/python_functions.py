@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Callable
 from functools import partial, reduce
 from types import GeneratorType
@@ -24,6 +25,7 @@ from .control.cells import UNBOUND
 from .control.merge import check_holds
 from .control.unrolling import UNROLL
 from .creation import astype
+from .decimal_rounding import MOST_DIGITS, rounded
 from .handlers import TABLE, any_traced, everywhere, when_called
 from .known import known
 from .math_functions import rounded_number
@@ -292,11 +294,15 @@ def _round(hooks: GraphHooks, number: Any, ndigits: Any = None) -> Any:
 
 
 def _round_python(trace: Trace, value: Any, ndigits: Any) -> TracedArray:
-    if ndigits is not None:
-        raise unsupported("round of a Python number to digits", ["np.round"], loc=trace.loc,
-                          notes=("Python rounds the decimal representation, NumPy the binary one",))
-    if value.dtype.kind == "f":
+    digits = None if ndigits is None else operator.index(ndigits)
+    if value.dtype.kind == "f" and digits is None:
         return rounded_number(trace, value, np.rint)
+    if value.dtype.kind == "f" and 0 <= digits <= MOST_DIGITS:
+        return rounded(trace, value, digits)
+    if value.dtype.kind == "f" or (digits is not None and digits < 0):
+        raise unsupported(f"round of a Python number to {digits} digits", ["np.round"],
+                          loc=trace.loc, notes=(
+                              "Python rounds the decimal representation, NumPy the binary one",))
     return TracedArray(trace, None, (), weak(trace, value, I64))
 
 

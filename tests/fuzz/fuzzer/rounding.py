@@ -176,9 +176,9 @@ class Disturbed:
     def _on_other_operands(self, statement: Statement) -> list[Any] | None:
         """[result] for operands changed in the last place; [] where it moves or decides only.
 
-        None where it cannot be asked: with ``out=``, or where such operands raise.
+        None where it cannot be asked: with a variable as ``out=``, or where such operands raise.
         """
-        if not statement.target or "out=" in statement.text:
+        if not statement.target or self._target(statement)[0] is not None:
             return None
         exact = dict(self.scope)
         exec(statement.line, exact)
