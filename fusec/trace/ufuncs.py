@@ -319,11 +319,7 @@ class _Call:
             if unusual is not None:
                 return unusual
         if self.ufunc is np.power:
-            from .powers import power
-
-            special = power(trace, values, self.operands, dtypes[-1], self.python)
-            if special is not None and not special.shape and special.type.kind == "array":
-                return trace.emit("Squeeze", special, axes=(), kind="scalar")  # x**1 is x itself
+            special = self._power(dtypes, values)
             if special is not None:
                 return special
         weak = "weak" if all(v.type.is_weak for v in values) else None
@@ -331,6 +327,18 @@ class _Call:
             values = [cast(trace, v, v.dtype) if v.dtype.kind in "fc" else v for v in values]
         operands = [cast(trace, v, d, weak) for v, d in zip(values, dtypes, strict=False)]
         return self._checked(dtypes, values, *operands)
+
+    def _power(self, dtypes: Sequence[np.dtype], values: Sequence[Value]) -> Value | None:
+        from .powers import power
+
+        try:
+            found = power(self.trace, values, self.operands, dtypes[-1], self.python)
+        except ValueError:
+            self._check_out(dtypes[-1], values)
+            raise
+        if found is not None and not found.shape and found.type.kind == "array":
+            return self.trace.emit("Squeeze", found, axes=(), kind="scalar")  # x**1 is x itself
+        return found
 
     def _checked(
         self, dtypes: Sequence[np.dtype], values: Sequence[Value], *operands: Value

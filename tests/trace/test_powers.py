@@ -48,3 +48,13 @@ def test_exponents_that_are_cast_lie_in_a_buffer() -> None:
     for shape in ((1,), (1, 1), (3,), (3, 1), (3, 3)):
         check(np.full((3, 3), -np.inf), np.full(shape, 0.5, "f4"))
         check(np.full(1, -np.inf), np.full(shape, 0.5, "f4"))
+
+
+def test_dtypes_are_looked_at_before_shapes() -> None:
+    def program(x: np.ndarray) -> np.ndarray:
+        found = x.any((-1,))
+        found **= x
+        return found
+
+    with pytest.raises(TypeError, match="Cannot cast ufunc 'power' output"):
+        fusec.jit(program)(np.ones((3, 2), "u4"))
