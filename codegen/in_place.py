@@ -7,33 +7,50 @@ the argument when every read of it, in this kernel, is at the index being writte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from fusec.ir.dims import maximum, minimum
+from fusec.ir.dims import UndecidedSizeError, maximum, minimum
 from fusec.ops.index_maps import IndexMap
 
 from .loop_ir import Access, Buffer, Expr, Kernel, Nest, Stage, Store, expr, walk
 
 
 def drop_unchanged(kernel: Kernel, out: int, source: int) -> Kernel:
-    """The kernel without stores to buffer ``out`` of what ``source`` holds at the same index."""
-    nests = [n for n in (_drop(n, out, source) for n in kernel.nests) if n is not None]
+    """The kernel without stores to buffer ``out`` of what ``source`` holds at the same index.
+
+    Those stay that may put back what the kernel has overwritten before.
+    """
+    nests: list[Nest] = []
+    for nest in kernel.nests:
+        kept = _drop(nest, out, source, nests)
+        if kept is not None:
+            nests.append(kept)
     return replace(kernel, nests=tuple(nests))
 
 
-def _drop(nest: Nest, out: int, source: int) -> Nest | None:
+def _drop(nest: Nest, out: int, source: int, earlier: Sequence[Nest]) -> Nest | None:
+    written: set[IndexMap] = set()  # by stages before
+
     def is_kept(store: Store) -> bool:
         target = nest.accesses[store.access]
         value = store.value
         if target.buffer != out or value.op != "load" or value.args:
             return True
         read = nest.accesses[value.attr]
-        return read.buffer != source or read.index != target.index
+        return read.buffer != source or read.index != target.index or (
+            _overlap(nest, {target.index}, nest, written)) or any(
+            _overlap(nest, {target.index}, other, _written(other, out)) for other in earlier)
 
-    stages = tuple(replace(s, stores=tuple(filter(is_kept, s.stores))) for s in nest.stages)
+    stages = []
+    for stage in nest.stages:
+        kept = tuple(filter(is_kept, stage.stores))
+        stages.append(replace(stage, stores=kept))
+        written |= {nest.accesses[s.access].index for s in kept
+                    if nest.accesses[s.access].buffer == out}
     if not any(s.stores or s.scratch or s.reductions or s.checks for s in stages):
         return None
-    return without_unused(replace(nest, stages=stages))
+    return without_unused(replace(nest, stages=tuple(stages)))
 
 
 def without_unused(nest: Nest) -> Nest:
@@ -131,11 +148,14 @@ def _overlap(nest: Nest, indices: set, other: Nest, others: set) -> bool:
     if any(map(_is_computed, (*indices, *others))):
         return True
     boxes = [_bounds(nest, i) for i in indices]
-    return any(
-        all(low <= top and bottom <= high for (low, high), (bottom, top) in
-            zip(box, _bounds(other, index), strict=True))
-        for box in boxes for index in others
-    )
+    try:
+        return any(
+            all(low <= top and bottom <= high for (low, high), (bottom, top) in
+                zip(box, _bounds(other, index), strict=True))
+            for box in boxes for index in others
+        )
+    except UndecidedSizeError:
+        return True
 
 
 def _bounds(nest: Nest, index: tuple) -> list[tuple[int, int]]:

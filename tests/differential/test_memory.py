@@ -450,3 +450,48 @@ JOINING_INTS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "u8"])
 def test_joining_and_choosing_integers(name: str, dtype: str) -> None:
     check(JOINING_INTS[name], ordinary(dtype, 4, 6), fp="strict")
+
+
+def _restored(x: Any) -> Any:
+    part = x[::2].copy()
+    x *= 3
+    x[::2] = part
+    return x
+
+
+def _columns_put_back(A: Any) -> Any:
+    before = A.copy()
+    A[:] = 0
+    A[:, ::2] = before[:, ::2]
+    return A
+
+
+def _some_put_back(x: Any) -> Any:
+    before = x.copy()
+    x[::2] = 9
+    x[::4] = before[::4]
+    return x
+
+
+def _turned(x: Any) -> None:
+    x[:] = x[::-1]
+    x[::2] = x[::-2]
+
+
+def _through_a_view(x: Any) -> Any:
+    odd = x[1::2]
+    before = odd.copy()
+    x[:] = 0
+    odd[:] = before
+    return x
+
+
+@pytest.mark.parametrize("program", [_restored, _some_put_back, _turned, _through_a_view])
+def test_elements_written_back_after_a_write(program: Any) -> None:
+    """A store of what the argument held is none only where nothing was stored there before."""
+    check(program, np.arange(9.0))
+
+
+def test_columns_written_back_after_a_write() -> None:
+    check(_columns_put_back, np.arange(12.0).reshape(3, 4))
+    check(_columns_put_back, np.arange(12.0).reshape(4, 3).T)

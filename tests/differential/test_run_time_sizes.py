@@ -180,3 +180,32 @@ def test_graphs_parse_back() -> None:
         assert str(parse_graph(str(graph))) == str(graph)
     assert "f64[n]" in str(concrete.graph)
     assert "in max(n-1,0):" in concrete.kernels[1].loops
+
+
+def _last(x: Any) -> Any:
+    r = x[x > 0]
+    if len(r) == 0:
+        return np.float64(0.0)
+    return r[-1]
+
+
+def _third(x: Any) -> Any:
+    r, s = x[x > 0], np.float64(0.0)
+    if x[0] < 0:
+        s = r[2]
+    return s
+
+
+def _last_of_a_part(x: Any) -> Any:
+    count, total, k = int(x[0]), np.float64(0.0), 0
+    while k < count:
+        total += x[:count][-1] + np.cumsum(x[:count])[-2] + (x[:count] * 2).item(0)
+        k += 1
+    return total
+
+
+@pytest.mark.parametrize("program", [_last, _third, _last_of_a_part])
+@pytest.mark.parametrize("x", [[-1.0, 2, 5, -3], [-1.0, 2, 5, 7], [3.0, 1, 2, 4], [2.0, -1]])
+def test_constant_indices_in_branches_and_loops(program: Any, x: list[float]) -> None:
+    """They count from an end that only the run knows, and are checked."""
+    check(program, np.array(x))

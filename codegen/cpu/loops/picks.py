@@ -101,8 +101,9 @@ def _index(
     index = emitter.scalar(value)
     if index.dtype != I64:
         index = emit_operation(em, "cast", I64, [index])
-    if axis in node.attrs["safe"] or value.node.op == "Const":
-        return index.text
+    if axis in node.attrs["safe"] or (
+            value.node.op == "Const" and is_static(ref.shape[axis:axis + 1])):
+        return index.text  # looked at while tracing
     size = frame.number(ref.shape[axis])
     real = _wrapped(em, index.text, size)
     if node.attrs.get("unchecked"):
