@@ -208,8 +208,17 @@ def _range(hooks: GraphHooks, *args: Any) -> Any:
     ends = [known(as_traced(hooks.trace, a).value) for a in args]
     if None not in ends:
         return range(*ends)
-    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+    ends = [a if type(a) is not TracedArray else _index(hooks.trace, a) for a in args]
+    start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:3]
     return TracedRange(hooks.trace, start, stop, step)
+
+
+def _index(trace: Trace, x: TracedArray) -> TracedArray:
+    """What ``operator.index`` gives, a Python int."""
+    if x.ndim or x.dtype.kind not in "iub" or (x.dtype == np.bool_ and not x.type.is_weak):
+        raise trace.error(TypeError(
+            f"'{x.kind_name}' object cannot be interpreted as an integer"), [x.value])
+    return TracedArray(trace, None, (), weak(trace, x.value, I64))
 
 
 @when_called(builtins.len)

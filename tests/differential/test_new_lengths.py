@@ -237,3 +237,25 @@ def test_parts_taken_apart(k: int) -> None:
 
     check(f, X, np.int64(k))
     check(lambda x, k: [f(x, k) if k < 19 else x[0]], X, np.int64(k))
+
+
+@pytest.mark.parametrize("dtype", INTS)
+def test_ranges_between_numbers_of_data_count_in_pythons_ints(dtype: str) -> None:
+    def up(a: Any) -> Any:
+        n = 0
+        for k in range(a[0], a[1]):
+            n += k
+        for k in range(a[1]):
+            n -= 2 * k
+        return n
+
+    def down(a: Any) -> Any:
+        n = 0
+        for k in range(a[1], a[0], -2):
+            n += k
+        return n
+
+    for ends in ([7, 3], [3, 7], [0, 0], [100, 120]):
+        check(up, np.array(ends, dtype))
+        check(down, np.array(ends, dtype))
+    check(lambda a: [k for k in range(a[0])][:0], np.array([True]))
