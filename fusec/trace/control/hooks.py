@@ -364,8 +364,9 @@ class ControlHooks(Hooks):
         if found is not None:
             self._emit(found)
             return
-        branch(self.trace, self.truth(stop()), self.variables(names, body), names, _nothing,
-               lambda: self._unrolled(where, rest, body, stop, needed, names))
+        with self.effects.region(body):
+            branch(self.trace, self.truth(stop()), self.variables(names, body), names, _nothing,
+                   lambda: self._unrolled(where, rest, body, stop, needed, names))
 
     def _peeled(
         self, where: Where, items: Counted, body: Callable[[Any], None],
@@ -392,9 +393,10 @@ class ControlHooks(Hooks):
             if left:
                 break
             if left is None and stop is not None:
-                branch(self.trace, self.truth(stop()), self.variables(names, body), names,
-                       lambda: None,
-                       lambda: self._from_python(where, over, body, stop, names))
+                with self.effects.region(body):
+                    branch(self.trace, self.truth(stop()), self.variables(names, body), names,
+                           lambda: None,
+                           lambda: self._from_python(where, over, body, stop, names))
                 break
 
     def _try(self, where: Where, parts: LoopParts) -> LoopResult | None:
