@@ -249,3 +249,36 @@ def test_a_return_evaluated_before_the_manager_leaves() -> None:
     for x in (np.array([1.0, 2.0]), np.array([-1.0, 2.0]), np.array([3.0, 2.0])):
         assert jitted(x, mine) == program(x, theirs)
         assert mine.left == theirs.left
+
+
+def endless_with_both_exits(x, t):
+    i = 0
+    while True:
+        try:
+            i += 1
+            if x[i] > t:
+                return 1
+            if i > 1:
+                break
+        finally:
+            pass
+    return 2
+
+
+def endless_in_with(x, t):
+    i = 0
+    while True:
+        with np.errstate(all="ignore"):
+            i += 1
+            if x[i] > t:
+                return i
+            if i > 1:
+                break
+    return -i
+
+
+@pytest.mark.parametrize("program", [endless_with_both_exits, endless_in_with])
+@pytest.mark.parametrize("t", [-1.0, 1.5, 9.0])
+def test_break_out_of_an_endless_loop_that_may_return(program: Any, t: float) -> None:
+    x = np.arange(4.0)
+    assert fusec.jit(program)(x, t) == program(x, t)

@@ -11,6 +11,8 @@ import copy
 from collections import deque
 from typing import Any
 
+from fusec.ir import Loc
+
 CONTAINERS = (list, dict, set, bytearray, deque, array.array)
 
 
@@ -20,6 +22,7 @@ class ContainerChanges:
 
     def __init__(self) -> None:
         self._before: dict[int, tuple[Any, Any]] = {}
+        self._locs: dict[int, Loc | None] = {}  # of the latest changes
 
     def __enter__(self) -> None:
         return None
@@ -28,10 +31,15 @@ class ContainerChanges:
         if error is not None:
             self.take_back()
 
-    def note(self, container: Any) -> None:
+    def note(self, container: Any, loc: Loc | None = None) -> None:
         """It is about to be changed."""
+        self._locs[id(container)] = loc
         if id(container) not in self._before and isinstance(container, CONTAINERS):
             self._before[id(container)] = container, copy.copy(container)
+
+    def changed(self) -> list[tuple[Any, Loc | None]]:
+        """The containers, with where each was changed last."""
+        return [(c, self._locs.get(id(c))) for c, _ in self._before.values()]
 
     def forget(self) -> None:
         """The changes stand."""

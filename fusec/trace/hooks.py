@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import defaultdict
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -86,7 +87,14 @@ class GraphHooks(AttributeHooks):
                 self._local(made)
         elif isinstance(fn, type):
             self.note_made(result)
+        elif fn is vars or fn is globals:
+            self._note_namespace(result, args)
         return result
+
+    def _note_namespace(self, found: Any, args: tuple[Any, ...]) -> None:
+        """The variables of a module, or of an object that was there before the call."""
+        if type(found) is dict and not any(id(x) in self.trace.local_objects for x in args):
+            self.trace.outside_containers[id(found)] = found
 
     def _is_unseen_by_numpy(
         self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -254,6 +262,8 @@ class GraphHooks(AttributeHooks):
             numbers = table(self.trace, obj)
             if numbers is not None:
                 return number_at(numbers, key)
+        if isinstance(obj, defaultdict) and not _holds_traced(key) and key not in obj:
+            self.effects.check_change(obj, "a key that a defaultdict lacks", self.loc)
         if isinstance(obj, _JOINERS) and _holds_traced(key):
             from .numpy_source import concatenated_by_key
 

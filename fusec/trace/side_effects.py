@@ -86,6 +86,8 @@ def is_outside(trace: Trace, container: Any) -> bool:
     if id(container) in trace.outside_containers:
         return True
     functions = (*trace.entry, *getattr(trace.hooks, "functions", ()))
+    if any(container is fn.__globals__ for fn in functions):
+        return True
     named = (fn.__globals__.get(name) for fn in functions for name in names_in(fn.__code__))
     closed = (_contents(cell) for fn in trace.entry for cell in fn.__closure__ or ())
     return any(_holds(found, container, DEPTH) for found in (*named, *closed))

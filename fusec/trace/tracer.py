@@ -39,6 +39,7 @@ from .layout import Strides, contiguous, like_order
 from .overlap import view_of
 from .randomness import TracedGenerator, generators_of, random_state
 from .selected import LibraryView
+from .side_effects import is_outside
 from .signature import FlatCall
 from .sizes import undecided
 from .storage import Storage, ViewStep
@@ -118,6 +119,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     with trace.container_changes, tracing(trace), trace.outer_names.held(trace.entry):
         result = _run(trace, runnable, args, kwargs)
         _check_containers(trace, given, taken)
+        _check_kept(trace)
         leaves, treespec = optree.tree_flatten(result, none_is_leaf=True)
         effects = [*hooks.attributes.effects(), *trace.outer_names.effects()]
         assigned = [optree.tree_flatten(v, none_is_leaf=True) for _, v in effects]
@@ -276,6 +278,15 @@ def _check_returned(trace: Trace, leaf: Any) -> None:
             loc=trace.entry_loc,
             cure="return the arrays and numbers in tuples, lists and dicts, or register the class "
             "with optree.register_pytree_node")
+
+
+def _check_kept(trace: Trace) -> None:
+    """Refuse values of the graph in containers that outlive the call: they would stay there."""
+    for container, loc in trace.container_changes.changed():
+        if _holds_traced(container, 0) and is_outside(trace, container):
+            raise unsupported(
+                f"keeping a value of the graph in a {type(container).__name__} that outlives the "
+                "call", loc=loc, cure="keep it in an attribute or a global variable, or return it")
 
 
 def _holds_traced(x: Any, depth: int) -> bool:

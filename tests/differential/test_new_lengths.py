@@ -258,4 +258,4 @@ def test_ranges_between_numbers_of_data_count_in_pythons_ints(dtype: str) -> Non
     for ends in ([7, 3], [3, 7], [0, 0], [100, 120]):
         check(up, np.array(ends, dtype))
         check(down, np.array(ends, dtype))
-    check(lambda a: [k for k in range(a[0])][:0], np.array([True]))
+    check(lambda a: list(range(a[0]))[:0], np.array([True]))

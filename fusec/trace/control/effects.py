@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import operator
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import BuiltinMethodType, CellType, FunctionType, MethodType
+from functools import partial
+from types import (
+    BuiltinMethodType,
+    CellType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from fusec.errors import ConcreteValueError
@@ -33,6 +42,8 @@ _MUTATORS = frozenset({
 _MUTATING = frozenset({
     heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace,
     bisect.insort, bisect.insort_left, random.shuffle, next,
+    operator.setitem, operator.delitem, operator.iadd, operator.iconcat, operator.imul,
+    operator.ior, operator.iand, operator.isub, operator.ixor,
 })
 MAX_DEPTH = 3
 
@@ -78,16 +89,22 @@ class Effects:
 
     def check_call(self, fn: Any, args: tuple[Any, ...], loc: Loc | None) -> None:
         """Refuse ``outside.append(x)``, ``next(outside)`` and their like."""
+        while type(fn) is partial:
+            fn, args = fn.func, (*fn.args, *args)
         owner = getattr(fn, "__self__", None)
         if is_container(owner) and fn.__name__ in _MUTATORS:
             self.check_change(owner, f"{type(owner).__name__}.{fn.__name__}", loc)
-        elif type(fn) in _FUNCTIONS and fn in _MUTATING and args:
+        elif not args or not is_container(args[0]):
+            return
+        elif type(fn) in _UNBOUND and fn.__name__ in _MUTATORS:
+            self.check_change(args[0], f"{type(args[0]).__name__}.{fn.__name__}", loc)
+        elif type(fn) in _FUNCTIONS and fn in _MUTATING:
             self.check_change(args[0], fn.__name__, loc)
 
     def check_change(self, container: Any, what: str, loc: Loc | None) -> None:
         """Refuse a change of a container that is older than the innermost region; others are noted,
         so that they can be taken back."""
-        self.trace.container_changes.note(container)
+        self.trace.container_changes.note(container, loc)
         if not self._outside or not is_container(container):
             return
         key = id(container)
@@ -111,6 +128,9 @@ def _note(found: Any, ids: set[int], depth: int) -> None:
         for cell in found.__closure__ or ():
             if cell != _EMPTY:
                 _note(cell.cell_contents, ids, depth + 1)
+    if type(found) is partial:
+        for part in (found.func, *found.args):
+            _note(part, ids, depth + 1)
     if isinstance(found, BuiltinMethodType | MethodType):
         found = found.__self__
     if depth > MAX_DEPTH or not (is_container(found) or type(found) is tuple):
@@ -124,3 +144,4 @@ def _note(found: Any, ids: set[int], depth: int) -> None:
 
 _EMPTY = CellType()
 _FUNCTIONS = (FunctionType, BuiltinMethodType, MethodType)
+_UNBOUND = (MethodDescriptorType, WrapperDescriptorType)  # list.append

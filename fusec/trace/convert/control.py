@@ -161,8 +161,9 @@ class ControlFlow(Conditions):
         return self._returning(node, self.condition(node.test), *bodies)
 
     def _tail_loop(self, node: ast.stmt, rest: list[ast.stmt]) -> list[ast.stmt]:
+        is_endless = flow.is_endless(node)  # visiting makes flags of exits in ``try`` and ``with``
         out = self._visited(node)
-        if flow.is_endless(node):
+        if is_endless:
             return [*out, self._return_result(node)]
         return out + self._after_return(node, rest)
 

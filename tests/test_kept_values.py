@@ -1,0 +1,166 @@
+"""Values of the graph in containers that outlive the call, and changes that data decides."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec.errors import ConcreteValueError, UnsupportedError
+
+HELD: list[Any] = []
+TABLE: dict[str, Any] = {"a": []}
+QUEUE: collections.deque[Any] = collections.deque()
+X = np.arange(6.0)
+
+
+class Owner:
+    def __init__(self) -> None:
+        self.history: list[Any] = []
+
+
+def keeps_in_a_global(x: Any) -> Any:
+    HELD.append(x.sum())
+    return x
+
+
+def keeps_in_a_tuple(x: Any) -> Any:
+    HELD.append((x[0], 2))
+    return x
+
+
+def keeps_in_a_nested_list(x: Any) -> Any:
+    TABLE["a"].append(x[0])
+    return x
+
+
+def keeps_in_a_deque(x: Any) -> Any:
+    QUEUE.append(x[0])
+    return x
+
+
+def keeps_by_update(x: Any) -> Any:
+    TABLE.update(b=x[0])
+    return x
+
+
+def keeps_by_an_unbound_method(x: Any) -> Any:
+    list.append(HELD, x[0])
+    return x
+
+
+def keeps_in_the_module(x: Any) -> Any:
+    globals()["NEW"] = x[0]
+    return x
+
+
+@pytest.mark.parametrize("program", [
+    keeps_in_a_global, keeps_in_a_tuple, keeps_in_a_nested_list, keeps_in_a_deque,
+    keeps_by_update, keeps_by_an_unbound_method, keeps_in_the_module])
+def test_values_that_would_stay_are_refused(program: Any) -> None:
+    before = list(HELD), dict(TABLE, a=list(TABLE["a"])), list(QUEUE)
+    with pytest.raises(UnsupportedError, match="that outlives the call") as refused:
+        fusec.jit(program)(X)
+    assert refused.value.loc is not None and refused.value.loc.function == program.__name__
+    assert (HELD, TABLE, list(QUEUE)) == before and "NEW" not in globals()
+
+
+def test_values_kept_in_objects() -> None:
+    owner = Owner()
+
+    def appended(o: Any, x: Any) -> Any:
+        o.history.append(float(x.sum()))
+        return x
+
+    def in_vars(o: Any, x: Any) -> Any:
+        vars(o)["w"] = x.min()
+        return x
+
+    for program in (appended, in_vars):
+        with pytest.raises(UnsupportedError, match="that outlives the call"):
+            fusec.jit(program)(owner, X)
+    assert vars(owner) == {"history": []}
+
+
+def appended(x: Any) -> Any:
+    found = [1]
+    if x[0] > 2:
+        list.append(found, 3)
+    return found
+
+
+def item_set(x: Any) -> Any:
+    found = [1]
+    if x[0] > 2:
+        operator.setitem(found, 0, 7)
+    return found
+
+
+def key_made(x: Any) -> Any:
+    found: Any = collections.defaultdict(list)
+    if x[0] > 2:
+        found["k"]
+    return dict(found)
+
+
+def partly_applied(x: Any) -> Any:
+    found = [1]
+    append = functools.partial(found.append, 5)
+    if x[0] > 2:
+        append()
+    return found
+
+
+def added_in_place(x: Any) -> Any:
+    found = [1]
+    if x[0] > 2:
+        found = operator.iadd(found, [9])
+    return found
+
+
+def after_an_exit(x: Any) -> Any:
+    found = []
+    for v in x:
+        found.append(v)
+        if v > 2:
+            break
+    return found
+
+
+def counted_after_an_exit(x: Any) -> Any:
+    n, i = [0], 0
+    while i < 6:
+        n[0] += 1
+        if x[i] > 2:
+            return n
+        i += 1
+    return n
+
+
+@pytest.mark.parametrize("program", [
+    appended, item_set, key_made, partly_applied, added_in_place, after_an_exit,
+    counted_after_an_exit])
+def test_changes_that_data_decides_are_refused(program: Any) -> None:
+    with pytest.raises(ConcreteValueError, match="in a branch or loop that data decides"):
+        fusec.jit(program)(X)
+
+
+def test_containers_of_the_call_hold_what_they_like() -> None:
+    def program(x: Any) -> Any:
+        found: Any = collections.defaultdict(list)
+        found["a"].append(x[0])
+        rows: list[Any] = []
+        list.append(rows, x[1])
+        for v in x:
+            part = [v]
+            part.append(2.0)
+            if sum(part) > 5:
+                break
+        return dict(found), rows
+
+    assert fusec.jit(program)(X) == program(X)
