@@ -25,6 +25,7 @@ from fusec.runtime.plan import ExternStep, KernelStep, Schedule
 from .inspect.explain import Operand
 from .trace.signature import FlatCall
 from .trace.tracer import Traced
+from .trace.trees import taken_apart
 
 
 @dataclass(frozen=True)
@@ -433,4 +434,4 @@ def _call_spec(build: Build) -> CallSpec:
 def _is_flat_tuple(tree: Any) -> bool:
     leaves: Any = (0,) * tree.num_leaves
     return not tree.is_leaf() and bool(
-        tree == optree.tree_structure(leaves, none_is_leaf=True))
+        tree == taken_apart(leaves)[1])

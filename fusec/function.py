@@ -30,6 +30,7 @@ from .specs import TensorSpec, describe
 from .trace.convert import check_supported
 from .trace.overlap import merged
 from .trace.signature import FlatCall, Signature, explain_miss, flatten
+from .trace.trees import taken_apart
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -138,7 +139,7 @@ class Function:
             bound: Any = self._signature.bind(args, kwargs)
         except TypeError:
             return MISS
-        leaves, treespec = optree.tree_flatten(bound, none_is_leaf=True)
+        leaves, treespec = taken_apart(bound)
         return self._answer(self._structured.get(treespec, ()), leaves)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -454,7 +455,6 @@ class Method:
 
 
 def _unflatten(call: FlatCall) -> tuple[tuple, dict[str, Any]]:
-    import optree
 
     tree: Any = optree.tree_unflatten(call.treespec, call.leaves)
     args, kwargs = tree

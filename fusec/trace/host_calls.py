@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import optree
 
 from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
@@ -19,6 +18,7 @@ from fusec.ops.host_calls import ORDER, HostObject
 from .array import TracedArray
 from .context import Trace
 from .control.regions import assign
+from .trees import taken_apart
 
 if TYPE_CHECKING:
     from .library import Encoder
@@ -64,5 +64,5 @@ def _printable(encoder: Encoder, x: Any) -> Any:
 
 
 def _holds_traced(x: Any) -> bool:
-    leaves = optree.tree_leaves(x, none_is_leaf=True)
+    leaves = taken_apart(x)[0]
     return any(type(leaf) is TracedArray for leaf in leaves)

@@ -18,6 +18,7 @@ from ..guards import fingerprint
 from ..layout import Strides, common
 from ..python_numbers import interval
 from ..refusals import is_compiled
+from ..trees import taken_apart
 from ..ufuncs import as_traced, cast
 
 _PYTHON: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
@@ -138,7 +139,7 @@ def leaf_value(trace: Trace, x: Any) -> Value:
 
 def flatten(x: Any) -> tuple[list[Any], Any]:
     """The leaves of tuples, lists and dicts, and their structure."""
-    return optree.tree_flatten(x, none_is_leaf=True)
+    return taken_apart(x)
 
 
 def unflatten(structure: Any, leaves: list[Any]) -> Any:
