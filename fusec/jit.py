@@ -37,6 +37,12 @@ def _check_compilable(fn: Any) -> None:
                         f"jitted function")
 
 
+def _as_function(fn: Any) -> Callable[..., Any]:
+    """An object with ``__call__`` as that method, whose instance's attributes are watched."""
+    is_function = isinstance(fn, (FunctionType, MethodType, functools.partial))
+    return fn if is_function else type(fn).__call__.__get__(fn)
+
+
 def jit(
     f: Callable[..., Any] | None = None, *, input_signature: Sequence[TensorSpec] | None = None,
     static: Sequence[str | int] | str | int = (), autograph: bool = True, fp: str = "contract",
@@ -76,8 +82,11 @@ def jit(
             return fn
         with short_errors:
             _check_compilable(fn)
-            return Function(fn, static=statics, fp=fp, check_indices=check_indices,
+            made = Function(_as_function(fn), static=statics, fp=fp, check_indices=check_indices,
                             reduce_retracing=reduce_retracing, input_signature=input_signature)
+        if not isinstance(fn, (FunctionType, MethodType, functools.partial)):
+            made.__name__ = made.__qualname__ = type(fn).__name__
+        return made
 
     if f is None:
         return wrap
