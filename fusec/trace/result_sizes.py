@@ -20,26 +20,36 @@ import optree
 from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
 from fusec.ir.dims import Bindings, Dim, Size, maximum, resolve, symbols_of
-from fusec.ops.library import LibraryCall, leaves_of, run_call
+from fusec.ops.library import LibraryCall, called_name, leaves_of, run_call
 
 from .context import Trace
 from .sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, all_of_size, new_size, size_of
 
 # Symbols, and the results' shapes; None where NumPy refuses the operands.
+Contents = Callable[[int, tuple[int, ...]], Any]
 Sample = tuple[Bindings, list[tuple[int, ...]] | None]
 
 
 _MOST_JOINED = 1 << 16  # elements of an operand that another one may have to match in one row
 _MOST_NUMBERS = 8  # of a call's own that operands are filled with
+
+
+def _counting(position: int, shape: tuple[int, ...]) -> np.ndarray:
+    return np.arange(int(np.prod(shape))).reshape(shape)
+
+
 # What operands hold, by position: one of them gives the result of a data-dependent function
 # another size than the rest.
-_CONTENTS: tuple[Callable[[int, tuple[int, ...]], Any], ...] = (
+_SMALL_CONTENTS: tuple[Contents, ...] = (
     lambda position, shape: 0,
     lambda position, shape: 1,
-    lambda position, shape: np.arange(int(np.prod(shape))).reshape(shape),
+    lambda position, shape: _counting(position, shape) % 2,  # two indices
     lambda position, shape: position,
-    lambda position, shape: 100 + 1000 * np.arange(int(np.prod(shape))).reshape(shape),
     lambda position, shape: np.nan,  # which no element equals; 0 of integers
+)
+_CONTENTS: tuple[Contents, ...] = (
+    *_SMALL_CONTENTS, _counting,
+    lambda position, shape: 100 + 1000 * _counting(position, shape),
 )
 
 
@@ -115,6 +125,8 @@ def _samples(
     assigned: Sequence[Bindings],
 ) -> Iterator[Sample]:
     tried = _contents(form, named) if call.sized else (None,)
+    if called_name(call.op, form).endswith("repeat"):  # a sum of many would be long
+        tried = _SMALL_CONTENTS
     for sizes in assigned:
         for contents in tried:
             arrays = [_filled(v, s, sizes, contents, i)

@@ -209,3 +209,14 @@ def _last_of_a_part(x: Any) -> Any:
 def test_constant_indices_in_branches_and_loops(program: Any, x: list[float]) -> None:
     """They count from an end that only the run knows, and are checked."""
     check(program, np.array(x))
+
+
+def test_sizes_of_results_that_are_overwritten() -> None:
+    """Seed 139037549: nothing of ``np.delete`` but the size is needed, so no check sees a guess."""
+    def program(x: Any) -> Any:
+        rest = np.delete(x, x, axis=-1)
+        rest[:] = 1
+        return rest, np.zeros_like(np.repeat(x[0], x[1])), np.ones_like(np.unique(x))
+
+    for numbers in ([1, 1, 1, 1, 2, 1], [0, 0, 0, 0, 0, 0], [0, 1, 2, 2, 1, 0]):
+        check(program, np.array(numbers).reshape(2, 3))
