@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from .context import Trace
 from .control.cells import UNBOUND
 from .control.effects import CONTAINERS, Effects
 from .convert.hooks import Where
-from .guards import attribute_guard, is_guarded, is_object, is_own
+from .guards import attribute_guard, is_guarded, is_object, is_own, method_guard
 from .outer_names import OuterNames
 from .plain_calls import DICT_VIEWS
 from .refusals import is_compiled
@@ -104,7 +104,10 @@ class AttributeHooks(SpecialMethods):
         if type(obj) is np.ndarray:
             return self._local(result)
         if self.getter_of(obj, name) is not None:
+            self._note_of_class(type(obj), name)
             return result  # what the property read is guarded
+        if type(result) is MethodType and result.__self__ is obj and self.trace.active:
+            self._note_method(obj, name)
         if self.trace.active and type(obj) is not TracedArray and is_guarded(obj) and (
                 id(obj) not in self.trace.local_objects):
             result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))
@@ -117,6 +120,20 @@ class AttributeHooks(SpecialMethods):
             if holder is not None and known not in self.trace.guards and is_guarded(holder):
                 self.trace.guards[known] = attribute_guard(holder, name)
         return result
+
+    def _note_method(self, obj: Any, name: str) -> None:
+        """It must be the same function at each call: of the object, or of the class of one that
+        the trace made."""
+        known = (id(obj), name)
+        if id(obj) in self.trace.local_objects:
+            self._note_of_class(type(obj), name)
+        elif known not in self.trace.guards and is_guarded(obj):
+            self.trace.guards[known] = method_guard(obj, name)
+
+    def _note_of_class(self, kind: type, name: str) -> None:
+        known = (id(kind), name)
+        if known not in self.trace.guards and is_guarded(kind):
+            self.trace.guards[known] = attribute_guard(kind, name)
 
     def _holder(self, obj: Any, name: str) -> Any:
         """What outlives the trace of what holds an attribute: of an object made in it the class

@@ -174,6 +174,14 @@ def attribute_guard(obj: Any, name: str) -> Guard:
     )
 
 
+def method_guard(obj: Any, name: str) -> Guard:
+    """``obj.name`` is a method, which is bound anew each time: its function must stay."""
+    guard = attribute_guard(obj, name)
+    bound, guard.read = guard.read, lambda: getattr(bound(), "__func__", _MISSING)
+    guard.refresh()
+    return guard
+
+
 def is_guarded(obj: Any) -> bool:
     """Attributes of user objects and modules may change; those of libraries and arrays do not."""
     if isinstance(obj, ModuleType):
