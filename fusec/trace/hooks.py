@@ -26,6 +26,7 @@ from .functions import CREATION, FUNCTIONS, call_function
 from .guards import entry_marks
 from .handlers import TABLE, any_traced, when_called
 from .known import known
+from .object_reads import GETTERS, getter, note_compared, note_read
 from .own_arrays import WRITERS, WRITING_METHODS
 from .plain_calls import goes_over, takes_values
 from .python_numbers import BOOL, weak
@@ -33,6 +34,7 @@ from .randomness import drawn, generators_of, is_random, random_state
 from .shaping import spread_scalar
 from .side_effects import check_unconsumed, is_outside, warn_of_effect
 from .sizes import of_length
+from .special_methods import method_of
 from .ufuncs import as_traced
 
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
@@ -76,6 +78,9 @@ class GraphHooks(AttributeHooks):
             made = self.constructed(where, fn, args, kwargs)
             if made is not NotImplemented:
                 return made
+        if isinstance(fn, GETTERS) and self.trace.active and len(args) == 1:
+            return getter(self, fn, *args)
+        note_read(self, fn, (*args, *kwargs.values()))
         if self._is_unseen_by_numpy(fn, args, kwargs):
             result = call_function(self.trace, fn, args, kwargs)
         else:
@@ -168,6 +173,8 @@ class GraphHooks(AttributeHooks):
         if op not in ("is", "is not") and (self._is_outside(a) or self._is_outside(b)):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
+        if method_of(a, f"__{op}__") is None:
+            note_compared(self, op, a, b)
         return self._computed(super().compare(where, op, a, b))
 
     def contains(self, where: Where, item: Any, container: Any) -> Any:
@@ -180,6 +187,7 @@ class GraphHooks(AttributeHooks):
         if type(item) is TracedArray and not item.ndim and type(container) in _SMALL_SETS and (
                 len(container) <= _MOST_ALTERNATIVES):
             return self._is_one_of(where, item, container)
+        note_compared(self, "eq", item, container)
         return super().contains(where, item, container)
 
     def _equality(self, where: Where, item: Any, other: Any) -> Callable[[], Any]:

@@ -1,0 +1,185 @@
+"""Objects of the user's in code that is not converted: copies of them, and what else reads them.
+
+Copies are made of attributes as the program reads them.  Other code (C's, the standard library's,
+methods that `dataclasses` generates) sees the attributes that an object has while it is traced:
+they must be the same at each call, and are no arrays.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections import deque
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from .array import TracedArray
+from .code_names import HEAP_TYPE
+from .convert.policy import stays_plain
+from .guards import attribute_guard, is_guarded
+from .handlers import everywhere
+from .plain_calls import takes_values
+from .special_methods import class_attribute
+from .ufuncs import as_traced
+
+if TYPE_CHECKING:
+    from .hooks import GraphHooks
+
+_PLAIN_ATTRIBUTES = (np.ndarray, TracedArray)
+_SHOWING = (repr, str, ascii, format)
+_DEPTH = 3
+_COPYING = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__")
+
+
+def is_instance(x: Any) -> bool:
+    """Whether it is an object of a class of the user's."""
+    kind = type(x)
+    return bool(kind.__flags__ & HEAP_TYPE) and is_guarded(x) and not isinstance(
+        x, (type, FunctionType, BaseException)) and (
+        hasattr(x, "__dict__") and kind.__module__.partition(".")[0] not in ("fusec", "numpy"))
+
+
+def _instances(x: Any, depth: int = _DEPTH) -> list[Any]:
+    """Such objects in containers and in their own attributes."""
+    if isinstance(x, (list, tuple, set, deque)) and type(x) is not TracedArray:
+        return [found for item in x for found in _instances(item, depth - 1)] if depth else []
+    if isinstance(x, dict):
+        return [found for item in x.values() for found in _instances(item, depth - 1)
+                ] if depth else []
+    if not is_instance(x):
+        return []
+    return [x, *(found for item in vars(x).values() for found in _instances(item, depth - 1))
+            ] if depth else [x]
+
+
+# ------------------------------------------------------------------------------------ other code
+
+
+def note_read(hooks: GraphHooks, fn: Any, args: tuple[Any, ...]) -> None:
+    """Before ``fn``, which is called as it is: what it may read of objects is guarded, or refused.
+    """
+    is_ours = hooks.table.find(fn) is not None and not any(fn is one for one in _SHOWING)
+    if hooks.trace.active and not is_ours and any(map(_instances, args)) and (
+            _runs_as_it_is(hooks, fn)):
+        note_instances(hooks, getattr(fn, "__qualname__", str(fn)), args)
+
+
+def _runs_as_it_is(hooks: GraphHooks, fn: Any) -> bool:
+    function = getattr(fn, "__func__", fn)
+    if type(function) is FunctionType and not stays_plain(function):
+        return hooks.converted(function) is function  # it has no source
+    return takes_values(fn)
+
+
+def note_instances(hooks: GraphHooks, name: str, args: tuple[Any, ...]) -> None:
+    """What ``name`` may read of the objects among its arguments must be the same at each call."""
+    for found in _instances(args):
+        if id(found) not in hooks.trace.local_objects:
+            _note_attributes(hooks, name, found)
+
+
+def note_compared(hooks: GraphHooks, op: str, *values: Any) -> None:
+    """The same of a comparison of objects, or of containers of them, by methods without source."""
+    if not hooks.trace.active:
+        return
+    kinds = {type(x) for x in _instances(values)}
+    if any(type(class_attribute(k, f"__{op}__")) is FunctionType for k in kinds):
+        note_instances(hooks, f"__{op}__", values)
+
+
+def _note_attributes(hooks: GraphHooks, name: str, found: Any) -> None:
+    trace = hooks.trace
+    for attribute, value in vars(found).items():
+        assigned = (id(found), attribute) in trace.attributes.names
+        if assigned or isinstance(value, _PLAIN_ATTRIBUTES):
+            raise unsupported(
+                f"passing an object whose attribute {attribute!r} "
+                f"{'the program assigns' if assigned else 'is an array'} to {name}", loc=hooks.loc,
+                cure="read the attributes in the program itself",
+                notes=(f"{name} is not compiled, and would see what the object holds now",))
+        known = (id(found), attribute)
+        if known not in trace.guards:
+            trace.guards[known] = attribute_guard(found, attribute)
+
+
+# ---------------------------------------------------------------------------------------- copies
+
+
+@everywhere(copy.copy)
+def _copy(hooks: GraphHooks, x: Any) -> Any:
+    if hooks.trace.active and is_instance(x):
+        return _copied(hooks, x, lambda value: value)
+    return copy.copy(x)
+
+
+@everywhere(copy.deepcopy)
+def _deepcopy(hooks: GraphHooks, x: Any, memo: Any = None) -> Any:
+    if hooks.trace.active and memo is None and _instances(x):
+        return _deep(hooks, x, {})
+    return copy.deepcopy(x, memo)
+
+
+def _copied(hooks: GraphHooks, x: Any, value_of: Any, into: Any = None) -> Any:
+    """A new object with the attributes that ``x`` has in the program now."""
+    kind = type(x)
+    bases = kind.__mro__[:-1]
+    own = [name for name in (*_COPYING, "__slots__") if any(name in vars(c) for c in bases)]
+    if own or kind.__new__ is not object.__new__:
+        raise unsupported(
+            f"copying a {kind.__name__}" + (f", which has {own[0]}" if own else ""),
+            loc=hooks.loc, cure="copy it before the call, or copy its attributes")
+    made = object.__new__(kind) if into is None else into
+    hooks.note_made(made)
+    assigned = [name for owner, name in hooks.trace.attributes.names if owner == id(x)]
+    for name in dict.fromkeys([*vars(x), *assigned]):
+        vars(made)[name] = value_of(hooks.getattr(hooks.where, x, name))
+    return made
+
+
+def _deep(hooks: GraphHooks, x: Any, memo: dict[int, Any]) -> Any:
+    if id(x) in memo:
+        return memo[id(x)]
+    if isinstance(x, _PLAIN_ATTRIBUTES):
+        made: Any = as_traced(hooks.trace, x)
+        made = made.copy() if made.is_array else made
+    elif type(x) in (list, tuple, set, deque):
+        made = type(x)(_deep(hooks, item, memo) for item in x)
+    elif type(x) is dict:
+        made = {key: _deep(hooks, value, memo) for key, value in x.items()}
+    elif is_instance(x):
+        made = memo[id(x)] = object.__new__(type(x))
+        _copied(hooks, x, lambda value: _deep(hooks, value, memo), made)
+    elif isinstance(x, (np.random.Generator, np.random.BitGenerator, np.random.RandomState)):
+        raise unsupported("copying a random generator", loc=hooks.loc,
+                          cure="copy it before the call")
+    else:
+        made = copy.deepcopy(x)
+    memo[id(x)] = made
+    return made
+
+
+# --------------------------------------------------------------------------------------- getters
+
+
+def getter(hooks: GraphHooks, fn: Any, x: Any) -> Any:
+    """What ``operator.attrgetter("a.b")(x)`` and ``operator.itemgetter(0)(x)`` read."""
+    parts = fn.__reduce__()[1]
+    if isinstance(fn, operator.itemgetter):
+        found = [hooks.getitem(hooks.where, x, key) for key in parts]
+    else:
+        found = []
+        for path in parts:
+            value = x
+            for name in path.split("."):
+                value = hooks.getattr(hooks.where, value, name)
+            found.append(value)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+GETTERS = (operator.attrgetter, operator.itemgetter)
+
+__all__ = ["GETTERS", "getter", "note_compared", "note_read"]
