@@ -16,6 +16,7 @@ from fusec.ops.shapes import broadcast
 
 from . import gathers, library, masks, picking, windows
 from .array import TracedArray, from_value
+from .scalar_stores import check_stored
 from .sizes import as_size
 from .ufuncs import as_traced, cast, spread, truth
 
@@ -314,6 +315,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
         source, target = windows.of_one_size(source, target)
     if source.shape and not target.shape and _is_element(key):
         _check_element(array, source)
+    check_stored(trace, source, array.dtype)
     target.write(spread(trace, _fitted(array, source, target.shape), target.shape))
 
 

@@ -20,6 +20,7 @@ from fusec.errors import UnsupportedError
 from fusec.ir import Value
 
 from .context import Trace
+from .python_numbers import interval
 
 F64 = np.dtype(np.float64)
 _DIVISIONS: dict[np.ufunc, Callable[[Any, Any], Any]] = {
@@ -46,17 +47,20 @@ _NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 
 
 def check_operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> None:
-    """Raise when the code runs what the operator raises for such Python floats or complex numbers;
-    that these have no order, at once."""
-    if not any(v.dtype.kind in "fc" for v in values):
-        return
+    """Raise when the code runs what the operator raises for such Python numbers; that complex ones
+    have no order, at once."""
+    if ufunc in (np.left_shift, np.right_shift) and interval(trace, values[1]) != (0, 1):
+        count = values[1]
+        holds = trace.emit("GreaterEqual", count, trace.builder.const(0))
+        if count.node.op != "Const" or count.node.attrs["value"] < 0:
+            trace.check(holds, ValueError("negative shift count"))
     if ufunc in _ORDERS and any(v.dtype.kind == "c" for v in values):
         left, right = (_NAMES[v.dtype.kind] for v in values)
         raise trace.error(TypeError(f"'{_ORDERS[ufunc]}' not supported between instances of "
                                     f"'{left}' and '{right}'"), values)
     if ufunc in _DIVISIONS:
         _check_divisor(trace, _DIVISIONS[ufunc], values)
-    elif _is_real_power(ufunc, values):
+    elif _is_real_power(ufunc, values) and any(v.dtype.kind == "f" for v in values):
         _check_power(trace, *(_as_float(trace, v) for v in values))
 
 
@@ -115,7 +119,11 @@ def _check_divisor(
     number = divisor.node.attrs.get("value") if divisor.node.op == "Const" else None
     if number:  # a constant that is not zero
         return
-    kind = complex if any(v.dtype.kind == "c" for v in values) else float
+    bounds = interval(trace, divisor)
+    if bounds is not None and (bounds[0] > 0 or bounds[1] < 0):
+        return
+    kinds = {v.dtype.kind for v in values}
+    kind = complex if "c" in kinds else float if "f" in kinds else int
     nonzero = trace.emit("NotEqual", divisor, trace.builder.const(divisor.dtype.type(0).item()))
     trace.check(nonzero, _raised(divide, kind(1), kind(0)))
 

@@ -113,20 +113,23 @@ def _hull(function: Callable[..., int], ranges: list[Interval]) -> Interval:
 
 
 def check_fits(trace: Trace, value: Value, dtype: np.dtype) -> None:
-    """Python ints out of a dtype's range raise in NumPy: then the int itself is needed."""
+    """Python ints out of a dtype's range raise in NumPy: those of data when the code runs, those of
+    arguments are needed now."""
+    from .windows import from_ints
+
     if not value.type.is_weak or value.dtype != INT64 or dtype.kind not in "iu" or dtype == INT64:
         return
     found, info = interval(trace, value), np.iinfo(dtype)
     if found is not None and info.min <= found[0] and found[1] <= info.max:
         return
-    if value.node.op != "Const" and trace.in_region:
+    if value.node.op != "Const" and (trace.in_region or not from_ints(value)):
         _check_range(trace, value, dtype)
     else:
         _need(trace, [value], f"NumPy raises OverflowError where it does not fit {dtype}")
 
 
 def _check_range(trace: Trace, value: Value, dtype: np.dtype) -> None:
-    """In branches and loops the compiled code looks at the number (and cannot say which it was)."""
+    """The compiled code looks at the number (and cannot say which it was)."""
     text = f"Python integer out of bounds for {dtype}"
     info = np.iinfo(dtype)
     holds = None

@@ -1,0 +1,62 @@
+"""A NumPy scalar stored into an array of signed integers: NumPy takes it as a Python int.
+
+NaN, infinities and numbers that the dtype does not hold raise.  Unsigned arrays, masks and index
+arrays take what a cast gives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fusec.ir import Value
+
+from .context import Trace
+
+F64 = np.dtype(np.float64)
+
+
+def check_stored(trace: Trace, source: Value, dtype: np.dtype) -> None:
+    """Before ``x[i] = source``: what NumPy raises for a scalar that ``dtype`` does not hold."""
+    if source.type.kind != "scalar" or dtype.kind != "i" or source.dtype.kind not in "iuf" or (
+            np.can_cast(source.dtype, dtype, "safe")):
+        return
+    if source.dtype.kind == "f":
+        _check_float(trace, source, dtype)
+    else:
+        _check_int(trace, source, dtype)
+
+
+def _check_float(trace: Trace, source: Value, dtype: np.dtype) -> None:
+    number = trace.emit("Cast", source, dtype=F64)
+    is_nan = trace.emit("NotEqual", number, number)
+    trace.check(trace.emit("LogicalNot", is_nan), ValueError(
+        "cannot convert float NaN to integer"))
+    info = np.iinfo(dtype)  # both bounds are exact in float64, or those of int64
+    low = trace.emit("Greater", number, _number(trace, float(info.min) - 1)) if (
+        dtype.itemsize < 8) else trace.emit("GreaterEqual", number, _number(trace, -2.0**63))
+    high = trace.emit("Less", number, _number(trace, float(info.max) + 1))
+    fits = trace.emit("LogicalAnd", low, high)
+    trace.check(trace.emit("LogicalOr", fits, is_nan), _too_large(dtype))
+
+
+def _check_int(trace: Trace, source: Value, dtype: np.dtype) -> None:
+    """In the source's own dtype, which holds the bounds of the narrower one."""
+    info, own = np.iinfo(dtype), np.iinfo(source.dtype)
+    high = trace.builder.const(source.dtype.type(min(info.max, own.max)))
+    fits = trace.emit("LessEqual", source, high)
+    if own.min < info.min:
+        low = trace.builder.const(source.dtype.type(info.min))
+        fits = trace.emit("LogicalAnd", fits, trace.emit("GreaterEqual", source, low))
+    trace.check(fits, _too_large(dtype))
+
+
+def _number(trace: Trace, x: float) -> Value:
+    return trace.builder.const(np.float64(x))
+
+
+def _too_large(dtype: np.dtype) -> OverflowError:
+    return OverflowError("Python int too large to convert to C long" if dtype.itemsize == 8 else
+                         f"Python integer out of bounds for {dtype}")
+
+
+__all__ = ["check_stored"]

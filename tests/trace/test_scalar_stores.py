@@ -1,0 +1,91 @@
+"""NumPy scalars stored into arrays of integers, and Python ints into small ones, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import check
+
+KINDS = ["i1", "i2", "i4", "i8", "u1", "u8"]
+NUMBERS: list[Any] = [
+    np.nan, np.inf, -np.inf, 1e30, -5.5, 127.9, 128.0, -128.9, -129.0, 2.0**63, -2.0**63, 3e9]
+
+
+def at(a: Any, b: Any) -> Any:
+    a[0] = b[0]
+    return a
+
+
+def part(a: Any, b: Any) -> Any:
+    a[0:1] = b[0]
+    return a
+
+
+def whole(a: Any, b: Any) -> Any:
+    a[...] = b[0]
+    return a
+
+
+def filled(a: Any, b: Any) -> Any:
+    a.fill(b[0])
+    return a
+
+
+def looped(a: Any, b: Any) -> Any:
+    for i in range(len(a)):
+        a[i] = b[0]
+    return a
+
+
+def masked(a: Any, b: Any) -> Any:
+    a[a == 0] = b[0]
+    a[[0]] = b[0]
+    return a
+
+
+@pytest.mark.parametrize("program", [at, part, whole, filled, looped])
+@pytest.mark.parametrize("dtype", KINDS)
+def test_floats(dtype: str, program: Any) -> None:
+    for number in NUMBERS:
+        if dtype[0] == "u" and not -1 < number < 256:
+            continue  # what a cast gives is of the processor's choice
+        check(program, np.zeros(2, dtype), np.array([number]))
+
+
+@pytest.mark.parametrize("program", [at, part, filled, looped, masked])
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_integers(source: str, dtype: str, program: Any) -> None:
+    info = np.iinfo(source)
+    for number in (info.min, info.max, 100):
+        check(program, np.zeros(2, dtype), np.array([number], source))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "i8"])
+def test_ints_of_python_made_of_data(dtype: str) -> None:
+    def stored(o: Any, a: Any) -> Any:
+        for i in range(2):
+            o[i] = int(a[i])
+        o[0] = min(255, int(a[0]) * 2)
+        return o + int(a[1])
+
+    def clamped(o: Any, a: Any) -> Any:
+        for i in range(2):
+            v = int(a[i]) + 100
+            o[i] = 255 if v > 255 else v
+        return o
+
+    for numbers in ([20, 3], [200, 3], [300, 3], [-3, 3]):
+        for program in (stored, clamped):
+            check(program, np.zeros(2, dtype), np.array(numbers))
+
+
+@pytest.mark.parametrize("program", [
+    lambda p: 1 // int(p[0]), lambda p: 1 % int(p[0]), lambda p: 1 / int(p[0]),
+    lambda p: (1 // int(p[0]), 2)[1], lambda p: divmod(7, int(p[0])),
+    lambda p: 1 << int(p[0]), lambda p: int(p[0]) >> int(p[1])])
+def test_ints_of_python_that_raise(program: Any) -> None:
+    for numbers in ([0, 1], [2, 1], [-3, -1]):
+        check(program, np.array(numbers))
