@@ -132,3 +132,25 @@ def test_endless_loops_can_be_interrupted() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_a_variable_of_two_dtypes_is_refused() -> None:
+    """It would have the dtype of the side that is taken; Python numbers become NumPy's."""
+    def of_two(a: Any, b: Any) -> Any:
+        m = a[0]
+        if b[0] > 5:
+            m = b[0]
+        return m + a[0]
+
+    def a_flag_or_a_number(x: Any) -> Any:
+        m = x[0] > 0
+        if x[1] > 0:
+            m = 1
+        return ~m
+
+    with pytest.raises(TypeError, match="leave different things in 'm'") as raised:
+        fusec.jit(of_two)(np.array([200], np.uint8), np.array([1]))
+    assert "u8" in str(raised.value) and "i64" in str(raised.value)
+    with pytest.raises(TypeError, match="leave different things in 'm'"):
+        fusec.jit(a_flag_or_a_number)(np.array([1.0, -1.0]))
+    assert fusec.jit(of_two)(np.array([200], np.uint8), np.array([1], np.uint8)) == np.uint8(144)

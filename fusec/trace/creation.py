@@ -63,6 +63,10 @@ def full(
     sizes = new_shape(trace, shape)
     axes = list(range(len(sizes)))[::-1] if order == "F" else None
     strides = contiguous(sizes, target.itemsize, axes)
+    if value.shape and value.shape != sizes and not is_static((*sizes, *value.shape)):
+        raise unsupported("np.full with an array, where data decides the size of one of them",
+                          loc=trace.loc, values=[("fill_value", value.type)],
+                          cure="make an array of the size, and write into it")
     if value.shape:
         result = filled(trace, sizes, 0, target, strides)
         result[...] = value

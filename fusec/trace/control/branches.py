@@ -39,6 +39,7 @@ from .merge import (
     leaf_value,
     lifted,
     merged,
+    of_other_dtypes,
     shown,
     unflatten,
 )
@@ -143,6 +144,8 @@ class _Pairs:
 
     def _new(self, a: Any, b: Any) -> _Slot:
         values = [side.value_of(self.trace, x) for side, x in zip(self.done, (a, b), strict=True)]
+        if of_other_dtypes(values[0].type, values[1].type):
+            raise Disagreement
         type_ = joined(values[0].type, values[1].type)
         for side, value in zip(self.sides, values, strict=True):
             side.append(converted(self.trace, value, type_))
@@ -287,7 +290,7 @@ def _merged_variable(
     except Disagreement:
         raise user_error(
             TypeError, f"the sides of a branch leave different things in {name!r}", trace.loc,
-            "give the variable one shape and kind on both sides",
+            "give the variable one shape, dtype and kind on both sides",
             values=_both(sides, a, b)) from None
 
 

@@ -70,6 +70,15 @@ def joined(a: TensorType, b: TensorType) -> TensorType:
     return TensorType(dtype, a.shape, "array" if a.shape else "scalar")
 
 
+def of_other_dtypes(a: TensorType, b: TensorType) -> bool:
+    """Whether both are NumPy's and of two dtypes, or one a NumPy boolean and one a Python number:
+    in Python the variable would have the dtype of the side that is taken."""
+    if a.is_weak or b.is_weak:
+        weak, other = (a, b) if a.is_weak else (b, a)
+        return not other.is_weak and other.dtype == np.bool_ != weak.dtype
+    return a.dtype != b.dtype
+
+
 def _promoted(a: TensorType, b: TensorType) -> np.dtype:
     if a.is_weak and b.is_weak:
         return np.result_type(a.dtype, b.dtype)

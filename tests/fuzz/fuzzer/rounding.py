@@ -240,7 +240,11 @@ class Disturbed:
         largest = max(float(np.max(a, where=np.isfinite(a), initial=0)) for a in sizes)
         count = max(a.size for a in sizes)
         array = np.array(result)
-        shift = self.rng.integers(0, 1 + count // 4) * np.spacing(array.dtype.type(largest))
+        unit = np.spacing(array.dtype.type(largest))
+        off = (1 + count // 4) * unit  # which NumPy's own mean may be
+        if self.rng.random() < 0.5:
+            array = np.where(array <= (off if name == "std" else off * off), 0, array)
+        shift = self.rng.integers(0, 1 + count // 4) * unit
         moved = np.hypot(array, shift) if name == "std" else array + shift * shift
         return _like(result, moved.astype(array.dtype))
 
