@@ -242,7 +242,7 @@ def _range(trace: Trace, start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     counts = np.result_type(np.int64, *[b.dtype for b in (start, stop, step)
                                         if isinstance(b, (TracedArray, np.generic))])
     try:
-        span = _python_int(trace, stop - start)  # where NumPy's own integers wrap, it does
+        span: Any = _python_int(trace, stop - start)  # where NumPy's own integers wrap, it does
     except OverflowError:
         raise trace.error(ValueError("Maximum allowed size exceeded")) from None
     start = _python_int(trace, start)

@@ -114,6 +114,10 @@ def _isclose(
 ) -> TracedArray:
     """PEP 485: equal, or closer than the larger of the tolerances; infinities only if equal."""
     trace = hooks.trace
+    x: Any
+    y: Any
+    rel: Any
+    least: Any
     x, y, rel, least = (from_value(trace, cast(trace, _float_of(trace, v), F64))
                         for v in (a, b, rel_tol, abs_tol))
     if any(not isinstance(t, TracedArray) and t < 0.0 for t in (rel_tol, abs_tol)):

@@ -306,7 +306,7 @@ def _round_python(trace: Trace, value: Any, ndigits: Any) -> TracedArray:
     digits = None if ndigits is None else operator.index(ndigits)
     if value.dtype.kind == "f" and digits is None:
         return rounded_number(trace, value, np.rint)
-    if value.dtype.kind == "f" and 0 <= digits <= MOST_DIGITS:
+    if value.dtype.kind == "f" and digits is not None and 0 <= digits <= MOST_DIGITS:
         return rounded(trace, value, digits)
     if value.dtype.kind == "f" or (digits is not None and digits < 0):
         raise unsupported(f"round of a Python number to {digits} digits", ["np.round"],

@@ -123,8 +123,8 @@ def _stepped(trace: Trace, axis: int, entry: slice, limit: Size) -> _Part:
     least = TracedArray(trace, None, (), _positive_step(trace, entry.step))
     first, whole, _ = _extent(trace, slice(entry.start, entry.stop), 1, limit)
     _, step, stride = _extent(trace, slice(None, least), 1, _LONGEST)
-    each = TracedArray(trace, None, (), step)
-    number = (TracedArray(trace, None, (), whole) + each - 1) // each
+    each: Any = TracedArray(trace, None, (), step)
+    number = (each + TracedArray(trace, None, (), whole) - 1) // each
     _, count, size = _extent(trace, slice(None, number), 1, limit)
     return _Part(axis, 0, stride, size, first, count, step)
 

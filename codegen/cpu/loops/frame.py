@@ -24,7 +24,7 @@ from fusec.ops.windows import UNLIMITED
 
 from .errors import NotNativeError
 
-Strides = tuple[int, ...]
+Strides = tuple[Any, ...]  # bytes; the register of one that the run decides
 MAX_LITERAL = 3
 WORD = 8  # bytes
 POLL_EVERY = 1024
