@@ -23,6 +23,7 @@ class ContainerChanges:
     def __init__(self) -> None:
         self._before: dict[int, tuple[Any, Any]] = {}
         self._locs: dict[int, Loc | None] = {}  # of the latest changes
+        self.warned: set[int] = set()  # containers in which values of the graph may stay
 
     def __enter__(self) -> None:
         return None
@@ -38,8 +39,9 @@ class ContainerChanges:
             self._before[id(container)] = container, copy.copy(container)
 
     def changed(self) -> list[tuple[Any, Loc | None]]:
-        """The containers, with where each was changed last."""
-        return [(c, self._locs.get(id(c))) for c, _ in self._before.values()]
+        """The containers, with where each was changed last, less those warned of."""
+        return [(c, self._locs.get(key)) for key, (c, _) in self._before.items()
+                if key not in self.warned]
 
     def forget(self) -> None:
         """The changes stand."""

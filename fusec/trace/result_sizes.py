@@ -20,7 +20,7 @@ import optree
 from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
 from fusec.ir.dims import Bindings, Dim, Size, maximum, resolve, symbols_of
-from fusec.ops.library import LibraryCall, called_name, leaves_of, run_call
+from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
 from .context import Trace
 from .sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, all_of_size, new_size, size_of
@@ -125,7 +125,7 @@ def _samples(
     assigned: Sequence[Bindings],
 ) -> Iterator[Sample]:
     tried = _contents(form, named) if call.sized else (None,)
-    if called_name(call.op, form).endswith("repeat"):  # a sum of many would be long
+    if call.op in LIBRARY and called_name(call.op, form).endswith("repeat"):  # of a sum of many
         tried = _SMALL_CONTENTS
     for sizes in assigned:
         for contents in tried:

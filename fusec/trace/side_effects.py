@@ -34,11 +34,17 @@ def warn_of_effect(trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...]) 
     """
     found, owner = _effect(fn), getattr(fn, "__self__", None)
     if found is None and type(owner) in (list, dict, set) and fn.__name__ in _GROWING and any(
-            type(a) is TracedArray for a in args) and is_outside(trace, owner):
+            _is_traced(a) for a in args) and is_outside(trace, owner):
         name = f"{type(owner).__name__}.{fn.__name__}"
         found = f"{name} of a traced value", "return the values and keep them after the call"
+        trace.container_changes.warned.add(id(owner))
     if found is not None:
         warn(trace, *found)
+
+
+def _is_traced(x: Any) -> bool:
+    return type(x) is TracedArray or (
+        type(x) in (list, tuple) and any(type(item) is TracedArray for item in x))
 
 
 def warn(trace: Trace, what: str, way_out: str) -> None:

@@ -50,7 +50,7 @@ def is_dense(shape: Sequence[int], strides: Strides, itemsize: int) -> bool:
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
         if stride != step:
             return False
-        step = None if isinstance(size, Dim) else step * max(size, 1)
+        step = None if isinstance(size, Dim) or step is None else step * max(size, 1)
     return True
 
 
