@@ -156,14 +156,17 @@ class AttributeHooks(SpecialMethods):
         elif not self.stored_by_class(where, obj, name, value):
             self.store_attribute(where, obj, name, value)
 
-    def store_attribute(self, where: Where, obj: Any, name: str, value: Any) -> None:
-        """Bind an attribute, past what the class says of it."""
+    def store_attribute(
+        self, where: Where, obj: Any, name: str, value: Any, past_class: bool = False
+    ) -> None:
+        """Bind an attribute that the class's own code does not; ``past_class``: whatever it says,
+        as ``object.__setattr__`` does."""
         is_local = id(obj) in self.trace.local_objects
         if not is_local or self._is_older(obj, name):
             self.attributes.write(obj, name, value)
             return
         self.trace.plain_changes += 1
-        if method_of(obj, "__setattr__") is None:
+        if not past_class and method_of(obj, "__setattr__") is None:
             super().setattr(where, value, obj, name)
         else:
             object.__setattr__(obj, name, value)

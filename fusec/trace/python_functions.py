@@ -250,7 +250,7 @@ def _delattr(hooks: GraphHooks, obj: Any, name: str) -> None:
 
 @everywhere(object.__setattr__)
 def _store(hooks: GraphHooks, obj: Any, name: str, value: Any) -> None:
-    hooks.store_attribute(hooks.where, obj, name, value)
+    hooks.store_attribute(hooks.where, obj, name, value, past_class=True)
 
 
 @everywhere(builtins.next)

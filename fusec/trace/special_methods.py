@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import dataclasses
 import linecache
 import operator
 from collections.abc import Callable, Iterator
@@ -63,12 +64,29 @@ class SpecialMethods(ControlHooks):
     def constructed(self, where: Where, kind: type, args: Any, kwargs: Any) -> Any:
         """A new object with its ``__init__`` converted; `NotImplemented` where Python makes it."""
         init = _users(class_attribute(kind, "__init__"))
+        if init is None and dataclasses.is_dataclass(kind):
+            return self._dataclass(where, kind, args, kwargs)
         if init is None or kind.__new__ is not object.__new__ or (
                 type(kind).__call__ is not type.__call__):
             return NotImplemented
         made: Any = object.__new__(kind)
         self.note_made(made)
         self.call(where, MethodType(init, made), *args, **kwargs)
+        return made
+
+    def _dataclass(self, where: Where, kind: type, args: Any, kwargs: Any) -> Any:
+        """The same of a dataclass: its generated ``__init__`` as it is, its ``__post_init__``
+        converted."""
+        post = _users(class_attribute(kind, "__post_init__"))
+        made: Any = object.__new__(kind) if kind.__new__ is object.__new__ else None
+        if post is None or not hasattr(made, "__dict__"):
+            return NotImplemented
+        given: list[Any] = []
+        vars(made)["__post_init__"] = lambda *values: given.extend(values)
+        made.__init__(*args, **kwargs)
+        del vars(made)["__post_init__"]
+        self.note_made(made)
+        self.call(where, MethodType(post, made), *given)
         return made
 
     def note_made(self, made: Any) -> None:

@@ -271,9 +271,12 @@ def _outputs(
 
 
 def _check_returned(trace: Trace, leaf: Any) -> None:
-    """An object that is returned is the same in every call: it holds nothing of the graph."""
+    """An object that is returned is the same in every call: it holds nothing of the graph.
+
+    What the program assigns to one from outside is put there after the call.
+    """
     names = [name for owner, name in trace.attributes.names if owner == id(leaf)]
-    if names or _holds_traced(leaf, 0):
+    if (names and id(leaf) in trace.local_objects) or _holds_traced(leaf, 0):
         raise unsupported(
             f"returning a {type(leaf).__name__} that holds values of the graph",
             loc=trace.entry_loc,

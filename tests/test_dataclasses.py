@@ -1,0 +1,73 @@
+"""Dataclasses made in the program, and methods that return their object."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+
+
+@dataclasses.dataclass
+class Sample:
+    x: Any
+    scale: float = 2.0
+    offset: dataclasses.InitVar[float] = 0.5
+    total: Any = dataclasses.field(init=False, default=0.0)
+
+    def __post_init__(self, offset: float) -> None:
+        self.x = np.asarray(self.x, float)
+        if self.x[0] > 1:
+            self.total = self.x.sum() + offset
+        else:
+            self.total = self.x.max()
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    x: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", np.asarray(self.x, float) * 2)
+
+
+def of_data(x: Any) -> Any:
+    s = Sample(x, offset=1.5)
+    return s.x * s.scale, s.total
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_what_is_done_after_init(first: int) -> None:
+    x = np.array([first, 2, 3])
+    compiled = fusec.jit(of_data)
+    for _ in range(2):
+        for got, want in zip(compiled(x), of_data(x), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_frozen_ones() -> None:
+    x = np.arange(3)
+    np.testing.assert_array_equal(fusec.jit(lambda x: Frozen(x).x + 1)(x), x * 2.0 + 1)
+
+
+class Chained:
+    def __init__(self) -> None:
+        self.n, self.a = 0, np.zeros(2)
+
+    @fusec.jit
+    def step(self, x: Any) -> Any:
+        self.n += 1
+        self.a = self.a + x
+        return self
+
+
+def test_methods_that_return_their_object() -> None:
+    mine, other = Chained(), Chained()
+    for i in range(3):
+        assert mine.step(np.ones(2) * i) is mine
+    assert mine.n == 3 and mine.a.tolist() == [3.0, 3.0]
+    assert mine.step(1.0).step(2.0) is mine and mine.a.tolist() == [6.0, 6.0]
+    assert other.step(np.ones(2)) is other and other.n == 1 and mine.n == 5
