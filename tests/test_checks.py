@@ -99,3 +99,35 @@ def test_the_users_line_is_a_note() -> None:
     with pytest.raises(ValueError, match="negative") as caught:
         fusec.jit(in_a_branch)(-X)
     assert "test_checks.py" in "".join(getattr(caught.value, "__notes__", []))
+
+
+def test_texts_of_exceptions_name_the_values_that_only_the_run_knows() -> None:
+    """``raise ValueError(f"negative: {x}")`` where data decides: the expression stands for it."""
+    def negative(x: Any) -> Any:
+        if x < 0:
+            raise ValueError(f"negative: {x}, {type(x).__name__}")
+        return x * 2
+
+    def larger(a: Any, b: Any) -> Any:
+        assert a.max() > b.max(), f"{a.max()} of {a.shape} and {b[0]:.3f}"
+        return a - b
+
+    def in_a_loop(x: Any, most: Any) -> Any:
+        for i in range(len(x)):
+            if x[i] > most:
+                raise RuntimeError(f"{x[i]!r} at {i} of {len(x)}")
+        return x
+
+    compiled = fusec.jit(negative)
+    assert compiled(2.0) == 4.0
+    with pytest.raises(ValueError, match=r"^negative: \{x\}, float"):
+        compiled(-2.0)
+    one, two = np.ones(3), np.full(3, 2.0)
+    assert fusec.jit(larger)(two, one).tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(AssertionError, match=r"\{a.max\(\)\} of \(3,\) and \{b\[0\]\}"):
+        fusec.jit(larger)(one, two)
+    assert fusec.jit(in_a_loop)(np.arange(40.0), 50.0)[39] == 39.0
+    with pytest.raises(RuntimeError, match=r"\{x\[i\]\} at \{i\} of 40"):
+        fusec.jit(in_a_loop)(np.arange(40.0), 30.0)
+    with pytest.raises(fusec.errors.ConcreteValueError, match="text is needed"):
+        fusec.jit(lambda x: f"{x}" if x > 0 else "")(2.0)

@@ -281,12 +281,17 @@ class GraphHooks(AttributeHooks):
         return self._local(result) if type(obj) is np.ndarray or isinstance(
             obj, np.generic) else result
 
-    def format_value(self, where: Where, value: Any, conversion: int, spec: str) -> str:
+    def format_value(
+        self, where: Where, value: Any, conversion: int, spec: str, source: str = ""
+    ) -> str:
         self.where = where
         value = self._traced_if_outside(value)
+        if source and type(value) is TracedArray and self.trace.in_region and (
+                known(value.value) is None):
+            return f"{{{source}}}"  # what compiled code raises does not know the values
         if conversion >= 0 and type(value) is TracedArray:
             return format(value, spec)  # raises: repr() is for debuggers
-        return super().format_value(where, value, conversion, spec)
+        return super().format_value(where, value, conversion, spec, source)
 
 
 def _as_arrays(result: Any) -> Any:

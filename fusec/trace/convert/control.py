@@ -469,7 +469,7 @@ class ControlFlow(Conditions):
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         if self._keeps_tests(node):
             return super().visit_Assert(node)
-        message = self.visit(node.msg) if node.msg else constant(None, node)
+        message = self.raised(node.msg) if node.msg else constant(None, node)
         call = self.hook("assert_", node, self.condition(node.test),
                          self._thunk(message, node), constant(node.msg is not None, node))
         return self._expr(call, node)

@@ -397,8 +397,11 @@ class Hooks:
         self.where = where
         return value
 
-    def format_value(self, where: Where, value: Any, conversion: int, spec: str) -> str:
-        """``{value!conversion:spec}`` of an f-string; ``conversion`` is -1 or a character code."""
+    def format_value(
+        self, where: Where, value: Any, conversion: int, spec: str, source: str = ""
+    ) -> str:
+        """``{value!conversion:spec}`` of an f-string; ``conversion`` is -1 or a character code,
+        ``source`` the expression's where the text is that of an exception."""
         self.where = where
         return format(_CONVERSIONS[conversion](value), spec)
 

@@ -143,6 +143,18 @@ class Statements(Expressions):
         call = self.hook(hook, node, new, self.name(owner, LOAD, target), where)
         return [self._expr(call, node), self._drop([owner, key] if key else [owner], node)]
 
+    def visit_Raise(self, node: ast.Raise) -> ast.stmt:
+        node.exc = self.raised(node.exc) if node.exc else None
+        node.cause = self.visit(node.cause) if node.cause else None
+        return node
+
+    def raised(self, node: ast.expr) -> ast.expr:
+        """An exception, or its text."""
+        outer, self.raising = self.raising, True
+        made: ast.expr = self.visit(node)
+        self.raising = outer
+        return made
+
     def visit_Delete(self, node: ast.Delete) -> list[ast.stmt]:
         return [made for target in node.targets for made in self._delete(target, node)]
 

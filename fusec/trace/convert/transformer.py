@@ -70,6 +70,7 @@ class Expressions(ast.NodeTransformer):
         self.class_name = source.class_name
         self.function = source.function
         self.walrus = True  # whether a temporary may be bound inside an expression here
+        self.raising = False  # whether the expression is that of an exception, or in its text
         self.temporaries = 0
 
     # -- building blocks --------------------------------------------------------------------------
@@ -287,7 +288,8 @@ class Expressions(ast.NodeTransformer):
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
         spec = self.visit(node.format_spec) if node.format_spec else constant("", node)
         conversion = constant(node.conversion, node)
-        text = self.hook("format_value", node, self.visit(node.value), conversion, spec)
+        source = constant(ast.unparse(node.value) if self.raising else "", node)
+        text = self.hook("format_value", node, self.visit(node.value), conversion, spec, source)
         return ast.copy_location(ast.FormattedValue(text, -1, None), node)
 
     # -- comprehensions and lambdas ---------------------------------------------------------------
