@@ -158,6 +158,8 @@ def of_one_size(source: Value, target: TracedArray) -> tuple[Value, TracedArray]
             size = _checked_equal(trace, s, t)
             source_cut.add(trace, axis, size)
             target_cut.add(trace, lead + axis, size)
+    if not source_cut.axes:
+        return source, target
     return trace.emit("Window", source, *source_cut.places(trace), **source_cut.attrs), (
         target.view_through("Window", target.strides, *target_cut.places(trace),
                             **target_cut.attrs))

@@ -259,3 +259,15 @@ def test_ranges_between_numbers_of_data_count_in_pythons_ints(dtype: str) -> Non
         check(up, np.array(ends, dtype))
         check(down, np.array(ends, dtype))
     check(lambda a: list(range(a[0]))[:0], np.array([True]))
+
+
+@pytest.mark.parametrize("k", [[2, 3], [1, 3], [9, 3]])
+def test_rows_assigned_to_parts_of_their_length(k: list[int]) -> None:
+    def program(A: Any, k: Any) -> Any:
+        A[:, :k[0]] = A[0, :k[0]]
+        A[:k[1] - 1] = A[1]
+        for i in range(3):
+            A[i:, :k[0]] = A[i, :k[0]] * 2
+        return A
+
+    check(program, A[:3, :4].copy(), np.array(k))
