@@ -14,7 +14,7 @@ from fusec.ir import Value
 from fusec.ir.dims import Size, is_static, maximum, minimum
 from fusec.ops.shapes import broadcast
 
-from . import gathers, library, masks, picking, windows
+from . import equal_parts, gathers, library, masks, picking, windows
 from .array import TracedArray, from_value
 from .scalar_stores import check_stored
 from .sizes import as_size
@@ -312,7 +312,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
         return  # ``x[i] += v`` has written already what it now assigns
     if source.shape and source.shape != target.shape and not (
             source.type.is_static and target.type.is_static):
-        source, target = windows.of_one_size(source, target)
+        source, target = equal_parts.assigned(source, target)
     if source.shape and not target.shape and _is_element(key):
         _check_element(array, source)
     check_stored(trace, source, array.dtype)

@@ -251,12 +251,34 @@ class _Call:
     def _by_numpy(self) -> Any:
         from .library import call_ufunc_method
 
+        if self.trace.in_region and self.ufunc.signature is None and self.where is True:
+            found = self._of_equal_parts()
+            if found is not None:
+                return found
+
         options: dict[str, Any] = {"where": self.where} if self.where is not True else {}
         if self.out is not None:
             options["out"] = self.out
         if self.dtype is not None:
             options["dtype"] = self.dtype
         return call_ufunc_method(self.trace, self.ufunc, "__call__", self.operands, options)
+
+    def _of_equal_parts(self) -> Any:
+        """In a loop, where a call of NumPy costs much: slices of lengths that the run compares."""
+        from . import equal_parts
+
+        outs = [] if self.out is None else [as_traced(self.trace, self.out)]
+        cut = equal_parts.operands([*self.operands, *outs])
+        if cut is None:
+            return None
+        inputs = cut[:len(self.operands)]
+        options: dict[str, Any] = {"casting": self.casting}
+        if outs:
+            options["out"] = cut[-1]
+        if self.dtype is not None:
+            options["dtype"] = self.dtype
+        found = call_ufunc(self.trace, self.ufunc, "__call__", inputs, options, self.python)
+        return outs[0] if outs else found
 
     def _run(self) -> Any:
         values = [o.value for o in self.operands]

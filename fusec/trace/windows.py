@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fusec.errors import UnsupportedError, unsupported
+from fusec.errors import UnsupportedError
 from fusec.ir import Value
-from fusec.ir.dims import Dim, Size, minimum
+from fusec.ir.dims import Dim, Size
 
 from . import picking
 from .array import TracedArray
@@ -27,10 +27,6 @@ _LONGEST = 1 << 62  # no array is
 _NO_STEP = "slice step cannot be zero"
 _NEGATIVE_STEP = ("a slice with a negative step that is only known when the code runs is not "
                   "supported inside a fusec.jit function")
-_ONE_ELEMENT = ("assigning one element to a slice of more is not supported inside a fusec.jit "
-                "function where only the run knows that it is one: write x[0] for it")
-_MANY_ELEMENTS = ("could not broadcast input array into the slice: their lengths, which the run "
-                  "decides, differ")
 _NEGATIVE = "negative dimensions are not allowed"
 
 
@@ -141,61 +137,6 @@ def _positive_step(trace: Trace, given: TracedArray) -> Value:
     return trace.emit("Maximum", step, one)
 
 
-def of_one_size(source: Value, target: TracedArray) -> tuple[Value, TracedArray]:
-    """Both cut to the smaller sizes, for an assignment where the run checks that they agree.
-
-    What is cut is never written: the check raises before the call returns.
-    """
-    trace, lead = target.trace, target.ndim - len(source.shape)
-    if lead < 0:
-        raise unsupported(
-            "assigning an array whose size data decides to a slice of a lower rank",
-            loc=trace.loc, values=[("value", source.type), ("slice", target.type)],
-            cure="give both the same rank")
-    source_cut, target_cut = _Cut(), _Cut()
-    for axis, (s, t) in enumerate(zip(source.shape, target.shape[lead:], strict=True)):
-        if s not in (1, t):
-            size = _checked_equal(trace, s, t)
-            source_cut.add(trace, axis, size)
-            target_cut.add(trace, lead + axis, size)
-    if not source_cut.axes:
-        return source, target
-    return trace.emit("Window", source, *source_cut.places(trace), **source_cut.attrs), (
-        target.view_through("Window", target.strides, *target_cut.places(trace),
-                            **target_cut.attrs))
-
-
-@dataclass
-class _Cut:
-    """Windows from the first element on: their axes and sizes, and these as numbers."""
-
-    axes: list[int] = field(default_factory=list)
-    sizes: list[Size] = field(default_factory=list)
-    counts: list[Value] = field(default_factory=list)
-
-    def add(self, trace: Trace, axis: int, size: Size) -> None:
-        self.axes.append(axis)
-        self.sizes.append(size)
-        self.counts.append(as_traced(trace, number(trace, size)).value)
-
-    def places(self, trace: Trace) -> list[Value]:
-        return [*(trace.builder.const(0) for _ in self.axes), *self.counts]
-
-    @property
-    def attrs(self) -> dict[str, tuple[Size, ...]]:
-        return {"axes": tuple(self.axes), "steps": (1,) * len(self.axes),
-                "sizes": tuple(self.sizes)}
-
-
-def _checked_equal(trace: Trace, given: Size, wanted: Size) -> Size:
-    one, other = (as_traced(trace, number(trace, size)).value for size in (given, wanted))
-    same = trace.emit("Equal", one, other)
-    is_many = trace.emit("NotEqual", one, trace.builder.const(1))
-    trace.check(trace.emit("LogicalOr", same, is_many), UnsupportedError(_ONE_ELEMENT))
-    trace.check(same, ValueError(_MANY_ELEMENTS))
-    return minimum(given, wanted)
-
-
 def new_shape(trace: Trace, shape: Any) -> tuple[Size, ...]:
     """The shape of a new array; integers that data decides become sizes of their own."""
     if isinstance(shape, (tuple, list)):
@@ -254,21 +195,21 @@ def _constant_length(
     low, high = interval(trace, start), interval(trace, stop)
     if low is None or high is None or low[0] < 0 or high[1] > limit:
         return None
-    terms = Counter(_linear(trace, stop))
-    terms.subtract(_linear(trace, start))
+    terms = Counter(linear(trace, stop))
+    terms.subtract(linear(trace, start))
     length = terms.pop("", 0)
     return length if length >= 0 and not any(terms.values()) else None
 
 
-def _linear(trace: Trace, value: Value) -> Counter[Any]:
+def linear(trace: Trace, value: Value) -> Counter[Any]:
     """An int as a sum: factors by value number, the constant under ``""``."""
     node = value.node
     if node.op == "Const":
         return Counter({"": int(node.attrs["value"])})
     if node.op not in ("Add", "Sub"):
         return Counter({value_number(trace, value): 1})
-    result = _linear(trace, node.inputs[0])
-    other = _linear(trace, node.inputs[1])
+    result = linear(trace, node.inputs[0])
+    other = linear(trace, node.inputs[1])
     (result.update if node.op == "Add" else result.subtract)(other)
     return result
 
@@ -283,4 +224,4 @@ def _as_value(trace: Trace, bound: Any) -> Bound:
     return found.value if type(found) is TracedArray else trace.builder.const(int(size))
 
 
-__all__ = ["from_ints", "has_run_time_slice", "new_shape", "window"]
+__all__ = ["from_ints", "has_run_time_slice", "linear", "new_shape", "window"]

@@ -213,7 +213,7 @@ def test_one_element_for_many_is_refused() -> None:
         return x
 
     check(f, np.array([3, 3]), X)
-    with pytest.raises(UnsupportedError, match="one element to a slice of more"):
+    with pytest.raises(UnsupportedError, match="one element beside more"):
         fusec.jit(f)(np.array([3, 1]), X.copy())
 
 
@@ -271,3 +271,41 @@ def test_rows_assigned_to_parts_of_their_length(k: list[int]) -> None:
         return A
 
     check(program, A[:3, :4].copy(), np.array(k))
+
+
+def test_operands_of_equal_lengths_in_a_loop() -> None:
+    def program(weights: Any, values: Any, table: Any) -> Any:
+        for i in range(len(weights)):
+            w, v = weights[i], values[i]
+            candidate = table[i, :table.shape[1] - w] + v
+            table[i + 1] = table[i]
+            table[i + 1, w:] = np.maximum(table[i, w:], candidate)
+            table[0, w:] += table[1, :table.shape[1] - w]
+        return table
+
+    random = np.random.default_rng(3)
+    weights, values = random.integers(1, 9, 40), random.integers(1, 50, 40)
+    check(program, weights, values, np.zeros((41, 60), np.int64))
+    compiled = fusec.jit(program)
+    compiled(weights, values, np.zeros((41, 60), np.int64))
+    assert [loop.is_native for loop in compiled.traces[0].control] == [True]
+
+
+def test_operands_of_unequal_lengths_in_a_loop() -> None:
+    def program(x: Any, k: Any) -> Any:
+        total = 0.0
+        for i in range(len(k) - 1):
+            total += (x[:k[i]] * x[1:1 + k[i + 1]]).sum()
+        return total
+
+    check(program, X, np.full(30, 4))
+    check(program, X, np.array([4] * 29 + [5]))
+    with pytest.raises(UnsupportedError, match="one element beside more"):
+        fusec.jit(program)(X, np.array([4] * 29 + [1]))
+
+    def one_on_purpose(x: Any, k: Any) -> Any:
+        for i in range(len(k)):
+            x[k[i]:] = x[k[i]:] - x[k[i] - 1:k[i]]
+        return x
+
+    check(one_on_purpose, X, np.arange(1, 30) % 7 + 1)

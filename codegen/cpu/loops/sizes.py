@@ -123,10 +123,18 @@ def bound_of(size: Size, limits: Mapping[str, int]) -> int:
     missing = [name for name in size.symbols if name not in limits]
     if missing:
         raise NotNativeError(f"a size that only the run knows, {size}")
-    if size.name is None and any(factor < 0 or any(isinstance(a, Call) for a in monomial)
-                                 for monomial, factor in size.terms):
+    if not _grows(size):
         raise NotNativeError(f"a size without a simple bound, {size}")
     return size.evaluate(limits)
+
+
+def _grows(size: Size) -> bool:
+    """Whether it is largest where its symbols are."""
+    if not isinstance(size, Dim) or size.name is not None:
+        return True
+    return all(factor >= 0 and all(
+        isinstance(atom, str) or (atom.function in ("min", "max") and _grows(atom.left) and (
+            _grows(atom.right))) for atom in monomial) for monomial, factor in size.terms)
 
 
 def emit_size(frame: Frame, size: Dim) -> str:
