@@ -106,13 +106,14 @@ class GraphEmitter:
         return ref
 
     def is_read_later(
-        self, token: Token, but: Value | None = None, except_at: int | None = None
+        self, token: Token, but: Sequence[Value] = (), except_at: int | None = None
     ) -> bool:
-        """Whether a later step, but the one at ``except_at``, reads what this memory holds now."""
+        """Whether a later step, but the one at ``except_at``, reads what this memory holds now;
+        this step may read ``but``, once each."""
         for value, held in self.env.items():
             if isinstance(held, ArrayRef) and held.token is token and value not in self.put_back:
                 uses = self.readers.get(value, ())
-                own = 1 if value == but else 0
+                own = 1 if value in but else 0
                 here = sum(1 for p in uses if p == self.position)
                 if any(p > self.position and p != except_at for p in uses) or here > own:
                     return True
@@ -122,13 +123,14 @@ class GraphEmitter:
         """The first operand's memory if the update may change it, else a copy.
 
         A part of a larger array that the next step puts back changes where it lies; then True.
+        What is written may lie in that memory itself: it is copied as a whole.
         """
         later = self._putting_back(node)
         ref = self.array(node.inputs[0])
         if later is not None and ref.token in self.owned and not ref.repeats and (
-                not self.is_read_later(ref.token, node.inputs[0], later)):
+                not self.is_read_later(ref.token, node.inputs[:2], later)):
             return ref, True
-        return self.changeable(node.inputs[0]), False
+        return self.changeable(node.inputs[0], node.inputs[1:2]), False
 
     def _putting_back(self, node: Node) -> int | None:
         """The position of the update that writes this one's result back to where it was read."""
@@ -143,11 +145,12 @@ class GraphEmitter:
             all(later.attrs[k] == source.attrs[k] for k in ("axes", "steps") if k in source.attrs))
         return uses[0] if is_same else None
 
-    def changeable(self, value: Value) -> ArrayRef:
-        """The array's own memory if it may be changed now, else a copy."""
+    def changeable(self, value: Value, written: Sequence[Value] = ()) -> ArrayRef:
+        """The array's own memory if it may be changed now, else a copy; ``written`` is read first.
+        """
         ref = self.array(value)
         if ref.token in self.owned and not ref.repeats and not self.is_read_later(
-                ref.token, value):
+                ref.token, (value, *written)):
             return ref
         copy = self.temporary(ref.shape, ref.dtype)
         picks.copy(self.frame, copy, ref)

@@ -191,7 +191,7 @@ def _in_place(
     ref = emitter.held(node.inputs[source])
     if not isinstance(ref, ArrayRef) or ref.token not in emitter.owned:
         return None
-    if emitter.is_read_later(ref.token, node.inputs[source]):
+    if emitter.is_read_later(ref.token, (node.inputs[source],)):
         return None
     written = len(node.inputs) + out
     if not may_run_in_place(kernel, {written: source}):

@@ -71,12 +71,14 @@ def joined(a: TensorType, b: TensorType) -> TensorType:
 
 
 def of_other_dtypes(a: TensorType, b: TensorType) -> bool:
-    """Whether both are NumPy's and of two dtypes, or one a NumPy boolean and one a Python number:
-    in Python the variable would have the dtype of the side that is taken."""
-    if a.is_weak or b.is_weak:
-        weak, other = (a, b) if a.is_weak else (b, a)
-        return not other.is_weak and other.dtype == np.bool_ != weak.dtype
-    return a.dtype != b.dtype
+    """Whether both are NumPy's and of two integer dtypes, which overflow elsewhere, or one a NumPy
+    boolean and one a number: ``~x`` and ``x + x`` of them are something else."""
+    if a.is_weak and b.is_weak:
+        return False
+    kinds = {a.dtype.kind, b.dtype.kind}
+    if "b" in kinds and len(kinds) > 1:  # Python's booleans become NumPy's numbers
+        return any(not t.is_weak and t.dtype.kind == "b" for t in (a, b))
+    return not (a.is_weak or b.is_weak) and kinds <= {"i", "u"} and a.dtype != b.dtype
 
 
 def _promoted(a: TensorType, b: TensorType) -> np.dtype:
