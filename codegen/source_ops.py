@@ -60,6 +60,8 @@ def floor_mod(a, b):
     "floor_divide": '''
 def floor_divide(a, b):
     """The floor of a / b, computed from the exact remainder as NumPy does."""
+    if isinstance(a, np.float16):  # in single precision
+        return np.float16(floor_divide(np.float32(a), np.float32(b)))
     if b == 0:
         return a / b
     rest = np.fmod(a, b)

@@ -12,6 +12,7 @@ from harness import check
 from tolerance import Ulp
 
 import fusec
+from fusec.codegen.python_source import kernel_source
 from fusec.errors import UnsupportedError
 from fusec.ir.evaluate import evaluate
 
@@ -370,3 +371,14 @@ def test_products_of_one_element_keep_the_sign_of_zero(product: Any) -> None:
         assert np.array_equal(np.signbit(got), np.signbit(want)) and type(got) is type(want)
     x = np.array([[-0.3]])
     check(lambda x: x.dot(x == 0, out=x), x)
+
+
+def test_the_readable_source_divides_halves_in_single_precision() -> None:
+    """Seed 141014701."""
+    x, y = np.array([1.0, 88.875], "f2"), np.array([0.0999755859375], "f2")
+    concrete = fusec.jit(lambda x, y: x // y, fp="strict").concrete(x, y)
+    scope: dict[str, Any] = {}
+    exec(kernel_source(concrete.kernels[0].kernel), scope)
+    out = np.zeros(2, "f2")
+    scope[concrete.kernels[0].kernel.name](x, y, out)
+    assert out.tolist() == [10.0, 888.0]
