@@ -108,6 +108,7 @@ class _Pairs:
     sides: tuple[list[Value], list[Value]] = field(default_factory=lambda: ([], []))
     slots: dict[Any, _Slot] = field(default_factory=dict)  # of pairs of arrays
     made: dict[int, TracedArray] = field(default_factory=dict)
+    are_variables: bool = False  # or the results of ``and``, ``or`` and expressions
     # Slots that only copies can give, and the memory from before the branch that these may be.
     shared: dict[int, list[Storage]] = field(default_factory=dict)
 
@@ -144,7 +145,7 @@ class _Pairs:
 
     def _new(self, a: Any, b: Any) -> _Slot:
         values = [side.value_of(self.trace, x) for side, x in zip(self.done, (a, b), strict=True)]
-        if of_other_dtypes(values[0].type, values[1].type):
+        if of_other_dtypes(values[0].type, values[1].type, self.are_variables):
             raise Disagreement
         type_ = joined(values[0].type, values[1].type)
         for side, value in zip(self.sides, values, strict=True):
@@ -285,6 +286,7 @@ def _merged_variable(
     if a is UNBOUND or b is UNBOUND:
         # Only the side that binds it goes on to read it, or Python itself would raise.
         return b if a is UNBOUND else a
+    pairs.are_variables = True
     try:
         return merged(a, b, pairs.leaf)
     except Disagreement:
@@ -299,6 +301,7 @@ def _both(sides: Sequence[Side], a: Any, b: Any) -> list[tuple[str, str]]:
 
 
 def _merged_result(trace: Trace, sides: Sequence[Side], pairs: _Pairs) -> Any:
+    pairs.are_variables = False
     a, b = (side.result for side in sides)
     try:
         return merged(a, b, pairs.leaf)

@@ -70,13 +70,16 @@ def joined(a: TensorType, b: TensorType) -> TensorType:
     return TensorType(dtype, a.shape, "array" if a.shape else "scalar")
 
 
-def of_other_dtypes(a: TensorType, b: TensorType) -> bool:
+def of_other_dtypes(a: TensorType, b: TensorType, are_variables: bool) -> bool:
     """Whether both are NumPy's and of two integer dtypes, which overflow elsewhere, or one a NumPy
-    boolean and one a number: ``~x`` and ``x + x`` of them are something else."""
+    boolean and one a number: ``~x`` and ``x + x`` of them are something else.
+
+    Not so of what ``(c and x) or y`` tests again.
+    """
     if a.is_weak and b.is_weak:
         return False
     kinds = {a.dtype.kind, b.dtype.kind}
-    if "b" in kinds and len(kinds) > 1:  # Python's booleans become NumPy's numbers
+    if are_variables and "b" in kinds and len(kinds) > 1:  # Python's become NumPy's numbers
         return any(not t.is_weak and t.dtype.kind == "b" for t in (a, b))
     return not (a.is_weak or b.is_weak) and kinds <= {"i", "u"} and a.dtype != b.dtype
 
