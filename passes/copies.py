@@ -13,6 +13,7 @@ from __future__ import annotations
 from fusec.ir import Graph, Value
 from fusec.ops import Builder, Namer, get
 from fusec.ops.checks import has_effects
+from fusec.ops.cones import is_copied_whole
 
 
 def separate_results(graph: Graph) -> Graph:
@@ -24,7 +25,9 @@ def separate_results(graph: Graph) -> Graph:
         kind = get(value.node.op).kind
         shared = value.node.op == "Input" or value in taken
         if is_update:
-            shared = shared or kind in ("extern", "reduce") or value.node.op in ("Reshape", "Const")
+            shared = shared or kind in ("extern", "reduce") or value.node.op in (
+                "Reshape", "Const") or is_copied_whole(value.node) or (
+                kind == "view" and not value.type.is_static)
         if value.node.op == "Const":
             shared = is_update or value.type.kind == "array"
         if shared:

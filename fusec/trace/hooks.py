@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections import defaultdict
 from collections.abc import Callable
 from types import FunctionType
@@ -153,6 +154,7 @@ class GraphHooks(AttributeHooks):
         return self._computed(super().unop(where, op, self.lifted(a)))
 
     def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        a, b = _as_repeated(op, a, b)
         if self._is_outside(a) or self._is_outside(b):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
@@ -160,6 +162,7 @@ class GraphHooks(AttributeHooks):
 
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         self.where = where
+        a, b = _as_repeated(op, a, b)
         self.effects.check_change(a, "changing a container in place", self.loc)
         if self._is_outside(a) or (type(a) is np.ndarray and (
                 _holds_traced(b) or self.trace.own.must_trace(a))):
@@ -292,6 +295,19 @@ class GraphHooks(AttributeHooks):
         if conversion >= 0 and type(value) is TracedArray:
             return format(value, spec)  # raises: repr() is for debuggers
         return super().format_value(where, value, conversion, spec, source)
+
+
+def _as_repeated(op: str, a: Any, b: Any) -> tuple[Any, Any]:
+    """``[0.0] * n``: an integer scalar of NumPy's repeats a list, as a Python int does."""
+    if op == "mul" and type(a) in (list, tuple) and _is_integer_scalar(b):
+        return a, operator.index(b)
+    if op == "mul" and type(b) in (list, tuple) and _is_integer_scalar(a):
+        return operator.index(a), b
+    return a, b
+
+
+def _is_integer_scalar(x: Any) -> bool:
+    return type(x) is TracedArray and not x.is_array and x.dtype.kind in "iu"
 
 
 def _as_arrays(result: Any) -> Any:

@@ -208,7 +208,8 @@ def _range(hooks: GraphHooks, *args: Any) -> Any:
     ends = [known(as_traced(hooks.trace, a).value) for a in args]
     if None not in ends:
         return range(*ends)
-    ends = [a if type(a) is not TracedArray else _index(hooks.trace, a) for a in args]
+    ends = [operator.index(a) if type(a) is not TracedArray else _index(hooks.trace, a)
+            for a in args]
     start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:3]
     return TracedRange(hooks.trace, start, stop, step)
 

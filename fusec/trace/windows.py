@@ -11,7 +11,7 @@ import numpy as np
 
 from fusec.errors import UnsupportedError
 from fusec.ir import Value
-from fusec.ir.dims import Dim, Size
+from fusec.ir.dims import Dim, Size, symbols_of
 
 from . import picking
 from .array import TracedArray
@@ -37,9 +37,21 @@ def has_run_time_slice(array: TracedArray, key: Any) -> bool:
 
 
 def is_open(array: TracedArray, entry: slice) -> bool:
-    """Whether the slice's length is no expression over sizes, nor decided by the arguments."""
-    return any(_is_open_bound(b) for b in (entry.start, entry.stop, entry.step)) and (
-        array.trace.in_region or not _follow_arguments(entry))
+    """Whether the slice's length is no expression over the array's sizes, nor decided by the
+    arguments."""
+    open_ = [b for b in (entry.start, entry.stop, entry.step)
+             if _is_open_bound(b) or _is_of_another(array, b)]
+    return bool(open_) and (
+        array.trace.in_region or not all(from_ints(b.value) for b in open_))
+
+
+def _is_of_another(array: TracedArray, bound: Any) -> bool:
+    """Whether a bound is made of sizes of other arrays: what defines them must be an operand."""
+    if not picking.is_run_time_int(bound):
+        return False
+    from .sizes import size_of
+
+    return not symbols_of((size_of(bound.value),)) <= symbols_of(array.shape)
 
 
 def _is_open_bound(bound: Any) -> bool:
@@ -48,12 +60,6 @@ def _is_open_bound(bound: Any) -> bool:
     from .sizes import size_of
 
     return size_of(bound.value) is None
-
-
-def _follow_arguments(entry: slice) -> bool:
-    """Whether the bounds come from Python ints among the arguments: those become static."""
-    return all(from_ints(b.value) for b in (entry.start, entry.stop, entry.step)
-               if _is_open_bound(b))
 
 
 def from_ints(value: Value) -> bool:
