@@ -14,7 +14,7 @@ from .array import TracedArray, from_value
 from .context import Trace
 from .failures import on_known
 from .handlers import TABLE, when_called
-from .python_errors import check_math, check_math_power
+from .python_errors import check_integer, check_math, check_math_power
 from .python_numbers import BOOL, check_number, scalar_of, weak
 from .ufuncs import as_traced, call_ufunc, cast
 
@@ -82,6 +82,8 @@ def rounded_number(trace: Trace, value: Any, ufunc: np.ufunc) -> TracedArray:
     """``math.floor(x)`` and its like: a Python int."""
     number = TracedArray(trace, None, (), value)
     rounded = call_ufunc(trace, ufunc, "__call__", (number,), {}, True)
+    if rounded.dtype.kind == "f":
+        check_integer(trace, rounded.value)
     return TracedArray(trace, None, (), weak(trace, rounded.value, I64))
 
 

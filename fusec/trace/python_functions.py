@@ -299,6 +299,8 @@ def _round(hooks: GraphHooks, number: Any, ndigits: Any = None) -> Any:
         return _round_python(hooks.trace, value, ndigits)
     result = x.round(ndigits or 0)
     if ndigits is None and not result.is_array:
+        if result.dtype.kind == "f":
+            check_integer(hooks.trace, result.value)
         return TracedArray(hooks.trace, None, (), weak(hooks.trace, result.value, I64))
     return result
 

@@ -1,7 +1,7 @@
-"""A NumPy scalar stored into an array of signed integers: NumPy takes it as a Python int.
+"""Numbers stored into arrays of integers: NumPy takes them as Python ints.
 
-NaN, infinities and numbers that the dtype does not hold raise.  Unsigned arrays, masks and index
-arrays take what a cast gives.
+NaN, infinities and numbers that the dtype does not hold raise.  Of NumPy's own scalars unsigned
+arrays take what a cast gives, and of all numbers masks and index arrays do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ F64 = np.dtype(np.float64)
 
 
 def check_stored(trace: Trace, source: Value, dtype: np.dtype) -> None:
-    """Before ``x[i] = source``: what NumPy raises for a scalar that ``dtype`` does not hold."""
+    """Before ``x[i] = source``: what NumPy raises for a number that ``dtype`` does not hold."""
+    if source.type.is_weak and source.dtype.kind == "f" and dtype.kind in "iu" and (
+            source.node.op != "Const"):
+        _check_float(trace, source, dtype)
     if source.type.kind != "scalar" or dtype.kind != "i" or source.dtype.kind not in "iuf" or (
             np.can_cast(source.dtype, dtype, "safe")):
         return

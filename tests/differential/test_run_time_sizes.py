@@ -220,3 +220,67 @@ def test_sizes_of_results_that_are_overwritten() -> None:
 
     for numbers in ([1, 1, 1, 1, 2, 1], [0, 0, 0, 0, 0, 0], [0, 1, 2, 2, 1, 0]):
         check(program, np.array(numbers).reshape(2, 3))
+
+
+MADE = {
+    "zeros": lambda x, k: np.zeros(k[1]), "selected": lambda x, k: x[x > k[0] - 3],
+    "part": lambda x, k: x[:k[1]] * 2, "copy": lambda x, k: x[:k[1]].copy(),
+    "joined": lambda x, k: np.concatenate([x, np.zeros(k[1])]),
+}
+
+
+def _rest(o: Any) -> None:
+    o[1:] = 3
+
+
+def _every_other(o: Any) -> None:
+    o[::2] += 4
+
+
+def _through_a_view(o: Any) -> None:
+    rest = o[1:]
+    rest[:] = 5
+
+
+def _masked(o: Any) -> None:
+    o[o > 0] = 7
+
+
+def _shifted(o: Any) -> None:
+    o[1:] = o[:-1].copy()
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("write", [_rest, _every_other, _through_a_view, _masked, _shifted])
+def test_parts_written_in_branches_and_loops(made: str, write: Any) -> None:
+    make = MADE[made]
+
+    def branch(x: Any, k: Any) -> Any:
+        o = make(x, k)
+        if k[0] == 2:
+            write(o)
+        return o
+
+    def loop(x: Any, k: Any) -> Any:
+        o = make(x, k)
+        for _ in range(k[0]):
+            write(o)
+        return o
+
+    x = np.array([0.3, -1.2, 2.5, 0.7, -0.1])
+    for k in ([2, 4], [1, 4], [3, 5]):
+        check(branch, x, np.array(k))
+        check(loop, x, np.array(k))
+
+
+def test_slices_by_sizes_of_other_arrays() -> None:
+    def padded(x: Any) -> Any:
+        v = x[x > 0]
+        n = len(v)
+        o = np.zeros(len(x))
+        o[:n] = v
+        o[n:] = 7
+        return o, x[:n].sum()
+
+    check(padded, np.array([0.25, -1.5, 2.5, 0.75, -0.125]))
+    check(lambda x, p: x[:len(x[p[0]:p[1]])].sum(), np.arange(5.0), np.array([1, 3]))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 from harness import check
+
+import fusec
+from fusec.errors import ConcreteValueError, UnsupportedError
 
 KINDS = ["i1", "i2", "i4", "i8", "u1", "u8"]
 NUMBERS: list[Any] = [
@@ -89,3 +93,41 @@ def test_ints_of_python_made_of_data(dtype: str) -> None:
 def test_ints_of_python_that_raise(program: Any) -> None:
     for numbers in ([0, 1], [2, 1], [-3, -1]):
         check(program, np.array(numbers))
+
+
+def test_pythons_floats_of_data() -> None:
+    def stored(a: Any, b: Any) -> Any:
+        a[1] = float(b[0])
+        a[:2] = float(b[0])
+        return a
+
+    for dtype in KINDS:
+        for number in (np.nan, np.inf, 300.7, 3e9, 1e30, 5.5, *([] if dtype[0] == "u" else [-5.5])):
+            check(stored, np.zeros(3, dtype), np.array([number]))
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: round(float(x[0])), lambda x: round(x[0]), lambda x: math.floor(x[0]),
+    lambda x: (math.ceil(float(x[0])), 1), lambda x: math.trunc(x[0])])
+def test_floats_that_are_no_ints(program: Any) -> None:
+    for number in (2.5, -2.5, np.nan, np.inf, -np.inf):
+        check(program, np.array([number]))
+    with pytest.raises(UnsupportedError, match="beyond 64 bits"):
+        fusec.jit(program)(np.array([1e19]))
+
+
+def test_lists_are_repeated_by_pythons_ints_alone() -> None:
+    with pytest.raises(ConcreteValueError):
+        fusec.jit(lambda a: [0.0] * a[0])(np.array([3, 4]))
+    check(lambda a: [0.0] * np.int64(3) + list(a) * np.int8(2), np.array([3, 4]))
+    check(lambda n: np.int8(2) * [1, n], 5)
+
+
+def test_ranges_from_numbers_of_numpy() -> None:
+    def program(a: Any) -> Any:
+        total = 0
+        for i in range(np.int8(3), a[0]):
+            total += i
+        return total
+
+    check(program, np.array([127], np.int8))
