@@ -20,7 +20,5 @@ SLOWER: dict[str, str] = {
     "its loop runs step by step from Python",
     "pagerank": "its loop takes arrays whose size only the run knows, so it runs step by step "
     "from Python",
-    "sieve": "a slice with a step that only the run knows is no part of a graph loop: unrolled, "
-    "168 strided writes, each a kernel",
 }
 NOT_FOUND = "not looked into"
