@@ -71,3 +71,21 @@ def test_methods_that_return_their_object() -> None:
     assert mine.n == 3 and mine.a.tolist() == [3.0, 3.0]
     assert mine.step(1.0).step(2.0) is mine and mine.a.tolist() == [6.0, 6.0]
     assert other.step(np.ones(2)) is other and other.n == 1 and mine.n == 5
+
+
+def test_replaced_ones() -> None:
+    @dataclasses.dataclass
+    class Counted:
+        a: float
+        n: int = dataclasses.field(default=0, init=False)
+
+        def __post_init__(self) -> None:
+            self.n = 3
+
+    def program(a: Any, k: Any) -> Any:
+        made = dataclasses.replace(Counted(a), a=k * 2)
+        return made.a, made.n
+
+    compiled = fusec.jit(program)
+    for k in (1.5, 2.5):
+        assert compiled(1.0, k) == program(1.0, k)

@@ -23,7 +23,7 @@ from .registry import Op, Types, register
 
 _INT = TensorType(np.dtype(np.int64), (), "weak")
 _BOOL = np.dtype(np.bool_)
-UNLIMITED = 1 << 31  # a limit from here on bounds nothing that could be allocated
+UNLIMITED = (1 << 31) - 1  # a limit from here on bounds nothing that could be allocated
 
 
 def extent_of(

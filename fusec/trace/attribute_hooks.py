@@ -25,7 +25,7 @@ from .refusals import is_compiled
 from .special_methods import SpecialMethods, method_of
 from .ufuncs import as_traced
 
-_SIZES = frozenset({"shape", "size", "nbytes"})
+_SIZES = frozenset({"shape", "size", "nbytes", "strides"})
 
 
 class AttributeHooks(SpecialMethods):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import operator
 from collections import defaultdict
 from collections.abc import Callable
@@ -91,7 +92,7 @@ class GraphHooks(AttributeHooks):
         if is_numeric:
             for made in result if type(result) is tuple else (result,):
                 self._local(made)
-        elif isinstance(fn, type):
+        elif isinstance(fn, type) or fn is dataclasses.replace:
             self.note_made(result)
         elif fn is vars or fn is globals:
             self._note_namespace(result, args)

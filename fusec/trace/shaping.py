@@ -362,7 +362,8 @@ def hstack(
 def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
     """``np.roll``: two slices joined, per axis; a gather where only the run knows the shift."""
     x = as_traced(trace, a)
-    if is_run_time_int(shift) and (axis is None or isinstance(axis, int)):
+    is_open = is_run_time_int(shift) or not is_static(x.shape)
+    if is_open and (axis is None or isinstance(axis, int)) and np.ndim(shift) == 0:
         return _roll_by_data(trace, x, shift, axis)
     if axis is None:
         flat = roll(trace, ravel(trace, x), shift, 0)
@@ -377,13 +378,17 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
     return TracedArray(trace, Storage(x.value, strides))
 
 
-def _roll_by_data(trace: Trace, x: TracedArray, shift: TracedArray, axis: int | None) -> Any:
+def _roll_by_data(trace: Trace, x: TracedArray, shift: Any, axis: int | None) -> Any:
+    from .creation import arange
+    from .sizes import number
+
     if axis is None:
         flat = _roll_by_data(trace, ravel(trace, x), shift, 0)
         return reshape(trace, flat, x.shape)
     axis = _guarded(trace, normalise_axis, axis, x.ndim)
-    size = maximum(x.shape[axis], 1)
-    places = np.mod(np.arange(x.shape[axis]) - shift % size, size)
+    least = as_traced(trace, number(trace, maximum(x.shape[axis], 1))).value
+    size = from_value(trace, trace.emit("Cast", least, dtype=np.dtype(np.int64), kind="scalar"))
+    places = np.mod(arange(trace, number(trace, x.shape[axis])) - shift % size, size)
     moved = np.take(x, places, axis=axis)
     strides = contiguous(x.shape, x.itemsize, like_order(x.strides))
     return TracedArray(trace, Storage(moved.value, strides))

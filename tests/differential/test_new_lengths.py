@@ -309,3 +309,33 @@ def test_operands_of_unequal_lengths_in_a_loop() -> None:
         return x
 
     check(one_on_purpose, X, np.arange(1, 30) % 7 + 1)
+
+
+def test_rolled_arrays_of_run_time_lengths() -> None:
+    def program(a: Any) -> Any:
+        g = np.zeros((a[0], a[0]))
+        g[0] = 1
+        g[:, 0] += 2
+        for _ in range(4):
+            g = np.roll(g, 1, 0) + np.roll(g, -1, 1)
+        return g, np.roll(g[0], a[1]), np.roll(g, 2)
+
+    for a in ([3, 2], [5, 2], [1, 1]):
+        check(program, np.array(a))
+
+
+def test_strides_of_run_time_lengths() -> None:
+    check(lambda a: (np.zeros((2, a[0])).strides, np.zeros((2, a[0])).nbytes), np.array([3]))
+
+
+def test_a_range_with_a_step_of_data_is_no_error_of_the_program() -> None:
+    def program(a: Any) -> Any:
+        try:
+            for _ in range(0, 9, a[0]):
+                pass
+            return 1
+        except ValueError:
+            return 0
+
+    with pytest.raises(UnsupportedError, match="range with a step"):
+        fusec.jit(program)(np.array([2]))

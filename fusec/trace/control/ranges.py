@@ -234,8 +234,11 @@ _COUNTED: dict[type, Callable[..., Counted | None]] = {
 def _trips(over: TracedRange) -> Any:
     """How often it runs, at least 0."""
     step = over.step
-    if type(step) is not int or step == 0:
-        raise over.trace.error(ValueError("range() arg 3 must be a known number, not zero"))
+    if type(step) is not int:
+        raise unsupported("range with a step that is only known when the code runs",
+                          loc=over.trace.loc, cure="loop over range(n), and multiply in the body")
+    if step == 0:
+        raise over.trace.error(ValueError("range() arg 3 must not be zero"))
     distance = over.stop - over.start if step > 0 else over.start - over.stop
     return distance if abs(step) == 1 else (distance + (abs(step) - 1)) // abs(step)
 
