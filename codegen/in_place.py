@@ -133,9 +133,17 @@ def _reads_match(kernel: Kernel, out: int, source: int) -> bool:
 
 def _reads_after_write(nest: Nest, out: int, source: int) -> bool:
     """Whether a stage after the first that writes ``out`` still reads ``source``: a pass over the
-    row would meet what an earlier pass stored there."""
+    row would meet what an earlier pass stored there.
+
+    Reductions of everything do the stages around the loops when these have ended, all of them.
+    """
+    flat = sorted(nest.stages, key=lambda stage: not stage.inner)
+    return any(_reads_later(nest, stages, out, source) for stages in (nest.stages, flat))
+
+
+def _reads_later(nest: Nest, stages: Sequence[Stage], out: int, source: int) -> bool:
     written = False
-    for stage in nest.stages:
+    for stage in stages:
         loads = {e.attr for e in walk(stage.roots) if e.op == "load"}
         if written and any(nest.accesses[k].buffer == source for k in loads):
             return True

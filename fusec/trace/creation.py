@@ -117,7 +117,10 @@ def full_like(
 ) -> Any:
     """``np.full_like``."""
     result = _like(0)(trace, a, dtype, order, subok, shape)
-    result[...] = _unsafe(trace, fill_value, result.dtype)
+    value = _unsafe(trace, fill_value, result.dtype)
+    if not value.is_array:  # stored scalars would be checked
+        value = from_value(trace, cast(trace, value.value, result.dtype))
+    result[...] = value
     return result
 
 

@@ -382,3 +382,22 @@ def test_the_readable_source_divides_halves_in_single_precision() -> None:
     out = np.zeros(2, "f2")
     scope[concrete.kernels[0].kernel.name](x, y, out)
     assert out.tolist() == [10.0, 888.0]
+
+
+def test_filled_arrays_take_what_a_cast_gives() -> None:
+    """Seed 143018838."""
+    for fill in (np.uint8(200), np.float64(-7.5), np.int64(3)):
+        check(lambda x, fill: (np.full_like(x, fill), np.full(2, fill, np.int8)),
+              np.zeros(2, np.int8), fill)
+    check(lambda x: np.full_like(x, 300), np.zeros(2, np.int8))
+
+
+def test_arguments_updated_by_a_kernel_that_reduces_them() -> None:
+    """Seed 143015870: reductions of everything compute single results after their loops."""
+    def program(x: Any, y: Any) -> Any:
+        whole = x.prod()
+        product = np.tensordot(y, x)
+        np.greater.at(x, np.array([0]), np.int8())
+        return product, whole, np.logaddexp(product, product)
+
+    check(program, np.array([[2.0]], "f4"), np.array([[1.0]], "f4"), tolerance=Ulp(1))
