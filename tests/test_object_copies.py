@@ -119,3 +119,15 @@ def test_copies_that_are_refused() -> None:
 
     with pytest.raises(UnsupportedError, match="copying a random generator"):
         fusec.jit(lambda o: copy.deepcopy(o).generator.random())(Drawing())
+
+
+def test_copies_of_arrays_lie_as_they_do() -> None:
+    x = np.arange(6.0).reshape(2, 3).T
+
+    def program(o: Any, x: Any) -> Any:
+        return copy.copy(x), copy.deepcopy(x), copy.deepcopy([x])[0], copy.deepcopy(o).a
+
+    o = Owner()
+    o.a = x
+    for got, want in zip(fusec.jit(program)(o, x), program(o, x), strict=True):
+        assert got.strides == want.strides == x.strides

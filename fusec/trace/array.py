@@ -248,7 +248,7 @@ class TracedArray:
         raise self.trace.error(ValueError("cannot delete array elements"), [self.value])
 
     def __copy__(self) -> Any:
-        return self.copy() if self.is_array else self
+        return self.copy("K") if self.is_array else self
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self.__copy__()

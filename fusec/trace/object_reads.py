@@ -145,7 +145,7 @@ def _deep(hooks: GraphHooks, x: Any, memo: dict[int, Any]) -> Any:
         return memo[id(x)]
     if isinstance(x, _PLAIN_ATTRIBUTES):
         made: Any = as_traced(hooks.trace, x)
-        made = made.copy() if made.is_array else made
+        made = made.copy("K") if made.is_array else made
     elif type(x) in (list, tuple, set, deque):
         made = type(x)(_deep(hooks, item, memo) for item in x)
     elif type(x) is dict:
