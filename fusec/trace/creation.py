@@ -20,6 +20,7 @@ from .layout import contiguous, is_c_contiguous, k_order, order_like
 from .picking import is_run_time_int
 from .python_numbers import misses_dtype, weak
 from .refusals import target_dtype
+from .scalar_stores import check_items
 from .shaping import copy_of, spread_scalar, stack
 from .storage import Storage
 from .ufuncs import as_traced, cast, spread
@@ -160,6 +161,8 @@ def array(
     """``np.array``: a copy unless ``copy`` says otherwise."""
     x = spread_scalar(as_traced(trace, object))
     if dtype is not None and _dtype(trace, dtype) != x.dtype:
+        if type(object) in (list, tuple):
+            check_items(trace, object, _dtype(trace, dtype))
         x = astype(trace, x, dtype, order)
     elif copy:
         x = copy_of(x, order)

@@ -16,7 +16,7 @@ from fusec.ops.shapes import broadcast
 
 from . import equal_parts, gathers, library, masks, picking, windows
 from .array import TracedArray, from_value
-from .scalar_stores import check_stored
+from .scalar_stores import check_items, check_stored
 from .sizes import as_size
 from .ufuncs import as_traced, cast, spread, truth
 
@@ -316,6 +316,8 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
     if source.shape and not target.shape and _is_element(key):
         _check_element(array, source)
     check_stored(trace, source, array.dtype)
+    if type(value) in (list, tuple):
+        check_items(trace, value, array.dtype)
     target.write(spread(trace, _fitted(array, source, target.shape), target.shape))
 
 

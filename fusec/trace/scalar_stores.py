@@ -6,11 +6,15 @@ arrays take what a cast gives, and of all numbers masks and index arrays do.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fusec.ir import Value
 
+from .array import TracedArray
 from .context import Trace
+from .python_numbers import check_fits
 
 F64 = np.dtype(np.float64)
 
@@ -27,6 +31,18 @@ def check_stored(trace: Trace, source: Value, dtype: np.dtype) -> None:
         _check_float(trace, source, dtype)
     else:
         _check_int(trace, source, dtype)
+
+
+def check_items(trace: Trace, items: Any, dtype: np.dtype) -> None:
+    """The same of the numbers in a nested list or tuple that becomes an array of ``dtype``."""
+    if dtype.kind not in "iu":
+        return
+    for item in items:
+        if isinstance(item, (list, tuple)):
+            check_items(trace, item, dtype)
+        elif type(item) is TracedArray and not item.is_array:
+            check_fits(trace, item.value, dtype)
+            check_stored(trace, item.value, dtype)
 
 
 def _check_float(trace: Trace, source: Value, dtype: np.dtype) -> None:
@@ -62,4 +78,4 @@ def _too_large(dtype: np.dtype) -> OverflowError:
                          f"Python integer out of bounds for {dtype}")
 
 
-__all__ = ["check_stored"]
+__all__ = ["check_items", "check_stored"]

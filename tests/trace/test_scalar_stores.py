@@ -131,3 +131,16 @@ def test_ranges_from_numbers_of_numpy() -> None:
         return total
 
     check(program, np.array([127], np.int8))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_numbers_of_data_in_lists(dtype: str) -> None:
+    def stored(y: Any, a: Any, number: Any) -> Any:
+        y[:] = [number(a[0]), 1, 2]
+        y[1:] = number(a[0]), 1
+        return y, np.array([[number(a[0]), 1]], y.dtype)
+
+    for number in (int, float, lambda x: x):
+        for value in (100, 250, -1) if number is not float else (100, 7.5):
+            check(lambda y, a, n=number: stored(y, a, n), np.zeros(3, dtype), np.array([value]))
+    check(lambda y, a: stored(y, a, lambda x: x), np.zeros(3, "i8"), np.array([np.nan]))
