@@ -13,10 +13,12 @@ import optree
 from fusec.codegen.cpu.compile import CompileStats
 from fusec.codegen.loop_ir import LEAVES, walk
 from fusec.ir import Graph, Loc, dtype_name
+from fusec.ir.dims import Dim
 from fusec.ops import get
 from fusec.ops.checks import CHECKS
 from fusec.ops.host_calls import called_on_host
 from fusec.ops.library import LIBRARY, called_name
+from fusec.ops.windows import UNLIMITED
 from fusec.passes.pipeline import PassRecord
 from fusec.runtime.control_flow import ControlRun
 from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
@@ -25,7 +27,7 @@ from fusec.runtime.plan import ExternStep, KernelStep, Schedule
 from .inspect.explain import Operand
 from .trace.signature import FlatCall
 from .trace.tracer import Traced
-from .trace.trees import taken_apart
+from .trace.trees import flattened
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,16 @@ class CompiledExtern:
             return f"np.{ufunc.__name__ if ufunc else node.attrs['of'].lower()}"
         if node.op in LIBRARY:
             return called_name(node.op, node.attrs["form"])
+        if self._is_size:
+            return "size"
         return _CALLED.get(node.op, f"np.{node.op.lower()}")
+
+    @property
+    def _is_size(self) -> bool:
+        """Whether it makes a size of an integer, where others slice an array."""
+        node = self.step.node
+        return node.op == "Extent" and not isinstance(node.attrs["limit"], Dim) and (
+            node.attrs["limit"] >= UNLIMITED)
 
     @property
     def loc(self) -> Loc | None:
@@ -159,6 +170,8 @@ class CompiledExtern:
 
     @property
     def reason(self) -> str:
+        if self._is_size:
+            return "an integer of data is the length of an array, or a step"
         if self.step.node.op in ("Pick", "PickUpdate", "Window", "WindowUpdate", "Extent"):
             return "an element or part at a run-time index, outside any loop"
         if self.step.node.op == "HostCall":
@@ -434,4 +447,4 @@ def _call_spec(build: Build) -> CallSpec:
 def _is_flat_tuple(tree: Any) -> bool:
     leaves: Any = (0,) * tree.num_leaves
     return not tree.is_leaf() and bool(
-        tree == taken_apart(leaves)[1])
+        tree == flattened(leaves)[1])

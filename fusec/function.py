@@ -30,7 +30,7 @@ from .specs import TensorSpec, describe
 from .trace.convert import check_supported
 from .trace.overlap import merged
 from .trace.signature import FlatCall, Signature, explain_miss, flatten
-from .trace.trees import taken_apart
+from .trace.trees import flattened
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -139,7 +139,7 @@ class Function:
             bound: Any = self._signature.bind(args, kwargs)
         except TypeError:
             return MISS
-        leaves, treespec = taken_apart(bound)
+        leaves, treespec = flattened(bound)
         return self._answer(self._structured.get(treespec, ()), leaves)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+import fusec
 from fusec import config
 from fusec.inspect import dump, explain, history, log, passes_report
 from fusec.inspect.explain import Assumed, Explanation, Operand
@@ -293,3 +294,10 @@ def test_requirement_lines() -> None:
     assert within("1.14.0rc1", ">=1.14,<2")
     assert not within("2.0", ">=1.14,<2")
     assert within("2", "==2.0.0,!=2.1")
+
+
+def test_sizes_of_data_are_not_called_slices() -> None:
+    compiled = fusec.jit(lambda k: np.zeros(k.max()))
+    text = str(fusec.explain(compiled, np.array([2, 3])))
+    assert "  size at " in text and "an integer of data is the length of an array" in text
+    assert "slice at" not in text

@@ -7,7 +7,7 @@ from typing import Any
 import fusec
 
 
-def classes() -> tuple[type, type]:
+def classes() -> tuple[Any, Any]:
     class Base:
         scale = 2.0
 
@@ -36,16 +36,16 @@ def test_methods_of_an_object() -> None:
     assert compiled(o, 1.0) == weighed(o, 1.0) == 102.0
     del o.weigh
     assert compiled(o, 1.0) == 3.0
-    derived.weigh = lambda self, x: x + 5  # type: ignore[attr-defined]
+    derived.weigh = lambda self, x: x + 5
     assert compiled(o, 1.0) == 7.0
-    del derived.weigh  # type: ignore[attr-defined]
-    base.weigh = lambda self, x: x - 5  # type: ignore[attr-defined]
+    del derived.weigh
+    base.weigh = lambda self, x: x - 5
     assert compiled(o, 1.0) == -3.0
 
 
 def test_another_class() -> None:
     compiled, (base, derived) = fusec.jit(weighed), classes()
-    derived.weigh = lambda self, x: x + 5  # type: ignore[attr-defined]
+    derived.weigh = lambda self, x: x + 5
     o = base()
     assert compiled(o, 1.0) == 3.0
     o.__class__ = derived
@@ -56,7 +56,7 @@ def test_properties() -> None:
     compiled, (base, _) = fusec.jit(weighed), classes()
     o = base()
     assert compiled(o, 1.0) == 3.0
-    base.bias = property(lambda self: 10.0)  # type: ignore[attr-defined]
+    base.bias = property(lambda self: 10.0)
     assert compiled(o, 1.0) == 12.0
 
 
@@ -64,7 +64,7 @@ def test_methods_of_objects_made_in_the_program() -> None:
     base, _ = classes()
     compiled = fusec.jit(lambda x: base().weigh(x))
     assert compiled(1.0) == 2.0
-    base.weigh = lambda self, x: x + 7  # type: ignore[attr-defined]
+    base.weigh = lambda self, x: x + 7
     assert compiled(1.0) == 8.0
 
 

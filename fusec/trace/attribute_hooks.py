@@ -104,7 +104,8 @@ class AttributeHooks(SpecialMethods):
         if type(obj) is np.ndarray:
             return self._local(result)
         if self.getter_of(obj, name) is not None:
-            self._note_of_class(type(obj), name)
+            if self.trace.active:
+                self._note_of_class(type(obj), name)
             return result  # what the property read is guarded
         if type(result) is MethodType and result.__self__ is obj and self.trace.active:
             self._note_method(obj, name)

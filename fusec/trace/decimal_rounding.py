@@ -9,8 +9,6 @@ exact up to ``10**22``, so that the division rounds once.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fusec.ir import Value
@@ -59,4 +57,4 @@ def _chosen(trace: Trace, test: Value, then: Value, other: Value) -> Value:
     return found
 
 
-__all__: list[Any] = ["MOST_DIGITS", "rounded"]
+__all__ = ["MOST_DIGITS", "rounded"]

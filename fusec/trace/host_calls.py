@@ -18,7 +18,7 @@ from fusec.ops.host_calls import ORDER, HostObject
 from .array import TracedArray
 from .context import Trace
 from .control.regions import assign
-from .trees import taken_apart
+from .trees import flattened
 
 if TYPE_CHECKING:
     from .library import Encoder
@@ -64,5 +64,5 @@ def _printable(encoder: Encoder, x: Any) -> Any:
 
 
 def _holds_traced(x: Any) -> bool:
-    leaves = taken_apart(x)[0]
+    leaves = flattened(x)[0]
     return any(type(leaf) is TracedArray for leaf in leaves)

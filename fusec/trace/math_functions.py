@@ -15,7 +15,7 @@ from .context import Trace
 from .failures import on_known
 from .handlers import TABLE, when_called
 from .python_errors import check_integer, check_math, check_math_power
-from .python_numbers import BOOL, check_number, scalar_of, weak
+from .python_numbers import BOOL, check_number, index_of, scalar_of, weak
 from .ufuncs import as_traced, call_ufunc, cast
 
 if TYPE_CHECKING:
@@ -102,12 +102,7 @@ def _of_ints(function: Callable[..., Any], ufunc: np.ufunc, neutral: int) -> Non
 
 def _int_of(trace: Trace, x: Any) -> TracedArray:
     """The argument as ``operator.index`` takes it, an int64."""
-    number = as_traced(trace, x)
-    if number.dtype.kind not in "iub" or number.ndim or (
-            number.dtype.kind == "b" and not number.type.is_weak):
-        raise trace.error(TypeError(
-            f"'{number.kind_name}' object cannot be interpreted as an integer"), [number.value])
-    return from_value(trace, cast(trace, number.value, I64))
+    return from_value(trace, cast(trace, index_of(trace, as_traced(trace, x)).value, I64))
 
 
 @when_called(math.isclose)
@@ -122,11 +117,12 @@ def _isclose(
     least: Any
     x, y, rel, least = (from_value(trace, cast(trace, _float_of(trace, v), F64))
                         for v in (a, b, rel_tol, abs_tol))
-    if any(not isinstance(t, TracedArray) and t < 0.0 for t in (rel_tol, abs_tol)):
-        raise trace.error(ValueError("tolerances must be non-negative"))
-    for tolerance in (rel, least):
-        trace.check(trace.emit("LogicalNot", (tolerance < 0.0).value),
-                    ValueError("tolerances must be non-negative"))
+    for given, tolerance in ((rel_tol, rel), (abs_tol, least)):
+        error = ValueError("tolerances must be non-negative")
+        if isinstance(given, TracedArray):
+            trace.check(trace.emit("LogicalNot", (tolerance < 0.0).value), error)
+        elif given < 0.0:
+            raise trace.error(error)
     difference = abs(x - y)
     near = (difference <= abs(rel * y)) | (difference <= abs(rel * x)) | (difference <= least)
     either = (x == y) | (near & np.isfinite(x) & np.isfinite(y))

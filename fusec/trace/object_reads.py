@@ -29,7 +29,7 @@ from .ufuncs import as_traced
 if TYPE_CHECKING:
     from .hooks import GraphHooks
 
-_PLAIN_ATTRIBUTES = (np.ndarray, TracedArray)
+_ARRAYS = (np.ndarray, TracedArray)
 _SHOWING = (repr, str, ascii, format)
 _DEPTH = 3
 _COPYING = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__")
@@ -45,15 +45,17 @@ def is_instance(x: Any) -> bool:
 
 def _instances(x: Any, depth: int = _DEPTH) -> list[Any]:
     """Such objects in containers and in their own attributes."""
+    own: list[Any] = []
     if isinstance(x, (list, tuple, set, deque)) and type(x) is not TracedArray:
-        return [found for item in x for found in _instances(item, depth - 1)] if depth else []
-    if isinstance(x, dict):
-        return [found for item in x.values() for found in _instances(item, depth - 1)
-                ] if depth else []
-    if not is_instance(x):
+        items: Any = x
+    elif isinstance(x, dict):
+        items = x.values()
+    elif is_instance(x):
+        own, items = [x], vars(x).values()
+    else:
         return []
-    return [x, *(found for item in vars(x).values() for found in _instances(item, depth - 1))
-            ] if depth else [x]
+    return own + [found for item in items for found in _instances(item, depth - 1)
+                  ] if depth else own
 
 
 # ------------------------------------------------------------------------------------ other code
@@ -95,7 +97,7 @@ def _note_attributes(hooks: GraphHooks, name: str, found: Any) -> None:
     trace = hooks.trace
     for attribute, value in vars(found).items():
         assigned = (id(found), attribute) in trace.attributes.names
-        if assigned or isinstance(value, _PLAIN_ATTRIBUTES):
+        if assigned or isinstance(value, _ARRAYS):
             raise unsupported(
                 f"passing an object whose attribute {attribute!r} "
                 f"{'the program assigns' if assigned else 'is an array'} to {name}", loc=hooks.loc,
@@ -143,7 +145,7 @@ def _copied(hooks: GraphHooks, x: Any, value_of: Any, into: Any = None) -> Any:
 def _deep(hooks: GraphHooks, x: Any, memo: dict[int, Any]) -> Any:
     if id(x) in memo:
         return memo[id(x)]
-    if isinstance(x, _PLAIN_ATTRIBUTES):
+    if isinstance(x, _ARRAYS):
         made: Any = as_traced(hooks.trace, x)
         made = made.copy("K") if made.is_array else made
     elif type(x) in (list, tuple, set, deque):

@@ -49,11 +49,8 @@ _NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 def check_operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> None:
     """Raise when the code runs what the operator raises for such Python numbers; that complex ones
     have no order, at once."""
-    if ufunc in (np.left_shift, np.right_shift) and interval(trace, values[1]) != (0, 1):
-        count = values[1]
-        holds = trace.emit("GreaterEqual", count, trace.builder.const(0))
-        if count.node.op != "Const" or count.node.attrs["value"] < 0:
-            trace.check(holds, ValueError("negative shift count"))
+    if ufunc in (np.left_shift, np.right_shift):
+        _check_shift(trace, values[1])
     if ufunc in _ORDERS and any(v.dtype.kind == "c" for v in values):
         left, right = (_NAMES[v.dtype.kind] for v in values)
         raise trace.error(TypeError(f"'{_ORDERS[ufunc]}' not supported between instances of "
@@ -110,6 +107,13 @@ def check_integer(trace: Trace, value: Value) -> None:
     limit = trace.builder.const(np.float64(2.0 ** 63))
     trace.check(trace.emit("Less", size, limit), UnsupportedError(
         "int() of a float beyond 64 bits is not supported inside a fusec.jit function"))
+
+
+def _check_shift(trace: Trace, count: Value) -> None:
+    bounds = interval(trace, count)
+    if bounds is None or bounds[0] < 0:
+        trace.check(trace.emit("GreaterEqual", count, trace.builder.const(0)),
+                    ValueError("negative shift count"))
 
 
 def _check_divisor(

@@ -30,7 +30,7 @@ from .handlers import TABLE, any_traced, everywhere, when_called
 from .known import known
 from .math_functions import rounded_number
 from .python_errors import check_integer
-from .python_numbers import check_number, scalar_of, weak
+from .python_numbers import check_number, index_of, scalar_of, weak
 from .side_effects import check_unconsumed
 from .special_methods import method_of
 from .ufuncs import as_traced, call_ufunc, cast
@@ -208,18 +208,11 @@ def _range(hooks: GraphHooks, *args: Any) -> Any:
     ends = [known(as_traced(hooks.trace, a).value) for a in args]
     if None not in ends:
         return range(*ends)
-    ends = [operator.index(a) if type(a) is not TracedArray else _index(hooks.trace, a)
+    ends = [operator.index(a) if type(a) is not TracedArray else index_of(hooks.trace, a)
             for a in args]
     start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:3]
     return TracedRange(hooks.trace, start, stop, step)
 
-
-def _index(trace: Trace, x: TracedArray) -> TracedArray:
-    """What ``operator.index`` gives, a Python int."""
-    if x.ndim or x.dtype.kind not in "iub" or (x.dtype == np.bool_ and not x.type.is_weak):
-        raise trace.error(TypeError(
-            f"'{x.kind_name}' object cannot be interpreted as an integer"), [x.value])
-    return TracedArray(trace, None, (), weak(trace, x.value, I64))
 
 
 @when_called(builtins.len)

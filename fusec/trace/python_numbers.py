@@ -167,6 +167,14 @@ def weak(trace: Trace, value: Any, dtype: np.dtype) -> Any:
     return trace.emit("Cast", value, dtype=dtype, kind="weak")
 
 
+def index_of(trace: Trace, x: TracedArray) -> TracedArray:
+    """What ``operator.index`` gives: a Python int."""
+    if x.ndim or x.dtype.kind not in "iub" or (x.dtype == BOOL and not x.type.is_weak):
+        raise trace.error(TypeError(
+            f"'{x.kind_name}' object cannot be interpreted as an integer"), [x.value])
+    return TracedArray(trace, None, (), weak(trace, x.value, INT64))
+
+
 # From NumPy 2.4 on an array of one element is no number, unless it has rank 0.
 _TAKES_VECTORS = np.lib.NumpyVersion(np.__version__) < "2.4.0"
 

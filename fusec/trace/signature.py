@@ -18,7 +18,7 @@ from fusec.ops.host_calls import is_generator
 
 from .code_names import HEAP_TYPE
 from .refusals import check_array, check_dtype, is_compiled
-from .trees import taken_apart
+from .trees import flattened
 
 Leaf = Any
 _POSITION_ONLY = inspect.Parameter.POSITIONAL_ONLY
@@ -126,7 +126,7 @@ def flatten(
 ) -> FlatCall:
     """Flatten bound arguments (pytrees allowed) and compute the trace key."""
     tree: Any = (args, kwargs)
-    leaves, treespec = taken_apart(tree)
+    leaves, treespec = flattened(tree)
     paths, static = _layout(signature, treespec)
     parts: list[tuple] = []
     pointers: dict[tuple, int] = {}

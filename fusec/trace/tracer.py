@@ -43,7 +43,7 @@ from .side_effects import is_outside
 from .signature import FlatCall
 from .sizes import undecided
 from .storage import Storage, ViewStep
-from .trees import taken_apart
+from .trees import flattened
 from .ufuncs import as_traced
 
 NO_SOURCE = "the function's source is not at hand, so only NumPy's own protocols are traced"
@@ -116,14 +116,14 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     for function in trace.entry:
         entry_marks(function, trace.entry_marks)
     taken: Any = (args, kwargs)
-    given = taken_apart(taken)
+    given = flattened(taken)
     with trace.container_changes, tracing(trace), trace.outer_names.held(trace.entry):
         result = _run(trace, runnable, args, kwargs)
         _check_containers(trace, given, taken)
         _check_kept(trace)
-        leaves, treespec = taken_apart(result)
+        leaves, treespec = flattened(result)
         effects = [*hooks.attributes.effects(), *trace.outer_names.effects()]
-        assigned = [taken_apart(v) for _, v in effects]
+        assigned = [flattened(v) for _, v in effects]
         leaves += [leaf for part, _ in assigned for leaf in part]
         outputs, values, strides = _outputs(trace, leaves)
         updates = [
@@ -150,7 +150,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
 
 def _check_containers(trace: Trace, given: Any, now: Any) -> None:
     """Lists and dicts of the arguments are taken apart before a call: their own are not changed."""
-    leaves, structure = taken_apart(now)
+    leaves, structure = flattened(now)
     same = structure == given[1] and all(a is b for a, b in zip(leaves, given[0], strict=True))
     if not same:
         raise unsupported(

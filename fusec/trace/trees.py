@@ -15,10 +15,10 @@ _ORDERED = optree.dict_insertion_ordered(True, namespace=_NAMESPACE)  # ends whe
 _ORDERED.__enter__()
 
 
-def taken_apart(tree: Any) -> tuple[list[Any], Any]:
+def flattened(tree: Any) -> tuple[list[Any], Any]:
     """The leaves, None among them, and the structure."""
     leaves, treespec = optree.tree_flatten(tree, none_is_leaf=True, namespace=_NAMESPACE)
     return leaves, treespec
 
 
-__all__ = ["taken_apart"]
+__all__ = ["flattened"]

@@ -56,7 +56,6 @@ class _Before:
     """What runs before each node; ``bits`` of all of that, by the nodes' positions."""
 
     def __init__(self, nodes: list[Node]) -> None:
-        self.nodes = nodes
         self.position = {node: i for i, node in enumerate(nodes)}
         self.direct: dict[Node, set[Node]] = {n: {v.node for v in n.inputs} for n in nodes}
         self.bits: list[int] = []

@@ -18,7 +18,7 @@ from ..guards import fingerprint
 from ..layout import Strides, common
 from ..python_numbers import interval
 from ..refusals import is_compiled
-from ..trees import taken_apart
+from ..trees import flattened
 from ..ufuncs import as_traced, cast
 
 _PYTHON: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
@@ -153,7 +153,7 @@ def leaf_value(trace: Trace, x: Any) -> Value:
 
 def flatten(x: Any) -> tuple[list[Any], Any]:
     """The leaves of tuples, lists and dicts, and their structure."""
-    return taken_apart(x)
+    return flattened(x)
 
 
 def unflatten(structure: Any, leaves: list[Any]) -> Any:
