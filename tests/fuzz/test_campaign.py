@@ -115,6 +115,14 @@ def test_sums_allow_other_orders_and_movement_does_not() -> None:
     assert moved.outside(0, np.nextafter(rolled, 9), rolled).all()
 
 
+def test_sums_into_a_variable_allow_other_orders() -> None:
+    into = spanned(of(Statement("np.zeros(())", "np.zeros", "t0", "exact"),
+                      Statement("np.sum(x0, out=t0)", "np.sum", "t1")))
+    want = np.array(2.75)
+    assert not into.outside(0, np.nextafter(want, 9), want).any()
+    assert into.outside(0, want + 1e-10, want).all()
+
+
 def test_products_are_open_only_where_they_may_be_fused() -> None:
     product = Statement("x0 * 0.3", "operator *", "t0", "product")
     want = np.array(X.values) * 0.3

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from .orders import AnyOrder, is_order_free, reduced_axes
 from .program import _NAME, Program, Statement, names
 
 NUMPYS_OWN_ULP = 4  # its float32 loops promise no more
@@ -87,6 +88,8 @@ class Disturbed:
         computed = self._computed(statement)
         target, selected = self._target(statement)
         exec(statement.line, self.scope)
+        if other and target is not None:
+            np.copyto(target, other[0], where=selected, casting="unsafe")
         for array, old in before:
             written = selected if array is target else _changed(array, old)
             self._disturb_written(array, written, change, inputs, computed)
@@ -176,11 +179,13 @@ class Disturbed:
     def _on_other_operands(self, statement: Statement) -> list[Any] | None:
         """[result] for operands changed in the last place; [] where it moves or decides only.
 
-        None where it cannot be asked: with a variable as ``out=``, or where such operands raise.
+        None where it cannot be asked: with a variable as ``out=`` of another call than a plain sum
+        or product, or where such operands raise.
         """
-        if not statement.target or self._target(statement)[0] is not None:
+        into_variable = self._target(statement)[0] is not None
+        if not statement.target or (into_variable and not is_order_free(statement.op)):
             return None
-        exact = dict(self.scope)
+        exact = self._with_own_out(statement)
         exec(statement.line, exact)
         found = self._result_near(statement, exact, True) or self._result_near(
             statement, exact, False)
@@ -281,9 +286,11 @@ class Disturbed:
         self, statement: Statement, exact: dict[str, Any], with_integers: bool
     ) -> tuple[Any, list[np.ndarray]] | None:
         """The result on other operands, and those; None where they raise or change its type."""
-        scope, changed = dict(self.scope), []
+        scope, changed = self._with_own_out(statement), []
         order = self._other_order(statement)
         for name in dict.fromkeys(statement.reads):
+            if name == _out_name(statement):
+                continue
             scope[name] = order(self._nearby(scope[name], with_integers))
             if _is_number(scope[name]):
                 changed.append(np.ravel(scope[name]))
@@ -306,7 +313,8 @@ class Disturbed:
 
     def _other_order(self, statement: Statement) -> Callable[[Any], Any]:
         """Elements along the axes of a sum or product may be taken in any order."""
-        shapes = {np.shape(self.scope[n]) for n in statement.reads} - {()}
+        read = [n for n in statement.reads if n != _out_name(statement)]
+        shapes = {np.shape(self.scope[n]) for n in read} - {()}
         if len(shapes) != 1 or not is_order_free(statement.op):
             return lambda value: value
         (shape,) = shapes
@@ -334,12 +342,16 @@ class Disturbed:
             narrow = array if computed is None else array.astype(computed)
             array[written] = change(narrow, inputs)[written]
 
+    def _with_own_out(self, statement: Statement) -> dict[str, Any]:
+        """The variables, with a copy of that which the call writes to."""
+        scope, name = dict(self.scope), _out_name(statement)
+        if isinstance(scope.get(name), np.ndarray):
+            scope[name] = scope[name].copy()
+        return scope
+
     def _target(self, statement: Statement) -> tuple[Any, Any]:
         """The variable that the call writes to with ``out=``, and to which of its elements."""
-        call = ast.parse(statement.text, mode="eval").body if "out=" in statement.text else None
-        given = {k.arg: k.value for k in call.keywords} if isinstance(call, ast.Call) else {}
-        out = given.get("out")
-        target = self.scope.get(out.id) if isinstance(out, ast.Name) else None
+        given, target = _keywords(statement), self.scope.get(_out_name(statement))
         if not isinstance(target, np.ndarray):
             return None, None
         where = eval(ast.unparse(given["where"]), dict(self.scope)) if "where" in given else True
@@ -430,20 +442,6 @@ class Disturbed:
         return np.where(keep, array, moved).astype(array.dtype)
 
 
-class AnyOrder(np.ndarray):
-    """An array whose ``sum`` takes its elements in a random order."""
-
-    rng = np.random.default_rng(0)
-
-    def sum(self, axis: Any = None, **options: Any) -> Any:
-        plain = self.view(np.ndarray)
-        if isinstance(axis, int):
-            plain = np.take(plain, self.rng.permutation(plain.shape[axis]), axis)
-        elif axis is None:
-            plain = self.rng.permutation(plain.ravel())
-        return plain.sum(axis, **options)
-
-
 _PRODUCTS = frozenset({"operator *", "np.multiply", "np.square", "np.kron", "np.outer"})
 _MAKE_NAN = frozenset({"operator +", "operator -", "operator /", "np.add", "np.subtract",
                        "np.divide", "np.true_divide", "np.sqrt", "operator //", "operator %",
@@ -454,28 +452,16 @@ BY_BLAS = frozenset({
 })
 
 
-def is_order_free(op: str) -> bool:
-    """Whether it adds or multiplies in any order: ``np.sum``, ``x.var``, ``np.add.reduce``."""
-    name = op.rpartition(".")[2].removeprefix("nan")
-    return name in ("sum", "prod", "mean", "var", "std", "reduce")
+def _keywords(statement: Statement) -> dict[str, ast.expr | None]:
+    """The keyword arguments of a statement that is one call with ``out=``; else none."""
+    call = ast.parse(statement.text, mode="eval").body if "out=" in statement.text else None
+    return {k.arg or "": k.value for k in call.keywords} if isinstance(call, ast.Call) else {}
 
 
-def reduced_axes(text: str, rank: int) -> list[int]:
-    """The axes that a call of a reduction names, or its default; none where it is not a literal."""
-    call = ast.parse(text, mode="eval").body
-    if not isinstance(call, ast.Call):
-        return []
-    function = ast.unparse(call.func)
-    first = 1 if function.startswith("np.") else 0
-    given = {k.arg: k.value for k in call.keywords}.get("axis")
-    given = call.args[first] if given is None and len(call.args) > first else given
-    default = 0 if function.endswith(".reduce") else None
-    try:
-        axis = default if given is None else ast.literal_eval(given)
-    except ValueError:
-        return []
-    axes = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    return sorted({d % rank for d in axes if -rank <= d < rank}) if rank else []
+def _out_name(statement: Statement) -> str:
+    """The variable given as ``out=``, or ""."""
+    out = _keywords(statement).get("out")
+    return out.id if isinstance(out, ast.Name) else ""
 
 
 def _types(result: Any) -> list[Any]:

@@ -25,7 +25,7 @@ from ..judge import (
     run,
     short,
 )
-from ..rounding import AnyOrder
+from ..orders import AnyOrder
 from .module_state import assert_state
 from .program import ControlProgram, StatefulProgram
 from .trees import without_line
