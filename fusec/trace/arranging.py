@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -294,7 +295,7 @@ def inner(trace: Trace, a: Any, b: Any, /) -> Any:
         return np.dot(x, y.T)
     if "c" in (x.dtype.kind, y.dtype.kind):  # vector by vector: overflow gives other infinities
         return call_by_name(trace, np.inner, (x, y), {})
-    left, right = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
+    left, right = (v.reshape(math.prod(v.shape[:-1]), v.shape[-1]) for v in (x, y))
     return np.matmul(left, right.T).reshape(*x.shape[:-1], *y.shape[:-1])
 
 

@@ -89,8 +89,11 @@ def _places(array: TracedArray, entries: Key) -> list[TracedArray]:
 
 
 def _key(entries: Key, indices: Sequence[Any]) -> tuple[Any, ...]:
-    """The entries with these in the places of integers and arrays."""
-    rest = iter(indices)
+    """The entries with these in the places of integers and arrays.
+
+    Stand-ins of arrays hold zeros; a number that is a size becomes 0 too, which fits all others.
+    """
+    rest = (i if isinstance(i, np.ndarray) else i * 0 for i in indices)
     return tuple(e if isinstance(e, slice) else next(rest) for e in entries)
 
 

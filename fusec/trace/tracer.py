@@ -33,9 +33,10 @@ from .context import Trace, tracing
 from .control import PythonIterator
 from .convert import SourceUnavailable, convert
 from .guards import entry_marks, name_guards
-from .hooks import GraphHooks
 from .index_uses import lost_checks
 from .layout import Strides, contiguous, like_order
+from .optional import Optional
+from .optional_hooks import OptionalHooks
 from .overlap import view_of
 from .randomness import TracedGenerator, generators_of, random_state
 from .selected import LibraryView
@@ -106,7 +107,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     start = time.perf_counter()
     trace = Trace(name)
     trace.assigned_names = names
-    hooks = GraphHooks(trace)
+    hooks = OptionalHooks(trace)
     args, kwargs, positions = _traced_arguments(trace, call)
     runnable, notes = _converted(fn, hooks)
     if notes:
@@ -202,7 +203,9 @@ def _in_numpys_words(trace: Trace, error: Exception) -> Exception:
     return found
 
 
-def _converted(fn: Callable[..., Any], hooks: GraphHooks) -> tuple[Callable[..., Any], list[str]]:
+def _converted(
+    fn: Callable[..., Any], hooks: OptionalHooks
+) -> tuple[Callable[..., Any], list[str]]:
     try:
         return convert(fn, hooks), []
     except SourceUnavailable as error:
@@ -294,7 +297,8 @@ def _check_kept(trace: Trace) -> None:
 
 
 def _holds_traced(x: Any, depth: int) -> bool:
-    if type(x) is TracedArray or isinstance(x, (PythonIterator, KeysView, ValuesView, ItemsView)):
+    if type(x) in (TracedArray, Optional) or isinstance(
+            x, (PythonIterator, KeysView, ValuesView, ItemsView)):
         return True
     if depth > 2 or isinstance(x, (type, ModuleType, np.ndarray, str, bytes)):
         return False

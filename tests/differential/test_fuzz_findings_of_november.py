@@ -392,6 +392,19 @@ def test_filled_arrays_take_what_a_cast_gives() -> None:
     check(lambda x: np.full_like(x, 300), np.zeros(2, np.int8))
 
 
+@pytest.mark.parametrize("x", [np.array([1.0]), np.array([0.0])])
+def test_sizes_as_indices(x: np.ndarray) -> None:
+    """Seed 144083784: a size is no index that stands for any."""
+    check(lambda x, y: y[np.size(np.where(x > 0.5))], x, np.ones(2))
+    check(lambda x, y: (y[0, np.size(np.where(x > 0.5)), [0, 1]]), x, np.ones((1, 3, 2)))
+
+
+@pytest.mark.parametrize("shape", [(1, 0), (0, 2), (2, 0)])
+def test_inner_products_of_no_elements(shape: tuple[int, ...]) -> None:
+    """Seed 144106363."""
+    check(lambda x: np.inner(x, np.copysign.outer(x, x)), np.ones(shape))
+
+
 def test_arguments_updated_by_a_kernel_that_reduces_them() -> None:
     """Seed 143015870: reductions of everything compute single results after their loops."""
     def program(x: Any, y: Any) -> Any:

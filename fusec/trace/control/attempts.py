@@ -22,6 +22,7 @@ from fusec.ops.checks import CHECKS
 from ..array import TracedArray, from_value
 from ..context import Trace
 from ..index_uses import Use
+from ..optional import aligned, assuming, likeness
 from ..selected import roots
 from ..storage import Storage
 from ..ufuncs import call_ufunc
@@ -80,7 +81,21 @@ class Known:
     fixed: set[Leaf] = field(default_factory=set)  # numbers that stay what they are
     rebound: set[Leaf] = field(default_factory=set)  # arrays that a variable is bound to anew
     storages: dict[Storage, None] = field(default_factory=dict)
+    optional: dict[str, Any] = field(default_factory=dict)  # what variables are that may be None
     changed: bool = False
+
+    def learn_optional(self, name: str, like: Any) -> None:
+        """A variable that has other leaves from now on: what was known of them is void."""
+        self.optional[name] = like
+        self.changed = True
+        self.types = {key: t for key, t in self.types.items() if key[0] != name}
+        self.fixed = {key for key in self.fixed if key[0] != name}
+        self.rebound = {key for key in self.rebound if key[0] != name}
+
+    def entry(self, trace: Trace, values: dict[str, Any]) -> dict[str, Any]:
+        """What variables hold before the loop, as optional values where they may become one."""
+        return {name: aligned(trace, x, self.optional[name])[0] if name in self.optional else x
+                for name, x in values.items()}
 
     def learn(self, found: Any, *keys: Any) -> None:
         """Add to one of the tables; the attempt is void when that is news."""
@@ -133,7 +148,9 @@ class Attempting:
     def __init__(
         self, trace: Trace, parts: LoopParts, known: Known, entry: dict[str, Any]
     ) -> None:
-        self.trace, self.parts, self.known, self.entry = trace, parts, known, entry
+        self.trace, self.parts, self.known = trace, parts, known
+        self.found, self.entry = entry, known.entry(trace, entry)
+        self.entered = set(known.optional)  # which may be None in this attempt
         self.region = Region(trace)
         self.carried: list[Carried] = []
         self.appended: list[Appended] = []
@@ -143,6 +160,10 @@ class Attempting:
         self.arrays: dict[Leaf, TracedArray] = {}  # what stands for arrays carried by value
 
     def run(self) -> Attempt:
+        with assuming(self.trace):
+            return self._run()
+
+    def _run(self) -> Attempt:
         variables = self.parts.variables
         self._at_loop()
         try:
@@ -153,13 +174,15 @@ class Attempting:
             self._at_loop()
             finals = variables.read()
             for name, value in finals.items():
-                self._variable(name, value)
+                finals[name] = self._aligned(name, value)
+                if name not in self.known.optional or name in self.entered:
+                    self._variable(name, finals[name])
             self._storages()
             self._check_sharing(finals)
             return Attempt(self.region, test, self.carried, finals, self.region.take_checks(),
                            self.region.take_index_uses(), self.appended, self.arrays)
         finally:
-            variables.restore(self.entry)
+            variables.restore(self.found)
             self.region.take_checks()
             self.region.undo()
 
@@ -277,6 +300,16 @@ class Attempting:
             self.appended = collector.found
 
     # -- after the body
+
+    def _aligned(self, name: str, value: Any) -> Any:
+        """What a variable holds at the end, as an optional value where it may be None."""
+        before = self.entry.get(name, UNBOUND)
+        if before is UNBOUND or value is UNBOUND:
+            return value
+        wanted, value = aligned(self.trace, before, value)
+        if flatten(wanted)[1] != flatten(before)[1]:
+            self.known.learn_optional(name, likeness(wanted))
+        return value
 
     def _variable(self, name: str, value: Any) -> None:
         if name not in self.entry:  # an attribute: from now on it is known that it is assigned

@@ -22,6 +22,7 @@ from ..array import TracedArray, from_value
 from ..context import Trace
 from ..index_uses import Use, lost_checks, note_inside
 from ..layout import Strides
+from ..optional import aligned, assuming, settled
 from ..python_numbers import interval
 from ..selected import MOST_CHOICES, Copied, Selected, depth
 from ..selected import roots as memory_of
@@ -201,7 +202,8 @@ def branch(
     """
     assert trace.hooks is not None
     where = trace.hooks.where
-    sides = [_trace_side(trace, variables, thunk) for thunk in (then, orelse)]
+    sides = [_trace_side(trace, variables, thunk, test, truth)
+             for thunk, truth in ((then, True), (orelse, False))]
     trace.hooks.where = where  # what follows belongs to the line of the branch
     failing = [side.raised is not None for side in sides]
     if any(failing):
@@ -220,12 +222,20 @@ def branch(
     return filling.filled(result)
 
 
-def _trace_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -> Side:
+def _trace_side(
+    trace: Trace, variables: Variables, thunk: Callable[[], Any], test: Value, truth: bool
+) -> Side:
+    with assuming(trace, test, truth):
+        return _traced_side(trace, variables, thunk)
+
+
+def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -> Side:
     before = variables.read()
     region = Region(trace)
     try:
-        result = thunk()
-        return Side(region, result, variables.read(), region.written(), last_line(trace, thunk),
+        result = settled(trace, thunk())
+        held = {name: settled(trace, x) for name, x in variables.read().items()}
+        return Side(region, result, held, region.written(), last_line(trace, thunk),
                     region.take_checks(), region.take_index_uses())
     except UndecidedSizeError:
         raise
@@ -288,7 +298,7 @@ def _merged_variable(
         return b if a is UNBOUND else a
     pairs.are_variables = True
     try:
-        return merged(a, b, pairs.leaf)
+        return merged(*aligned(trace, a, b), pairs.leaf)
     except Disagreement:
         raise user_error(
             TypeError, f"the sides of a branch leave different things in {name!r}", trace.loc,
@@ -304,7 +314,7 @@ def _merged_result(trace: Trace, sides: Sequence[Side], pairs: _Pairs) -> Any:
     pairs.are_variables = False
     a, b = (side.result for side in sides)
     try:
-        return merged(a, b, pairs.leaf)
+        return merged(*aligned(trace, a, b), pairs.leaf)
     except Disagreement:
         raise user_error(
             TypeError, "the sides of a branch return different things", trace.loc,

@@ -38,9 +38,10 @@ def trace_loop(trace: Trace, parts: LoopParts) -> LoopResult:
     for _ in range(MAX_ATTEMPTS):
         entry = parts.variables.read()
         known.changed = False
-        attempt = Attempting(trace, parts, known, entry).run()
+        attempting = Attempting(trace, parts, known, entry)
+        attempt = attempting.run()
         if not known.changed:
-            return LoopResult(trace, parts, entry, attempt)
+            return LoopResult(trace, parts, attempting.entry, attempt)
     raise unsupported("a loop whose carried values do not settle", loc=trace.loc,
                       cure="give the variables their final types and shapes before the loop")
 

@@ -16,6 +16,7 @@ from ..array import TracedArray
 from ..context import Trace
 from ..guards import fingerprint
 from ..layout import Strides, common
+from ..optional import Optional
 from ..python_numbers import interval
 from ..refusals import is_compiled
 from ..trees import flattened
@@ -178,6 +179,8 @@ def shown(x: Any) -> str:
     """A value in an error message: its type when it is traced."""
     if is_traced(x):
         return str(x.type)
+    if type(x) is Optional:
+        return f"None or {shown(x.held)}"
     if type(x) in (tuple, list):
         parts = ", ".join(map(shown, x[:MOST_SHOWN])) + (", …" if len(x) > MOST_SHOWN else "")
         return f"[{parts}]" if type(x) is list else f"({parts}{',' * (len(x) == 1)})"

@@ -1,0 +1,176 @@
+"""Values that are None or something else, as data decides: ``best = None`` before a search.
+
+An `Optional` pairs a boolean that says whether it is None with what it is otherwise.  It is a tree
+of these two, so that branches choose between its parts and loops carry them like any number or
+array; where it is None its value is zeros.  What leaves the trace is None or the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optree
+
+from fusec.ir import TensorType, Value
+
+from .array import TracedArray, from_value
+from .context import Trace
+from .known import known
+from .layout import Strides
+
+_ZEROS: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
+
+
+class Optional:
+    """None where ``absent``, a boolean known or traced; else ``held``, any tree of values."""
+
+    __slots__ = ("absent", "held")
+
+    def __init__(self, absent: Any, held: Any) -> None:
+        self.absent, self.held = absent, held
+
+
+def _resolved(_: None, parts: Any) -> Any:
+    """None or the value where it is known which; trees of other things stay as they are."""
+    absent, held = parts
+    if isinstance(absent, (bool, np.bool_)) and type(absent) is not TracedArray:
+        return None if absent else held
+    return Optional(absent, held)
+
+
+optree.register_pytree_node(
+    Optional, lambda x: ((x.absent, x.held), None, ("absent", "held")), _resolved,
+    namespace="fusec")
+
+
+@dataclass(frozen=True)
+class Like:
+    """What a traced value is, to make zeros like it once it is gone."""
+
+    type: TensorType
+    strides: Strides
+
+
+def likeness(x: Any) -> Any:
+    """``x`` with its traced values as `Like`."""
+    if type(x) is TracedArray:
+        return Like(x.type, x.strides)
+    if type(x) is Optional:
+        return Optional(x.absent, likeness(x.held))
+    return _mapped(likeness, x)
+
+
+def _mapped(f: Callable[[Any], Any], x: Any) -> Any:
+    if type(x) in (list, tuple):
+        return type(x)(map(f, x))
+    return {key: f(value) for key, value in x.items()} if type(x) is dict else x
+
+
+def aligned(trace: Trace, a: Any, b: Any) -> tuple[Any, Any]:
+    """Both as optional wherever one of them is, or is None and the other is something else."""
+    if type(a) is type(b) and type(a) in (list, tuple) and len(a) == len(b):
+        pairs = [aligned(trace, x, y) for x, y in zip(a, b, strict=True)]
+        return type(a)(x for x, _ in pairs), type(a)(y for _, y in pairs)
+    if type(a) is type(b) is dict and [*a] == [*b]:
+        found = {key: aligned(trace, a[key], b[key]) for key in a}
+        return {k: x for k, (x, _) in found.items()}, {k: y for k, (_, y) in found.items()}
+    if a is b or not (Optional in (type(a), type(b)) or (a is None) != (b is None)):
+        return a, b
+    a, b = as_optional(trace, a, b), as_optional(trace, b, a)
+    held = aligned(trace, a.held, b.held)
+    return Optional(a.absent, held[0]), Optional(b.absent, held[1])
+
+
+def as_optional(trace: Trace, x: Any, like: Any) -> Optional:
+    """``x`` as an optional value; None is one of zeros like those of ``like``."""
+    if type(x) is Optional:
+        return x
+    if x is not None:
+        return Optional(False, x)
+    return Optional(True, _zeros(trace, like.held if type(like) is Optional else like))
+
+
+def _zeros(trace: Trace, like: Any) -> Any:
+    """What stands for a value that is not there; what no graph holds stands for itself."""
+    if type(like) is Optional:
+        return Optional(True, _zeros(trace, like.held))
+    if type(like) not in (TracedArray, Like):
+        return _mapped(lambda x: _zeros(trace, x), like)
+    type_ = like.type
+    if type_.kind == "weak":
+        return _ZEROS[type_.dtype.kind]
+    zero = type_.dtype.type(0)
+    if type_.kind != "array":
+        return zero
+    # Sizes of one side's own mean nothing on the other one; the merge says that they differ.
+    shape = type_.shape if type_.is_static else (0,) * len(type_.shape)
+    value = trace.emit("BroadcastTo", trace.builder.const(zero), shape=shape)
+    return from_value(trace, value, like.strides if type_.is_static else None)
+
+
+def settled(trace: Trace, x: Any) -> Any:
+    """None or the value where it is known which; otherwise ``x``."""
+    if type(x) is not Optional:
+        return x
+    absent = is_absent(trace, x)
+    return x if absent is None else None if absent else settled(trace, x.held)
+
+
+def is_absent(trace: Trace, x: Optional) -> bool | None:
+    """Whether it is None; None where data decides."""
+    if type(x.absent) is not TracedArray:
+        return bool(x.absent)
+    assumed = trace.assumed.get(x.absent.value)
+    if assumed is not None:
+        return assumed
+    found = known(x.absent.value)
+    return None if found is None else bool(found)
+
+
+@contextmanager
+def assuming(trace: Trace, test: Value | None = None, truth: bool = True) -> Iterator[None]:
+    """What is traced runs only where the test has this truth."""
+    before = trace.assumed
+    trace.assumed = dict(before)
+    if test is not None:
+        trace.assumed.update(_facts(test, truth))
+    try:
+        yield
+    finally:
+        trace.assumed = before
+
+
+def _facts(test: Value, truth: bool) -> dict[Value, bool]:
+    """The booleans that a test's truth decides."""
+    facts: dict[Value, bool] = {}
+    todo = [(test, truth)]
+    while todo:
+        value, truth = todo.pop()
+        facts[value] = truth
+        node = value.node
+        if node.op == "LogicalNot":
+            todo.append((node.inputs[0], not truth))
+        elif node.op == "Cast" and node.inputs[0].dtype == np.bool_:
+            todo.append((node.inputs[0], truth))
+        elif node.op == ("LogicalAnd" if truth else "LogicalOr"):
+            todo += [(v, truth) for v in node.inputs]
+        elif node.op == "Where":
+            todo += _of_choice(node.inputs, truth)
+    return facts
+
+
+def _of_choice(operands: tuple[Value, ...], truth: bool) -> list[tuple[Value, bool]]:
+    """``a and b`` is a choice between b and False, ``a or b`` one between True and b."""
+    test, then, orelse = operands
+    if _is_constant(orelse, not truth):
+        return [(test, True), (then, truth)]
+    return [(test, False), (orelse, truth)] if _is_constant(then, not truth) else []
+
+
+def _is_constant(value: Value, truth: bool) -> bool:
+    return value.node.op == "Const" and not value.shape and (
+        bool(value.node.attrs["value"]) is truth)
