@@ -21,6 +21,7 @@ from .array import TracedArray, from_value
 from .context import Trace
 from .known import known
 from .layout import Strides
+from .trees import NAMESPACE
 
 _ZEROS: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
@@ -44,7 +45,7 @@ def _resolved(_: None, parts: Any) -> Any:
 
 optree.register_pytree_node(
     Optional, lambda x: ((x.absent, x.held), None, ("absent", "held")), _resolved,
-    namespace="fusec")
+    namespace=NAMESPACE)
 
 
 @dataclass(frozen=True)

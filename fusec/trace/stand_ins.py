@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,9 @@ def ask(
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             stand_ins = _accepted(call, operands, form, named)
+            if call.writes and not operands[0].is_writeable:
+                call = replace(call, writes=False)  # not to a copy: NumPy minds
+                stand_ins[0].flags.writeable = False
             return run_call(call, stand_ins, form, named), stand_ins
     except Exception as error:
         if not all(x.type.is_static for x in operands):

@@ -28,6 +28,7 @@ from .apart import apart_guards
 from .array import TracedArray
 from .assigned_names import AssignedNames, until_known
 from .attributes import Assignment
+from .chosen import flat_results
 from .container_changes import ContainerChanges
 from .context import Trace, tracing
 from .control import PythonIterator
@@ -122,9 +123,9 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         result = _run(trace, runnable, args, kwargs)
         _check_containers(trace, given, taken)
         _check_kept(trace)
-        leaves, treespec = flattened(result)
+        leaves, treespec = flat_results(trace, result)
         effects = [*hooks.attributes.effects(), *trace.outer_names.effects()]
-        assigned = [flattened(v) for _, v in effects]
+        assigned = [flat_results(trace, v) for _, v in effects]
         leaves += [leaf for part, _ in assigned for leaf in part]
         outputs, values, strides = _outputs(trace, leaves)
         updates = [

@@ -10,15 +10,15 @@ from typing import Any
 
 import optree
 
-_NAMESPACE = "fusec"
-_ORDERED = optree.dict_insertion_ordered(True, namespace=_NAMESPACE)  # ends when it is collected
+NAMESPACE = "fusec"
+_ORDERED = optree.dict_insertion_ordered(True, namespace=NAMESPACE)  # ends when it is collected
 _ORDERED.__enter__()
 
 
 def flattened(tree: Any) -> tuple[list[Any], Any]:
     """The leaves, None among them, and the structure."""
-    leaves, treespec = optree.tree_flatten(tree, none_is_leaf=True, namespace=_NAMESPACE)
+    leaves, treespec = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     return leaves, treespec
 
 
-__all__ = ["flattened"]
+__all__ = ["NAMESPACE", "flattened"]

@@ -7,9 +7,6 @@ the name here then.  The report shows them, marked.
 from __future__ import annotations
 
 BY_REASON: dict[str, tuple[str, ...]] = {
-    "the sides of a branch return different things": (
-        "gauss_jordan_inverse",
-    ),
 }
 
 EXPECTED_FAILURES: dict[str, str] = {

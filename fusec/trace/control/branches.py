@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from traceback import walk_tb
 from typing import Any
 
 import numpy as np
 
-from fusec.errors import FusecError, unsupported, user_error
+from fusec.errors import unsupported, user_error
 from fusec.ir import Node, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import get
-from fusec.ops.checks import describe_error
 
 from ..array import TracedArray, from_value
 from ..context import Trace
@@ -44,15 +42,10 @@ from .merge import (
     shown,
     unflatten,
 )
+from .raising import as_checked, is_programs
 from .regions import Region, assign, captures, subgraph
 from .unbound import check_bound
 
-# Where fusec does what the program said, in Python's own terms, or calls a library for it.
-_ON_BEHALF = (
-    "fusec.bench.programs", "fusec.trace.convert", "fusec.trace.control.hooks",
-    "fusec.trace.failures", "fusec.trace.handlers", "fusec.trace.hooks",
-)
-_LIBRARIES = ("numpy", "scipy", "optree")
 SELECT_COST = 60.0  # scalar work of both sides up to which computing both beats a jump
 
 
@@ -240,21 +233,13 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
     except UndecidedSizeError:
         raise
     except Exception as error:
-        is_numpys = getattr(error, "in_numpys_words", None) is not None
-        if not is_numpys and (isinstance(error, FusecError) or not _is_programs_own(error)):
+        if not is_programs(error):
             raise
         return Side(region, None, {}, {}, "", raised=error)
     finally:
         region.take_checks()
         variables.restore(before)
         region.undo()
-
-
-def _is_programs_own(error: Exception) -> bool:
-    """Whether the program raised it, or Python or NumPy on its behalf: no defect of the tracer."""
-    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
-    innermost = next(m for m in reversed(modules) if not m.startswith(_LIBRARIES))
-    return not innermost.startswith("fusec.") or innermost.startswith(_ON_BEHALF)
 
 
 def _checked(
@@ -265,19 +250,9 @@ def _checked(
     if all(failing):
         raise sides[0].raised  # type: ignore[misc]
     raised = sides[failing.index(True)].raised
-    error = getattr(raised, "in_numpys_words", None) or raised
-    assert error is not None
-    if isinstance(error, StopIteration):  # the other side would go on for ever
-        raise unsupported(
-            "an iterator of the program's own whose end data decides", loc=trace.loc,
-            cure="make the number of its items known, or loop with while")
-    if describe_error(error) is None:
-        raise unsupported(
-            f"raising {type(error).__name__} with values of the graph in a branch that data "
-            f"decides", loc=trace.loc, cure="raise it with a text that is known while tracing",
-        ) from error
+    assert raised is not None
     holds = trace.emit("LogicalNot", test) if failing[0] else test
-    trace.check(holds, error)
+    trace.check(holds, as_checked(trace, raised))
     return thunks[failing.index(False)]()
 
 
@@ -287,9 +262,8 @@ def _checked(
 def _merged_variable(
     trace: Trace, name: str, sides: Sequence[Side], pairs: _Pairs, variables: Variables
 ) -> Any:
-    initial = variables.attributes.initial
-    a, b = (side.variables.get(name, initial.get(name)) for side in sides)
-    if (a is UNBOUND or b is UNBOUND) and a is not b and name in initial:
+    a, b = (variables.left_by(side.variables, name) for side in sides)
+    if (a is UNBOUND or b is UNBOUND) and a is not b and name in variables.attributes.initial:
         raise unsupported(
             f"the attribute {name!r} that only one side of a branch makes", loc=trace.loc,
             cure="give it a value before the branch")

@@ -62,6 +62,16 @@ class Variables:
         """Those that anything may read later: attributes and outer names."""
         return [*self.outer.places, *self.attributes.current]
 
+    def left_by(self, held: Mapping[str, Any], name: str) -> Any:
+        """What a variable holds at the end of a side of a branch, which may not have met it."""
+        if name in held:
+            return held[name]
+        if name in self.attributes.initial:
+            return self.attributes.initial[name]
+        place = self.outer.places.get(name)
+        own = [n for n, cell in self.cells.items() if place is not None and cell is place.scope]
+        return held[own[0]] if own else self.outer.initial.get(name, UNBOUND)
+
     def write(self, values: Mapping[str, Any]) -> None:
         """Bind every variable that ``values`` names; `UNBOUND` unbinds."""
         for name, value in values.items():

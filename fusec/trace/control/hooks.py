@@ -27,6 +27,7 @@ from .branches import branch
 from .cells import Variables, bound_by, setters_of
 from .effects import Effects
 from .loops import LoopParts, LoopResult, nothing_done, trace_loop
+from .raising import check_not
 from .ranges import Counted, counted, number, sequence, table_items, taken_apart
 from .regions import Region
 from .sequences import PythonIterator, table
@@ -184,8 +185,19 @@ class ControlHooks(Hooks):
                 break
         if found is None:
             self.where = where
-            self._emit(self._traced(parts))
+            self._while_traced(parts, tested)
         self.where = where
+
+    def _while_traced(self, parts: LoopParts, tested: Any) -> None:
+        """A loop whose test data decides: one of the graph, or a check where its body raises."""
+        try:
+            with nothing_done(self.trace, parts.variables):
+                found = self._traced(parts)
+        except Exception as error:
+            self.where = parts.where
+            check_not(self.trace, self.truth(tested), error)
+        else:
+            self._emit(found)
 
     @property
     def _writes(self) -> int:
@@ -280,6 +292,9 @@ class ControlHooks(Hooks):
             self.trace.own.restore(written)
             if stop is not None or not self._in_turns(parts, items, body, names):
                 raise
+        except Exception as error:
+            self.where = parts.where
+            check_not(self.trace, self.truth(items.count > 0), error)
         else:
             self._emit(found)
 

@@ -214,11 +214,11 @@ def chosen_by_data(source: str) -> bool:
     """Whether branches or loops decide which arrays are returned: then they are copies of them,
     which `docs/ir.md` says."""
     tree = ast.parse(source)
-    returns = [n for n in ast.walk(tree) if isinstance(n, ast.Return)]
-    compound = [n for n in ast.walk(tree) if isinstance(n, ast.If | ast.For | ast.While)]
-    return len(returns) > 1 or any(isinstance(n, ast.IfExp) for n in ast.walk(tree)) or any(
-        isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in ("v", "x", "y")
-        for c in compound for n in ast.walk(c))
+    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
+    inside = [n for loop in loops for n in ast.walk(loop)]
+    return any(isinstance(n, ast.Return) or (
+        isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in ("v", "x", "y"))
+        for n in inside)
 
 
 def unshared(result: Any) -> Any:

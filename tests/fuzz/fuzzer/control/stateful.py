@@ -194,10 +194,10 @@ class StatefulWriter(Writer):
             f"BUFFER[{self.small()}] += {number}",
             f"GAIN = {number}", "COUNT = (COUNT + 1) % 9", "COUNT = k",
             f"{self.pick(*NUMBERS)}, k = {number}, COUNT", f"s, *_ = {self.pick('STEPS', 'PAIR')}",
-            f"s, t = (t, s) if {self.test(1)} else (s, {number})", self.of_locals(number),
-            self.of_locals(number), self.of_locals(number), self.rare(thing, number)))
+            f"s, t = (t, s) if {self.test(1)} else (s, {number})", self.of_locals(thing, number),
+            self.of_locals(thing, number), self.of_locals(thing, number), self.rare(thing, number)))
 
-    def of_locals(self, number: str) -> str:
+    def of_locals(self, thing: str, number: str) -> str:
         """A statement about a function or container of the program's own."""
         variable = self.pick(*NUMBERS)
         said = {
@@ -207,7 +207,12 @@ class StatefulWriter(Writer):
             "notes": self.pick(f'notes["p"] = {number}', 'notes["n"] += 1',
                                f'notes["p"] += {number}', f'notes.update(p={number})'),
             "best": self.pick(f"if best is None or {variable} > best:\n    best = {variable}",
-                              f"best = {variable}", f"if {variable} < t:\n    best = {variable}"),
+                              f"best = {variable}", f"if {variable} < t:\n    best = {variable}",
+                              f"{variable} = {number} if best is None else best",
+                              "if best is not None and best > s:\n    best = None",
+                              f"{variable} = best or {number}", f"{thing}.best = best",
+                              f"if best is None:\n    {variable} = t\nelse:\n    best *= 0.5",
+                              f"{variable} += best", "best = t if s > 0 else None"),
             "found": self.pick("found = True", f"found = {self.test(1)}", "found = not found",
                                "if found:\n    k = (k + 1) % 20"),
             "mine": self.pick(f"mine.total = {number}", f"mine.push({number})",

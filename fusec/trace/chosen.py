@@ -1,0 +1,69 @@
+"""Results that are one of several arrays, as the run decides: the array itself, not a copy of it.
+
+A `Selected` array that leaves the trace becomes a tree of its test and both arrays, of which one is
+taken when the results are put together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import optree
+
+from .array import TracedArray
+from .context import Trace
+from .selected import Selected
+from .trees import NAMESPACE, flattened
+
+_MOST_ARRAYS = 8  # that one result may be; of more it is a copy
+
+
+class Chosen:
+    """``then`` where the test holds, else ``orelse``."""
+
+    __slots__ = ("orelse", "test", "then")
+
+    def __init__(self, test: Any, then: Any, orelse: Any) -> None:
+        self.test, self.then, self.orelse = test, then, orelse
+
+
+def _taken(_: None, parts: Any) -> Any:
+    """The array that was chosen; a tree of other things than results stays as it is."""
+    test, then, orelse = parts
+    if type(test) is TracedArray or not hasattr(type(test), "__bool__"):
+        return Chosen(test, then, orelse)
+    return then if test else orelse
+
+
+optree.register_pytree_node(
+    Chosen, lambda x: ((x.test, x.then, x.orelse), None, ("test", "then", "orelse")), _taken,
+    namespace=NAMESPACE)
+
+
+def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
+    """The leaves of what leaves the trace and their structure, with every array that a result may
+    be."""
+    leaves, structure = flattened(results)
+    choices = [_choice(trace, leaf) for leaf in leaves]
+    if all(a is b for a, b in zip(leaves, choices, strict=True)):
+        return leaves, structure
+    return flattened(optree.tree_unflatten(structure, choices))
+
+
+def _choice(trace: Trace, x: Any) -> Any:
+    if type(x) is not TracedArray or not isinstance(x.storage, Selected):
+        return x
+    made = _of_sides(trace, x)
+    return x if len(flattened(made)[0]) > 2 * _MOST_ARRAYS else made
+
+
+def _of_sides(trace: Trace, x: Any) -> Any:
+    storage = x.storage
+    if not isinstance(storage, Selected):
+        return x
+    layouts = {side.strides for side in storage.sides}
+    if len(layouts) > 1 and any(step.op in ("Reshape", "Reinterpret") for step in x.steps):
+        return x  # a view of one array may be a copy of the other
+    sides = [_of_sides(trace, TracedArray(trace, side.storage, (*side.steps, *x.steps)))
+             for side in storage.sides]
+    return Chosen(TracedArray(trace, None, (), storage.test), *sides)

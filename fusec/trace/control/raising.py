@@ -1,0 +1,63 @@
+"""Exceptions that the program raises while a branch or loop that data decides is traced.
+
+Compiled code raises them where the run gets there; defects of the tracer, and what fusec refuses,
+are raised at once.
+"""
+
+from __future__ import annotations
+
+from traceback import walk_tb
+
+from fusec.errors import FusecError, unsupported
+from fusec.ir import Value
+from fusec.ir.dims import UndecidedSizeError
+from fusec.ops.checks import describe_error
+
+from ..context import Trace
+
+# Where fusec does what the program said, in Python's own terms, or calls a library for it.
+_ON_BEHALF = (
+    "fusec.bench.programs", "fusec.trace.convert", "fusec.trace.control.hooks",
+    "fusec.trace.failures", "fusec.trace.handlers", "fusec.trace.hooks",
+    "fusec.trace.optional_hooks",
+)
+_LIBRARIES = ("numpy", "scipy", "optree")
+
+
+def check_not(trace: Trace, test: Value, error: Exception) -> None:
+    """Raise the program's own ``error``, met while its code was traced, where the test holds."""
+    if not is_programs(error):
+        raise error
+    trace.check(trace.emit("LogicalNot", test), as_checked(trace, error))
+
+
+def is_programs(error: Exception) -> bool:
+    """Whether eager code raises it too: it is NumPy's, or the program's own."""
+    if getattr(error, "in_numpys_words", None) is not None:
+        return True
+    return not isinstance(error, (FusecError, UndecidedSizeError)) and _is_programs_own(error)
+
+
+def _is_programs_own(error: Exception) -> bool:
+    """Whether the program raised it, or Python or NumPy on its behalf: no defect of the tracer."""
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
+    innermost = next(m for m in reversed(modules) if not m.startswith(_LIBRARIES))
+    return not innermost.startswith("fusec.") or innermost.startswith(_ON_BEHALF)
+
+
+def as_checked(trace: Trace, raised: Exception) -> Exception:
+    """The exception that compiled code raises for one that tracing met."""
+    error: Exception = getattr(raised, "in_numpys_words", None) or raised
+    if type(error) is NameError and "free variable" in str(error):  # of a part of the function
+        error = UnboundLocalError(
+            f"cannot access local variable {error.name!r} where it is not associated with a value")
+    if isinstance(error, StopIteration):  # the other side would go on for ever
+        raise unsupported(
+            "an iterator of the program's own whose end data decides", loc=trace.loc,
+            cure="make the number of its items known, or loop with while")
+    if describe_error(error) is None:
+        raise unsupported(
+            f"raising {type(error).__name__} with values of the graph in a branch that data "
+            f"decides", loc=trace.loc, cure="raise it with a text that is known while tracing",
+        ) from error
+    return error

@@ -1,0 +1,184 @@
+"""Arrays that a branch chooses are the arrays themselves, in results and attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optree
+import pytest
+
+import fusec
+
+
+def one(x: Any, y: Any, c: Any) -> Any:
+    return x if c > 0 else y
+
+
+def view_of_one(x: Any, y: Any, c: Any) -> Any:
+    v = x[1:4] if c > 0 else y[::2][:3]
+    v[0] = 9
+    return v, v[1:], x
+
+
+def old_or_new(x: Any, y: Any, c: Any) -> Any:
+    v = x
+    if c > 0:
+        v = x + 1
+    elif c < -1:
+        v = y
+    return v, v[::2]
+
+
+def view_or_none(x: Any, y: Any, c: Any) -> Any:
+    best = None
+    if c > 0:
+        best = x[2:4]
+    return best
+
+
+def exchanged(x: Any, y: Any, c: Any) -> Any:
+    if c > 0:
+        x, y = y, x
+    return x, y
+
+
+def in_containers(x: Any, y: Any, c: Any) -> Any:
+    return {"a": (x if c > 0 else y)[::-1], "b": [x if c > 1 else x * 2]}
+
+
+def turned(x: Any, y: Any, c: Any) -> Any:
+    v = x.reshape(2, 3) if c > 0 else y.reshape(3, 2).T
+    return v.T, v[0], v[:, None]
+
+
+def chosen_twice(x: Any, y: Any, c: Any) -> Any:
+    v = x if c > 0 else y
+    w = v if c > 2 else x[:3]
+    return v, w[:3]
+
+
+@pytest.mark.parametrize("program", [
+    one, view_of_one, old_or_new, view_or_none, exchanged, in_containers, turned])
+def test_results_are_what_numpy_returns(program: Any) -> None:
+    jitted = fusec.jit(program)
+    for c in (1.0, -1.0, -2.0, 3.0):
+        eager, own = ([np.arange(6.0), np.arange(6.0) * 10, c] for _ in range(2))
+        want, got = program(*eager), jitted(*own)
+        assert repr(got) == repr(want)
+        assert _relations(got, own) == _relations(want, eager)
+
+
+def _relations(result: Any, args: list[Any]) -> Any:
+    """Which arrays are, or share memory with, which, and how they lie."""
+    leaves = [leaf for leaf in optree.tree_leaves(result) if isinstance(leaf, np.ndarray)]
+    others = [*args[:2], *leaves]
+    return [([np.shares_memory(a, b) for b in others], [a is b for b in others],
+             [s for s, n in zip(a.strides, a.shape, strict=True) if n > 1], a.flags.writeable)
+            for a in leaves]
+
+
+def test_arrays_of_other_shapes_are_refused_as_before() -> None:
+    with pytest.raises(TypeError, match="different things"):
+        fusec.jit(chosen_twice)(np.arange(6.0), np.arange(6.0), 1.0)
+
+
+class Owner:
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+
+def test_an_attribute_that_is_not_bound_anew_keeps_its_array() -> None:
+    buffer = np.arange(8.0)
+    owner = Owner(buffer)
+
+    @fusec.jit
+    def program(x: Any) -> Any:
+        if x[0] > 0:
+            owner.data = x[:8]
+        return x.sum()
+
+    program(-np.ones(9))
+    assert owner.data is buffer
+    x = np.ones(9)
+    program(x)
+    assert np.shares_memory(owner.data, x)
+    x[0] = 5
+    assert owner.data[0] == 5
+
+
+def bumped(x: Any) -> Any:
+    s = x[3]
+
+    def bump(c: Any) -> Any:
+        nonlocal s
+        s += c
+        return s * 0.5
+
+    if x[0] > 0:
+        x[2] = 1
+    else:
+        x[1] = bump(x[2])
+    return s, x
+
+
+def bumped_on_both_sides(x: Any) -> Any:
+    def maker(c: Any) -> Any:
+        total = c
+
+        def add(d: Any) -> Any:
+            nonlocal total
+            total += d
+            return total
+
+        return add
+
+    add = maker(x[0])
+    if x[1] > 0:
+        add(x[2])
+    before = add(1.0)
+    if x[2] > 0:
+        add(2.0)
+    else:
+        add(3.0)
+    return before, add(0.0)
+
+
+@pytest.mark.parametrize("program", [bumped, bumped_on_both_sides])
+def test_nonlocal_names_in_branches(program: Any) -> None:
+    jitted, r = fusec.jit(program), np.random.default_rng(0)
+    for x in r.standard_normal((6, 4)):
+        own = x.copy()
+        assert repr(jitted(own)) == repr(program(x))
+        np.testing.assert_array_equal(own, x)
+
+
+def reads_what_is_unbound(x: Any) -> Any:
+    s = x.sum()
+    while s > 0:
+        factor = factor * 0.5  # noqa: F821
+        s -= factor
+    return s
+
+
+def raises_for_each(x: Any) -> Any:
+    for _ in x[x > 0]:
+        raise ValueError(f"not for {len(x)}")
+    return x.sum()
+
+
+def past_the_end(x: Any) -> Any:
+    s, numbers = x.sum(), [1, 2]
+    while s > 0:
+        s -= numbers[5]
+    return s
+
+
+@pytest.mark.parametrize("program", [reads_what_is_unbound, raises_for_each, past_the_end])
+def test_loops_that_always_raise_raise_where_they_are_entered(program: Any) -> None:
+    jitted = fusec.jit(program)
+    assert jitted(-np.ones(3)) == program(-np.ones(3))
+    with pytest.raises((UnboundLocalError, ValueError, IndexError)) as eager:
+        program(np.ones(3))
+    with pytest.raises(type(eager.value), match=str(eager.value)):
+        jitted(np.ones(3))
