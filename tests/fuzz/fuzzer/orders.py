@@ -28,6 +28,12 @@ def is_order_free(op: str) -> bool:
     return name in ("sum", "prod", "mean", "var", "std", "reduce")
 
 
+def is_extremum(op: str) -> bool:
+    """Whether it reduces to a largest or smallest element: ``np.amax``, ``np.fmin.reduce``."""
+    name = op.rpartition(".")[2].removeprefix("nan")
+    return name in ("max", "min", "amax", "amin", "reduce")
+
+
 def reduced_axes(text: str, rank: int) -> list[int]:
     """The axes that a call of a reduction names, or its default; none where it is not a literal."""
     call = ast.parse(text, mode="eval").body

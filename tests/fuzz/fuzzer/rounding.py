@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from .orders import AnyOrder, is_order_free, reduced_axes
+from .orders import AnyOrder, is_extremum, is_order_free, reduced_axes
 from .program import _NAME, Program, Statement, names
 
 NUMPYS_OWN_ULP = 4  # its float32 loops promise no more
@@ -110,7 +110,19 @@ class Disturbed:
             return
         if other:
             result = other[0]
+        elif statement.rounding == "zeros" and target is None:
+            result = self._with_another_nan(statement, result)
         self.scope[statement.target] = _mapped(lambda v: change(v, inputs), result)
+
+    def _with_another_nan(self, statement: Statement, result: Any) -> Any:
+        """The largest of complex numbers is the first with NaN, in the order they are taken in."""
+        if np.asarray(result).dtype.kind != "c" or not np.isnan(result).any():
+            return result
+        scope, order = dict(self.scope), self._other_order(statement, is_extremum)
+        for name in statement.reads:
+            scope[name] = order(scope[name])
+        exec(statement.line, scope)
+        return scope[statement.target]
 
     def _open_signs_of_nan(self, statement: Statement) -> None:
         """NaN that arithmetic makes of numbers has the sign of the processor's choice."""
@@ -311,11 +323,13 @@ class Disturbed:
             return value
         return _like(value, self._move(np.array(value), 1))
 
-    def _other_order(self, statement: Statement) -> Callable[[Any], Any]:
+    def _other_order(
+        self, statement: Statement, is_free: Callable[[str], bool] = is_order_free
+    ) -> Callable[[Any], Any]:
         """Elements along the axes of a sum or product may be taken in any order."""
         read = [n for n in statement.reads if n != _out_name(statement)]
         shapes = {np.shape(self.scope[n]) for n in read} - {()}
-        if len(shapes) != 1 or not is_order_free(statement.op):
+        if len(shapes) != 1 or not is_free(statement.op):
             return lambda value: value
         (shape,) = shapes
         axes = reduced_axes(statement.text, len(shape))
