@@ -99,6 +99,8 @@ class Disturbed:
         result = self.scope[statement.target]
         if any(result is v for v in read):
             return
+        if is_extremum(statement.op) and target is None:
+            result = self.scope[statement.target] = self._with_another_nan(statement, result)
         if other == []:
             if _both_zeros(inputs) and np.size(result) < max(map(np.size, inputs)):
                 self.scope[statement.target] = _mapped(lambda v: change(v, inputs, 0), result)
@@ -110,8 +112,6 @@ class Disturbed:
             return
         if other:
             result = other[0]
-        elif statement.rounding == "zeros" and target is None:
-            result = self._with_another_nan(statement, result)
         self.scope[statement.target] = _mapped(lambda v: change(v, inputs), result)
 
     def _with_another_nan(self, statement: Statement, result: Any) -> Any:
