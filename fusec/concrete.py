@@ -25,6 +25,7 @@ from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
 from fusec.runtime.plan import ExternStep, KernelStep, Schedule
 
 from .inspect.explain import Operand
+from .trace.guards import OnceGuard
 from .trace.signature import FlatCall
 from .trace.tracer import Traced
 from .trace.trees import flattened
@@ -332,6 +333,11 @@ class ConcreteFunction:
         return str(explanation_of(self))
 
     # -- running it
+
+    @property
+    def is_for_once(self) -> bool:
+        """Whether no other call can use it: the trace changed containers that outlive it."""
+        return any(isinstance(g, OnceGuard) for g in self.guards)
 
     def guards_hold(self) -> bool:
         """Whether Python values read while tracing still are what they were."""

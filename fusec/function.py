@@ -325,7 +325,8 @@ class Function:
         return explain_miss(call.paths, nearest, call.key)
 
     def _remember(self, call: FlatCall, concrete: ConcreteFunction) -> None:
-        self._traces.setdefault(call.key, []).insert(0, concrete)
+        known = self._traces.setdefault(call.key, [])
+        known[:] = [concrete, *(c for c in known if not c.is_for_once)]
         self._traces.move_to_end(call.key)
         while sum(map(len, self._traces.values())) > MAX_TRACES:
             self._traces.popitem(last=False)
@@ -334,7 +335,8 @@ class Function:
     def _promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
         """Try this trace first from now on, if its calls need nothing but their leaves."""
         fast = concrete.executable.fast
-        if fast is None or call.separate is not None or self.input_signature is not None:
+        if fast is None or call.separate is not None or concrete.is_for_once or (
+                self.input_signature is not None):
             return
         plan = (concrete.shaped(fast), concrete)
         if self._signature.positional >= 0 and call.paths == self._signature.order:

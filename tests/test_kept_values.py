@@ -168,3 +168,86 @@ def test_containers_of_the_call_hold_what_they_like() -> None:
         return dict(found), rows
 
     assert fusec.jit(program)(X) == program(X)
+
+
+FLAGS = {"on": True}
+STACK: list[int] = []
+BUFFERS = [np.zeros(3), np.ones(3)]
+
+
+def toggles(x: Any) -> Any:
+    FLAGS["on"] = not FLAGS["on"]
+    return x if FLAGS["on"] else -x
+
+
+def pushes(x: Any) -> Any:
+    STACK.append(len(STACK))
+    return x * len(STACK)
+
+
+def turns(x: Any) -> Any:
+    BUFFERS[1][:] = BUFFERS[0] + x
+    BUFFERS.reverse()
+    return BUFFERS[0].sum()
+
+
+def counts(x: Any, seen: Any = []) -> Any:  # noqa: B006
+    seen.append(1)
+    return x * len(seen)
+
+
+def calls_what_counts(x: Any) -> Any:
+    return counts(x)
+
+
+@pytest.mark.parametrize("program", [toggles, pushes, turns, calls_what_counts])
+def test_changes_of_containers_happen_at_each_call(program: Any) -> None:
+    """Also where a container holds again what a trace began with."""
+    def results(function: Any) -> list[Any]:
+        FLAGS["on"] = True
+        STACK[:] = []
+        BUFFERS[:] = [np.zeros(3), np.ones(3)]
+        counts.__defaults__[0].clear()
+        found = []
+        for k in range(5):
+            found.append((float(function(1.0)), dict(FLAGS), list(STACK), [
+                b.tolist() for b in BUFFERS]))
+            if k == 2 and STACK:
+                STACK.pop()
+        return found
+
+    jitted = fusec.jit(program)
+    assert results(jitted) == results(program)
+    assert "each call is traced" in str(jitted.traces[0].guards[0])
+
+
+class Diverged(RuntimeError):
+    def __init__(self, step: int, value: str = "?") -> None:
+        super().__init__(f"at {step}: {value}")
+        self.step = step
+
+
+class Coded(ValueError):
+    def __init__(self, *, code: int = 0) -> None:
+        super().__init__(f"code {code}")
+        self.code = code
+
+
+def raises_its_own(x: Any) -> Any:
+    if x[0] > 1:
+        raise Diverged(3, "v")
+    if x[0] > 0:
+        raise Coded(code=7) from KeyError("q")
+    return x
+
+
+def test_exceptions_with_constructors_of_their_own() -> None:
+    jitted = fusec.jit(raises_its_own)
+    for first, kind in ((2.0, Diverged), (0.5, Coded)):
+        with pytest.raises(kind) as want:
+            raises_its_own(np.array([first]))
+        with pytest.raises(kind) as got:
+            jitted(np.array([first]))
+        assert str(got.value).startswith(str(want.value))
+        assert vars(got.value).items() >= vars(want.value).items()
+        assert repr(got.value.__cause__) == repr(want.value.__cause__)

@@ -7,6 +7,7 @@ effect too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -20,28 +21,48 @@ PLAIN = (str, bytes, int, float, complex, bool, type(None))
 _classes: dict[str, type[Exception]] = {}
 
 
-def describe_error(error: Exception) -> tuple[str, tuple[Any, ...]] | None:
-    """An exception as plain data, its class by name; None if its arguments are no plain data."""
-    if not all(type(a) in PLAIN for a in error.args):
+Description = tuple[Any, ...]  # the name of a class, arguments, and what else there is
+
+
+def describe_error(error: BaseException) -> Description | None:
+    """An exception as plain data, its class by name; None if it holds what is no plain data."""
+    state = tuple(vars(error).items())
+    if not all(type(a) in PLAIN for a in (*error.args, *(value for _, value in state))):
         return None
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else (
         f"{kind.__module__}.{kind.__qualname__}")
     _classes[name] = kind
-    return name, tuple(error.args)
+    cause = None if error.__cause__ is None else describe_error(error.__cause__)
+    return (name, tuple(error.args), state, cause) if state or cause else (name, tuple(error.args))
 
 
-def make_error(error: tuple[str, tuple[Any, ...]]) -> Exception:
-    """The exception that `describe_error` described in this process."""
-    name, args = error
-    return _classes[name](*args)
+def make_error(error: Description) -> Exception:
+    """The exception that `describe_error` described in this process.
+
+    Its own ``__init__`` has run and may take other arguments than those that it keeps.
+    """
+    name, args, *rest = error
+    kind = _classes[name]
+    if type(kind.__init__) is FunctionType or type(kind.__new__) is FunctionType:
+        made = next(c for c in kind.__mro__ if "__new__" in vars(c) and type(
+            c.__new__) is not FunctionType).__new__(kind, *args)
+        made.args = args
+    else:
+        made = kind(*args)
+    if rest:
+        state, cause = rest
+        vars(made).update(state)
+        if cause is not None:
+            made.__cause__ = make_error(cause)
+    return made
 
 
 def infer_check(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
     return (TensorType(np.dtype(np.bool_), (), "scalar"),)
 
 
-def check_reference(holds: Any, error: tuple[str, tuple[Any, ...]]) -> Any:
+def check_reference(holds: Any, error: Description) -> Any:
     if not holds:
         raise make_error(error)
     return np.bool_(True)

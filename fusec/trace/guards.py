@@ -114,6 +114,23 @@ class Guard:
         return f"{self.place} is {self.value}"
 
 
+class OnceGuard(Guard):
+    """Never holds: the trace changed a container that outlives it, which only tracing does."""
+
+    __slots__ = ()
+
+    def __init__(self, kind: str, loc: Any) -> None:
+        where = f" at {loc}" if loc is not None else ""
+        super().__init__(f"a {kind}", f"a {kind} that outlives the call and is changed{where}: "
+                         "each call is traced, for tracing changes it", lambda: None)
+
+    def holds(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return self.place
+
+
 def is_object(value: Any) -> bool:
     """Whether a value is compared by which object it is."""
     return not isinstance(value, (*DATA, *CONTAINERS, slice, range))
@@ -135,7 +152,11 @@ def entry_marks(fn: FunctionType, marks: dict[tuple[int, str], Any]) -> None:
 
 def _names_of(fn: FunctionType) -> Iterator[tuple[Any, str, Any]]:
     """Globals and closure variables that a function, or code inside it such as a comprehension,
-    names, with what holds them."""
+    names, and its defaults, with what holds them."""
+    if fn.__defaults__ is not None:
+        yield fn, "__defaults__", fn.__defaults__
+    if fn.__kwdefaults__ is not None:
+        yield fn, "__kwdefaults__", fn.__kwdefaults__
     for name in names_in(fn.__code__):
         if name in fn.__globals__:
             yield fn.__globals__, name, fn.__globals__[name]
@@ -210,7 +231,8 @@ def name_guards(
             if is_input or (id(scope), name) in guards or not is_data(value) or (
                     is_cell and type(value) is TracedArray):
                 continue
-            make = _cell_guard if is_cell else _global_guard
+            make = (_cell_guard if is_cell else _global_guard if isinstance(scope, dict)
+                    else _default_guard)
             guards[id(scope), name] = make(name, scope)
     for key, mark in marks.items():
         if key in guards:
@@ -225,6 +247,11 @@ def _is_ours(function: FunctionType) -> bool:
 
 def _global_guard(name: str, scope: dict[str, Any]) -> Guard:
     return Guard(f"global {name}", f"global {name}", lambda: scope.get(name, _MISSING))
+
+
+def _default_guard(name: str, fn: Any) -> Guard:
+    place = f"the defaults of {fn.__name__}"
+    return Guard(place, place, lambda: getattr(fn, name))
 
 
 def _cell_guard(name: str, cell: Any) -> Guard:

@@ -96,7 +96,8 @@ def is_outside(trace: Trace, container: Any) -> bool:
         return True
     named = (fn.__globals__.get(name) for fn in functions for name in names_in(fn.__code__))
     closed = (_contents(cell) for fn in trace.entry for cell in fn.__closure__ or ())
-    return any(_holds(found, container, DEPTH) for found in (*named, *closed))
+    defaults = (d for fn in functions for d in (fn.__defaults__, fn.__kwdefaults__) if d)
+    return any(_holds(found, container, DEPTH) for found in (*named, *closed, *defaults))
 
 
 DEPTH = 4  # of lists in lists that are looked through

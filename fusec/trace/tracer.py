@@ -33,7 +33,7 @@ from .container_changes import ContainerChanges
 from .context import Trace, tracing
 from .control import PythonIterator
 from .convert import SourceUnavailable, convert
-from .guards import entry_marks, name_guards
+from .guards import Guard, OnceGuard, entry_marks, name_guards
 from .index_uses import lost_checks
 from .layout import Strides, contiguous, like_order
 from .optional import Optional
@@ -122,7 +122,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     with trace.container_changes, tracing(trace), trace.outer_names.held(trace.entry):
         result = _run(trace, runnable, args, kwargs)
         _check_containers(trace, given, taken)
-        _check_kept(trace)
+        once = _check_kept(trace)
         leaves, treespec = flat_results(trace, result)
         effects = [*hooks.attributes.effects(), *trace.outer_names.effects()]
         assigned = [flat_results(trace, v) for _, v in effects]
@@ -138,7 +138,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     for guard in trace.guards.values():
         guard.refresh()
     apart = apart_guards(trace, {i for i, _ in graph.updates})
-    guards = [*trace.guards.values(), *apart, *name_guards(
+    guards = [*once, *trace.guards.values(), *apart, *name_guards(
         functions, trace.outer_names.are_inputs(), trace.entry_marks)]
     notes = [*notes, *trace.notes]
     notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
@@ -288,13 +288,21 @@ def _check_returned(trace: Trace, leaf: Any) -> None:
             "with optree.register_pytree_node")
 
 
-def _check_kept(trace: Trace) -> None:
-    """Refuse values of the graph in containers that outlive the call: they would stay there."""
+def _check_kept(trace: Trace) -> list[Guard]:
+    """Refuse values of the graph in containers that outlive the call: they would stay there.
+
+    Gives a guard for each other one that the trace changed, which each call must.
+    """
+    once: list[Guard] = []
     for container, loc in trace.container_changes.changed():
-        if _holds_traced(container, 0) and is_outside(trace, container):
+        if not is_outside(trace, container):
+            continue
+        once.append(OnceGuard(type(container).__name__, loc))
+        if _holds_traced(container, 0):
             raise unsupported(
                 f"keeping a value of the graph in a {type(container).__name__} that outlives the "
                 "call", loc=loc, cure="keep it in an attribute or a global variable, or return it")
+    return once
 
 
 def _holds_traced(x: Any, depth: int) -> bool:

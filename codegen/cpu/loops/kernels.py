@@ -171,12 +171,13 @@ def _results(
     results: list[Held] = []
     first = len(node.inputs)
     pairs = updated_operands(node)
+    last = {source: out for out, source in pairs.items()}  # one output fits in an operand's memory
     for out, value in enumerate(node.outputs):
         if not value.shape:
             results.append(Operand("", value.dtype, 1))
             continue
         found = None
-        if out in pairs:
+        if out in pairs and last[pairs[out]] == out:
             changed = drop_unchanged(kernel, first + out, pairs[out])
             found = _in_place(emitter, node, changed, out, pairs[out])
             kernel = changed if found is not None else kernel
