@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.errors import FusecError
 from fusec.ir import Graph, Node, TensorType
 
 from .registry import Op, Types, get, register
@@ -26,7 +27,7 @@ Description = tuple[Any, ...]  # the name of a class, arguments, and what else t
 
 def describe_error(error: BaseException) -> Description | None:
     """An exception as plain data, its class by name; None if it holds what is no plain data."""
-    state = tuple(vars(error).items())
+    state = () if isinstance(error, FusecError) else tuple(vars(error).items())
     if not all(type(a) in PLAIN for a in (*error.args, *(value for _, value in state))):
         return None
     kind = type(error)
@@ -44,7 +45,8 @@ def make_error(error: Description) -> Exception:
     """
     name, args, *rest = error
     kind = _classes[name]
-    if type(kind.__init__) is FunctionType or type(kind.__new__) is FunctionType:
+    has_own = type(kind.__init__) is FunctionType or type(kind.__new__) is FunctionType
+    if has_own and not issubclass(kind, FusecError):
         made = next(c for c in kind.__mro__ if "__new__" in vars(c) and type(
             c.__new__) is not FunctionType).__new__(kind, *args)
         made.args = args

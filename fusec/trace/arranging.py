@@ -41,13 +41,16 @@ def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     run knows the counts of the elements."""
     if type(repeats) is TracedArray and repeats.ndim and known(repeats.value) is None:
         return call_library(trace, "Numpy", ("repeat", a, repeats, axis), {})
+    if type(repeats) is TracedArray and repeats.ndim:
+        repeats = known(repeats.value)
     x = shaping.spread_scalar(as_traced(trace, a))
     x = shaping.ravel(trace, x) if axis is None or not x.ndim else x
     position = _axis(trace, 0 if axis is None else axis, x.ndim)
     if isinstance(repeats, (list, tuple, np.ndarray)) and np.size(repeats) != 1:
         return _repeat_each(trace, x, repeats, position)
-    count = static_number(trace, np.ravel(repeats)[0] if isinstance(repeats, (list, tuple))
-                          else repeats, "np.repeat by a count")
+    if isinstance(repeats, (list, tuple, np.ndarray)):
+        repeats = np.ravel(repeats)[0]
+    count = static_number(trace, repeats, "np.repeat by a count")
     if count < 0:
         raise trace.error(ValueError("repeats may not contain negative values."))
     shape = list(x.shape)

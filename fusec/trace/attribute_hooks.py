@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
-from types import FunctionType, MethodType
+from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from fusec.ir.graph import new_id
 from . import sizes
 from .array import TracedArray
 from .attributes import Attributes
+from .code_names import HEAP_TYPE
 from .context import Trace
 from .control.cells import UNBOUND
 from .control.effects import CONTAINERS, Effects
-from .convert.hooks import Where
+from .convert.hooks import Where, class_attribute
 from .guards import attribute_guard, is_guarded, is_object, is_own, method_guard
 from .outer_names import OuterNames
 from .plain_calls import DICT_VIEWS
@@ -51,11 +53,25 @@ class AttributeHooks(SpecialMethods):
         """An array from outside as a traced value, so that every call reads it anew."""
         if type(x) in (list, tuple):
             return type(x)(map(self.lifted, x))
-        if type(x) is dict:
+        if isinstance(x, (list, tuple, deque)) and type(x) is not TracedArray:
+            return self._lifted_items(x)
+        if isinstance(x, dict):
             return {key: self.lifted(value) for key, value in x.items()}
+        method = method_of(x, "__array__")
+        if method is not None and self.trace.active:
+            return self._traced_if_outside(self.call(self.where, MethodType(method, x)))
         if type(x) in DICT_VIEWS and self.trace.active:
             return list(map(self.lifted, x))
         return self._traced_if_outside(x)
+
+    def _lifted_items(self, x: Any) -> Any:
+        """The same of a namedtuple, a deque, or a class of lists of the user's."""
+        items = list(map(self.lifted, x))
+        if all(a is b for a, b in zip(items, x, strict=True)):
+            return x
+        if isinstance(x, tuple):
+            return x._make(items) if hasattr(x, "_make") else tuple(items)
+        return deque(items, x.maxlen) if isinstance(x, deque) else items
 
     def _is_outside(self, x: Any) -> bool:
         return type(x) is np.ndarray and self.trace.active and is_compiled(x.dtype) and (
@@ -82,7 +98,33 @@ class AttributeHooks(SpecialMethods):
             raise self.trace.error(AttributeError(
                 f"'{obj.kind_name}' object has no attribute {name!r}"))
 
+    def namespace_of(self, where: Where, obj: Any, found: Any) -> Any:
+        """``vars(obj)``: of an object from outside its attributes as the program reads them."""
+        if not self.trace.active or id(obj) in self.trace.local_objects or not is_guarded(obj) or (
+                isinstance(obj, (type, ModuleType))):
+            return found
+        made = MappingProxyType({name: self.getattr(where, obj, name) for name in found})
+        self.trace.outside_containers[id(made)] = made
+        return made
+
+    def _of_super(self, where: Where, obj: Any, name: str) -> Any:
+        """``super().name``: a user's property is converted like any function."""
+        self.where = where
+        kinds = obj.__self_class__.__mro__
+        kinds = kinds[kinds.index(obj.__thisclass__) + 1:]
+        holder = next((k for k in kinds if name in vars(k)), None)
+        found = vars(holder)[name] if holder is not None else None
+        if holder is not None and self.trace.active:
+            self.note_of_class(holder, name)
+        if type(found) is property and type(found.fget) is FunctionType:
+            return self.call(where, found.fget, obj.__self__)
+        return getattr(obj, name)
+
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
+        if type(obj) is super:
+            return self._of_super(where, obj, name)
+        if name == "__dict__" and type(obj) is not TracedArray:
+            return self.namespace_of(where, obj, getattr(obj, name))
         if self._is_outside(obj):
             self.where = where
             obj = as_traced(self.trace, obj)
@@ -105,10 +147,12 @@ class AttributeHooks(SpecialMethods):
             return self._local(result)
         if self.getter_of(obj, name) is not None:
             if self.trace.active:
-                self._note_of_class(type(obj), name)
+                self.note_of_class(type(obj), name)
             return result  # what the property read is guarded
         if type(result) is MethodType and result.__self__ is obj and self.trace.active:
             self._note_method(obj, name)
+        elif type(result) is FunctionType and name not in getattr(obj, "__dict__", ()):
+            self.note_of_class(type(obj), name)  # a static method
         if self.trace.active and type(obj) is not TracedArray and is_guarded(obj) and (
                 id(obj) not in self.trace.local_objects):
             result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))
@@ -122,18 +166,25 @@ class AttributeHooks(SpecialMethods):
                 self.trace.guards[known] = attribute_guard(holder, name)
         return result
 
+    def resolve(self, fn: Any) -> Any:
+        kind = type(fn)
+        if kind.__flags__ & HEAP_TYPE and not isinstance(fn, type) and (
+                type(class_attribute(kind, "__call__")) is FunctionType):
+            self.note_of_class(kind, "__call__")
+        return super().resolve(fn)
+
     def _note_method(self, obj: Any, name: str) -> None:
         """It must be the same function at each call: of the object, or of the class of one that
         the trace made."""
         known = (id(obj), name)
         if id(obj) in self.trace.local_objects:
-            self._note_of_class(type(obj), name)
+            self.note_of_class(type(obj), name)
         elif known not in self.trace.guards and is_guarded(obj):
             self.trace.guards[known] = method_guard(obj, name)
 
-    def _note_of_class(self, kind: type, name: str) -> None:
+    def note_of_class(self, kind: type, name: str) -> None:
         known = (id(kind), name)
-        if known not in self.trace.guards and is_guarded(kind):
+        if self.trace.active and known not in self.trace.guards and is_guarded(kind):
             self.trace.guards[known] = attribute_guard(kind, name)
 
     def _holder(self, obj: Any, name: str) -> Any:

@@ -12,6 +12,7 @@ import optree
 
 from .array import TracedArray
 from .context import Trace
+from .optional import Optional
 from .selected import Selected
 from .trees import NAMESPACE, flattened
 
@@ -43,11 +44,19 @@ optree.register_pytree_node(
 def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
     """The leaves of what leaves the trace and their structure, with every array that a result may
     be."""
-    leaves, structure = flattened(results)
+    leaves, structure = flattened(_bound(trace, results))
     choices = [_choice(trace, leaf) for leaf in leaves]
     if all(a is b for a, b in zip(leaves, choices, strict=True)):
         return leaves, structure
     return flattened(optree.tree_unflatten(structure, choices))
+
+
+def _bound(trace: Trace, results: Any) -> Any:
+    """The results with checks that all of their variables have a value."""
+    hooks: Any = trace.hooks
+    return optree.tree_map(
+        lambda x: hooks.bound(hooks.where, x), results, none_is_leaf=True, namespace=NAMESPACE,
+        is_leaf=lambda x: type(x) is Optional and bool(x.name))
 
 
 def _choice(trace: Trace, x: Any) -> Any:

@@ -75,6 +75,7 @@ class Trace:
         self.container_changes = ContainerChanges()
         self.plain_changes = 0  # of objects and arrays of the trace's own, as Python changes them
         self.guards: dict[tuple[int, str], Guard] = {}
+        self.unbound_reads: set[str] = set()  # variables that were read without a value
         self.assumed: dict[Value, bool] = {}  # booleans that tests around it decided
         self.intervals: dict[Value, tuple[int, int]] = {}  # of Python ints computed at run time
         # Sizes that the run defines: where, by which value, and as numbers.  See `sizes`, `masks`.

@@ -6,13 +6,15 @@ identity (an array's contents are read anew at each call), lists, tuples and dic
 
 from __future__ import annotations
 
+import array
 import weakref
-from collections import deque
+from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterator
 from types import (
     BuiltinMethodType,
     CellType,
     FunctionType,
+    MappingProxyType,
     MethodType,
     MethodWrapperType,
     ModuleType,
@@ -27,6 +29,8 @@ from .convert.source import HOOKS_NAME
 
 DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
 CONTAINERS = (tuple, list, dict, set, frozenset, deque)
+VIEWS = (ChainMap, MappingProxyType, UserDict, UserList)  # of containers
+BUFFERS = (bytearray, array.array)
 MAX_ITEMS = 1000  # larger containers are compared by identity alone
 MAX_DEPTH = 4
 _MISSING = object()
@@ -35,6 +39,11 @@ _MISSING = object()
 def fingerprint(value: Any, depth: int = 0) -> Any:
     """Equal exactly for values a trace may take for one another."""
     kind = type(value)
+    if isinstance(value, VIEWS):
+        value = value.data if isinstance(value, UserList) else dict(value)
+        return (kind, fingerprint(value, depth))
+    if isinstance(value, BUFFERS) and len(value) <= MAX_ITEMS:
+        return (kind, bytes(value))
     if isinstance(value, CONTAINERS) and depth < MAX_DEPTH and len(value) <= MAX_ITEMS:
         if isinstance(value, dict):
             return (kind, tuple((k, fingerprint(v, depth + 1)) for k, v in value.items()))
@@ -54,7 +63,7 @@ def _is_fixed(value: Any) -> bool:
     """Whether the same object is the same value: all but containers that can change inside."""
     if isinstance(value, tuple):
         return all(_is_fixed(v) for v in value)
-    return not isinstance(value, CONTAINERS)
+    return not isinstance(value, (*CONTAINERS, *VIEWS, *BUFFERS))
 
 
 def is_data(value: Any) -> bool:
@@ -133,7 +142,7 @@ class OnceGuard(Guard):
 
 def is_object(value: Any) -> bool:
     """Whether a value is compared by which object it is."""
-    return not isinstance(value, (*DATA, *CONTAINERS, slice, range))
+    return not isinstance(value, (*DATA, *CONTAINERS, *VIEWS, *BUFFERS, slice, range))
 
 
 def _reference(value: Any) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import operator
 from collections import defaultdict
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, MappingProxyType, MethodType
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,16 @@ from .failures import guarded
 from .functions import CREATION, FUNCTIONS, call_function
 from .guards import entry_marks
 from .handlers import TABLE, any_traced, when_called
+from .iteration import gone_over, items_of
 from .known import known
-from .object_reads import GETTERS, getter, note_compared, note_read
+from .object_reads import (
+    GETTERS,
+    getter,
+    note_compared,
+    note_instances,
+    note_ordered,
+    note_read,
+)
 from .own_arrays import WRITERS, WRITING_METHODS
 from .plain_calls import goes_over, takes_values
 from .python_numbers import BOOL, weak
@@ -63,6 +72,9 @@ class GraphHooks(AttributeHooks):
         if goes_over(fn):
             for taken in args:
                 check_unconsumed(self.trace, taken, self.loc)
+            if self.trace.active:
+                args = gone_over(self, where, fn, args)
+                note_ordered(self, fn, args, kwargs)
         if self.table.find(fn) is None and home_of(fn) == "scipy":
             scipy_functions.register_imported(self.table)
         fn, args, kwargs = self._with_written_traced(fn, args, kwargs)
@@ -82,7 +94,10 @@ class GraphHooks(AttributeHooks):
                 return made
         if isinstance(fn, GETTERS) and self.trace.active and len(args) == 1:
             return getter(self, fn, *args)
-        note_read(self, fn, (*args, *kwargs.values()))
+        if isinstance(kwargs.get("key"), GETTERS) and self.trace.active:
+            kwargs = {**kwargs, "key": functools.partial(getter, self, kwargs["key"])}
+        owner = getattr(fn, "__self__", None) if isinstance(fn, MethodType) else None
+        note_read(self, fn, (owner, *args, *kwargs.values()))
         if self._is_unseen_by_numpy(fn, args, kwargs):
             result = call_function(self.trace, fn, args, kwargs)
         else:
@@ -94,6 +109,8 @@ class GraphHooks(AttributeHooks):
                 self._local(made)
         elif isinstance(fn, type) or fn is dataclasses.replace:
             self.note_made(result)
+        elif fn is vars and len(args) == 1:
+            result = self.namespace_of(where, args[0], result)
         elif fn is vars or fn is globals:
             self._note_namespace(result, args)
         return result
@@ -149,7 +166,13 @@ class GraphHooks(AttributeHooks):
         """What ``*value`` takes apart."""
         self.where = where
         check_unconsumed(self.trace, value, self.loc)
-        return self.lifted(value)
+        return self.lifted(items_of(self, where, value))
+
+    def matched(self, where: Where, value: Any) -> Any:
+        self.where = where
+        if self.trace.active:
+            note_instances(self, "match", (value,))
+        return value
 
     def unop(self, where: Where, op: str, a: Any) -> Any:
         return self._computed(super().unop(where, op, self.lifted(a)))
@@ -218,7 +241,8 @@ class GraphHooks(AttributeHooks):
     def _elements(self, where: Where, value: Any) -> Any:
         self.where = where
         check_unconsumed(self.trace, value, self.loc)
-        return as_traced(self.trace, value) if self._is_outside(value) else value
+        return as_traced(self.trace, value) if self._is_outside(value) else items_of(
+            self, where, value)
 
     def converted(self, fn: FunctionType) -> Callable[..., Any]:
         self.functions[fn] = None
@@ -238,6 +262,9 @@ class GraphHooks(AttributeHooks):
                 _holds_traced(value) or _holds_traced(key) or self.trace.own.must_trace(obj))):
             as_traced(self.trace, obj)[key] = value
             return
+        if type(obj) is MappingProxyType and id(obj) in self.trace.outside_containers:
+            raise unsupported("assigning to vars() of an object that outlives the call",
+                              loc=self.loc, cure="use setattr(obj, name, value)")
         self.effects.check_change(obj, "assigning to an item of a container", self.loc)
         if self.trace.active and _holds_traced(value) and self._outlives(obj):
             self._store_outside(value, obj, key)
@@ -290,6 +317,8 @@ class GraphHooks(AttributeHooks):
     ) -> str:
         self.where = where
         value = self._traced_if_outside(value)
+        for method in ("format", "str", "repr"):
+            note_compared(self, method, value)
         if source and type(value) is TracedArray and self.trace.in_region and (
                 known(value.value) is None):
             return f"{{{source}}}"  # what compiled code raises does not know the values

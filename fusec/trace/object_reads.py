@@ -93,10 +93,27 @@ def note_compared(hooks: GraphHooks, op: str, *values: Any) -> None:
         note_instances(hooks, f"__{op}__", values)
 
 
+_ORDERING = {min: "lt", max: "gt", sorted: "lt", list.sort: "lt", sum: "add", any: "bool",
+             all: "bool", filter: "bool"}
+
+
+def note_ordered(
+    hooks: GraphHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """What ``min``, ``sorted``, ``sum`` and their like read of objects by the objects' methods."""
+    method = _ORDERING.get(fn)
+    if method is None or kwargs.get("key") is not None or (
+            fn is filter and args and args[0] is not None):
+        return
+    for name in (method, f"r{method}"):
+        note_compared(hooks, name, *args)
+
+
 def _note_attributes(hooks: GraphHooks, name: str, found: Any) -> None:
     trace = hooks.trace
     for attribute, value in vars(found).items():
-        assigned = (id(found), attribute) in trace.attributes.names
+        assigned = (id(found), attribute) in trace.attributes.names or (
+            attribute in trace.assigned_names.attributes)
         if assigned or isinstance(value, _ARRAYS):
             raise unsupported(
                 f"passing an object whose attribute {attribute!r} "
@@ -184,4 +201,4 @@ def getter(hooks: GraphHooks, fn: Any, x: Any) -> Any:
 
 GETTERS = (operator.attrgetter, operator.itemgetter)
 
-__all__ = ["GETTERS", "getter", "note_compared", "note_read"]
+__all__ = ["GETTERS", "getter", "note_compared", "note_instances", "note_ordered", "note_read"]

@@ -3,6 +3,9 @@
 An `Optional` pairs a boolean that says whether it is None with what it is otherwise.  It is a tree
 of these two, so that branches choose between its parts and loops carry them like any number or
 array; where it is None its value is zeros.  What leaves the trace is None or the value.
+
+Variables that only some ways through a program bind are the same with a ``name``: not None there
+but unbound, which any use of them notices.
 """
 
 from __future__ import annotations
@@ -26,26 +29,43 @@ from .trees import NAMESPACE
 _ZEROS: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 
+class _Unbound:
+    """What a variable holds that has no value."""
+
+    def __repr__(self) -> str:
+        return "<unbound>"
+
+
+UNBOUND: Any = _Unbound()
+
+
 class Optional:
-    """None where ``absent``, a boolean known or traced; else ``held``, any tree of values."""
+    """None, or unbound with this name, where ``absent``, a boolean known or traced; else ``held``,
+    any tree of values."""
 
-    __slots__ = ("absent", "held")
+    __slots__ = ("absent", "held", "name")
 
-    def __init__(self, absent: Any, held: Any) -> None:
-        self.absent, self.held = absent, held
+    def __init__(self, absent: Any, held: Any, name: str = "") -> None:
+        self.absent, self.held, self.name = absent, held, name
 
 
-def _resolved(_: None, parts: Any) -> Any:
+def _resolved(name: str, parts: Any) -> Any:
     """None or the value where it is known which; trees of other things stay as they are."""
     absent, held = parts
-    if isinstance(absent, (bool, np.bool_)) and type(absent) is not TracedArray:
+    if not name and isinstance(absent, (bool, np.bool_)) and type(absent) is not TracedArray:
         return None if absent else held
-    return Optional(absent, held)
+    return Optional(absent, held, name)
 
 
 optree.register_pytree_node(
-    Optional, lambda x: ((x.absent, x.held), None, ("absent", "held")), _resolved,
+    Optional, lambda x: ((x.absent, x.held), x.name, ("absent", "held")), _resolved,
     namespace=NAMESPACE)
+
+
+def unbound(name: str) -> Exception:
+    """What Python raises for a variable without a value."""
+    return UnboundLocalError(
+        f"cannot access local variable {name!r} where it is not associated with a value")
 
 
 @dataclass(frozen=True)
@@ -61,7 +81,7 @@ def likeness(x: Any) -> Any:
     if type(x) is TracedArray:
         return Like(x.type, x.strides)
     if type(x) is Optional:
-        return Optional(x.absent, likeness(x.held))
+        return Optional(x.absent, likeness(x.held), x.name)
     return _mapped(likeness, x)
 
 
@@ -81,26 +101,33 @@ def aligned(trace: Trace, a: Any, b: Any) -> tuple[Any, Any]:
         return {k: x for k, (x, _) in found.items()}, {k: y for k, (_, y) in found.items()}
     if a is b or not (Optional in (type(a), type(b)) or (a is None) != (b is None)):
         return a, b
-    a, b = as_optional(trace, a, b), as_optional(trace, b, a)
+    name = _name_of(a) or _name_of(b)
+    a, b = as_optional(trace, a, b, name), as_optional(trace, b, a, name)
     held = aligned(trace, a.held, b.held)
-    return Optional(a.absent, held[0]), Optional(b.absent, held[1])
+    return Optional(a.absent, held[0], name), Optional(b.absent, held[1], name)
 
 
-def as_optional(trace: Trace, x: Any, like: Any) -> Optional:
-    """``x`` as an optional value; None is one of zeros like those of ``like``."""
-    if type(x) is Optional:
+def _name_of(x: Any) -> str:
+    return x.name if type(x) is Optional else ""
+
+
+def as_optional(trace: Trace, x: Any, like: Any, name: str = "") -> Optional:
+    """``x`` as an optional value; None, or a variable without a value where there is a name, is
+    one of zeros like those of ``like``."""
+    if type(x) is Optional and x.name == name:
         return x
-    if x is not None:
-        return Optional(False, x)
-    return Optional(True, _zeros(trace, like.held if type(like) is Optional else like))
+    if x is UNBOUND or (x is None and not name):
+        is_one = type(like) is Optional and like.name == name
+        return Optional(True, zeros_like(trace, like.held if is_one else like), name)
+    return Optional(False, x, name)
 
 
-def _zeros(trace: Trace, like: Any) -> Any:
+def zeros_like(trace: Trace, like: Any) -> Any:
     """What stands for a value that is not there; what no graph holds stands for itself."""
     if type(like) is Optional:
-        return Optional(True, _zeros(trace, like.held))
+        return Optional(True, zeros_like(trace, like.held), like.name)
     if type(like) not in (TracedArray, Like):
-        return _mapped(lambda x: _zeros(trace, x), like)
+        return _mapped(lambda x: zeros_like(trace, x), like)
     type_ = like.type
     if type_.kind == "weak":
         return _ZEROS[type_.dtype.kind]
@@ -118,18 +145,30 @@ def settled(trace: Trace, x: Any) -> Any:
     if type(x) is not Optional:
         return x
     absent = is_absent(trace, x)
-    return x if absent is None else None if absent else settled(trace, x.held)
+    if absent is None or (absent and x.name):
+        return x
+    return None if absent else settled(trace, x.held)
 
 
 def is_absent(trace: Trace, x: Optional) -> bool | None:
     """Whether it is None; None where data decides."""
     if type(x.absent) is not TracedArray:
         return bool(x.absent)
-    assumed = trace.assumed.get(x.absent.value)
-    if assumed is not None:
-        return assumed
-    found = known(x.absent.value)
+    found = _assumed(trace, x.absent.value)
+    if found is None:
+        found = known(x.absent.value)
     return None if found is None else bool(found)
+
+
+def _assumed(trace: Trace, value: Value) -> bool | None:
+    """What a boolean is, by the tests around what is being traced."""
+    found = trace.assumed.get(value)
+    node = value.node
+    if found is None and node.op in ("LogicalNot", "Cast") and (
+            node.inputs[0].dtype == np.bool_):
+        inner = _assumed(trace, node.inputs[0])
+        return inner if inner is None or node.op == "Cast" else not inner
+    return found
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from .array import TracedArray
 from .control.ranges import number
 from .convert.hooks import Tested, Where
 from .hooks import GraphHooks, is_numpys
-from .optional import Optional, settled
+from .optional import Optional, is_absent, settled, unbound
 from .python_numbers import BOOL, weak
 
 _SYMBOLS = {
@@ -29,21 +29,35 @@ _NUMBERS = (bool, int, float, complex)
 class OptionalHooks(GraphHooks):
     """`GraphHooks` for values that data may have made None."""
 
+    def bound(self, where: Where, x: Any) -> Any:
+        """The value of a variable that some way through the program did not bind."""
+        while type(x) is Optional and x.name:
+            x = self._checked(where, x, unbound(x.name))
+        return x
+
+    def _checked(self, where: Where, x: Optional, error: Exception) -> Any:
+        """Its value; the exception is raised where it is absent."""
+        self.where = where
+        absent = is_absent(self.trace, x)
+        if absent:
+            raise error
+        if absent is None:
+            self.trace.check(self.trace.emit("LogicalNot", self.truth(x.absent)), error)
+            self.trace.assumed[x.absent.value] = False
+        return x.held
+
     def _settled(self, where: Where, x: Any) -> Any:
         if type(x) is Optional:
             self.where = where
-            return settled(self.trace, x)
+            return settled(self.trace, self.bound(where, x))
         return x
 
     def present(self, where: Where, x: Any, error: Exception) -> Any:
         """The value; ``error`` is raised where it is None."""
         x = self._settled(where, x)
-        if type(x) is not Optional:
-            return x
-        absent = x.absent.value
-        self.trace.check(self.trace.emit("LogicalNot", self.truth(x.absent)), error)
-        self.trace.assumed[absent] = False
-        return self.present(where, x.held, error)
+        while type(x) is Optional:
+            x = self._settled(where, self._checked(where, x, error))
+        return x
 
     def _needed(self, where: Where, x: Any, what: str) -> Any:
         """The value, also within a tuple or list, of what takes no None."""
@@ -65,13 +79,13 @@ class OptionalHooks(GraphHooks):
     # -- truth
 
     def decide(self, test: Any) -> bool | None:
-        test = settled(self.trace, test)
+        test = self._settled(self.where, test)
         if type(test) is Optional:
             return None if self.decide(test.held) is not False else False
         return super().decide(test)
 
     def truth(self, test: Any) -> Value:
-        test = test.truth if type(test) is Tested else test
+        test = self.bound(self.where, test.truth if type(test) is Tested else test)
         if type(test) is not Optional:
             return super().truth(test)
         there = self.trace.emit("LogicalNot", self.truth(test.absent))
@@ -158,6 +172,7 @@ class OptionalHooks(GraphHooks):
         if not isinstance(obj, _CONTAINERS) or isinstance(obj, TracedArray):
             key = self._needed(where, key, "an index of data (None would insert an axis)")
             value = self._needed(where, value, "what is stored in an array (None would be NaN)")
+        value = self.bound(where, value)
         super().setitem(where, value, obj, self._undecided(where, key, "as a key"))
 
     def iterate(self, where: Where, value: Any) -> Any:
@@ -185,7 +200,11 @@ class OptionalHooks(GraphHooks):
 
     def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         fn = self.present(where, fn, TypeError("'NoneType' object is not callable"))
-        if not any(_holds_optional(x) for x in (*args, *kwargs.values())) or _keeps(fn):
+        if not any(_holds_optional(x) for x in (*args, *kwargs.values())):
+            return super().call(where, fn, *args, **kwargs)
+        args = tuple(self.bound(where, x) for x in args)
+        kwargs = {name: self.bound(where, x) for name, x in kwargs.items()}
+        if _keeps(fn):
             return super().call(where, fn, *args, **kwargs)
         self.where = where
         if fn in _LOOKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import OrderedDict
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -23,7 +24,9 @@ _ITERTOOLS = frozenset(f for f in vars(itertools).values() if isinstance(f, type
 _GOING_OVER = _ITERTOOLS | {
     list, tuple, set, frozenset, dict, sorted, sum, max, min, any, all, zip, enumerate, map, filter,
     iter, reversed, functools.reduce}
-DICT_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_ORDERED: OrderedDict[Any, Any] = OrderedDict()
+DICT_VIEWS: tuple[type, ...] = tuple(
+    type(view) for d in ({}, _ORDERED) for view in (d.keys(), d.values(), d.items()))
 
 
 def takes_values(fn: Any) -> bool:

@@ -22,7 +22,7 @@ from .context import Trace
 from .control import Enumerate, Product, Reversed, TracedRange, Zip
 from .control.appended import restacked
 from .control.cells import UNBOUND
-from .control.merge import check_holds
+from .control.merge import check_holds, of_other_dtypes
 from .control.unrolling import UNROLL
 from .creation import astype
 from .decimal_rounding import MOST_DIGITS, rounded
@@ -188,6 +188,10 @@ def _choose(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any
     dtype = np.result_type(*[
         v.dtype.type(0).item() if v.type.is_weak else v.dtype for v in (a, b)])
     kind = "weak" if is_weak else None
+    if of_other_dtypes(a.type, b.type, True):
+        raise trace.error(TypeError(
+            f"one of two numbers whose dtype data decides: {a.dtype} or {b.dtype}"),
+            [a.value, b.value])
     for number in (a, b):
         if number.type.is_weak and not is_weak:
             check_holds(trace, number.value, dtype)

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import linecache
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -56,14 +56,31 @@ class SpecialMethods(ControlHooks):
     def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and type(args[0]) is not TracedArray:
             asked = _ASKING.get(fn) if type(fn) in _CALLABLE else None
-            method = None if asked is None else method_of(args[0], asked)
+            method = None if asked is None else self.special(args[0], asked)
             if method is not None:
                 return super().call(where, method, *args)
         return super().call(where, fn, *args, **kwargs)
 
+    def special(self, obj: Any, name: str) -> FunctionType | None:
+        """`method_of`; the class must have the same function at each call."""
+        found = method_of(obj, name)
+        if found is not None:
+            self.note_of_class(type(obj), name)
+        return found
+
+    def _of_class(self, kind: type, name: str) -> FunctionType | None:
+        found = _users(class_attribute(kind, name))
+        if found is not None:
+            self.note_of_class(kind, name)
+        return found
+
+    def note_of_class(self, kind: type, name: str) -> None:
+        """A class's attribute decided what is done."""
+        raise NotImplementedError
+
     def constructed(self, where: Where, kind: type, args: Any, kwargs: Any) -> Any:
         """A new object with its ``__init__`` converted; `NotImplemented` where Python makes it."""
-        init = _users(class_attribute(kind, "__init__"))
+        init = self._of_class(kind, "__init__")
         if init is None and dataclasses.is_dataclass(kind):
             return self._dataclass(where, kind, args, kwargs)
         if init is None or kind.__new__ is not object.__new__ or (
@@ -77,7 +94,7 @@ class SpecialMethods(ControlHooks):
     def _dataclass(self, where: Where, kind: type, args: Any, kwargs: Any) -> Any:
         """The same of a dataclass: its generated ``__init__`` as it is, its ``__post_init__``
         converted."""
-        post = _users(class_attribute(kind, "__post_init__"))
+        post = self._of_class(kind, "__post_init__")
         made: Any = object.__new__(kind) if kind.__new__ is object.__new__ else None
         if post is None or not hasattr(made, "__dict__"):
             return NotImplemented
@@ -94,7 +111,7 @@ class SpecialMethods(ControlHooks):
         raise NotImplementedError
 
     def unop(self, where: Where, op: str, a: Any) -> Any:
-        method = method_of(a, f"__{op}__")
+        method = self.special(a, f"__{op}__")
         return super().unop(where, op, a) if method is None else self.call(where, method, a)
 
     def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
@@ -113,7 +130,7 @@ class SpecialMethods(ControlHooks):
 
     def _binary(self, where: Where, a: Any, b: Any, name: str, reflected: str) -> Any:
         """What the user's methods give; `NotImplemented` where there are none."""
-        left, right = method_of(a, name), method_of(b, reflected)
+        left, right = self.special(a, name), self.special(b, reflected)
         if type(a) is type(b) and reflected.startswith("__r"):
             right = None  # of comparisons alone Python asks the other one of the same class
         if type(a) is TracedArray and hasattr(type(b), "__len__"):
@@ -133,65 +150,46 @@ class SpecialMethods(ControlHooks):
         return NotImplemented
 
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
-        method = method_of(a, f"__i{op}__")
+        method = self.special(a, f"__i{op}__")
         if method is not None:
             found = self.call(where, method, a, b)
             if found is not NotImplemented:
                 return found
-        if method is not None or method_of(a, f"__{op}__") is not None:
+        if method is not None or self.special(a, f"__{op}__") is not None:
             return self.binop(where, op, a, b)
         return super().iop(where, op, a, b)
 
     def contains(self, where: Where, item: Any, container: Any) -> Any:
-        method = method_of(container, "__contains__")
+        method = self.special(container, "__contains__")
         if method is None:
             return super().contains(where, item, container)
         # Python makes a bool of what the method gives.
         return self.not_(where, self.not_(where, self.call(where, method, container, item)))
 
     def getitem(self, where: Where, obj: Any, key: Any) -> Any:
-        method = method_of(obj, "__getitem__")
+        method = self.special(obj, "__getitem__")
         return super().getitem(where, obj, key) if method is None else (
             self.call(where, method, obj, key))
 
     def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
-        method = method_of(obj, "__setitem__")
+        method = self.special(obj, "__setitem__")
         if method is None:
             super().setitem(where, value, obj, key)
         else:
             self.call(where, method, obj, key, value)
 
     def delitem(self, where: Where, obj: Any, key: Any) -> None:
-        method = method_of(obj, "__delitem__")
+        method = self.special(obj, "__delitem__")
         if method is None:
             super().delitem(where, obj, key)
         else:
             self.call(where, method, obj, key)
 
-    def iterate(self, where: Where, value: Any) -> Any:
-        method = method_of(value, "__iter__")
-        if method is not None:
-            found = self.call(where, method, value)
-            return self.iterate(where, found) if found is not value else self._nexts(where, found)
-        if method_of(value, "__next__") is not None:
-            return self._nexts(where, value)
-        return super().iterate(where, value)
-
-    def _nexts(self, where: Where, iterator: Any) -> Iterator[Any]:
-        """The items of a user's iterator."""
-        following = method_of(iterator, "__next__")
-        while following is not None:
-            try:
-                item = self.call(where, following, iterator)
-            except StopIteration:
-                return
-            yield item
-
     # -- attributes -------------------------------------------------------------------------------
 
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
         found = None if type(obj) is TracedArray else class_attribute(type(obj), name)
-        method = None if found is None else method_of(found, "__get__")
+        method = None if found is None else self.special(found, "__get__")
         if method is not None:
             return self.call(where, method, found, obj, type(obj))
         return super().getattr(where, obj, name)
@@ -200,13 +198,13 @@ class SpecialMethods(ControlHooks):
         """Whether the class says how an attribute is bound, and it was: by ``__setattr__``, a
         property or another descriptor."""
         found = class_attribute(type(obj), name)
-        method = method_of(obj, "__setattr__")
+        method = self.special(obj, "__setattr__")
         if method is not None:
             self.call(where, method, obj, name, value)
         elif type(found) is property and _users(found.fset) is not None:
             self.call(where, found.fset, obj, value)
-        elif found is not None and method_of(found, "__set__") is not None:
-            self.call(where, method_of(found, "__set__"), found, obj, value)
+        elif found is not None and self.special(found, "__set__") is not None:
+            self.call(where, self.special(found, "__set__"), found, obj, value)
         else:
             return False
         return True
@@ -215,7 +213,7 @@ class SpecialMethods(ControlHooks):
         """What a ``with`` statement enters instead of ``found``."""
         if type(found) is contextlib.suppress:
             return Suppressing(self.trace, found, Loc._make(where))
-        methods = [method_of(found, name) for name in ("__enter__", "__exit__")]
+        methods = [self.special(found, name) for name in ("__enter__", "__exit__")]
         return found if None in methods else _Manager(self, where, found)
 
     refusals = REFUSALS
@@ -225,15 +223,15 @@ class SpecialMethods(ControlHooks):
         return catching(self.trace, classes_of(caught), Loc._make(where))
 
     def truth(self, test: Any) -> Value:
-        method = method_of(test, "__bool__")
+        method = self.special(test, "__bool__")
         return super().truth(test) if method is None else (
             self.truth(self.call(self.where, method, test)))
 
     def decide(self, test: Any) -> bool | None:
-        method = method_of(test, "__bool__")
+        method = self.special(test, "__bool__")
         if method is not None:
             return self.decide(self.call(self.where, method, test))
-        method = method_of(test, "__len__")
+        method = self.special(test, "__len__")
         if method is not None:
             return self.decide(self.compare(self.where, "ne", self.call(
                 self.where, method, test), 0))

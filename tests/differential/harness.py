@@ -126,7 +126,7 @@ def _assert_errors(got: Exception | None, want: Exception | None, what: str) -> 
     if got is None:
         raise AssertionError(f"{what}: NumPy raises {want!r}, here nothing was raised")
     kinds = tuple(k for k in (IndexError, ValueError, TypeError, OverflowError, ZeroDivisionError,
-                              KeyError, AttributeError) if isinstance(want, k))
+                              KeyError, AttributeError, NameError) if isinstance(want, k))
     if not isinstance(got, kinds):
         raise AssertionError(f"{what}: NumPy raises {want!r}") from got
 

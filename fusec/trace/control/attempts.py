@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import UnsupportedError, unsupported, user_error
-from fusec.ir import Node, TensorType, Value
-from fusec.ops.checks import CHECKS
+from fusec.ir import Graph, Node, TensorType, Value
+from fusec.ir.dims import symbols_of
+from fusec.ops.checks import CHECKS, has_effects
 
 from ..array import TracedArray, from_value
 from ..context import Trace
 from ..index_uses import Use
-from ..optional import aligned, assuming, likeness
+from ..optional import Optional, aligned, as_optional, assuming, likeness
 from ..selected import roots
 from ..storage import Storage
 from ..ufuncs import call_ufunc
@@ -45,6 +46,7 @@ from .merge import (
 )
 from .ranges import I64, most_trips, number
 from .regions import Region, assign, placeholder
+from .unbound import is_users
 
 Leaf = tuple[str, int]  # a variable, and the number of a leaf of what it holds
 
@@ -55,7 +57,15 @@ class RebindingError(UnsupportedError):
 
 def calls_host(trace: Trace, start: int) -> bool:
     """Whether an effect from number ``start`` on is more than a check."""
-    return any(node.op not in CHECKS for node in trace.checks[start:])
+    return any(map(_calls_host, trace.checks[start:]))
+
+
+def _calls_host(node: Node) -> bool:
+    if node.op not in ("Cond", "Loop"):
+        return node.op not in CHECKS
+    graphs = [value for value in node.attrs.values() if isinstance(value, Graph)]
+    return any(_calls_host(inner) for graph in graphs for inner in graph.nodes
+               if has_effects(inner))
 
 
 @dataclass
@@ -94,8 +104,15 @@ class Known:
 
     def entry(self, trace: Trace, values: dict[str, Any]) -> dict[str, Any]:
         """What variables hold before the loop, as optional values where they may become one."""
-        return {name: aligned(trace, x, self.optional[name])[0] if name in self.optional else x
-                for name, x in values.items()}
+        return {name: self._entry(trace, name, x) for name, x in values.items()}
+
+    def _entry(self, trace: Trace, name: str, value: Any) -> Any:
+        like = self.optional.get(name)
+        if like is None:
+            return value
+        if value is UNBOUND:
+            return as_optional(trace, value, like, name)
+        return aligned(trace, value, like)[0]
 
     def learn(self, found: Any, *keys: Any) -> None:
         """Add to one of the tables; the attempt is void when that is news."""
@@ -304,12 +321,21 @@ class Attempting:
     def _aligned(self, name: str, value: Any) -> Any:
         """What a variable holds at the end, as an optional value where it may be None."""
         before = self.entry.get(name, UNBOUND)
-        if before is UNBOUND or value is UNBOUND:
+        if name not in self.entry or value is UNBOUND:
+            return value
+        if before is UNBOUND:
+            if is_users(name) and self._may_stay_unbound(name, value):
+                like = value.held if type(value) is Optional else value
+                self.known.learn_optional(name, Optional(True, likeness(like), name))
             return value
         wanted, value = aligned(self.trace, before, value)
         if flatten(wanted)[1] != flatten(before)[1]:
             self.known.learn_optional(name, likeness(wanted))
         return value
+
+    def _may_stay_unbound(self, name: str, value: Any) -> bool:
+        """Whether an iteration need not bind it, or may read what an earlier one bound."""
+        return name in self.trace.unbound_reads or (type(value) is Optional and value.name == name)
 
     def _variable(self, name: str, value: Any) -> None:
         if name not in self.entry:  # an attribute: from now on it is known that it is assigned
@@ -341,8 +367,18 @@ class Attempting:
         for i, leaf in enumerate(flatten(value)[0]):
             if is_number(leaf) or is_traced(leaf):
                 final = leaf_value(self.trace, leaf)
+                self._check_size(name, final.type)
                 if type(leaf) is TracedArray or not _is_constant(final):
                     self._carry((name, i), final.type, None).final = final
+
+    def _check_size(self, name: str, type_: TensorType) -> None:
+        """Nothing that lives longer than an iteration has a size that it decides."""
+        definers = [self.trace.definers.get(symbol) for symbol in symbols_of(type_.shape)]
+        if any(v is None or not self.region.is_outer(v) for v in definers):
+            raise unsupported(
+                f"the array {name!r}, whose size each iteration of this loop decides, after it",
+                loc=self.trace.loc, cure="compute from it in the loop what is needed later, or "
+                "make it before the loop with its largest size")
 
     def _leaf(self, key: Leaf, before: Any, after: Any) -> None:
         carried = self.by_leaf.get(key)

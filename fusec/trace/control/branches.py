@@ -44,7 +44,7 @@ from .merge import (
 )
 from .raising import as_checked, is_programs
 from .regions import Region, assign, captures, subgraph
-from .unbound import check_bound
+from .unbound import check_bound, half_bound, is_users
 
 SELECT_COST = 60.0  # scalar work of both sides up to which computing both beats a jump
 
@@ -202,7 +202,7 @@ def branch(
     if any(failing):
         return _checked(trace, test, sides, (then, orelse), failing)
     pairs = _Pairs(trace, sides)
-    states = {name: _merged_variable(trace, name, sides, pairs, variables)
+    states = {name: _merged_variable(trace, test, name, sides, pairs, variables, name in read)
               for name in variables.needed(needed)}
     result = _merged_result(trace, sides, pairs)
     storages = list(dict.fromkeys(s for side in sides for s in side.written))
@@ -260,7 +260,8 @@ def _checked(
 
 
 def _merged_variable(
-    trace: Trace, name: str, sides: Sequence[Side], pairs: _Pairs, variables: Variables
+    trace: Trace, test: Value, name: str, sides: Sequence[Side], pairs: _Pairs,
+    variables: Variables, is_read: bool,
 ) -> Any:
     a, b = (variables.left_by(side.variables, name) for side in sides)
     if (a is UNBOUND or b is UNBOUND) and a is not b and name in variables.attributes.initial:
@@ -268,8 +269,9 @@ def _merged_variable(
             f"the attribute {name!r} that only one side of a branch makes", loc=trace.loc,
             cure="give it a value before the branch")
     if a is UNBOUND or b is UNBOUND:
-        # Only the side that binds it goes on to read it, or Python itself would raise.
-        return b if a is UNBOUND else a
+        if a is not b and is_users(name) and not is_read:
+            return half_bound(trace, test, name, a, b, sides, pairs)
+        return b if a is UNBOUND else a  # a check follows, or only that side goes on to read it
     pairs.are_variables = True
     try:
         return merged(*aligned(trace, a, b), pairs.leaf)

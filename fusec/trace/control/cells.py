@@ -7,19 +7,10 @@ from types import CellType
 from typing import TYPE_CHECKING, Any
 
 from ..convert.control import SETTER
+from ..optional import UNBOUND
 
 if TYPE_CHECKING:
     from ..attributes import Attributes
-
-
-class _Unbound:
-    """What a variable holds that has no value."""
-
-    def __repr__(self) -> str:
-        return "<unbound>"
-
-
-UNBOUND: Any = _Unbound()
 
 
 class Variables:

@@ -21,13 +21,17 @@ from fusec.ops.checks import has_effects
 from ..array import TracedArray, from_value
 from ..context import Trace
 from ..index_uses import lost_checks, note_inside
+from ..known import known
+from ..optional import Optional
 from ..selected import Copied, roots
 from ..storage import Storage
 from .aliases import shown_elsewhere
 from .attempts import Attempt, Attempting, Carried, Known, Leaf, LoopParts, of_one_memory
 from .cells import UNBOUND, Variables
 from .merge import common_strides, flatten, unflatten
+from .ranges import number
 from .regions import Region, assign, captures, subgraph
+from .unbound import is_users
 
 MAX_ATTEMPTS = 12
 
@@ -56,6 +60,7 @@ class LoopResult:
     attempt: Attempt
 
     def __post_init__(self) -> None:
+        self.ran: Value | None = None  # whether there was an iteration
         self.carried = _live(self.attempt)
         lost = lost_checks(self.trace, self.attempt.index_uses, self._needed())
         if lost:
@@ -104,10 +109,21 @@ class LoopResult:
         self.aliased = of_one_memory({
             (name, i): leaf for name, (leaves, _) in held.items() for i, leaf in enumerate(leaves)})
         self.parts.variables.write({
-            name: unflatten(structure, [
-                self._leaf((name, i), leaf, results) for i, leaf in enumerate(leaves)])
+            name: self._with_missing(name, unflatten(structure, [
+                self._leaf((name, i), leaf, results) for i, leaf in enumerate(leaves)]))
             for name, (leaves, structure) in held.items()})
         self._append(results)
+
+    def _with_missing(self, name: str, value: Any) -> Any:
+        """A variable that every iteration binds, and nothing if there is none."""
+        if self.entry.get(name) is not UNBOUND or not is_users(name):
+            return value
+        if self.ran is None:
+            self.ran = self.parts.first if self.parts.first is not None else self._entered()
+        if self.ran is None or known(self.ran):
+            return value
+        never = number(self.trace, self.trace.emit("LogicalNot", self.ran))
+        return Optional(never, value, name)
 
     def _append(self, results: dict[Leaf | None, Value]) -> None:
         """Lists get the elements that the iterations appended."""

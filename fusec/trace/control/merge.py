@@ -72,8 +72,9 @@ def joined(a: TensorType, b: TensorType) -> TensorType:
 
 
 def of_other_dtypes(a: TensorType, b: TensorType, are_variables: bool) -> bool:
-    """Whether both are NumPy's and of two integer dtypes, which overflow elsewhere, or one a NumPy
-    boolean and one a number: ``~x`` and ``x + x`` of them are something else.
+    """Whether both are NumPy's and of two dtypes of one kind, which overflow or round elsewhere, or
+    one a NumPy boolean and one a number: ``~x`` and ``x + x`` of them are something else; or both
+    are arrays of two dtypes.
 
     Not so of what ``(c and x) or y`` tests again.
     """
@@ -82,7 +83,9 @@ def of_other_dtypes(a: TensorType, b: TensorType, are_variables: bool) -> bool:
     kinds = {a.dtype.kind, b.dtype.kind}
     if are_variables and "b" in kinds and len(kinds) > 1:  # Python's become NumPy's numbers
         return any(not t.is_weak and t.dtype.kind == "b" for t in (a, b))
-    return not (a.is_weak or b.is_weak) and kinds <= {"i", "u"} and a.dtype != b.dtype
+    if a.is_weak or b.is_weak or a.dtype == b.dtype:
+        return False
+    return kinds <= {"i", "u"} or len(kinds) == 1 or (a.kind == b.kind == "array")
 
 
 def _promoted(a: TensorType, b: TensorType) -> np.dtype:
@@ -180,7 +183,7 @@ def shown(x: Any) -> str:
     if is_traced(x):
         return str(x.type)
     if type(x) is Optional:
-        return f"None or {shown(x.held)}"
+        return shown(x.held) if x.name else f"None or {shown(x.held)}"
     if type(x) in (tuple, list):
         parts = ", ".join(map(shown, x[:MOST_SHOWN])) + (", …" if len(x) > MOST_SHOWN else "")
         return f"[{parts}]" if type(x) is list else f"({parts}{',' * (len(x) == 1)})"

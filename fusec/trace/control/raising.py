@@ -14,6 +14,7 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.checks import describe_error
 
 from ..context import Trace
+from ..optional import unbound
 
 # Where fusec does what the program said, in Python's own terms, or calls a library for it.
 _ON_BEHALF = (
@@ -49,8 +50,8 @@ def as_checked(trace: Trace, raised: Exception) -> Exception:
     """The exception that compiled code raises for one that tracing met."""
     error: Exception = getattr(raised, "in_numpys_words", None) or raised
     if type(error) is NameError and "free variable" in str(error):  # of a part of the function
-        error = UnboundLocalError(
-            f"cannot access local variable {error.name!r} where it is not associated with a value")
+        error = unbound(error.name)
+        trace.unbound_reads.add(raised.name)  # type: ignore[attr-defined]
     if isinstance(error, StopIteration):  # the other side would go on for ever
         raise unsupported(
             "an iterator of the program's own whose end data decides", loc=trace.loc,

@@ -144,6 +144,11 @@ class Hooks:
         self.where = where
         return value
 
+    def matched(self, where: Where, value: Any) -> Any:
+        """The subject of a ``match`` with patterns of classes."""
+        self.where = where
+        return value
+
     def hide(self, where: Where, names: Any) -> Any:
         """``locals()``, ``vars()`` or ``dir()`` less the converter's own names."""
         if isinstance(names, dict):

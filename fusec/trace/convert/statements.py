@@ -242,6 +242,15 @@ class Statements(Expressions):
         node.msg = node.msg and self.visit(node.msg)
         return node
 
+    def visit_Match(self, node: ast.Match) -> Any:
+        """Patterns of classes read attributes: the hook sees of what."""
+        reads = any(isinstance(n, ast.MatchClass) for case in node.cases
+                    for n in ast.walk(case.pattern))
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        if reads:
+            node.subject = self.hook("matched", node, node.subject)
+        return node
+
     def visit_match_case(self, node: ast.match_case) -> ast.match_case:
         """A pattern is no expression: it stays."""
         node.guard = node.guard and self.test(node.guard)

@@ -49,7 +49,8 @@ class Writer:
         self.lines: list[str] = []
         self.loops: list[str] = []  # counters of the loops around, "" for those without
         self.depth, self.whiles = 1, 0
-        self.left = self.random.randint(2, 9)
+        self.left = self.random.randint(2, 9) if self.chance(0.9) else self.random.randint(10, 18)
+        self.has_late = self.chance(0.2)  # a variable ``b`` that only some ways bind
         self.returned = "s, t, q, k" + self.pick(
             "", ", x", ", x, y", ", v", ", v, x", ", A, u", ", A[1:], A", ", u")
         self.has_helper = self.random.random() < 0.15
@@ -81,6 +82,8 @@ class Writer:
         return f"({leaf} {self.pick('+', '-', '*')} {other}) * 0.5"
 
     def leaf(self) -> str:
+        if self.has_late and self.chance(0.1):
+            return "b"
         return self.pick(*NUMBERS, *NUMBERS, "a", "0.5", "-2.0", f"x[{self.index()}]",
                          f"y[{self.index()}]", f"v[{self.small()}]", f"A[{self.row()}, 1]",
                          f"A[1, {self.small()}]", "x.sum()", "v.max()", f"u[{self.small()}]")
@@ -171,7 +174,9 @@ class Writer:
 
     def assignment(self) -> None:
         kind = self.random.randrange(9)
-        if kind < 3:
+        if self.has_late and self.chance(0.3):
+            self.line(f"b = {self.number()}")
+        elif kind < 3:
             self.line(f"{self.pick(*NUMBERS)} = {self.number()}")
         elif kind < 5:
             self.line(f"{self.pick(*NUMBERS)} {self.pick('+=', '-=')} {self.number()}")
@@ -204,7 +209,8 @@ class Writer:
         elif kind == 2:
             self.line(self.pick("x[1:] = x[:-1] * 0.5", "x[:-1] = x[1:]", "x[1:] += x[:-1]",
                                 "y[:] = x[::-1]", "A[1:, 2:] = A[:-1, :-2]", "x[4:] = v",
-                                "A[:, 0] = A[:, 1] + s", "A += A[::-1]"))
+                                "A[:, 0] = A[:, 1] + s", "A += A[::-1]", "x[:7] += s\nx[4:] -= 0.5",
+                                "y[2:] = 1.0\ny[:6] *= 0.5", "x[:8] = v\nx[3:] += t"))
         elif kind == 3:
             self.line(f"x[x {self.pick('<', '>')} {self.leaf()}] {self.pick('=', '+=')} "
                       f"{self.leaf()}")
