@@ -19,7 +19,7 @@ from .registry import Op, Types, get, register
 
 CHECKS = frozenset({"Check", "BoundsCheck"})
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
-_classes: dict[str, type[Exception]] = {}
+_classes: dict[str, Any] = {}
 
 
 Description = tuple[Any, ...]  # the name of a class, arguments, and what else there is

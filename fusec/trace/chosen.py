@@ -28,7 +28,11 @@ class Chosen:
         self.test, self.then, self.orelse = test, then, orelse
 
 
-def _taken(_: None, parts: Any) -> Any:
+def _parts(x: Any) -> Any:
+    return (x.test, x.then, x.orelse), None, ("test", "then", "orelse")
+
+
+def _taken(_: Any, parts: Any) -> Any:
     """The array that was chosen; a tree of other things than results stays as it is."""
     test, then, orelse = parts
     if type(test) is TracedArray or not hasattr(type(test), "__bool__"):
@@ -36,9 +40,8 @@ def _taken(_: None, parts: Any) -> Any:
     return then if test else orelse
 
 
-optree.register_pytree_node(
-    Chosen, lambda x: ((x.test, x.then, x.orelse), None, ("test", "then", "orelse")), _taken,
-    namespace=NAMESPACE)
+_TREE: Any = Chosen
+optree.register_pytree_node(_TREE, _parts, _taken, namespace=NAMESPACE)
 
 
 def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:

@@ -49,7 +49,11 @@ class Optional:
         self.absent, self.held, self.name = absent, held, name
 
 
-def _resolved(name: str, parts: Any) -> Any:
+def _parts(x: Any) -> Any:
+    return (x.absent, x.held), x.name, ("absent", "held")
+
+
+def _resolved(name: Any, parts: Any) -> Any:
     """None or the value where it is known which; trees of other things stay as they are."""
     absent, held = parts
     if not name and isinstance(absent, (bool, np.bool_)) and type(absent) is not TracedArray:
@@ -57,9 +61,8 @@ def _resolved(name: str, parts: Any) -> Any:
     return Optional(absent, held, name)
 
 
-optree.register_pytree_node(
-    Optional, lambda x: ((x.absent, x.held), x.name, ("absent", "held")), _resolved,
-    namespace=NAMESPACE)
+_TREE: Any = Optional
+optree.register_pytree_node(_TREE, _parts, _resolved, namespace=NAMESPACE)
 
 
 def unbound(name: str) -> Exception:

@@ -24,9 +24,9 @@ _ITERTOOLS = frozenset(f for f in vars(itertools).values() if isinstance(f, type
 _GOING_OVER = _ITERTOOLS | {
     list, tuple, set, frozenset, dict, sorted, sum, max, min, any, all, zip, enumerate, map, filter,
     iter, reversed, functools.reduce}
-_ORDERED: OrderedDict[Any, Any] = OrderedDict()
+_DICTS: tuple[dict[Any, Any], ...] = ({}, OrderedDict())
 DICT_VIEWS: tuple[type, ...] = tuple(
-    type(view) for d in ({}, _ORDERED) for view in (d.keys(), d.values(), d.items()))
+    type(view) for d in _DICTS for view in (d.keys(), d.values(), d.items()))
 
 
 def takes_values(fn: Any) -> bool:

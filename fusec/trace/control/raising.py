@@ -50,8 +50,9 @@ def as_checked(trace: Trace, raised: Exception) -> Exception:
     """The exception that compiled code raises for one that tracing met."""
     error: Exception = getattr(raised, "in_numpys_words", None) or raised
     if type(error) is NameError and "free variable" in str(error):  # of a part of the function
-        error = unbound(error.name)
-        trace.unbound_reads.add(raised.name)  # type: ignore[attr-defined]
+        name = error.name or ""
+        error = unbound(name)
+        trace.unbound_reads.add(name)
     if isinstance(error, StopIteration):  # the other side would go on for ever
         raise unsupported(
             "an iterator of the program's own whose end data decides", loc=trace.loc,
