@@ -19,6 +19,7 @@ from fusec.ops.checks import has_effects
 from fusec.ops.picking import PICKS, picked_axes
 
 if TYPE_CHECKING:
+    from .array import TracedArray
     from .context import Trace
 
 CONTROL = frozenset({"Cond", "Loop"})
@@ -60,6 +61,26 @@ def note_checked(trace: Trace, checked: Value) -> Value:
     trace.index_uses.append(IndexUse(
         index, 0, checked.node.attrs["axis"], trace.loc, limit, checked))
     return checked
+
+
+def note_written(array: TracedArray, key: Any) -> None:
+    """The integers and arrays of a key at which a library call wrote: it checks them itself, if
+    the graph keeps it."""
+    from .ufuncs import as_traced, cast
+
+    keys = key if isinstance(key, tuple) else (key,)
+    if not array.is_array or array.steps or len(keys) > array.ndim or not all(map(_is_index, keys)):
+        return
+    trace, written = array.trace, array.storage.value  # type: ignore[union-attr]
+    for axis, each in enumerate(keys):
+        index = cast(trace, as_traced(trace, each).value, np.dtype(np.int64))
+        trace.index_uses.append(IndexUse(
+            index, 0, axis, trace.loc, _limit(trace, array.shape[axis]), written))
+
+
+def _is_index(key: Any) -> bool:
+    dtype = getattr(key, "dtype", None) or (np.asarray(key).dtype if type(key) is int else None)
+    return dtype is not None and dtype.kind in "iu"
 
 
 def _limit(trace: Trace, size: Size) -> Value:

@@ -414,3 +414,27 @@ def test_arguments_updated_by_a_kernel_that_reduces_them() -> None:
         return product, whole, np.logaddexp(product, product)
 
     check(program, np.array([[2.0]], "f4"), np.array([[1.0]], "f4"), tolerance=Ulp(1))
+
+
+@pytest.mark.parametrize("write", [
+    lambda t, k: np.add.at(t, k, 100), lambda t, k: t.__setitem__(k, 1),
+    lambda t, k: np.not_equal.at(t, np.array([0]), 100)])
+@pytest.mark.parametrize("index", [0, 2, 7])
+def test_indices_of_writes_that_nobody_reads(write: Any, index: int) -> None:
+    """Seed 146000712: into arrays whose size only the run knows."""
+    def program(x: Any, k: Any) -> Any:
+        t = x[x > 0]
+        write(t, k)
+        return x
+
+    for x in (np.array([1.0, -2, 3]), -np.ones(3)):
+        check(program, x, np.array([index]))
+
+
+def test_a_count_of_one_element_that_is_known() -> None:
+    def program(x: Any) -> Any:
+        counts = np.zeros(1, np.intp)
+        counts[0] = 2
+        return np.repeat(x, counts)
+
+    check(program, np.array([5, 7], "u1"))
