@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,13 +22,14 @@ from fusec.ops.checks import CHECKS, has_effects
 from ..array import TracedArray, from_value
 from ..context import Trace
 from ..index_uses import Use
-from ..optional import Optional, aligned, as_optional, assuming, likeness
+from ..optional import Optional, aligned, assuming, likeness
 from ..selected import roots
 from ..storage import Storage
 from ..ufuncs import call_ufunc
 from .aliases import shown_elsewhere
 from .appended import Appended, Collector
-from .cells import UNBOUND, Variables
+from .carried import Carried, Known, Leaf, LoopParts
+from .cells import UNBOUND
 from .merge import (
     Disagreement,
     common_strides,
@@ -48,8 +48,6 @@ from .ranges import I64, most_trips, number
 from .regions import Region, assign, placeholder
 from .unbound import is_users
 
-Leaf = tuple[str, int]  # a variable, and the number of a leaf of what it holds
-
 
 class RebindingError(UnsupportedError):
     """A loop binds arrays anew that it also writes: in another order each time, perhaps."""
@@ -66,75 +64,6 @@ def _calls_host(node: Node) -> bool:
     graphs = [value for value in node.attrs.values() if isinstance(value, Graph)]
     return any(_calls_host(inner) for graph in graphs for inner in graph.nodes
                if has_effects(inner))
-
-
-@dataclass
-class LoopParts:
-    """The loop as its hooks give it: ``count`` items, or ``test``; all are traced when called."""
-
-    variables: Variables
-    needed: Sequence[str]
-    body: Callable[..., Any]
-    test: Callable[[], Value]
-    where: Any
-    count: Any = None  # None: a ``while`` loop
-    item: Callable[[Any], Any] | None = None
-    first: Value | None = None  # a test with effects, evaluated before the loop
-    written: Callable[..., Any] | None = None  # the user's body, where ``body`` is made of it
-
-
-@dataclass
-class Known:
-    """What earlier attempts found."""
-
-    types: dict[Leaf, TensorType] = field(default_factory=dict)
-    fixed: set[Leaf] = field(default_factory=set)  # numbers that stay what they are
-    rebound: set[Leaf] = field(default_factory=set)  # arrays that a variable is bound to anew
-    storages: dict[Storage, None] = field(default_factory=dict)
-    optional: dict[str, Any] = field(default_factory=dict)  # what variables are that may be None
-    changed: bool = False
-
-    def learn_optional(self, name: str, like: Any) -> None:
-        """A variable that has other leaves from now on: what was known of them is void."""
-        self.optional[name] = like
-        self.changed = True
-        self.types = {key: t for key, t in self.types.items() if key[0] != name}
-        self.fixed = {key for key in self.fixed if key[0] != name}
-        self.rebound = {key for key in self.rebound if key[0] != name}
-
-    def entry(self, trace: Trace, values: dict[str, Any]) -> dict[str, Any]:
-        """What variables hold before the loop, as optional values where they may become one."""
-        return {name: self._entry(trace, name, x) for name, x in values.items()}
-
-    def _entry(self, trace: Trace, name: str, value: Any) -> Any:
-        like = self.optional.get(name)
-        if like is None:
-            return value
-        if value is UNBOUND:
-            return as_optional(trace, value, like, name)
-        return aligned(trace, value, like)[0]
-
-    def learn(self, found: Any, *keys: Any) -> None:
-        """Add to one of the tables; the attempt is void when that is news."""
-        for key in keys:
-            if key not in found:
-                self.changed = True
-                if isinstance(found, set):
-                    found.add(key)
-                else:
-                    found[key] = None
-
-
-@dataclass
-class Carried:
-    """One value that goes from iteration to iteration."""
-
-    parameter: Value
-    initial: Value | None  # None: the body sets it before anything reads it
-    final: Value | None = None
-    leaf: Leaf | None = None
-    storage: Storage | None = None
-    is_needed: bool = False
 
 
 @dataclass

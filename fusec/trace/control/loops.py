@@ -26,7 +26,8 @@ from ..optional import Optional
 from ..selected import Copied, roots
 from ..storage import Storage
 from .aliases import shown_elsewhere
-from .attempts import Attempt, Attempting, Carried, Known, Leaf, LoopParts, of_one_memory
+from .attempts import Attempt, Attempting, of_one_memory
+from .carried import Carried, Known, Leaf, LoopParts
 from .cells import UNBOUND, Variables
 from .merge import common_strides, flatten, unflatten
 from .ranges import number

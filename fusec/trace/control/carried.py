@@ -1,0 +1,86 @@
+"""What is known of a loop before and between attempts to trace it: its parts, what it carries, the
+types of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fusec.ir import TensorType, Value
+
+from ..context import Trace
+from ..optional import UNBOUND, aligned, as_optional
+from ..storage import Storage
+from .cells import Variables
+
+Leaf = tuple[str, int]  # a variable, and the number of a leaf of what it holds
+
+
+@dataclass
+class LoopParts:
+    """The loop as its hooks give it: ``count`` items, or ``test``; all are traced when called."""
+
+    variables: Variables
+    needed: Sequence[str]
+    body: Callable[..., Any]
+    test: Callable[[], Value]
+    where: Any
+    count: Any = None  # None: a ``while`` loop
+    item: Callable[[Any], Any] | None = None
+    first: Value | None = None  # a test with effects, evaluated before the loop
+    written: Callable[..., Any] | None = None  # the user's body, where ``body`` is made of it
+
+
+@dataclass
+class Known:
+    """What earlier attempts found."""
+
+    types: dict[Leaf, TensorType] = field(default_factory=dict)
+    fixed: set[Leaf] = field(default_factory=set)  # numbers that stay what they are
+    rebound: set[Leaf] = field(default_factory=set)  # arrays that a variable is bound to anew
+    storages: dict[Storage, None] = field(default_factory=dict)
+    optional: dict[str, Any] = field(default_factory=dict)  # what variables are that may be None
+    changed: bool = False
+
+    def learn_optional(self, name: str, like: Any) -> None:
+        """A variable that has other leaves from now on: what was known of them is void."""
+        self.optional[name] = like
+        self.changed = True
+        self.types = {key: t for key, t in self.types.items() if key[0] != name}
+        self.fixed = {key for key in self.fixed if key[0] != name}
+        self.rebound = {key for key in self.rebound if key[0] != name}
+
+    def entry(self, trace: Trace, values: dict[str, Any]) -> dict[str, Any]:
+        """What variables hold before the loop, as optional values where they may become one."""
+        return {name: self._entry(trace, name, x) for name, x in values.items()}
+
+    def _entry(self, trace: Trace, name: str, value: Any) -> Any:
+        like = self.optional.get(name)
+        if like is None:
+            return value
+        if value is UNBOUND:
+            return as_optional(trace, value, like, name)
+        return aligned(trace, value, like)[0]
+
+    def learn(self, found: Any, *keys: Any) -> None:
+        """Add to one of the tables; the attempt is void when that is news."""
+        for key in keys:
+            if key not in found:
+                self.changed = True
+                if isinstance(found, set):
+                    found.add(key)
+                else:
+                    found[key] = None
+
+
+@dataclass
+class Carried:
+    """One value that goes from iteration to iteration."""
+
+    parameter: Value
+    initial: Value | None  # None: the body sets it before anything reads it
+    final: Value | None = None
+    leaf: Leaf | None = None
+    storage: Storage | None = None
+    is_needed: bool = False
