@@ -327,7 +327,25 @@ def axis(x: Any) -> Any:
     return np.sum(x, axis=0 if x[0] > 0 else None)
 
 
-@pytest.mark.parametrize("program", [text, kind, part, axis])
+exec("def without_source(v): return 1.0 if v is None else v")
+
+
+def given_away(x: Any) -> Any:
+    return without_source(x[0] if x[0] > 0 else None)  # type: ignore[name-defined]  # noqa: F821
+
+
+def to_a_lambda(x: Any) -> Any:
+    function = np.sqrt if x[0] > 0 else None
+    use = lambda v: v if v is not None else -x[1]  # noqa: E731
+    b = x[0] if x[0] > 0 else None
+    return use(b) if function is None else function(use(b))
+
+
+def test_functions_see_the_value() -> None:
+    agree(to_a_lambda, SIGNED)
+
+
+@pytest.mark.parametrize("program", [text, kind, part, axis, given_away])
 def test_what_none_means_something_to_is_refused(program: Any) -> None:
     with pytest.raises(UnsupportedError, match="data makes None or not"):
         fusec.jit(program)(SHORT)
