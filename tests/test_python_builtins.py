@@ -11,6 +11,7 @@ import pytest
 from harness import check
 
 import fusec
+from fusec.errors import UnsupportedError
 
 
 def squares(x: np.ndarray) -> Any:
@@ -196,3 +197,30 @@ def test_a_function_that_outlives_its_trace_runs_in_python() -> None:
     box = Box()
     assert [later(box), later(box)] == [15.0, 30.0]
     assert not hasattr(box, "last")
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: tuple(sorted((x[0], x[1]))), lambda x: sorted([x[0], x[1], x[2]])[1],
+    lambda x: sorted(x[:3], reverse=True), lambda x: sorted([float(x[0]), 0.5 * float(x[2])]),
+    lambda x: (sorted([3, 1, 2], key=lambda v: -v), sorted(x.astype(int))[0])])
+def test_sorted_numbers_of_data(program: Any) -> None:
+    jitted = fusec.jit(program)
+    for values in ([1.0, 4, 2], [-1.0, -4, 3], [0.0, -0.0, 0], [3.0, 2, 1]):
+        assert repr(jitted(np.array(values))) == repr(program(np.array(values)))
+
+
+def test_sorted_numbers_with_nan_are_refused() -> None:
+    jitted = fusec.jit(lambda x: sorted([x[0], x[1]]))
+    with pytest.raises(UnsupportedError, match="with NaN in them"):
+        jitted(np.array([1.0, np.nan]))
+
+
+def test_unit_matrices_of_a_size_of_data() -> None:
+    def program(k: Any) -> Any:
+        return np.eye(k[0]) * 2, np.identity(k[0]), np.eye(k[0], 3, 1), np.eye(k[0], k[1])
+
+    jitted = fusec.jit(program)
+    for sizes in ([3, 2], [1, 1], [0, 4]):
+        assert repr(jitted(np.array(sizes))) == repr(program(np.array(sizes)))
+    with pytest.raises(ValueError, match="negative dimensions"):
+        jitted(np.array([-1, 1]))

@@ -296,9 +296,18 @@ def eye(
     device: Any = None, like: Any = None,
 ) -> Any:
     """``np.eye`` as a comparison of row and column numbers."""
-    rows = _counted(trace, 0, 1, N, np.dtype(np.int64))
-    columns = _counted(trace, 0, 1, N if M is None else M, np.dtype(np.int64))
+    rows = _numbers(trace, N)
+    columns = rows if M is None or M is N else _numbers(trace, M)
     return astype(trace, rows[:, None] + k == columns[None, :], _dtype(trace, dtype))
+
+
+def _numbers(trace: Trace, count: Any) -> TracedArray:
+    """0, 1, …: of a count that only the run knows, too."""
+    if not _is_length(count):
+        return _counted(trace, 0, 1, count, np.dtype(np.int64))
+    length = ZEROS(trace, count, np.int64)  # which a negative count refuses
+    return arange(trace, length.shape[0] if is_static(length.shape) else sizes.number(
+        trace, length.shape[0]))
 
 
 def where(trace: Trace, condition: Any, *choices: Any) -> Any:

@@ -15,7 +15,13 @@ import numpy as np
 
 from fusec.errors import UnsupportedError, unsupported
 
-from . import iterators, math_functions, python_functions, scipy_functions  # noqa: F401 (fill TABLE)
+from . import (  # noqa: F401 (fill TABLE)
+    iterators,
+    math_functions,
+    ordering,
+    python_functions,
+    scipy_functions,
+)
 from .array import TracedArray
 from .attribute_hooks import AttributeHooks
 from .control.effects import CONTAINERS

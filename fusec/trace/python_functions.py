@@ -154,7 +154,7 @@ def _extremum(
                     "The truth value of an array with more than one element is ambiguous. "
                     "Use np.minimum or np.maximum"), [x.value, y.value])
             taken = call_ufunc(hooks.trace, better, "__call__", (y, x), {}, True)
-            best = _choose(hooks.trace, taken, y, x)
+            best = chosen(hooks.trace, taken, y, x)
         return best
 
 
@@ -182,7 +182,7 @@ def _quantifier(
     TABLE.register(function, call)
 
 
-def _choose(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any:
+def chosen(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any:
     """``a if condition else b`` for scalars, in the dtype NumPy promotes them to."""
     is_weak = a.type.is_weak and b.type.is_weak
     dtype = np.result_type(*[
