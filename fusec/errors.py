@@ -153,6 +153,12 @@ class OverlapError(UnsupportedError):
     """Arguments that share memory in a way that the trace of this call does not know."""
 
 
+def overlap_error(written: str, other: str) -> OverlapError:
+    """For arguments of these paths."""
+    return OverlapError(f"argument {written} is written and overlaps argument {other} in memory",
+                        cure=f"pass a copy of {other}, or the same array for both")
+
+
 class SideEffectWarning(UserWarning):
     """A side effect of a compiled function happens while it is traced, not at each call."""
 

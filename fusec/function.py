@@ -21,6 +21,7 @@ from .errors import (
     FusecError,
     InternalError,
     OverlapError,
+    overlap_error,
     short_errors,
     user_error,
     users_own,
@@ -28,7 +29,7 @@ from .errors import (
 from .inspect import history, log
 from .specs import TensorSpec, describe
 from .trace.convert import check_supported
-from .trace.overlap import merged
+from .trace.overlap import merged, overlapping
 from .trace.signature import FlatCall, Signature, explain_miss, flatten
 from .trace.trees import flattened
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .concrete import ConcreteFunction
     from .stages import TracedStage
     from .trace.context import Trace
+    from .trace.tracer import Traced
 
 MAX_TRACES = 256  # per function; the least recently used goes first
 MAX_FAST = 4  # recent plans tried before the arguments are looked at in Python
@@ -74,6 +76,7 @@ class Function:
         self._structured: dict[Any, list[Plan]] = {}  # for arguments or results that are pytrees
         self._lock = threading.RLock()
         self._seen_ints: dict[str, set[int]] = {}
+        self._written: dict[tuple, frozenset[int]] = {}  # leaves, where overlapping ones were met
         self._dynamic_ints: frozenset[str] = frozenset()
         self._pinned_ints: frozenset[str] = frozenset()
         self._methods: dict[int, tuple[Any, Function]] = {}
@@ -148,9 +151,15 @@ class Function:
         trace = current()
         if trace is not None:
             return self._inline(trace, args, kwargs)
+        call: Any = self._flatten(args, kwargs)
+        written = self._written.get(call.key)
+        if written is not None and overlapping(call, written):
+            call = merged(call) or call
         try:
-            return self._run(self._flatten(args, kwargs))
+            return self._run(call)
         except OverlapError:
+            if call.separate is not None:
+                raise
             call = merged(self._flatten(args, kwargs))  # with what the first try learnt
             if call is None:
                 raise
@@ -260,7 +269,7 @@ class Function:
         reason = self._miss_reason(call)
         try:
             concrete = self._build(call)
-        except InternalError:
+        except (InternalError, OverlapError):
             raise
         except Exception:  # sizes of results, for example, or another result for other numbers
             pinned, dynamic = self._pinned_ints, self._dynamic_ints
@@ -287,6 +296,8 @@ class Function:
     def _build(self, call: FlatCall) -> ConcreteFunction:
         """Trace and compile; what fails after the trace is a defect and says so."""
         stage = self._stage(call)
+        if call.separate is None:
+            self._check_overlap(call, stage.traced)
         try:
             return stage.optimize().lower().compile()
         except (FusecError, MemoryError):
@@ -294,6 +305,15 @@ class Function:
         except Exception as error:
             raise InternalError(f"{self.__name__} was traced but could not be compiled: "
                                 f"{type(error).__name__}: {error}") from error
+
+    def _check_overlap(self, call: FlatCall, traced: Traced) -> None:
+        """Raise before what this call cannot run is compiled."""
+        found = overlapping(call, traced.written_leaves)
+        if found is None:
+            return
+        self._written[call.key] = traced.written_leaves
+        traced.container_changes.take_back()
+        raise overlap_error(*(call.paths[i] for i in found))
 
     def _without_dynamic_ints(self, call: FlatCall) -> FlatCall | None:
         """The call with every int static again, when the trace turned out to need one."""
@@ -373,7 +393,13 @@ class Function:
         args = tuple(a.example() if isinstance(a, TensorSpec) else a for a in args)
         with short_errors:
             call = self._flatten(args, kwargs)
-            found = self._lookup(call)[0]
+            try:
+                found = self._lookup(call)[0]
+            except OverlapError:
+                separate = merged(self._flatten(args, kwargs))
+                if separate is None:
+                    raise
+                return self._lookup(separate)[0]
             if found.executable.refuses_overlap(call.leaves):
                 call = merged(self._flatten(args, kwargs)) or call
                 found = self._lookup(call)[0]

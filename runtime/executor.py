@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import OverlapError, UnsupportedError
+from fusec.errors import OverlapError, UnsupportedError, overlap_error
 
 from . import launch
 from .call_spec import CallSpec, LeafSpec, ResultSpec
@@ -110,11 +110,7 @@ class Executable:
             for j, other in arrays:
                 same = i == j or i in (spec.leaves[j].alias_of, j) or spec.leaves[i].alias_of == j
                 if not same and np.may_share_memory(written, other):
-                    raise OverlapError(
-                        f"argument {spec.paths[i]} is written and overlaps argument "
-                        f"{spec.paths[j]} in memory",
-                        cure=f"pass a copy of {spec.paths[j]}, or the same array for both",
-                    )
+                    raise overlap_error(spec.paths[i], spec.paths[j])
 
 
 __all__ = ["CallSpec", "Executable", "LeafSpec", "ResultSpec"]

@@ -191,7 +191,7 @@ def test_lines_in_helpers_lambdas_and_nested_functions() -> None:
 # --- values that only the compiled code knows ---------------------------------------------------
 
 NEEDS_A_VALUE: dict[str, tuple[Callable[..., Any], str, str]] = {
-    "sorted": (lambda x: sorted([x.sum(), x.max()]), "a truth value", "np.where"),
+    "sorted": (lambda x: sorted([x.sum(), 1]), "a truth value", "np.where"),
     "range": (lambda x: list(range(int(x.sum()))), "an index or a length", "static argument"),
     "slice": (lambda x: [1, 2][: x.argmax()], "an index or a length", "static argument"),
     "size": (lambda x: x.reshape(int(x.sum()), -1), "an index or a length", "static argument"),

@@ -47,6 +47,15 @@ def merged(call: FlatCall) -> FlatCall | None:
     return replace(call, leaves=tuple(leaves), key=(call.key[0], *parts), separate=call)
 
 
+def overlapping(call: FlatCall, written: frozenset[int]) -> tuple[int, int] | None:
+    """Two of the call's arrays that overlap without being one, the first of them written."""
+    arrays = [(i, x) for i, x in enumerate(call.leaves)
+              if type(x) is np.ndarray and not call.is_static[i]]
+    return next(((i, j) for i, x in arrays if i in written for j, y in arrays
+                 if i != j and call.key[i + 1][4] != call.key[j + 1][4]
+                 and np.may_share_memory(x, y)), None)
+
+
 def _groups(leaves: Sequence[Any], is_static: Sequence[bool]) -> list[list[int]]:
     """Positions of arrays that overlap, directly or through others; no group of one memory."""
     arrays = [i for i, x in enumerate(leaves)
@@ -56,7 +65,14 @@ def _groups(leaves: Sequence[Any], is_static: Sequence[bool]) -> list[list[int]]
         touching = [g for g in groups if any(np.may_share_memory(leaves[i], leaves[j]) for j in g)]
         groups = [g for g in groups if g not in touching]
         groups.append(sorted([i, *(j for g in touching for j in g)]))
-    return [g for g in groups if len(g) > 1]
+    return [_with_others(leaves, g, arrays) for g in groups if len(g) > 1]
+
+
+def _with_others(leaves: Sequence[Any], group: list[int], arrays: list[int]) -> list[int]:
+    """The group, and arrays apart from it that lie in the memory behind it."""
+    memory = _memory([leaves[i] for i in group])
+    return group if memory is None else [
+        i for i in arrays if i in group or np.may_share_memory(leaves[i], memory)]
 
 
 def _memory(arrays: list[np.ndarray]) -> np.ndarray | None:

@@ -98,6 +98,12 @@ class Traced:
     def updates(self) -> list[int]:
         return [i for i, _ in self.graph.updates]
 
+    @property
+    def written_leaves(self) -> frozenset[int]:
+        """Positions of the leaves that a call writes to."""
+        updates = set(self.updates)
+        return frozenset(i for i, number in enumerate(self.positions) if number in updates)
+
 
 def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     """Run ``fn`` on traced arguments; raises the user's errors at the user's lines."""

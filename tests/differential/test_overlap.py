@@ -89,8 +89,20 @@ def test_separate_and_overlapping_calls_in_turn() -> None:
         want = run(shift, arrays)
         got = run(f, arrays)
         np.testing.assert_array_equal(got.result, want.result)
-    # One for each kind of overlap, and for the strides of each without knowing of the overlap.
-    assert f.trace_count == 4
+    # One for each kind of overlap, and one for arrays that lie apart.
+    assert f.trace_count == 3
+
+
+def test_a_third_array_in_the_memory_behind_two() -> None:
+    def program(x: np.ndarray, y: np.ndarray, v: np.ndarray) -> float:
+        x[0] = v[1] + y[0]
+        return float(y[0])
+
+    def arrays() -> list[np.ndarray]:
+        z = np.arange(20.0)
+        return [z[0:5], z[3:8], z[10:15]]
+
+    assert run(fusec.jit(program), arrays()).result == program(*arrays())
 
 
 def test_what_cannot_be_a_view_of_one_memory_is_refused() -> None:
