@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import check
+from harness import check, run
 
 import fusec
 from fusec.errors import UnsupportedError
@@ -224,3 +224,27 @@ def test_unit_matrices_of_a_size_of_data() -> None:
         assert repr(jitted(np.array(sizes))) == repr(program(np.array(sizes)))
     with pytest.raises(ValueError, match="negative dimensions"):
         jitted(np.array([-1, 1]))
+
+
+@pytest.mark.parametrize("program", [
+    lambda x, t: sum(v for v in x if v > t) + 0.0,
+    lambda x, t: sum(1 for v in x if v > t) + sum(1 for i in range(len(x)) if i % 2 == 0),
+    lambda x, t: max(v * 2 for v in x if v < t),
+    lambda x, t: min(abs(v) for i, v in enumerate(x) if i > 0 if v != t),
+    lambda x, t: sum(a * b for a, b in zip(x, x[::-1]) if a > b) + 0.0,
+    lambda x, t: sum(v for v in (1, 2, 3, 4) if v % 2) + t * max(v for v in [1, 5] if v < 3)])
+def test_reductions_of_items_that_data_chooses(program: Any) -> None:
+    jitted = fusec.jit(program)
+    for x in (np.array([1.0, 4, 2, -3]), np.random.default_rng(0).standard_normal(200)):
+        for t in (0.5, -9.0, 9.0):
+            got, want = run(jitted, [x, t]), run(program, [x, t])
+            assert type(got.error) is type(want.error) or isinstance(got.error, ValueError)
+            assert got.error is not None or float(got.result) == pytest.approx(float(want.result))
+
+
+def test_another_function_named_sum() -> None:
+    def program(x: Any) -> Any:
+        sum = lambda items: len(list(items))  # noqa: E731
+        return sum(v for v in (1, 2, 3) if v > 1) * x
+
+    check(program, np.ones(2))

@@ -30,6 +30,44 @@ def smallest(items: Any) -> Any:
     return best
 
 
+def total_where(items: Any, element: Any, condition: Any) -> Any:
+    """``sum(element for item in items if condition)``"""
+    total = 0
+    for item in items:
+        if condition(item):
+            total = total + element(item)
+    return total
+
+
+def largest_where(items: Any, element: Any, condition: Any) -> Any:
+    """``max`` of the same."""
+    best = None
+    for item in items:
+        if condition(item):
+            value = element(item)
+            if best is None or value > best:
+                best = value
+    if best is None:
+        raise ValueError("max() iterable argument is empty")
+    return best
+
+
+def smallest_where(items: Any, element: Any, condition: Any) -> Any:
+    """``min`` of the same."""
+    best = None
+    for item in items:
+        if condition(item):
+            value = element(item)
+            if best is None or value < best:
+                best = value
+    if best is None:
+        raise ValueError("min() iterable argument is empty")
+    return best
+
+
+WHERE: dict[Any, Any] = {sum: total_where, max: largest_where, min: smallest_where}
+
+
 def is_any(items: Any) -> bool:
     """``any``"""
     for item in items:  # noqa: SIM110 (any is what this is)

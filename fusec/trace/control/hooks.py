@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
 from fusec.ir import Value
 
+from .. import in_python
 from ..array import TracedArray
 from ..context import Trace
 from ..convert import Hooks
@@ -278,6 +279,18 @@ class ControlHooks(Hooks):
             over.take()
         return made
 
+    def reduced_where(
+        self, where: Where, fn: Any, over: Any, element: Callable[..., Any],
+        condition: Callable[..., Any], count: int | None, plain: Callable[[Any], Any],
+    ) -> Any:
+        over = self.iterate(where, over)
+        by_hand = in_python.WHERE.get(fn) if self.trace.active else None
+        if by_hand is None or sequence(self.trace, over) is None:
+            return plain(over)
+        if count is not None:
+            element, condition = _of_parts(element, count), _of_parts(condition, count)
+        return self.call(where, by_hand, over, element, condition)
+
     def _open_ended(
         self, parts: LoopParts, items: Counted, body: Callable[[Any], None],
         stop: Callable[[], Any] | None, names: tuple[str, ...],
@@ -454,6 +467,10 @@ def _several(turn: int, items: Counted, body: Callable[[Any], None], k: Any) -> 
     """The iterations of a turn."""
     for j in range(turn):
         body(items.item(k * turn + j))
+
+
+def _of_parts(function: Callable[..., Any], count: int) -> Callable[[Any], Any]:
+    return lambda item: function(*taken_apart(item, count))
 
 
 def _nothing() -> None:

@@ -20,7 +20,7 @@ from ..optional import unbound
 _ON_BEHALF = (
     "fusec.bench.programs", "fusec.trace.convert", "fusec.trace.control.hooks",
     "fusec.trace.failures", "fusec.trace.handlers", "fusec.trace.hooks",
-    "fusec.trace.optional_hooks",
+    "fusec.trace.in_python", "fusec.trace.optional_hooks",
 )
 _LIBRARIES = ("numpy", "scipy", "optree")
 

@@ -12,6 +12,7 @@ import copy
 from .statements import Statements
 from .transformer import FRAME_CALLS, LISTING_CALLS, OPERATOR_NAMES, constant
 
+_REDUCING = frozenset({"sum", "max", "min"})
 _TAKING_ALL = frozenset({"sum", "max", "min", "list", "tuple", "sorted"})
 
 
@@ -118,10 +119,43 @@ class Conditions(Statements):
         """``sum(… for …)``: a list serves those that take all items before they answer."""
         if isinstance(node.func, ast.Name) and node.func.id in _TAKING_ALL and node.args:
             first = node.args[0]
+            if isinstance(first, ast.GeneratorExp) and self._is_reduced_where(node, first):
+                return self._reduced_where(node, first)
             if isinstance(first, ast.GeneratorExp):
                 node.args[0] = ast.copy_location(
                     ast.ListComp(first.elt, first.generators), first)
         return super().visit_Call(node)
+
+    def _is_reduced_where(self, node: ast.Call, items: ast.GeneratorExp) -> bool:
+        """``sum(element for target in items if condition)``, and nothing else."""
+        assert isinstance(node.func, ast.Name)
+        plain = copy.copy(items.generators[0])
+        plain.ifs = []
+        return bool(items.generators[0].ifs) and node.func.id in _REDUCING and not (
+            self.in_class_body or len(node.args) > 1 or node.keywords) and _is_simple(
+            ast.ListComp(ast.Tuple([items.elt, *items.generators[0].ifs]), [
+                plain, *items.generators[1:]]))
+
+    def _reduced_where(self, node: ast.Call, items: ast.GeneratorExp) -> ast.expr:
+        """Where data decides which items count, a loop over them can be one of the graph."""
+        (part,) = items.generators
+        name = ast.copy_location(ast.Name("_fusec_items", ast.Load()), part.iter)
+        plain = copy.deepcopy(node)
+        plain.args = [ast.copy_location(ast.ListComp(items.elt, items.generators), items)]
+        plain = copy.deepcopy(plain)
+        plain.args[0].generators[0].iter = name  # type: ignore[attr-defined]
+        in_python = self._over(name, super().visit_Call(plain))
+        several = isinstance(part.target, ast.Tuple)
+        names = part.target.elts if isinstance(part.target, ast.Tuple) else [part.target]
+        arguments = [n.id for n in names]  # type: ignore[attr-defined]
+        test = part.ifs[0] if len(part.ifs) == 1 else ast.copy_location(
+            ast.BoolOp(ast.And(), part.ifs), part.ifs[0])
+        element, condition = (
+            ast.copy_location(ast.Lambda(_arguments(arguments, node), self.visit(e)), node)
+            for e in (items.elt, test))
+        return self.hook("reduced_where", node, self.visit(node.func), self.visit(part.iter),
+                         element, condition, constant(len(names) if several else None, node),
+                         in_python)
 
     def _over(self, items: ast.Name, value: ast.expr) -> ast.expr:
         return ast.copy_location(ast.Lambda(_arguments([items.id], items), value), items)

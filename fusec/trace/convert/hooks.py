@@ -396,6 +396,14 @@ class Hooks:
         self.where = where
         return plain(over)
 
+    def reduced_where(
+        self, where: Where, fn: Any, over: Any, element: Callable[..., Any],
+        condition: Callable[..., Any], count: int | None, plain: Callable[[Any], Any],
+    ) -> Any:
+        """``fn(element for target in over if condition)``, which ``plain`` computes in Python."""
+        self.where = where
+        return plain(over)
+
     def unpack(self, where: Where, value: Any, count: int | None) -> Any:
         """What ``a, b = value`` takes apart instead of ``value``; ``count`` is the number of
         names, None where one is starred."""
