@@ -231,7 +231,7 @@ def test_unit_matrices_of_a_size_of_data() -> None:
     lambda x, t: sum(1 for v in x if v > t) + sum(1 for i in range(len(x)) if i % 2 == 0),
     lambda x, t: max(v * 2 for v in x if v < t),
     lambda x, t: min(abs(v) for i, v in enumerate(x) if i > 0 if v != t),
-    lambda x, t: sum(a * b for a, b in zip(x, x[::-1]) if a > b) + 0.0,
+    lambda x, t: sum(a * b for a, b in zip(x, x[::-1], strict=True) if a > b) + 0.0,
     lambda x, t: sum(v for v in (1, 2, 3, 4) if v % 2) + t * max(v for v in [1, 5] if v < 3)])
 def test_reductions_of_items_that_data_chooses(program: Any) -> None:
     jitted = fusec.jit(program)

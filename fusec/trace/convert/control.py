@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from . import flow
 from .certain_reads import CertainReads
 from .conditions import Conditions
+from .matches import Matches
 from .source import FunctionNode, Source
 from .statements import Statements
 from .transformer import LOAD, STORE, constant, without_definition_time
@@ -29,6 +30,8 @@ def convert_tree(source: Source, structured: bool) -> FunctionNode:
 
     The tree of ``source`` is used up.
     """
+    if structured:
+        Matches().visit(source.node)
     return (ControlFlow if structured else Statements)(source).convert(source.node)
 
 

@@ -1,0 +1,98 @@
+"""``match`` over values, which data may decide, and over patterns, which Python takes apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import assert_outcomes, run
+
+import fusec
+
+
+class Pair:
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+
+def returned(x: Any) -> Any:
+    match int(x[0]):
+        case 0:
+            return x.sum()
+        case 1 | 2:
+            y = x * 2
+        case -3:
+            y = x
+        case _:
+            y = x - 1
+    return y.sum()
+
+
+def in_a_loop(x: Any) -> Any:
+    s = 0.0
+    for v in x:
+        match int(v) % 3:
+            case 0:
+                s += v
+            case 1 if v > 0:
+                s -= v
+            case 2:
+                continue
+        s *= 0.5
+    return s
+
+
+def leaves_a_loop(x: Any) -> Any:
+    found = x[1]
+    for v in x:
+        match int(v):
+            case 3:
+                return v
+            case 9:
+                break
+            case _:
+                found = found + v
+    return found
+
+
+def known(x: Any, kind: Any = "b") -> Any:
+    match kind:
+        case "a":
+            return x
+        case "b":
+            match None:
+                case None:
+                    return x * 2
+    return x * 3
+
+
+def shapes(x: Any) -> Any:
+    match x.shape:
+        case (n,):
+            return x * n
+        case (n, m):
+            return x * m
+
+
+def booleans(x: Any) -> Any:
+    match bool(x[0] > 0):
+        case True:
+            return x[0] + 1
+        case False:
+            return x[1] + 2
+
+
+def objects(x: Any) -> Any:
+    match Pair(x[0]):
+        case Pair(a=q):
+            return q
+
+
+@pytest.mark.parametrize("program", [
+    returned, in_a_loop, leaves_a_loop, known, shapes, booleans, objects])
+def test_as_python_matches(program: Any) -> None:
+    jitted = fusec.jit(program)
+    long = np.random.default_rng(0).integers(-9, 9, 100).astype(float)
+    for x in (*(np.array([v, 4, 2, -3.0]) for v in (0.0, 1.0, 2.0, -3.0, 9.0)), long):
+        assert_outcomes(run(jitted, [x]), run(program, [x]), what=f"{program.__name__}({x[:1]})")
