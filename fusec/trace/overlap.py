@@ -50,7 +50,7 @@ def merged(call: FlatCall) -> FlatCall | None:
 def overlapping(call: FlatCall, written: frozenset[int]) -> tuple[int, int] | None:
     """Two of the call's arrays that overlap without being one, the first of them written."""
     arrays = [(i, x) for i, x in enumerate(call.leaves)
-              if type(x) is np.ndarray and not call.is_static[i]]
+              if type(x) is np.ndarray and x.size and not call.is_static[i]]
     return next(((i, j) for i, x in arrays if i in written for j, y in arrays
                  if i != j and call.key[i + 1][4] != call.key[j + 1][4]
                  and np.may_share_memory(x, y)), None)

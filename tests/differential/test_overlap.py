@@ -93,6 +93,14 @@ def test_separate_and_overlapping_calls_in_turn() -> None:
     assert f.trace_count == 3
 
 
+def test_arrays_without_elements_overlap_nothing() -> None:
+    def program(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        x /= y
+        return x
+
+    assert run(fusec.jit(program), [np.ones(0), np.ones(0)]).error is None
+
+
 def test_a_third_array_in_the_memory_behind_two() -> None:
     def program(x: np.ndarray, y: np.ndarray, v: np.ndarray) -> float:
         x[0] = v[1] + y[0]
