@@ -132,7 +132,7 @@ def _relations(spec: CallSpec) -> tuple[Any, ...]:
         if leaf.input >= 0 and spec.input_types[leaf.input].kind == "array"
     ]
     for i in arrays:
-        if spec.leaves[i].alias_of >= 0 and spec.updates:
+        if spec.leaves[i].alias_of >= 0:
             result.append(launch_spec.Same(spec.leaves[i].alias_of, i))
     for i in arrays:
         if spec.leaves[i].input in spec.updates:

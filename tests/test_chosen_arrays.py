@@ -9,6 +9,7 @@ import optree
 import pytest
 
 import fusec
+from fusec.errors import UnsupportedError
 
 
 def one(x: Any, y: Any, c: Any) -> Any:
@@ -182,3 +183,100 @@ def test_loops_that_always_raise_raise_where_they_are_entered(program: Any) -> N
         program(np.ones(3))
     with pytest.raises(type(eager.value), match=str(eager.value)):
         jitted(np.ones(3))
+
+
+def reads_both(x: Any, y: Any) -> Any:
+    return x + 2 * y, y
+
+
+def test_a_trace_of_one_array_twice_is_not_used_for_two() -> None:
+    jitted, q = fusec.jit(reads_both), np.arange(4.0)
+    for args in ((q, q), (q, q * 3), (q, q), (q * 5, q)):
+        want, got = reads_both(*args), jitted(*args)
+        np.testing.assert_array_equal(got[0], want[0])
+        assert got[1] is want[1]
+
+
+def is_one(x: Any, c: Any) -> Any:
+    v = x if c > 0 else x * 2
+    if v is x:
+        v[0] = 10
+    return v is not x, x
+
+
+def test_identity_of_what_was_chosen() -> None:
+    jitted = fusec.jit(is_one)
+    for c in (1.0, -1.0):
+        assert repr(jitted(np.ones(2), c)) == repr(is_one(np.ones(2), c))
+
+
+def flat_of_one(c: Any) -> Any:
+    y = np.arange(6.0)
+    v = y.reshape(2, 3) if c > 0 else y.reshape(3, 2).T
+    r = v.ravel()
+    return r * 2, y
+
+
+def flat_and_written(c: Any) -> Any:
+    y = np.arange(6.0)
+    v = y.reshape(2, 3) if c > 0 else y.reshape(3, 2).T
+    r = v.ravel()
+    r[0] = 99
+    return r, y
+
+
+def test_views_or_copies_by_what_was_chosen_are_read_only() -> None:
+    for c in (1.0, -1.0):
+        assert repr(fusec.jit(flat_of_one)(c)) == repr(flat_of_one(c))
+    with pytest.raises(UnsupportedError, match="writing to an array that is"):
+        fusec.jit(flat_and_written)(-1.0)
+
+
+def bound_together(y: Any) -> Any:
+    for k in range(20):
+        if k == 0:
+            z = np.zeros(3)
+            rows = z[1:]
+        else:
+            rows[0] += y[0]
+    return z
+
+
+def one_array_by_two_names(y: Any) -> Any:
+    z = y + 1
+    v = z
+    for k in range(20):
+        if k == 1:
+            z = y * 3
+            v = z
+        elif k == 3:
+            v[0] = 50
+    return z
+
+
+@pytest.mark.parametrize("program", [bound_together, one_array_by_two_names])
+def test_names_of_one_array_in_loops(program: Any) -> None:
+    np.testing.assert_array_equal(fusec.jit(program)(np.ones(5)), program(np.ones(5)))
+
+
+def raises_one_of_two(x: Any, t: Any) -> Any:
+    if x.sum() > t:
+        raise KeyError
+    raise ValueError
+
+
+def raises_first_what_comes_first(x: Any, t: Any) -> Any:
+    if x[0] > t:
+        raise KeyError("first")
+    assert len(x) > 99, "always"
+
+
+@pytest.mark.parametrize("program", [
+    raises_one_of_two, raises_first_what_comes_first])
+def test_the_first_exception_is_raised(program: Any) -> None:
+    jitted = fusec.jit(program)
+    for t in (0.5, 9.0):
+        with pytest.raises(Exception) as want:
+            program(np.ones(3), t)
+        with pytest.raises(type(want.value)):
+            jitted(np.ones(3), t)

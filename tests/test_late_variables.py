@@ -144,3 +144,30 @@ def of_a_size_of_its_own(x: Any, k: Any) -> Any:
 def test_arrays_of_a_size_that_each_iteration_decides_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="'row', whose size each iteration"):
         fusec.jit(of_a_size_of_its_own)(np.arange(5.0), np.array([3]))
+
+
+def starts_in_the_loop(x: Any) -> Any:
+    for k in range(20):
+        if k == 0:
+            s = 0.0
+        s += x[k % len(x)]
+    return s
+
+
+def extremes_from_the_first(x: Any) -> Any:
+    for k, v in enumerate(x):
+        if k == 0:
+            low = high = v
+        elif v < low:
+            low = v
+        elif v > high:
+            high = v
+    return low, high
+
+
+@pytest.mark.parametrize("program", [starts_in_the_loop, extremes_from_the_first])
+def test_bound_by_the_first_iteration(program: Any) -> None:
+    jitted = fusec.jit(program)
+    for x in ARRAYS:
+        got, want = jitted(x), program(x)
+        assert np.array_equal(got, want)

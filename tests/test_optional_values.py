@@ -399,3 +399,34 @@ def agree(program: Any, calls: list[tuple[Any, ...]], tolerance: Any = None) -> 
             outcome.result = clone(outcome.result)
         assert_outcomes(got, want, tolerance or Tolerance(), what=f"{program.__name__}{args}")
     return jitted
+
+
+def both_none(x: Any) -> Any:
+    a = x[0] if x[0] > 0 else None
+    b = x[1] if x[1] > 0 else None
+    return bool(a == b), bool(a != b), bool(a)
+
+
+def test_two_that_may_be_none_are_compared() -> None:
+    agree(both_none, [*SIGNED, (np.array([1.0, 1]),), (np.array([-1.0, 1]),)])
+
+
+def matched(x: Any) -> Any:
+    match x[0] if x[0] > 0 else None:
+        case None:
+            return x[1]
+        case 3.0:
+            return x[2]
+    return x[0]
+
+
+def test_matched_with_none() -> None:
+    agree(matched, [*SIGNED, (np.array([3.0, 1, 2]),), (np.array([-1.0, 1, 2]),)])
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: [x[0] if x[0] > 0 else None] == [None],
+    lambda x: {None: 1}.get(x[0] if x[0] > 0 else None, 2)])
+def test_containers_that_python_compares_are_refused(program: Any) -> None:
+    with pytest.raises(FusecError, match="data makes None or not"):
+        fusec.jit(program)(SHORT)

@@ -99,11 +99,15 @@ class AttributeHooks(SpecialMethods):
                 f"'{obj.kind_name}' object has no attribute {name!r}"))
 
     def namespace_of(self, where: Where, obj: Any, found: Any) -> Any:
-        """``vars(obj)``: of an object from outside its attributes as the program reads them."""
-        if not self.trace.active or id(obj) in self.trace.local_objects or not is_guarded(obj) or (
+        """``vars(obj)``: its attributes as the program reads them, of an object from outside or one
+        whose attributes branches or loops assigned."""
+        assigned = [name for owner, name in self.attributes.names if owner == id(obj)]
+        is_own = id(obj) in self.trace.local_objects and not assigned
+        if not self.trace.active or is_own or not is_guarded(obj) or (
                 isinstance(obj, (type, ModuleType))):
             return found
-        made = MappingProxyType({name: self.getattr(where, obj, name) for name in found})
+        names = dict.fromkeys([*found, *assigned])
+        made = MappingProxyType({name: self.getattr(where, obj, name) for name in names})
         self.trace.outside_containers[id(made)] = made
         return made
 

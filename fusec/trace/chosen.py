@@ -6,8 +6,10 @@ taken when the results are put together.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import optree
 
 from .array import TracedArray
@@ -48,6 +50,10 @@ def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
     """The leaves of what leaves the trace and their structure, with every array that a result may
     be."""
     leaves, structure = flattened(_bound(trace, results))
+    if any(type(leaf) is MappingProxyType for leaf in leaves):  # of `vars`
+        plain = [dict(x) if type(x) is MappingProxyType and id(x) in trace.outside_containers else x
+                 for x in leaves]
+        leaves, structure = flattened(optree.tree_unflatten(structure, plain))
     choices = [_choice(trace, leaf) for leaf in leaves]
     if all(a is b for a, b in zip(leaves, choices, strict=True)):
         return leaves, structure
@@ -67,6 +73,33 @@ def _choice(trace: Trace, x: Any) -> Any:
         return x
     made = _of_sides(trace, x)
     return x if len(flattened(made)[0]) > 2 * _MOST_ARRAYS else made
+
+
+def identity(trace: Trace, a: Any, b: Any) -> Any:
+    """Whether two values, of which data chose one, are the same array; None where none was."""
+    if not any(type(x) is TracedArray and isinstance(x.storage, Selected) for x in (a, b)):
+        return None
+    found = _same(trace, a, b)
+    return found if type(found) is bool else TracedArray(trace, None, (), trace.emit(
+        "Cast", found, dtype=np.dtype(bool), kind="weak"))
+
+
+def _same(trace: Trace, a: Any, b: Any) -> Any:
+    """True, False, or a boolean of the graph."""
+    for x, y in ((a, b), (b, a)):
+        if type(x) is TracedArray and isinstance(x.storage, Selected) and not x.steps:
+            if type(y) is TracedArray and y.storage is x.storage:
+                return not y.steps
+            then, orelse = (_same(trace, side, y) for side in x.storage.sides)
+            if then is orelse:
+                return then
+            values = [trace.builder.const(np.bool_(v)) if type(v) is bool else v
+                      for v in (then, orelse)]
+            return trace.emit("Where", x.storage.test, *values, kind="scalar")
+    if type(a) is not TracedArray or type(b) is not TracedArray:
+        return False
+    return a is b or (a.storage is not None and a.storage is b.storage and not a.steps
+                      and not b.steps)
 
 
 def _of_sides(trace: Trace, x: Any) -> Any:

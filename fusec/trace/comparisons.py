@@ -45,10 +45,14 @@ def of_complex_scalars(
     trace: Trace, op: str, values: Sequence[Value], dtype: np.dtype
 ) -> Value | None:
     """How operators order complex scalars: by the real parts where these differ, NaN or not in the
-    others.  NumPy's loops find no order where one part is NaN.  None for other comparisons."""
+    others.  NumPy's loops find no order where one part is NaN; they compare where neither dtype
+    holds the other, and what a NumPy boolean is asked.  None for other comparisons."""
     from .ufuncs import cast
 
     if op not in _STRICT or dtype.kind != "c" or any(v.type.kind == "array" for v in values):
+        return None
+    left = values[0].type
+    if dtype not in [v.dtype for v in values] or (left.dtype == np.bool_ and not left.is_weak):
         return None
     wide = [cast(trace, v, dtype) for v in values]
     real, imaginary = ([trace.emit(part, v) for v in wide] for part in ("Real", "Imag"))

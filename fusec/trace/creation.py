@@ -21,6 +21,7 @@ from .picking import is_run_time_int
 from .python_numbers import misses_dtype, weak
 from .refusals import target_dtype
 from .scalar_stores import check_items
+from .selected import with_one_layout
 from .shaping import copy_of, spread_scalar, stack
 from .storage import Storage
 from .ufuncs import as_traced, cast, spread
@@ -179,6 +180,7 @@ def asarray(
 ) -> Any:
     """``np.asarray``, ``asanyarray``, ``ascontiguousarray``: no copy unless needed."""
     x = array(trace, a, dtype, copy=bool(copy))
+    x = with_one_layout(x) if order in ("C", "F") else x
     if order == "C" and not is_c_contiguous(x.shape, x.strides, x.itemsize):
         return copy_of(x, "C")
     if order == "F" and not is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize):

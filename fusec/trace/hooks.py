@@ -24,6 +24,7 @@ from . import (  # noqa: F401 (fill TABLE)
 )
 from .array import TracedArray
 from .attribute_hooks import AttributeHooks
+from .chosen import identity
 from .control.effects import CONTAINERS
 from .control.ranges import number, number_at
 from .control.sequences import table
@@ -203,6 +204,11 @@ class GraphHooks(AttributeHooks):
         if op in ("is", "is not") and type(a) is TracedArray and isinstance(b, bool) and (
                 a.type.is_weak and a.dtype == BOOL):
             op = "eq" if op == "is" else "ne"  # there is one True
+        if op in ("is", "is not") and TracedArray in (type(a), type(b)):
+            same = identity(self.trace, a, b)
+            if same is not None:
+                self.where = where
+                return same if op == "is" else self.not_(where, same)
         if op not in ("is", "is not") and (self._is_outside(a) or self._is_outside(b)):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)

@@ -19,7 +19,6 @@ from fusec.ops.checks import has_effects
 from fusec.ops.picking import PICKS, picked_axes
 
 if TYPE_CHECKING:
-    from .array import TracedArray
     from .context import Trace
 
 CONTROL = frozenset({"Cond", "Loop"})
@@ -63,19 +62,25 @@ def note_checked(trace: Trace, checked: Value) -> Value:
     return checked
 
 
-def note_written(array: TracedArray, key: Any) -> None:
-    """The integers and arrays of a key at which a library call wrote: it checks them itself, if
-    the graph keeps it."""
+def written_indices(array: Any, key: Any) -> list[Value]:
+    """The integers and arrays of a key at which a library call will write."""
+    from .array import TracedArray
     from .ufuncs import as_traced, cast
 
     keys = key if isinstance(key, tuple) else (key,)
-    if not array.is_array or array.steps or len(keys) > array.ndim or not all(map(_is_index, keys)):
-        return
-    trace, written = array.trace, array.storage.value  # type: ignore[union-attr]
-    for axis, each in enumerate(keys):
-        index = cast(trace, as_traced(trace, each).value, np.dtype(np.int64))
+    if type(array) is not TracedArray or not array.is_array or array.steps or (
+            len(keys) > array.ndim or not all(map(_is_index, keys))):
+        return []
+    return [cast(array.trace, as_traced(array.trace, each).value, np.dtype(np.int64))
+            for each in keys]
+
+
+def note_written(array: Any, indices: Sequence[Value]) -> None:
+    """The call was made: it checks the indices itself, if the graph keeps it."""
+    for axis, index in enumerate(indices):
+        trace = array.trace
         trace.index_uses.append(IndexUse(
-            index, 0, axis, trace.loc, _limit(trace, array.shape[axis]), written))
+            index, 0, axis, trace.loc, _limit(trace, array.shape[axis]), array.storage.value))
 
 
 def _is_index(key: Any) -> bool:

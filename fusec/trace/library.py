@@ -23,7 +23,7 @@ from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_
 from .array import TracedArray, from_value
 from .context import Trace
 from .failures import on_known
-from .index_uses import note_written
+from .index_uses import note_written, written_indices
 from .known import known
 from .layout import Strides, contiguous, like_order
 from .refusals import is_compiled
@@ -368,8 +368,9 @@ def set_item(array: TracedArray, key: Any, value: Any) -> None:
     if masked:  # how many elements it selects, and so which values fit, is known at run time
         scalar = ("tuple", *form[1:3], 0)
         ask(trace, call, encoder.operands, scalar, ("tuple",))
+    indices = written_indices(array, key)
     _write(trace, call, encoder.operands, form, ("tuple",), asked=masked)
-    note_written(array, key)
+    note_written(array, indices)
 
 
 # ----------------------------------------------------------------------------------------- ufuncs
@@ -387,9 +388,9 @@ def call_ufunc_method(
         inputs = (*inputs[:2], *(_as_array(trace, x) for x in inputs[2:]))
         if len(inputs) == 3 and ufunc_at(trace, ufunc, *inputs):
             return None
+        indices = written_indices(*inputs[:2])
         result = call_library(trace, "UfuncAt", (inputs[0], name, *inputs[1:]), kwargs)
-        if type(inputs[0]) is TracedArray:
-            note_written(inputs[0], inputs[1])
+        note_written(inputs[0], indices)
         return result
     if method == "accumulate":
         from .scans import accumulate

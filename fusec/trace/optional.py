@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import optree
 
+from fusec.errors import ConcreteValueError
 from fusec.ir import TensorType, Value
 
 from .array import TracedArray, from_value
@@ -47,6 +48,15 @@ class Optional:
 
     def __init__(self, absent: Any, held: Any, name: str = "") -> None:
         self.absent, self.held, self.name = absent, held, name
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        """Python itself asks, in a container say: `OptionalHooks` answers what it can."""
+        raise ConcreteValueError(
+            "a value that data makes None or not is needed while the function is traced",
+            cure="test it before: if x is None: ...")
+
+    __eq__ = __ne__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
+    __hash__ = __bool__ = __len__ = __iter__ = _refuse
 
 
 def _parts(x: Any) -> Any:

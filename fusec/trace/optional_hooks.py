@@ -16,6 +16,7 @@ from .convert.source import HOOKS_NAME
 from .hooks import GraphHooks, is_numpys
 from .optional import Optional, is_absent, settled, unbound
 from .python_numbers import BOOL, weak
+from .trees import flattened
 
 _SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
@@ -40,6 +41,8 @@ class OptionalHooks(GraphHooks):
         """Its value; the exception is raised where it is absent."""
         self.where = where
         absent = is_absent(self.trace, x)
+        if x.name:  # which an earlier iteration of a loop around may have bound
+            self.trace.unbound_reads.add(x.name)
         if absent:
             raise error
         if absent is None:
@@ -123,7 +126,7 @@ class OptionalHooks(GraphHooks):
             a, b, op = b, a, _MIRRORED.get(op, op)
         if type(a) is not Optional:
             return super().compare(where, op, a, b)
-        if op in ("is", "eq", "is not", "ne") and type(b) is not Optional:
+        if op in ("is", "eq", "is not", "ne"):
             return self._equals(where, op, a, b)
         error = TypeError(f"{_SYMBOLS.get(op, op)!r} not supported between instances of "
                           f"{_kind(a)!r} and {_kind(b)!r}")
@@ -132,6 +135,8 @@ class OptionalHooks(GraphHooks):
     def _equals(self, where: Where, op: str, a: Optional, b: Any) -> Any:
         """None equals None alone."""
         positive = op in ("is", "eq")
+        if type(b) is Optional:
+            return self._both_equal(where, op, a, b)
         if b is None:
             return a.absent if positive else self.not_(where, a.absent)
         if op not in ("eq", "ne") or not _is_number(a.held) or not _is_number(b):
@@ -142,6 +147,25 @@ class OptionalHooks(GraphHooks):
         same = self.trace.emit("LogicalAnd", there, self.truth(equal))
         found = same if positive else self.trace.emit("LogicalNot", same)
         return number(self.trace, weak(self.trace, found, BOOL) if is_weak(equal) else found)
+
+    def _both_equal(self, where: Where, op: str, a: Optional, b: Optional) -> Any:
+        """Where both are None, or are equal numbers."""
+        if op not in ("eq", "ne") or not _is_number(a.held) or not _is_number(b.held):
+            b = self._undecided(where, b, f"in a comparison ({op})")
+        one, other = self.truth(a.absent), self.truth(b.absent)
+        there = self.trace.emit("LogicalNot", self.trace.emit("LogicalOr", one, other))
+        equal = self.truth(super().compare(where, "eq", a.held, b.held))
+        same = self.trace.emit("LogicalOr", self.trace.emit("LogicalAnd", one, other),
+                               self.trace.emit("LogicalAnd", there, equal))
+        found = same if op == "eq" else self.trace.emit("LogicalNot", same)
+        return number(self.trace, weak(self.trace, found, BOOL))
+
+    def matched(self, where: Where, value: Any) -> Any:
+        value = self._undecided(where, value, "as the subject of match")
+        if any(type(x) is Optional for x in flattened(value)[0]) or _holds_optional(value):
+            self._undecided(where, next(x for x in value if type(x) is Optional),
+                            "as a part of the subject of match")
+        return super().matched(where, value)
 
     def contains(self, where: Where, item: Any, container: Any) -> Any:
         container = self.present(where, container, TypeError(
@@ -214,6 +238,8 @@ class OptionalHooks(GraphHooks):
         if fn in _LOOKING:
             args = tuple(self._undecided(where, x, f"as an argument of {fn.__name__}")
                          for x in args)
+        if fn is bool:
+            return number(self.trace, weak(self.trace, self.truth(args[0]), BOOL))
         what = f"an argument of {getattr(fn, '__name__', fn)}"
         if fn is len:
             args = (self.present(where, args[0], TypeError(

@@ -194,14 +194,24 @@ def _accumulate(op: str) -> Any:
     return reduce
 
 
+def _as_bounded(trace: Trace, x: TracedArray, out: Any) -> TracedArray:
+    """NumPy reduces in the dtype of ``out``, which matters to ``initial=`` alone."""
+    from .creation import astype
+
+    target = _outs(out)
+    if target is None or as_traced(trace, target).dtype == x.dtype:
+        return x
+    return astype(trace, x, as_traced(trace, target).dtype)
+
+
 def _extremum(op: str, name: str) -> Any:
     def reduce(
         trace: Trace, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False,
         initial: Any = _NO_VALUE, where: Any = True,
     ) -> Any:
-        x = strong(trace, a)
-        axes = _axes(trace, x, axis)
         is_bounded = initial is not _NO_VALUE and initial is not None
+        x = _as_bounded(trace, strong(trace, a), out) if is_bounded else strong(trace, a)
+        axes = _axes(trace, x, axis)
         if type(where) is TracedArray and where.type.is_weak and not is_bounded:
             where = bool(where)  # True is no mask, False one that needs an initial value
         if not _all(where) and not is_bounded:
@@ -404,6 +414,7 @@ def _ignoring_nan(name: str, extreme: float) -> Any:
     ) -> Any:
         options: dict[str, Any] = {"axis": axis, "keepdims": keepdims is True}
         is_bounded = initial is not _NO_VALUE and initial is not None
+        x = _as_bounded(x.trace, x, out) if is_bounded else x
         if x.dtype.kind == "c" or not (_all(where) or is_bounded):
             return _by_library(x.trace, ufunc, x, **options, out=_outs(out), where=where,
                                initial=initial)

@@ -50,6 +50,8 @@ class Selected(Storage):
         super().__init__(value, then.strides if same else contiguous(
             value.shape, value.dtype.itemsize))
         self.writeable = all(side.is_writeable for side in self.sides)
+        self.has_layouts = not same or any(
+            isinstance(side.storage, Selected) and side.storage.has_layouts for side in self.sides)
 
     def _key(self) -> tuple[Value, ...]:
         return tuple(root.value for root in self.roots)
@@ -118,6 +120,14 @@ class Copied(Storage):
                     cure="copy the array in the branch or loop: x = y.copy()")
             self.check_apart()
         return super().read(builder, steps)
+
+
+def with_one_layout(x: TracedArray) -> TracedArray:
+    """For what is a view or a copy by how an array lies in memory: one that may be either, by which
+    array was chosen, is read, not written."""
+    if not isinstance(x.storage, Selected) or not x.storage.has_layouts:
+        return x
+    return TracedArray(x.trace, Copied(x.trace, x.value, x.storage.roots))
 
 
 class LibraryView(Copied):

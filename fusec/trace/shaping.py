@@ -27,6 +27,7 @@ from .layout import (
 )
 from .picking import is_run_time_int
 from .refusals import target_dtype
+from .selected import with_one_layout
 from .storage import Storage
 from .ufuncs import as_traced, cast, spread
 
@@ -61,6 +62,7 @@ def reshape(trace: Trace, a: Any, /, shape: Any, order: str = "C", *, copy: Any 
     target = _inferred(trace, x, _shape(shape))
     if target == x.shape and x.is_array and copy is not True:
         return TracedArray(trace, x.storage, x.steps)
+    x = with_one_layout(x)
     dropped = _unit_axes(x.shape, target)
     strides = reshape_strides(x.shape, x.strides, target, x.itemsize)
     if strides is not None and copy is not True:
@@ -132,7 +134,7 @@ def _squeeze_and_expand(x: TracedArray, target: tuple[int, ...], dropped: bool) 
 
 def ravel(trace: Trace, a: Any, order: str = "C") -> Any:
     """``np.ravel``: a view of contiguous memory, else a copy."""
-    x = spread_scalar(as_traced(trace, a))
+    x = with_one_layout(spread_scalar(as_traced(trace, a)))
     if order != "C" and x.ndim > 1:
         return ravel(trace, transpose(trace, x, _read_order(x, order)))
     order = "C"

@@ -22,6 +22,7 @@ from fusec.errors import (
 )
 from fusec.ir import Graph, TensorType, Value
 from fusec.ir.dims import UndecidedSizeError
+from fusec.ops.checks import CHECKS
 from fusec.ops.host_calls import HostObject, is_generator
 
 from .apart import apart_guards
@@ -32,11 +33,12 @@ from .chosen import flat_results
 from .container_changes import ContainerChanges
 from .context import Trace, tracing
 from .control import PythonIterator
+from .control.raising import as_checked, is_programs
 from .convert import SourceUnavailable, convert
 from .guards import Guard, OnceGuard, entry_marks, name_guards
 from .index_uses import lost_checks
 from .layout import Strides, contiguous, like_order
-from .optional import Optional
+from .optional import Optional, unbound
 from .optional_hooks import OptionalHooks
 from .overlap import view_of
 from .randomness import TracedGenerator, generators_of, random_state
@@ -178,7 +180,9 @@ def _run(
     state = random_state(reached)
     try:
         result = runnable(*args, **kwargs)
-    except FusecError:
+    except FusecError as error:
+        if _raises_in_the_run(trace, error):
+            return None
         raise
     except UndecidedSizeError as error:
         raise undecided(trace, error) from None
@@ -188,8 +192,14 @@ def _run(
             raise cause from None  # NumPy's C code replaced it by a message about sequences
         if "'Traced" in str(error) and type(error) in (TypeError, AttributeError):
             raise _in_numpys_words(trace, error) from None
+        if type(error) is NameError and "free variable" in str(error) and not trace.no_source:
+            error = unbound(error.name or "").with_traceback(error.__traceback__)
+            users_own(error)
+            raise error from None
         if isinstance(error, RecursionError):
             error.add_note(_ENDLESS)
+        elif _raises_in_the_run(trace, error):
+            return None
         users_own(error)
         raise
     unseen = trace.no_source or list(trace.hooks.unconverted.values())  # type: ignore[union-attr]
@@ -198,6 +208,15 @@ def _run(
         raise unsupported("drawing random numbers", loc=trace.entry_loc, notes=unseen[:1],
                           cure="draw them before the call and pass them as an argument")
     return result
+
+
+def _raises_in_the_run(trace: Trace, error: Exception) -> bool:
+    """Whether the program's own exception becomes a check: others come before it, as data decides.
+    """
+    if not any(node.op in CHECKS for node in trace.checks) or not is_programs(error):
+        return False
+    trace.check(trace.builder.const(np.bool_(False)), as_checked(trace, error))
+    return True
 
 
 def _in_numpys_words(trace: Trace, error: Exception) -> Exception:

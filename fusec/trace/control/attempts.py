@@ -382,14 +382,16 @@ class Attempting:
             "binding the name")
 
     def _check_sharing(self, finals: dict[str, Any]) -> None:
-        """Of two variables that an iteration leaves with one array the next may write neither."""
-        held = {name: flatten(finals[name])[0] for name, _ in self.arrays
-                if finals.get(name, UNBOUND) is not UNBOUND}
-        for key in of_one_memory(
-                {key: held[key[0]][key[1]] for key in self.arrays if key[0] in held}):
-            own = self.arrays[key].storage
-            if own is not None and own.version > 0:
-                raise self._aliased(key[0])
+        """Of two variables that an iteration finds or leaves with one array the next may write
+        neither."""
+        for values in (self.entry, finals):
+            held = {name: flatten(values[name])[0] for name, _ in self.arrays
+                    if values.get(name, UNBOUND) is not UNBOUND}
+            for key in of_one_memory(
+                    {key: held[key[0]][key[1]] for key in self.arrays if key[0] in held}):
+                own = self.arrays[key].storage
+                if own is not None and own.version > 0:
+                    raise self._aliased(key[0])
 
     def _storages(self) -> None:
         written = self.region.written()

@@ -131,6 +131,7 @@ class _Pairs:
                 if other != slot.index and storage.born >= start:
                     for index in (other, slot.index):
                         self._share(index, *places[index])
+                        self.shared[index].append(storage)  # by which it is seen that they share
 
     def _share(self, index: int, *storages: Storage) -> None:
         start = self.done[0].region.start
@@ -248,12 +249,25 @@ def _checked(
 ) -> Any:
     """A branch of which a side raises: a check, and then the other side without a branch."""
     if all(failing):
-        raise sides[0].raised  # type: ignore[misc]
+        raise _one_of(trace, test, *(side.raised for side in sides))
     raised = sides[failing.index(True)].raised
     assert raised is not None
     holds = trace.emit("LogicalNot", test) if failing[0] else test
     trace.check(holds, as_checked(trace, raised))
     return thunks[failing.index(False)]()
+
+
+def _one_of(trace: Trace, test: Value, *errors: Any) -> Exception:
+    """What to raise where both sides raise: the first is a check, if it is another exception."""
+    first, second = (getattr(e, "in_numpys_words", None) or e for e in errors)
+    if type(first) is type(second) and first.args == second.args:
+        return errors[0]  # type: ignore[no-any-return]
+    if len(trace.regions) > 1:
+        return unsupported(
+            "raising one of two exceptions, as data decides, within a branch or loop that data "
+            "decides", loc=trace.loc, cure="raise them where the function returns")
+    trace.check(trace.emit("LogicalNot", test), as_checked(trace, errors[0]))
+    return errors[1]  # type: ignore[no-any-return]
 
 
 # -- merging --------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ def check_bound(
     for name in names:
         missing = [side.get(name, UNBOUND) is UNBOUND for side in sides]
         if missing[0] != missing[1]:
+            trace.unbound_reads.add(name)
             holds = trace.emit("LogicalNot", test) if missing[0] else test
             trace.check(holds, unbound(name))
 

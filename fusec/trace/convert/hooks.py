@@ -145,7 +145,7 @@ class Hooks:
         return value
 
     def matched(self, where: Where, value: Any) -> Any:
-        """The subject of a ``match`` with patterns of classes."""
+        """The subject of a ``match`` that Python takes apart."""
         self.where = where
         return value
 

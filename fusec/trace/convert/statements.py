@@ -243,12 +243,9 @@ class Statements(Expressions):
         return node
 
     def visit_Match(self, node: ast.Match) -> Any:
-        """Patterns of classes read attributes: the hook sees of what."""
-        reads = any(isinstance(n, ast.MatchClass) for case in node.cases
-                    for n in ast.walk(case.pattern))
+        """Python takes the subject apart itself: the hook sees what it is."""
         node = self.generic_visit(node)  # type: ignore[assignment]
-        if reads:
-            node.subject = self.hook("matched", node, node.subject)
+        node.subject = self.hook("matched", node, node.subject)
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.match_case:
