@@ -35,9 +35,10 @@ def _are_numbers(items: list[Any]) -> bool:
     """Whether they are real numbers of one type, some of which data decides."""
     if len(items) > MOST_NUMBERS or not any(type(x) is TracedArray for x in items):
         return False
-    types = {(x.type.dtype, x.type.is_weak) if type(x) is TracedArray and not x.is_array else None
-             for x in items}
-    return len(types) == 1 and None not in types and next(iter(types))[0].kind in "biuf"
+    if not all(type(x) is TracedArray and not x.is_array for x in items):
+        return False
+    types = {(x.type.dtype, x.type.is_weak) for x in items}
+    return len(types) == 1 and items[0].dtype.kind in "biuf"
 
 
 def _check_ordered(hooks: GraphHooks, items: list[Any]) -> None:

@@ -50,7 +50,7 @@ class Selected(Storage):
         super().__init__(value, then.strides if same else contiguous(
             value.shape, value.dtype.itemsize))
         self.writeable = all(side.is_writeable for side in self.sides)
-        self.has_layouts = not same or any(
+        self.has_layouts: bool = not same or any(
             isinstance(side.storage, Selected) and side.storage.has_layouts for side in self.sides)
 
     def _key(self) -> tuple[Value, ...]:

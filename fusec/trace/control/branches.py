@@ -257,17 +257,17 @@ def _checked(
     return thunks[failing.index(False)]()
 
 
-def _one_of(trace: Trace, test: Value, *errors: Any) -> Exception:
+def _one_of(trace: Trace, test: Value, *errors: Any) -> Any:
     """What to raise where both sides raise: the first is a check, if it is another exception."""
     first, second = (getattr(e, "in_numpys_words", None) or e for e in errors)
     if type(first) is type(second) and first.args == second.args:
-        return errors[0]  # type: ignore[no-any-return]
+        return errors[0]
     if len(trace.regions) > 1:
         return unsupported(
             "raising one of two exceptions, as data decides, within a branch or loop that data "
             "decides", loc=trace.loc, cure="raise them where the function returns")
     trace.check(trace.emit("LogicalNot", test), as_checked(trace, errors[0]))
-    return errors[1]  # type: ignore[no-any-return]
+    return errors[1]
 
 
 # -- merging --------------------------------------------------------------------------------------
