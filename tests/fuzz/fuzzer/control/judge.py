@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import re
 import signal
 from collections.abc import Iterator
@@ -116,8 +117,7 @@ class ControlJudge:
     def _agree(self) -> None:
         program = self.program
         compiled = fusec.jit(program.function(), fp="strict")
-        for trial in range(TRIALS):
-            args = program.make(trial)
+        for trial, args in enumerate(self._argument_sets()):
             with limited(EAGER_SECONDS):
                 want = run(program.function(), args)
             if isinstance(want.error, _NOT_JUDGED):
@@ -139,6 +139,18 @@ class ControlJudge:
         for concrete in compiled.traces:
             self.verdict.rows.update(rows_of(concrete.graph))
 
+
+    def _argument_sets(self) -> Iterator[list[Any]]:
+        """Those of each trial, and arrays apart from each other where these share memory: no trace
+        of one kind serves the other."""
+        args: list[Any] = []
+        for trial in range(TRIALS):
+            args = self.program.make(trial)
+            yield args
+        args = self.program.make(TRIALS - 1)
+        arrays = [x for x in args if isinstance(x, np.ndarray)]
+        if any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2)):
+            yield [x.copy() if isinstance(x, np.ndarray) else x for x in args]
 
     def _is_unstable(self, want: Outcome, args: list[Any]) -> bool:
         """Whether the eager run itself depends on the order in which it adds."""
