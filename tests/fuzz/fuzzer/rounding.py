@@ -34,6 +34,8 @@ from .program import _NAME, Program, Statement, names
 
 NUMPYS_OWN_ULP = 4  # its float32 loops promise no more
 RUNS, MORE_RUNS = 12, 120
+_READS_ITS_RESULTS = tuple(f"np.{name}.{method}" for name in ("arctan2", "power", "float_power")
+                           for method in ("reduce", "accumulate"))
 _AS_FLOATS = re.compile(r"dtype='[fc]\d")
 
 
@@ -63,7 +65,7 @@ class Disturbed:
         if statement.rounding == "backward" and _AS_FLOATS.search(statement.text) and any(
                 _is_rounded(self.scope[n]) for n in statement.reads):
             raise FloatingPointError("integers are rounded one by one before they are added")
-        if statement.op.startswith(("np.arctan2.reduce", "np.arctan2.accumulate")):
+        if statement.op.startswith(_READS_ITS_RESULTS):
             raise FloatingPointError("NumPy's vector loop reads what it has written: 2.4.6")
         change = self._change(statement.rounding)
         if change is None:
