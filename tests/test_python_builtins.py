@@ -242,6 +242,15 @@ def test_reductions_of_items_that_data_chooses(program: Any) -> None:
             assert got.error is not None or float(got.result) == pytest.approx(float(want.result))
 
 
+@pytest.mark.parametrize("program", [
+    lambda x, y: x >> x, lambda x, y: y << x, lambda x, y: 2 >> x, lambda x, y: x >> y])
+def test_shifts_by_floats(program: Any) -> None:
+    """Seed 148097817: nothing of a float is checked to be a count."""
+    for x, y in ((1.0, 2), (-1.0, 2.0)):
+        with pytest.raises(TypeError, match="unsupported operand type"):
+            fusec.jit(program)(x, y)
+
+
 def test_another_function_named_sum() -> None:
     def program(x: Any) -> Any:
         sum = lambda items: len(list(items))  # noqa: E731

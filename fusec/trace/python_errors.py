@@ -49,7 +49,7 @@ _NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 def check_operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> None:
     """Raise when the code runs what the operator raises for such Python numbers; that complex ones
     have no order, at once."""
-    if ufunc in (np.left_shift, np.right_shift):
+    if ufunc in (np.left_shift, np.right_shift) and values[1].dtype.kind in "iub":
         _check_shift(trace, values[1])
     if ufunc in _ORDERS and any(v.dtype.kind == "c" for v in values):
         left, right = (_NAMES[v.dtype.kind] for v in values)
