@@ -274,6 +274,8 @@ class ConcreteFunction:
         self._leaf_result = build.traced.treespec.is_leaf()
         self._assignments = build.traced.assignments
         self.guards = build.traced.guards
+        # No other call can use it: the trace changed containers that outlive it.
+        self.is_for_once = any(isinstance(g, OnceGuard) for g in self.guards)
         self.hits = 0
         self.reason = ""  # why it was traced
         self.flatten: Callable[[tuple, dict[str, Any]], FlatCall] | None = None
@@ -333,11 +335,6 @@ class ConcreteFunction:
         return str(explanation_of(self))
 
     # -- running it
-
-    @property
-    def is_for_once(self) -> bool:
-        """Whether no other call can use it: the trace changed containers that outlive it."""
-        return any(isinstance(g, OnceGuard) for g in self.guards)
 
     def guards_hold(self) -> bool:
         """Whether Python values read while tracing still are what they were."""

@@ -311,6 +311,8 @@ class Function:
         found = overlapping(call, traced.written_leaves)
         if found is None:
             return
+        if len(self._written) >= MAX_TRACES:
+            self._written.clear()
         self._written[call.key] = traced.written_leaves
         traced.container_changes.take_back()
         raise overlap_error(*(call.paths[i] for i in found))
@@ -394,16 +396,23 @@ class Function:
         with short_errors:
             call = self._flatten(args, kwargs)
             try:
-                found = self._lookup(call)[0]
+                found = self._unrun(call)
             except OverlapError:
                 separate = merged(self._flatten(args, kwargs))
                 if separate is None:
                     raise
-                return self._lookup(separate)[0]
+                return self._unrun(separate)
             if found.executable.refuses_overlap(call.leaves):
                 call = merged(self._flatten(args, kwargs)) or call
-                found = self._lookup(call)[0]
+                found = self._unrun(call)
             return found
+
+    def _unrun(self, call: FlatCall) -> ConcreteFunction:
+        """What would answer the call; what tracing changed for this call alone is taken back."""
+        found, is_new = self._lookup(call)
+        if is_new and found.is_for_once:
+            found.build.traced.container_changes.take_back()
+        return found
 
     def compile_times(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Milliseconds per stage that the trace for these arguments cost."""
@@ -425,6 +434,7 @@ class Function:
             self._traces.clear()
             self._fast, self._structured = [], {}
             self._seen_ints.clear()
+            self._written.clear()
             self._dynamic_ints = self._pinned_ints = frozenset()
 
     # -- methods

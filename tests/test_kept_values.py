@@ -251,3 +251,14 @@ def test_exceptions_with_constructors_of_their_own() -> None:
         assert str(got.value).startswith(str(want.value))
         assert vars(got.value).items() >= vars(want.value).items()
         assert repr(got.value.__cause__) == repr(want.value.__cause__)
+
+
+def test_explaining_a_call_changes_no_container() -> None:
+    STACK[:] = []
+    jitted = fusec.jit(pushes)
+    text = str(fusec.explain(jitted, 1.0))
+    assert not STACK
+    assert "each call is traced" in text
+    assert "= None" not in text
+    assert jitted(1.0) == 1.0
+    assert STACK == [0]

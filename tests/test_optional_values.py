@@ -327,11 +327,13 @@ def axis(x: Any) -> Any:
     return np.sum(x, axis=0 if x[0] > 0 else None)
 
 
-exec("def without_source(v): return 1.0 if v is None else v")
+WITHOUT_SOURCE: dict[str, Any] = {}
+exec("def function(v): return 1.0 if v is None else v", WITHOUT_SOURCE)
+without_source = WITHOUT_SOURCE["function"]
 
 
 def given_away(x: Any) -> Any:
-    return without_source(x[0] if x[0] > 0 else None)  # type: ignore[name-defined]  # noqa: F821
+    return without_source(x[0] if x[0] > 0 else None)
 
 
 def to_a_lambda(x: Any) -> Any:

@@ -30,7 +30,7 @@ def module(text: str, folder: Path, j: Any) -> ModuleType:
     file = folder / f"program_{next(_number)}.py"
     file.write_text(HEAD + text)
     made = ModuleType(file.stem)
-    made.J = j  # type: ignore[attr-defined]
+    vars(made)["J"] = j
     exec(compile(file.read_text(), str(file), "exec"), vars(made))
     return made
 

@@ -40,11 +40,8 @@ class ContainerChanges:
 
     def changed(self) -> list[tuple[Any, Loc | None]]:
         """The containers, with where each was changed last, less those warned of."""
-        return [(c, loc) for c, loc in self.all_changed() if id(c) not in self.warned]
-
-    def all_changed(self) -> list[tuple[Any, Loc | None]]:
-        """The containers, with where each was changed last."""
-        return [(c, self._locs.get(key)) for key, (c, _) in self._before.items()]
+        return [(c, self._locs.get(key)) for key, (c, _) in self._before.items()
+                if key not in self.warned]
 
     def forget(self) -> None:
         """The changes stand."""

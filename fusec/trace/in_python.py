@@ -41,27 +41,24 @@ def total_where(items: Any, element: Any, condition: Any) -> Any:
 
 def largest_where(items: Any, element: Any, condition: Any) -> Any:
     """``max`` of the same."""
-    best = None
-    for item in items:
-        if condition(item):
-            value = element(item)
-            if best is None or value > best:
-                best = value
-    if best is None:
-        raise ValueError("max() iterable argument is empty")
-    return best
+    return best_where("max", lambda a, b: a > b, items, element, condition)
 
 
 def smallest_where(items: Any, element: Any, condition: Any) -> Any:
     """``min`` of the same."""
+    return best_where("min", lambda a, b: a < b, items, element, condition)
+
+
+def best_where(name: str, is_better: Any, items: Any, element: Any, condition: Any) -> Any:
+    """The first of those that none is better than."""
     best = None
     for item in items:
         if condition(item):
             value = element(item)
-            if best is None or value < best:
+            if best is None or is_better(value, best):
                 best = value
     if best is None:
-        raise ValueError("min() iterable argument is empty")
+        raise ValueError(f"{name}() iterable argument is empty")
     return best
 
 

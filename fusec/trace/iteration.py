@@ -13,7 +13,6 @@ from .code_names import HEAP_TYPE
 from .control.sequences import PythonIterator
 from .convert.hooks import Where, class_attribute
 from .convert.policy import stays_plain
-from .plain_calls import goes_over
 
 if TYPE_CHECKING:
     from .hooks import GraphHooks
@@ -36,8 +35,9 @@ def items_of(hooks: GraphHooks, where: Where, x: Any) -> Any:
     if _users(kind, "__next__") is not None:
         return _items(hooks, where, x)
     getter = _users(kind, "__getitem__")
-    is_old_style = getter is not None and class_attribute(kind, "__iter__") is None
-    return _numbered(hooks, where, x, getter) if is_old_style else x
+    if getter is None or class_attribute(kind, "__iter__") is not None:
+        return x
+    return _numbered(hooks, where, MethodType(getter, x))
 
 
 def _users(kind: type, name: str) -> FunctionType | None:
@@ -62,20 +62,18 @@ def _followed(
         yield item
 
 
-def _numbered(
-    hooks: GraphHooks, where: Where, x: Any, getter: FunctionType | None
-) -> Iterator[Any]:
+def _numbered(hooks: GraphHooks, where: Where, getter: MethodType) -> Iterator[Any]:
     for position in itertools.count():
         try:
-            item = hooks.call(where, MethodType(getter, x), position)  # type: ignore[arg-type]
+            item = hooks.call(where, getter, position)
         except IndexError:
             return
         yield item
 
 
 def gone_over(hooks: GraphHooks, where: Where, fn: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of a function that takes the items of some of them."""
-    if not goes_over(fn) or (fn in _COMPARING and len(args) > 1) or fn is iter:
+    """The arguments of a function that `goes_over` the items of some of them."""
+    if (fn in _COMPARING and len(args) > 1) or fn is iter:
         return args
     first = 1 if fn in _WITH_FUNCTION else 0
     return (*args[:first], *(

@@ -148,7 +148,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     apart = apart_guards(trace, {i for i, _ in graph.updates})
     guards = [*once, *trace.guards.values(), *apart, *name_guards(
         functions, trace.outer_names.are_inputs(), trace.entry_marks)]
-    notes = [*notes, *trace.notes]
+    notes = [*notes, *trace.notes, *map(str, once)]
     notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
     return Traced(
         graph, outputs, treespec, strides, _input_strides(trace), trace.captured, positions,

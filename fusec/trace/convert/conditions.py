@@ -108,12 +108,14 @@ class Conditions(Statements):
         plain = copy.deepcopy(node)
         plain.generators[0].iter = items
         function = self._over(items, super().generic_visit(plain))  # type: ignore[arg-type]
-        names = part.target.elts if isinstance(part.target, ast.Tuple) else [part.target]
-        element = ast.copy_location(ast.Lambda(_arguments(
-            [n.id for n in names], node), self.visit(node.elt)), node)  # type: ignore[attr-defined]
-        count = len(names) if isinstance(part.target, ast.Tuple) else None
+        names, count = _targets(part)
+        element = self._of_item(names, node.elt, node)
         return self.hook("list_of", node, self.visit(part.iter), element,
                          constant(count, node), function)
+
+    def _of_item(self, names: list[str], value: ast.expr, like: ast.expr) -> ast.expr:
+        """``lambda *names: value``"""
+        return ast.copy_location(ast.Lambda(_arguments(names, like), self.visit(value)), like)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """``sum(… for …)``: a list serves those that take all items before they answer."""
@@ -140,25 +142,28 @@ class Conditions(Statements):
         """Where data decides which items count, a loop over them can be one of the graph."""
         (part,) = items.generators
         name = ast.copy_location(ast.Name("_fusec_items", ast.Load()), part.iter)
-        plain = copy.deepcopy(node)
-        plain.args = [ast.copy_location(ast.ListComp(items.elt, items.generators), items)]
-        plain = copy.deepcopy(plain)
-        plain.args[0].generators[0].iter = name  # type: ignore[attr-defined]
-        in_python = self._over(name, super().visit_Call(plain))
-        several = isinstance(part.target, ast.Tuple)
-        names = part.target.elts if isinstance(part.target, ast.Tuple) else [part.target]
-        arguments = [n.id for n in names]  # type: ignore[attr-defined]
+        over_name = copy.deepcopy(part)
+        over_name.iter = name
+        listed = ast.ListComp(copy.deepcopy(items.elt), [over_name])
+        plain = ast.Call(copy.deepcopy(node.func), [ast.copy_location(listed, items)], [])
+        in_python = self._over(name, super().visit_Call(ast.copy_location(plain, node)))
+        names, count = _targets(part)
         test = part.ifs[0] if len(part.ifs) == 1 else ast.copy_location(
             ast.BoolOp(ast.And(), part.ifs), part.ifs[0])
-        element, condition = (
-            ast.copy_location(ast.Lambda(_arguments(arguments, node), self.visit(e)), node)
-            for e in (items.elt, test))
+        element, condition = (self._of_item(names, e, node) for e in (items.elt, test))
         return self.hook("reduced_where", node, self.visit(node.func), self.visit(part.iter),
-                         element, condition, constant(len(names) if several else None, node),
-                         in_python)
+                         element, condition, constant(count, node), in_python)
 
     def _over(self, items: ast.Name, value: ast.expr) -> ast.expr:
         return ast.copy_location(ast.Lambda(_arguments([items.id], items), value), items)
+
+
+def _targets(part: ast.comprehension) -> tuple[list[str], int | None]:
+    """The names that an item is taken apart into, and their number; None for a single name."""
+    several = isinstance(part.target, ast.Tuple)
+    targets = part.target.elts if isinstance(part.target, ast.Tuple) else [part.target]
+    names = [n.id for n in targets if isinstance(n, ast.Name)]
+    return names, len(names) if several else None
 
 
 def _arguments(names: list[str], like: ast.expr) -> ast.arguments:

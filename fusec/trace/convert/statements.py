@@ -244,7 +244,7 @@ class Statements(Expressions):
 
     def visit_Match(self, node: ast.Match) -> Any:
         """Python takes the subject apart itself: the hook sees what it is."""
-        node = self.generic_visit(node)  # type: ignore[assignment]
+        self.generic_visit(node)
         node.subject = self.hook("matched", node, node.subject)
         return node
 
