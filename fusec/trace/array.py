@@ -175,8 +175,7 @@ class TracedArray:
 
     def __index__(self) -> int:
         if self.dtype.kind not in "iu" or self.ndim:
-            raise self.trace.error(TypeError(
-                f"'{self.kind_name}' object cannot be interpreted as an integer"), [self.value])
+            raise not_an_index(self)
         return int(self.concrete("an index or a length", "compute it before the call and pass it "
                                  "as a static argument"))
 
@@ -372,6 +371,13 @@ class TracedArray:
                                                        "function")
         raise user_error(AttributeError, f"'{self.kind_name}' object has no attribute {name!r}",
                          self.trace.loc, candidates=nearest(name, dir(np.ndarray)))
+
+
+def not_an_index(x: TracedArray) -> Exception:
+    """The error of ``operator.index`` for anything but integers and their arrays of rank 0."""
+    text = ("only integer scalar arrays can be converted to a scalar index" if x.is_array
+            else f"'{x.kind_name}' object cannot be interpreted as an integer")
+    return x.trace.error(TypeError(text), [x.value])
 
 
 def from_value(trace: Trace, value: Value, strides: Strides | None = None) -> TracedArray:

@@ -17,7 +17,7 @@ from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.types import RUN_TIME_INT
 
-from .array import TracedArray
+from .array import TracedArray, not_an_index
 from .context import Trace
 
 Interval = tuple[int, int]
@@ -170,8 +170,7 @@ def weak(trace: Trace, value: Any, dtype: np.dtype) -> Any:
 def index_of(trace: Trace, x: TracedArray) -> TracedArray:
     """What ``operator.index`` gives: a Python int."""
     if x.ndim or x.dtype.kind not in "iub" or (x.dtype == BOOL and not x.type.is_weak):
-        raise trace.error(TypeError(
-            f"'{x.kind_name}' object cannot be interpreted as an integer"), [x.value])
+        raise not_an_index(x)
     return TracedArray(trace, None, (), weak(trace, x.value, INT64))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.dims import Bindings, resolve
+from fusec.ir.dims import Bindings, resolve, typical
 from fusec.ops.library import LibraryCall, run_call
 
 from .array import TracedArray
@@ -65,11 +65,30 @@ def _emptied(stand_in: Any) -> Any:
 
 
 def _memory_like(x: TracedArray, sizes: Sequence[int]) -> np.ndarray:
-    """Zeros that lie in memory as ``x`` does, axes that repeat (of stride 0) of length 1."""
+    """Zeros that lie in memory as ``x`` does, axes that repeat (of stride 0) of length 1.
+
+    Where ``x`` leaves gaps or runs backwards they do, too: some functions copy such operands.
+    """
     axes = like_order(x.strides)
     shape = [1 if s == 0 else n for s, n in zip(x.strides, sizes, strict=True)]
-    memory = np.zeros([shape[d] for d in axes], x.dtype)
+    lengths = [shape[d] for d in axes]
+    strides = [typical(x.strides[d]) for d in axes]
+    memory = np.zeros(_with_gaps(lengths, strides, x.dtype.itemsize), x.dtype)
+    taken = tuple(slice(n) if s >= 0 else slice(n - 1, None, -1) if n else slice(0)
+                  for n, s in zip(lengths, strides, strict=True))
+    memory = memory[(..., *taken, 0)]
     return memory.transpose(np.argsort(axes)) if axes else memory
+
+
+def _with_gaps(lengths: Sequence[int], strides: Sequence[int], itemsize: int) -> list[int]:
+    """Lengths of axes, outermost first and one more within, of which the first elements lie apart
+    where arrays of these lengths and byte strides have gaps."""
+    padded, inner, dense = [*lengths, 1], len(lengths), itemsize
+    for axis in reversed(range(len(lengths))):
+        if lengths[axis] > 1:
+            padded[inner] += abs(strides[axis]) != dense
+            inner, dense = axis, abs(strides[axis]) * lengths[axis]
+    return padded
 
 
 def ask(

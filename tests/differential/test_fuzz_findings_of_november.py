@@ -438,3 +438,17 @@ def test_a_count_of_one_element_that_is_known() -> None:
         return np.repeat(x, counts)
 
     check(program, np.array([5, 7], "u1"))
+
+
+@pytest.mark.parametrize("x", [np.int32(6), np.int64(0), np.array(3.5)], ids=repr)
+def test_rounding_of_python_integers(x: Any) -> None:
+    """Seed 150021925: NumPy's scalars, not Python's numbers."""
+    check(lambda x: (np.around(int(x)), np.round(int(x), 1), np.round(int(x), -1)), x)
+
+
+@pytest.mark.parametrize("view", [
+    lambda x: x, lambda x: x.T, lambda x: x[::-1], lambda x: x[:, ::2], lambda x: x[..., ::-2]])
+def test_layouts_of_calls_on_arrays_with_gaps(view: Any) -> None:
+    """Seed 148017450: NumPy copies some of them first, and its results lie otherwise."""
+    x = view(np.arange(24, dtype="u1").reshape(2, 3, 4))
+    check(lambda x: (np.unpackbits(x.diagonal(), 0), np.unpackbits(x[0], 1)), x)

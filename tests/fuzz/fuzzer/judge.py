@@ -256,7 +256,7 @@ def check_passes(graph: Graph, leaves: list[np.ndarray]) -> None:
                     raise Failure(f"the pass {item.name} changes its own result")
                 found = evaluate_all(after, leaves)
                 _assert_kept(found, before, item.name, has_powers)
-                graph = after
+                graph, before = after, found
 
 
 def _assert_kept(found: Any, wanted: Any, name: str, has_powers: bool) -> None:

@@ -106,7 +106,8 @@ class Disturbed:
         if is_extremum(statement.op) and target is None:
             result = self.scope[statement.target] = self._with_another_nan(statement, result)
         if other == []:
-            if _both_zeros(inputs) and np.size(result) < max(map(np.size, inputs)):
+            is_chosen = "initial" in statement.text or np.size(result) < max(map(np.size, inputs))
+            if is_chosen and _both_zeros(inputs):
                 self.scope[statement.target] = _mapped(lambda v: change(v, inputs, 0), result)
             return
         if statement.op in _PRODUCTS and np.asarray(result).dtype.kind == "c" and (
