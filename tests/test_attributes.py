@@ -142,11 +142,11 @@ def test_assignments_that_cannot_be_made_later() -> None:
     with pytest.raises(fusec.UnsupportedError, match="assigning to the attribute 'u'"):
         Watched().step(np.ones(2))
 
-    class Lists:
+    class Sets:
         @fusec.jit
         def step(self, x):
-            self.history = [x]
+            self.seen = {1, 2}
             return x
 
-    with pytest.raises(fusec.UnsupportedError, match="assigning a list"):
-        Lists().step(np.ones(2))
+    with pytest.raises(fusec.UnsupportedError, match="assigning a set"):
+        Sets().step(np.ones(2))

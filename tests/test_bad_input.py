@@ -758,11 +758,14 @@ def test_input_signatures() -> None:
 
 def test_a_tracer_used_later_names_where_it_was_made() -> None:
     KEPT.clear()
+    names: dict[str, Any] = {}
+    exec("def unseen(kept, new): kept.extend(new)", names)  # no source: not converted
+    unseen = names["unseen"]
 
     @fusec.jit
     def keep(x):
         y = x * 2
-        KEPT.extend([y, x])
+        unseen(KEPT, [y, x])
         return x
 
     keep(X)

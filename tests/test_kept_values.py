@@ -60,23 +60,26 @@ def keeps_in_the_module(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("program", [
-    keeps_in_a_global, keeps_in_a_tuple, keeps_in_a_nested_list])
-def test_methods_of_lists_warn(program: Any) -> None:
-    """As `print` does: what is kept says where it was made when it is used."""
-    with pytest.warns(fusec.SideEffectWarning, match="list.append of a traced value"):
-        fusec.jit(program)(X)
-    HELD.clear()
-    TABLE["a"].clear()
+    keeps_in_a_global, keeps_in_a_tuple, keeps_in_a_nested_list, keeps_in_a_deque, keeps_by_update,
+    keeps_by_an_unbound_method])
+def test_values_stay_as_in_python(program: Any) -> None:
+    def held(function: Any) -> Any:
+        HELD.clear()
+        QUEUE.clear()
+        TABLE.clear()
+        TABLE["a"] = []
+        for k in range(3):
+            function(X + k)
+        return list(HELD), dict(TABLE, a=list(TABLE["a"])), list(QUEUE)
+
+    assert held(fusec.jit(program)) == held(program)
 
 
-@pytest.mark.parametrize("program", [
-    keeps_in_a_deque, keeps_by_update, keeps_by_an_unbound_method, keeps_in_the_module])
-def test_values_that_would_stay_are_refused(program: Any) -> None:
-    before = list(HELD), dict(TABLE, a=list(TABLE["a"])), list(QUEUE)
+def test_values_that_would_stay_in_a_module_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="that outlives the call") as refused:
-        fusec.jit(program)(X)
-    assert refused.value.loc is not None and refused.value.loc.function == program.__name__
-    assert (HELD, TABLE, list(QUEUE)) == before and "NEW" not in globals()
+        fusec.jit(keeps_in_the_module)(X)
+    assert refused.value.loc is not None and refused.value.loc.function == "keeps_in_the_module"
+    assert "NEW" not in globals()
 
 
 def test_values_kept_in_objects() -> None:
@@ -218,7 +221,7 @@ def test_changes_of_containers_happen_at_each_call(program: Any) -> None:
 
     jitted = fusec.jit(program)
     assert results(jitted) == results(program)
-    assert "each call is traced" in str(jitted.traces[0].guards[0])
+    assert program in (toggles, turns) or "each call is traced" in str(jitted.traces[0].guards[0])
 
 
 class Diverged(RuntimeError):

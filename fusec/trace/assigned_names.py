@@ -7,13 +7,13 @@ early, the constant is in the graph already, and the trace begins anew with that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from fusec.errors import ConcreteValueError
+from fusec.errors import ConcreteValueError, InternalError
 
 from .code_names import names_in
 from .refusals import is_compiled
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .outer_names import Place
 
 Result = TypeVar("Result")
+_MOST_ATTEMPTS = 1000
 SMALL = 1 << 31  # larger ints stay constants
 
 
@@ -42,6 +43,9 @@ class AssignedNames:
     attributes: set[str] = field(default_factory=set)
     places: dict[tuple[int, str], Place] = field(default_factory=dict)
     roots: dict[int, Any] = field(default_factory=dict)  # arrays that views are taken of, by id
+    # Lists and dicts that the program changes, with what messages call them, by id.
+    containers: dict[int, tuple[Any, str]] = field(default_factory=dict)
+    appended: set[int] = field(default_factory=set)  # those that are nothing but appended to
     has_ints: bool = False  # among the inputs of the trace
     ints_are_constants: bool = False
 
@@ -51,14 +55,16 @@ class AssignedNames:
 
 
 class AssignedLater(BaseException):
-    """The trace has read a number that it assigns now, or views of one array that it writes to; no
-    ``except Exception`` of the user's catches it."""
+    """The trace has read a number that it assigns now, views of one array that it writes to, or a
+    container that it changes; no ``except Exception`` of the user's catches it."""
 
     def __init__(
-        self, attribute: str = "", place: Place | None = None, root: np.ndarray | None = None
+        self, attribute: str = "", place: Place | None = None, root: np.ndarray | None = None,
+        containers: Sequence[tuple[Any, str]] = (), appended: Sequence[int] = (),
     ) -> None:
         super().__init__(attribute or (place.subject if place is not None else ""))
         self.attribute, self.place, self.root = attribute, place, root
+        self.containers, self.appended = containers, appended
 
     def note_in(self, names: AssignedNames) -> None:
         if self.attribute:
@@ -67,12 +73,14 @@ class AssignedLater(BaseException):
             names.places[self.place.key] = self.place
         if self.root is not None:
             names.roots[id(self.root)] = self.root
+        names.containers.update((id(found), (found, title)) for found, title in self.containers)
+        names.appended.update(self.appended)
 
 
 def until_known(trace: Callable[[AssignedNames], Result]) -> Result:
     """The trace's result, begun anew for every name that is found to be assigned late."""
     names = AssignedNames()
-    while True:
+    for _ in range(_MOST_ATTEMPTS):
         try:
             return trace(names)
         except AssignedLater as found:
@@ -81,6 +89,7 @@ def until_known(trace: Callable[[AssignedNames], Result]) -> Result:
             if names.ints_are_constants or not names.has_ints:
                 raise
             names.ints_are_constants = True
+    raise InternalError(f"a trace that began anew {_MOST_ATTEMPTS} times")
 
 
 def is_named(functions: Any, name: str) -> bool:

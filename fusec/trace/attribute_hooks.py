@@ -16,6 +16,7 @@ from . import sizes
 from .array import TracedArray
 from .attributes import Attributes
 from .code_names import HEAP_TYPE
+from .containers import Containers
 from .context import Trace
 from .control.cells import UNBOUND
 from .control.effects import CONTAINERS, Effects
@@ -40,6 +41,7 @@ class AttributeHooks(SpecialMethods):
         self.effects = Effects(trace)
         self.attributes = trace.attributes = Attributes(trace)
         trace.outer_names = OuterNames(trace)
+        trace.containers = Containers(trace)
         trace.hooks = self
 
     def note_made(self, made: Any) -> None:
@@ -54,7 +56,7 @@ class AttributeHooks(SpecialMethods):
         if type(x) in (list, tuple):
             return type(x)(map(self.lifted, x))
         if isinstance(x, (list, tuple, deque)) and type(x) is not TracedArray:
-            return self._lifted_items(x)
+            return self._lifted_sequence(x)
         if isinstance(x, dict):
             return {key: self.lifted(value) for key, value in x.items()}
         method = method_of(x, "__array__")
@@ -64,7 +66,25 @@ class AttributeHooks(SpecialMethods):
             return list(map(self.lifted, x))
         return self._traced_if_outside(x)
 
-    def _lifted_items(self, x: Any) -> Any:
+    def lifted_items(self, x: Any) -> Any:
+        """The same of what is gone over; lists and dicts in it stay the program's own, which it may
+        change."""
+        if type(x) in (list, tuple):
+            return type(x)(map(self.lifted_item, x))
+        if isinstance(x, dict):
+            return {key: self.lifted_item(value) for key, value in x.items()}
+        if type(x) in DICT_VIEWS and self.trace.active:
+            return list(map(self.lifted_item, x))
+        if isinstance(x, deque):
+            return deque(map(self.lifted_item, x), x.maxlen)
+        return self.lifted(x)
+
+    def lifted_item(self, x: Any) -> Any:
+        if type(x) is tuple:
+            return tuple(map(self.lifted_item, x))
+        return x if isinstance(x, (list, dict, deque)) else self.lifted(x)
+
+    def _lifted_sequence(self, x: Any) -> Any:
         """The same of a namedtuple, a deque, or a class of lists of the user's."""
         items = list(map(self.lifted, x))
         if all(a is b for a, b in zip(items, x, strict=True)):
@@ -137,13 +157,15 @@ class AttributeHooks(SpecialMethods):
             return obj.diagonal_sum  # the attribute itself is the trace in progress
         if (id(obj), name) in self.attributes.names:
             self.where = where
-            return self.attributes.assigned(obj, name)
+            result = self.attributes.assigned(obj, name)
+            self._note_found(result)
+            return result
         try:
             result = super().getattr(where, obj, name)
         except AttributeError:
             self._note_missing(obj, name)
             raise
-        self.effects.note_read(result)
+        self._note_found(result)
         if name in _SIZES and type(obj) is TracedArray:
             self.where = where
             return sizes.numbers(self.trace, result)
@@ -169,6 +191,11 @@ class AttributeHooks(SpecialMethods):
             if holder is not None and known not in self.trace.guards and is_guarded(holder):
                 self.trace.guards[known] = attribute_guard(holder, name)
         return result
+
+    def _note_found(self, value: Any) -> None:
+        """A value that was found in an attribute or container."""
+        self.effects.note_read(value)
+        self.trace.containers.uses.note_found(value)
 
     def resolve(self, fn: Any) -> Any:
         kind = type(fn)

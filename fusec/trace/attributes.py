@@ -24,6 +24,7 @@ from fusec.ir import TensorType
 from .apart import SameGuard, captured
 from .array import TracedArray
 from .assigned_names import SMALL, AssignedLater
+from .container_changes import may_be_held
 from .control.cells import UNBOUND
 from .guards import Guard
 from .refusals import is_compiled
@@ -71,10 +72,20 @@ class Attributes:
         if type(found) is np.ndarray and is_compiled(found.dtype):
             return self._array(obj, name, found)
         names = self.trace.assigned_names
-        if names.may_be_input(found) and (name in names.attributes or any(
+        if (names.may_be_input(found) or may_be_held(found)) and (name in names.attributes or any(
                 name in stored_names(f.__code__) for f in functions)):
             self._check_unread(key)
-            return self._number(obj, name, found)
+            return (self._container if may_be_held(found) else self._number)(obj, name, found)
+        return found
+
+    def _container(self, obj: Any, name: str, found: Any) -> Any:
+        """A list or dict, of which there is another at each call."""
+        containers = self.trace.containers
+        if not containers.is_held(found):
+            self.held.append(obj)
+            self.trace.guards[id(obj), name] = containers.enter(
+                f"attribute {type(obj).__name__}.{name}", _reader(obj, name))
+            self.read[id(obj), name] = found
         return found
 
     def _check_unread(self, key: Key) -> None:
@@ -121,13 +132,22 @@ class Attributes:
                 f"assigning to the attribute {name!r} of a {type(obj).__name__}",
                 loc=self.trace.loc, cure="return the value and assign it after the call",
                 notes=("properties and __setattr__ would run while tracing only",))
-        if not is_result(value):
+        if self._is_there(obj, name, value):
+            return
+        if not is_result(value) or self.trace.containers.from_outside(value) is not None:
             raise unsupported(
                 f"assigning a {type(value).__name__} to the attribute {name!r}",
                 loc=self.trace.loc, cure="assign arrays, numbers, text or tuples of them")
-        if _is_plain(obj, name) and self.trace.assigned_names.may_be_input(vars(obj)[name]):
+        before = vars(obj)[name] if _is_plain(obj, name) else None
+        if self.trace.assigned_names.may_be_input(before) or may_be_held(before):
             self._check_unread((id(obj), name))
         self._note(obj, name, value)
+
+    def _is_there(self, obj: Any, name: str, value: Any) -> bool:
+        """Whether it is a container that the attribute holds: ``self.items += [x]`` has changed
+        it, and assigns it to where it was."""
+        return may_be_held(value) and (id(obj), name) not in self.names and (
+            vars(obj).get(name) is value)
 
     def _note(self, obj: Any, name: str, value: Any) -> None:
         key = (id(obj), name)
@@ -181,18 +201,18 @@ class LayoutGuard(Guard):
 
     def refresh(self) -> None:
         self.expected = None
-        self.mark = _layout(self.read())
+        self.mark = layout_of(self.read())
         self.is_fixed = False
 
     def holds(self) -> bool:
-        return bool(_layout(self.read()) == self.mark)
+        return bool(layout_of(self.read()) == self.mark)
 
     @property
     def value(self) -> str:
         return f"{_layout_text(self.mark)} (read at each call)"
 
 
-def _layout(found: Any) -> tuple[Any, ...]:
+def layout_of(found: Any) -> tuple[Any, ...]:
     """Compared at each call: no text is made."""
     if type(found) is np.ndarray:
         return (found.dtype, found.shape, found.strides, found.flags.writeable)
@@ -234,8 +254,8 @@ def scalar_type(found: Any) -> TensorType:
 
 def is_result(value: Any) -> bool:
     """Whether a value can be assigned after the call."""
-    if type(value) is tuple:
-        return all(map(is_result, value))
+    if type(value) is tuple or may_be_held(value):
+        return all(map(is_result, value.values() if isinstance(value, dict) else value))
     return type(value) is TracedArray or isinstance(
         value, (bool, int, float, complex, str, bytes, type(None), np.generic, np.ndarray))
 

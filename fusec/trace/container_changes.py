@@ -8,12 +8,40 @@ from __future__ import annotations
 
 import array
 import copy
-from collections import deque
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterator
 from typing import Any
 
 from fusec.ir import Loc
 
+KINDS = (list, deque, dict, OrderedDict, defaultdict, Counter)
 CONTAINERS = (list, dict, set, bytearray, deque, array.array)
+
+
+def may_be_held(container: Any) -> bool:
+    """Whether it is a container that can be changed after the call: no namespace of a module."""
+    return type(container) in KINDS and not (
+        isinstance(container, dict) and "__builtins__" in container)
+
+
+def items_in(container: Any) -> Iterator[tuple[Any, Any]]:
+    """Keys or positions, and what lies there."""
+    return iter(container.items() if isinstance(container, dict) else enumerate(container))
+
+
+def put_content(container: Any, items: list[tuple[Any, Any]]) -> None:
+    """Make these its keys and items, in this order."""
+    if isinstance(container, list):
+        container[:] = [item for _, item in items]
+        return
+    if not isinstance(container, dict) or (
+            list(container) != [key for key, _ in items[:len(container)]]):
+        container.clear()
+    if not isinstance(container, dict):
+        container.extend(item for _, item in items)
+        return
+    for key, item in items:
+        container[key] = item
 
 
 class ContainerChanges:
@@ -23,7 +51,6 @@ class ContainerChanges:
     def __init__(self) -> None:
         self._before: dict[int, tuple[Any, Any]] = {}
         self._locs: dict[int, Loc | None] = {}  # of the latest changes
-        self.warned: set[int] = set()  # containers in which values of the graph may stay
 
     def __enter__(self) -> None:
         return None
@@ -39,9 +66,12 @@ class ContainerChanges:
             self._before[id(container)] = container, copy.copy(container)
 
     def changed(self) -> list[tuple[Any, Loc | None]]:
-        """The containers, with where each was changed last, less those warned of."""
-        return [(c, self._locs.get(key)) for key, (c, _) in self._before.items()
-                if key not in self.warned]
+        """The containers, with where each was changed last."""
+        return [(c, self._locs.get(key)) for key, (c, _) in self._before.items()]
+
+    def content_before(self, container: Any) -> Any:
+        """What is in a container, or was there before it was changed."""
+        return self._before.get(id(container), (None, container))[1]
 
     def forget(self) -> None:
         """The changes stand."""
@@ -61,4 +91,4 @@ class ContainerChanges:
         self.forget()
 
 
-__all__ = ["CONTAINERS", "ContainerChanges"]
+__all__ = ["CONTAINERS", "ContainerChanges", "items_in", "may_be_held", "put_content"]

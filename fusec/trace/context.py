@@ -29,6 +29,7 @@ from .storage import Storage
 
 if TYPE_CHECKING:
     from .attributes import Attributes
+    from .containers import Containers
     from .convert import Hooks
     from .guards import Guard
     from .index_uses import Use
@@ -67,6 +68,7 @@ class Trace:
         self.regions: list[int] = []
         self.attributes: Attributes  # set by the hooks, as are
         self.outer_names: OuterNames
+        self.containers: Containers
         self.assigned_names = AssignedNames()
         self.outside_containers: dict[int, Any] = {}  # found in attributes
         self.entry_marks: dict[tuple[int, str], Any] = {}  # see `guards.entry_marks`
@@ -186,7 +188,8 @@ class Trace:
         """
         found = self._captured_storage.get(id(array))
         if found is None:
-            what = self.titles.get(id(array)) or self._name_outside(array)
+            what = self.titles.get(id(array)) or self.name_outside(array) or (
+                "an array from outside the function")
             self.outside[len(self.inputs)] = what
             found = self.add_array(check_array(array, what, self.loc),
                                    f"captured_{len(self.captured)}")
@@ -206,8 +209,9 @@ class Trace:
         self.captured.append(reader)
         return value
 
-    def _name_outside(self, array: np.ndarray) -> str:
-        """``global W``, ``closure variable W``, or what else can be said of an array."""
+    def name_outside(self, array: Any) -> str:
+        """``global W``, ``closure variable W``, or what else can be said of an array or container;
+        nothing where no name holds it."""
         if id(array) in self.local_arrays:
             return "an array made in the function"
         for guard in self.guards.values():
@@ -220,7 +224,7 @@ class Trace:
             for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
                 if _contents(cell) is array:
                     return f"closure variable {name}"
-        return "an array from outside the function"
+        return ""
 
 
 def _contents(cell: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import array
 import weakref
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from types import (
     BuiltinMethodType,
     CellType,
@@ -25,6 +25,7 @@ import numpy as np
 
 from .array import TracedArray
 from .code_names import HEAP_TYPE, names_in
+from .context import current
 from .convert.source import HOOKS_NAME
 
 DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
@@ -36,20 +37,24 @@ MAX_DEPTH = 4
 _MISSING = object()
 
 
-def fingerprint(value: Any, depth: int = 0) -> Any:
-    """Equal exactly for values a trace may take for one another."""
+def fingerprint(value: Any, depth: int = 0, apart: Container[int] = ()) -> Any:
+    """Equal exactly for values a trace may take for one another; containers with the ids ``apart``
+    have guards of their own, and are compared by identity."""
     kind = type(value)
+    if id(value) in apart:
+        return (kind, id(value))
     if isinstance(value, VIEWS):
         value = value.data if isinstance(value, UserList) else dict(value)
-        return (kind, fingerprint(value, depth))
+        return (kind, fingerprint(value, depth, apart))
     if isinstance(value, BUFFERS) and len(value) <= MAX_ITEMS:
         return (kind, bytes(value))
     if isinstance(value, CONTAINERS) and depth < MAX_DEPTH and len(value) <= MAX_ITEMS:
         if isinstance(value, dict):
-            return (kind, tuple((k, fingerprint(v, depth + 1)) for k, v in value.items()))
+            return (kind, tuple((k, fingerprint(v, depth + 1, apart))
+                                for k, v in value.items()))
         if isinstance(value, (set, frozenset)):
             return (kind, frozenset(value))
-        return (kind, tuple(fingerprint(v, depth + 1) for v in value))
+        return (kind, tuple(fingerprint(v, depth + 1, apart) for v in value))
     if kind in (slice, range):
         return (kind, repr(value))
     if isinstance(value, (float, complex, np.generic)):
@@ -80,9 +85,13 @@ class Guard:
     """A place that must still hold the value it had at the end of the trace, a container with the
     content that it had at the beginning."""
 
-    __slots__ = ("expected", "is_fixed", "mark", "place", "read", "subject")
+    __slots__ = ("apart", "expected", "is_fixed", "mark", "place", "read", "subject")
 
-    def __init__(self, subject: str, place: str, read: Callable[[], Any]) -> None:
+    def __init__(
+        self, subject: str, place: str, read: Callable[[], Any],
+        apart: Container[int] | None = None,
+    ) -> None:
+        self.apart = _held_now() if apart is None else apart  # containers with their own guards
         self.subject = subject
         self.place = place
         self.read = read
@@ -95,7 +104,7 @@ class Guard:
         found = self.read()
         self.is_fixed = _is_fixed(found)
         if self.mark is None or self.is_fixed:
-            self.mark = fingerprint(found)
+            self.mark = fingerprint(found, apart=self.apart)
         self.expected = found
         if is_object(found):  # which the guard does not keep alive
             self.expected = _reference(found)
@@ -111,7 +120,7 @@ class Guard:
             return expected() is found
         if found is expected and self.is_fixed:
             return True
-        return bool(fingerprint(found) == self.mark)
+        return bool(fingerprint(found, apart=self.apart) == self.mark)
 
     @property
     def value(self) -> str:
@@ -152,11 +161,18 @@ def _reference(value: Any) -> Any:
         return value
 
 
-def entry_marks(fn: FunctionType, marks: dict[tuple[int, str], Any]) -> None:
+def _held_now() -> Container[int]:
+    trace = current()
+    return frozenset(trace.assigned_names.containers) if trace is not None else ()
+
+
+def entry_marks(
+    fn: FunctionType, marks: dict[tuple[int, str], Any], apart: Container[int]
+) -> None:
     """Note what is in the containers that a function can read, before it is first called."""
     for scope, name, value in _names_of(fn):
         if isinstance(value, CONTAINERS) and (id(scope), name) not in marks:
-            marks[id(scope), name] = fingerprint(value)
+            marks[id(scope), name] = fingerprint(value, apart=apart)
 
 
 def _names_of(fn: FunctionType) -> Iterator[tuple[Any, str, Any]]:
@@ -226,9 +242,11 @@ def is_guarded(obj: Any) -> bool:
 
 def name_guards(
     functions: Any, inputs: set[tuple[int, str]], marks: dict[tuple[int, str], Any],
+    apart: Container[int],
 ) -> list[Guard]:
     """Guards for the data that these functions can read from globals and closures, less those that
-    are inputs of the graph (by scope and name; cells without).  ``marks``: see `entry_marks`."""
+    are inputs of the graph (by scope and name; cells without).  ``marks``: see `entry_marks`;
+    ``apart``: see `fingerprint`."""
     guards: dict[tuple[int, str], Guard] = {}
     for fn in functions:
         function = getattr(fn, "__func__", fn)
@@ -242,7 +260,7 @@ def name_guards(
                 continue
             make = (_cell_guard if is_cell else _global_guard if isinstance(scope, dict)
                     else _default_guard)
-            guards[id(scope), name] = make(name, scope)
+            guards[id(scope), name] = make(name, scope, apart)
     for key, mark in marks.items():
         if key in guards:
             guards[key].start_from(mark)
@@ -254,15 +272,15 @@ def _is_ours(function: FunctionType) -> bool:
     return module.startswith("fusec.") and not module.startswith("fusec.bench.programs")
 
 
-def _global_guard(name: str, scope: dict[str, Any]) -> Guard:
-    return Guard(f"global {name}", f"global {name}", lambda: scope.get(name, _MISSING))
+def _global_guard(name: str, scope: dict[str, Any], apart: Container[int]) -> Guard:
+    return Guard(f"global {name}", f"global {name}", lambda: scope.get(name, _MISSING), apart)
 
 
-def _default_guard(name: str, fn: Any) -> Guard:
+def _default_guard(name: str, fn: Any, apart: Container[int]) -> Guard:
     place = f"the defaults of {fn.__name__}"
-    return Guard(place, place, lambda: getattr(fn, name))
+    return Guard(place, place, lambda: getattr(fn, name), apart)
 
 
-def _cell_guard(name: str, cell: Any) -> Guard:
+def _cell_guard(name: str, cell: Any, apart: Container[int]) -> Guard:
     return Guard(f"closure variable {name}", f"closure variable {name}",
-                 lambda: cell.cell_contents)
+                 lambda: cell.cell_contents, apart)

@@ -23,6 +23,7 @@ from . import (  # noqa: F401 (fill TABLE)
     scipy_functions,
 )
 from .array import TracedArray
+from .assigned_names import AssignedLater
 from .attribute_hooks import AttributeHooks
 from .chosen import identity
 from .control.effects import CONTAINERS
@@ -72,10 +73,11 @@ class GraphHooks(AttributeHooks):
         if self.trace.active and is_random(fn):
             fn = drawn(self.trace, fn)
         elif self.trace.active:
-            warn_of_effect(self.trace, fn, args)
+            warn_of_effect(self.trace, fn)
         if not kwargs and self.effects.takes(fn, args):
             return None
         self.effects.check_call(fn, args, self.loc)
+        self.trace.containers.uses.note_call(fn)
         if goes_over(fn):
             for taken in args:
                 check_unconsumed(self.trace, taken, self.loc)
@@ -87,8 +89,9 @@ class GraphHooks(AttributeHooks):
         fn, args, kwargs = self._with_written_traced(fn, args, kwargs)
         is_numeric = is_numpys(fn) or (type(fn) in _FUNCTIONS and fn in _OF_ARRAYS)
         if self.trace.active and (is_numeric or self.table.find(fn) is not None):
-            args = tuple(map(self.lifted, args))
-            kwargs = {name: self.lifted(value) for name, value in kwargs.items()}
+            lifted = self.lifted_items if goes_over(fn) else self.lifted
+            args = tuple(map(lifted, args))
+            kwargs = {name: lifted(value) for name, value in kwargs.items()}
         elif self.trace.active and takes_values(fn):
             args, kwargs = self._with_values(fn, args, kwargs)
         if isinstance(fn, _POLYNOMIAL) and any_traced(args, kwargs):
@@ -166,14 +169,14 @@ class GraphHooks(AttributeHooks):
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments whose arrays from outside are traced; containers keep which they are where
         ``fn`` may change them."""
-        lifted = self.lifted if goes_over(fn) else self._traced_if_outside
+        lifted = self.lifted_items if goes_over(fn) else self._traced_if_outside
         return tuple(map(lifted, args)), {name: lifted(x) for name, x in kwargs.items()}
 
     def starred(self, where: Where, value: Any) -> Any:
         """What ``*value`` takes apart."""
         self.where = where
         check_unconsumed(self.trace, value, self.loc)
-        return self.lifted(items_of(self, where, value))
+        return self.lifted_items(items_of(self, where, value))
 
     def matched(self, where: Where, value: Any) -> Any:
         self.where = where
@@ -260,7 +263,7 @@ class GraphHooks(AttributeHooks):
         self.functions[fn] = None
         if not is_numpys(fn):
             self.trace.outer_names.enter(fn)
-            entry_marks(fn, self.trace.entry_marks)
+            entry_marks(fn, self.trace.entry_marks, self.trace.assigned_names.containers)
             if HOOKS_NAME not in fn.__code__.co_freevars:
                 self.effects.note_function(fn)
         result = super().converted(fn)
@@ -277,26 +280,38 @@ class GraphHooks(AttributeHooks):
         if type(obj) is MappingProxyType and id(obj) in self.trace.outside_containers:
             raise unsupported("assigning to vars() of an object that outlives the call",
                               loc=self.loc, cure="use setattr(obj, name, value)")
+        if self._is_variable(obj, key):
+            super().setitem(where, value, obj, key)
+            return
         self.effects.check_change(obj, "assigning to an item of a container", self.loc)
         if self.trace.active and _holds_traced(value) and self._outlives(obj):
-            self._store_outside(value, obj, key)
-            return
+            if self._is_written_array(value, obj, key):
+                return
+            if self.trace.containers.may_become(obj):
+                raise AssignedLater(containers=[self.trace.containers.titled(obj)])
         self.trace.plain_changes += 1
         super().setitem(where, value, obj, key)
+
+    def _is_variable(self, obj: Any, key: Any) -> bool:
+        """Whether it is an item of a list or dict that outlives the call; where data decides
+        whether it is assigned the trace begins anew if that comes as a surprise."""
+        containers = self.trace.containers
+        if not self.trace.active or containers.has_item(obj, key):
+            return self.trace.active
+        if self.trace.in_region and containers.may_become(obj) and not _holds_traced(key) and (
+                key in obj if isinstance(obj, dict) else type(key) is int):
+            raise AssignedLater(containers=[containers.titled(obj)])
+        return False
 
     def _outlives(self, obj: Any) -> bool:
         """Whether it is a container that was there before the call."""
         return isinstance(obj, CONTAINERS) and is_outside(self.trace, obj)
 
-    def _store_outside(self, value: Any, obj: Any, key: Any) -> None:
-        """``TABLE["w"] += x`` changed the array that lies there; nothing else can be kept."""
+    def _is_written_array(self, value: Any, obj: Any, key: Any) -> bool:
+        """``TABLE["w"] += x`` changed the array that lies there."""
         held = obj[key] if not isinstance(obj, dict) or key in obj else None
-        if type(held) is np.ndarray and type(value) is TracedArray and (
-                as_traced(self.trace, held).storage is value.storage and not value.steps):
-            return
-        raise unsupported(
-            f"keeping a value of the graph in a {type(obj).__name__} that outlives the call",
-            loc=self.loc, cure="keep it in an attribute or a global variable, or return it")
+        return type(held) is np.ndarray and type(value) is TracedArray and (
+            as_traced(self.trace, held).storage is value.storage and not value.steps)
 
     def delitem(self, where: Where, obj: Any, key: Any) -> None:
         self.where = where
@@ -320,7 +335,7 @@ class GraphHooks(AttributeHooks):
 
             return concatenated_by_key(self.trace, obj, key)
         result = super().getitem(where, obj, key)
-        self.effects.note_read(result)
+        self._note_found(result)
         return self._local(result) if type(obj) is np.ndarray or isinstance(
             obj, np.generic) else result
 

@@ -84,7 +84,7 @@ def _read_anew(hooks: GraphHooks, x: Any) -> Any:
     """Arrays from outside among an iterator's items are read at each call."""
     if isinstance(x, PythonIterator) or type(x) not in _ITERATORS:
         return x
-    return map(hooks.lifted, x)
+    return map(hooks.lifted_item, x)
 
 
 __all__ = ["gone_over", "items_of"]

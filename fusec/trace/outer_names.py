@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +22,7 @@ import numpy as np
 from .apart import captured
 from .assigned_names import AssignedLater, is_named
 from .attributes import Assignment, LayoutGuard, scalar_type
+from .container_changes import may_be_held
 from .control.cells import UNBOUND, contents, put
 from .convert.source import HOOKS_NAME
 from .refusals import is_compiled
@@ -64,6 +65,10 @@ class Place:
             self.scope.pop(self.name, None)
 
 
+def _is_place(place: Any) -> bool:
+    return type(place) is Place
+
+
 @dataclass
 class OuterNames:
     """The outer variables that functions called so far assign."""
@@ -90,20 +95,24 @@ class OuterNames:
         """What was read as a constant cannot become an input: the trace begins anew."""
         found, names = place.value, self.trace.assigned_names
         if is_inside or not self.is_begun or not (
-                type(found) is np.ndarray or names.may_be_input(found)):
+                type(found) is np.ndarray or may_be_held(found) or names.may_be_input(found)):
             return
         if is_named(self.entered - {fn}, place.name):
             raise AssignedLater(place=place)
 
     def _add(self, place: Place, is_inside: bool) -> None:
-        title, number = place.subject, 2
-        while title in self.places:
-            title, number = f"{place.subject} ({number})", number + 1
+        title = self._title(place.subject)
         found = place.value
         if not is_inside:
             self.before[title] = found
             place.value = self._input(place, found)
         self.places[title], self.initial[title] = place, place.value
+
+    def _title(self, subject: str) -> str:
+        title, number = subject, 2
+        while title in self.places:
+            title, number = f"{subject} ({number})", number + 1
+        return title
 
     def _input(self, place: Place, found: Any) -> Any:
         """What stands for the value: an array or number is an input, others are constants."""
@@ -111,6 +120,9 @@ class OuterNames:
 
         trace, is_array = self.trace, type(found) is np.ndarray and is_compiled(found.dtype)
         is_local = is_array and id(found) in trace.local_arrays
+        if may_be_held(found) and not trace.containers.is_held(found):
+            trace.guards[place.key] = trace.containers.enter(place.subject, lambda: place.value)
+            return found
         if is_local or not (is_array or trace.assigned_names.may_be_input(found)):
             return found
 
@@ -167,12 +179,20 @@ class OuterNames:
 
     # -- the end of the trace ---------------------------------------------------------------------
 
-    def effects(self) -> list[tuple[Assignment, Any]]:
-        """What is to be assigned after each call."""
+    def hold(self, place: Any, found: Any) -> None:
+        """Take a variable as one of these, an item of a container in which its traced value is."""
+        title = self._title(place.subject)
+        self.known.add(place.key)
+        self.before[title] = found
+        self.places[title], self.initial[title] = place, place.value
+
+    def effects(self, which: Callable[[Any], bool] = _is_place) -> list[tuple[Any, Any]]:
+        """What is to be assigned after each call, of the variables asked for."""
         found = []
         for title in self.before:
             place = self.places[title]
-            if place.value is not self.initial[title] and place.value is not UNBOUND:
+            if which(place) and place.value is not UNBOUND and (
+                    place.value is not self.initial[title]):
                 found.append((Assignment(partial(_same, place), "value"), place.value))
         return found
 
@@ -186,7 +206,8 @@ class OuterNames:
         """Those that need no guard on their value."""
         from .array import TracedArray
 
-        return {self.places[t].key for t in self.before if type(self.initial[t]) is TracedArray}
+        return {self.places[t].key for t in self.before if type(self.initial[t]) is TracedArray
+                or self.trace.containers.is_held(self.initial[t])}
 
 
 def _same(place: Place) -> Place:

@@ -17,7 +17,6 @@ from typing import Any
 from fusec.errors import SideEffectWarning, unsupported
 from fusec.ir import Loc
 
-from .array import TracedArray
 from .code_names import names_in
 from .context import Trace
 
@@ -25,26 +24,15 @@ _PRINT = "fusec.print prints the values of every call"
 _CLOCKS = frozenset({"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic",
                      "monotonic_ns", "process_time", "process_time_ns"})
 _LOGGING = frozenset({"debug", "info", "warning", "error", "critical", "exception", "log"})
-_GROWING = frozenset({"append", "extend", "insert", "add", "update", "setdefault", "__setitem__"})
 _seen: set[tuple[str, int, str]] = set()
 
 
-def warn_of_effect(trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def warn_of_effect(trace: Trace, fn: Callable[..., Any]) -> None:
     """Warn, once for each line, of a call with an effect or with a result that changes by itself.
     """
-    found, owner = _effect(fn), getattr(fn, "__self__", None)
-    if found is None and type(owner) in (list, dict, set) and fn.__name__ in _GROWING and any(
-            _is_traced(a) for a in args) and is_outside(trace, owner):
-        name = f"{type(owner).__name__}.{fn.__name__}"
-        found = f"{name} of a traced value", "return the values and keep them after the call"
-        trace.container_changes.warned.add(id(owner))
+    found = _effect(fn)
     if found is not None:
         warn(trace, *found)
-
-
-def _is_traced(x: Any) -> bool:
-    return type(x) is TracedArray or (
-        type(x) in (list, tuple) and any(type(item) is TracedArray for item in x))
 
 
 def warn(trace: Trace, what: str, way_out: str) -> None:
@@ -97,19 +85,23 @@ def is_outside(trace: Trace, container: Any) -> bool:
     named = (fn.__globals__.get(name) for fn in functions for name in names_in(fn.__code__))
     closed = (_contents(cell) for fn in trace.entry for cell in fn.__closure__ or ())
     defaults = (d for fn in functions for d in (fn.__defaults__, fn.__kwdefaults__) if d)
-    return any(_holds(found, container, DEPTH) for found in (*named, *closed, *defaults))
+    found_so_far = trace.outside_containers.values()
+    return any(_holds(trace, found, container, DEPTH)
+               for found in (*found_so_far, *named, *closed, *defaults))
 
 
 DEPTH = 4  # of lists in lists that are looked through
 
 
-def _holds(found: Any, container: Any, depth: int) -> bool:
+def _holds(trace: Trace, found: Any, container: Any, depth: int) -> bool:
+    """Whether a container lies in another, or lay there before the call."""
     if found is container:
         return True
     if not depth or not isinstance(found, (list, tuple, dict, deque)):
         return False
-    items = found.values() if isinstance(found, dict) else found
-    return any(_holds(item, container, depth - 1) for item in items)
+    before = trace.containers.content_before(found)
+    items = before.values() if isinstance(before, dict) else before
+    return any(_holds(trace, item, container, depth - 1) for item in items)
 
 
 def _contents(cell: Any) -> Any:

@@ -27,10 +27,10 @@ from fusec.ops.host_calls import HostObject, is_generator
 
 from .apart import apart_guards
 from .array import TracedArray
-from .assigned_names import AssignedNames, until_known
+from .assigned_names import AssignedLater, AssignedNames, until_known
 from .attributes import Assignment
 from .chosen import flat_results
-from .container_changes import ContainerChanges
+from .container_changes import ContainerChanges, may_be_held
 from .context import Trace, tracing
 from .control import PythonIterator
 from .control.raising import as_checked, is_programs
@@ -124,15 +124,19 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     function = getattr(fn, "__func__", fn)
     trace.entry = (function,) if isinstance(function, FunctionType) else ()
     for function in trace.entry:
-        entry_marks(function, trace.entry_marks)
+        entry_marks(function, trace.entry_marks, names.containers)
     taken: Any = (args, kwargs)
     given = flattened(taken)
-    with trace.container_changes, tracing(trace), trace.outer_names.held(trace.entry):
+    with (trace.container_changes, tracing(trace), trace.outer_names.held(trace.entry),
+          trace.containers.during_trace()):
         result = _run(trace, runnable, args, kwargs)
         _check_containers(trace, given, taken)
         once = _check_kept(trace)
         leaves, treespec = flat_results(trace, result)
-        effects = [*hooks.attributes.effects(), *trace.outer_names.effects()]
+        trace.containers.check_new_items()
+        once += trace.containers.once()
+        effects = [*trace.containers.effects(), *hooks.attributes.effects(),
+                   *trace.outer_names.effects()]
         assigned = [flat_results(trace, v) for _, v in effects]
         leaves += [leaf for part, _ in assigned for leaf in part]
         outputs, values, strides = _outputs(trace, leaves)
@@ -147,7 +151,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         guard.refresh()
     apart = apart_guards(trace, {i for i, _ in graph.updates})
     guards = [*once, *trace.guards.values(), *apart, *name_guards(
-        functions, trace.outer_names.are_inputs(), trace.entry_marks)]
+        functions, trace.outer_names.are_inputs(), trace.entry_marks, names.containers)]
     notes = [*notes, *trace.notes, *map(str, once)]
     notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
     return Traced(
@@ -319,9 +323,13 @@ def _check_kept(trace: Trace) -> list[Guard]:
     Gives a guard for each other one that the trace changed, which each call must.
     """
     once: list[Guard] = []
-    for container, loc in trace.container_changes.changed():
-        if not is_outside(trace, container):
-            continue
+    changed = [(c, loc) for c, loc in trace.container_changes.changed() if is_outside(trace, c)]
+    late = [c for c, _ in changed if may_be_held(c)]
+    if late:
+        raise AssignedLater(containers=list(map(trace.containers.titled, late)),
+                            appended=trace.containers.only_appended(late))
+    trace.containers.check_only_appended()
+    for container, loc in changed:
         once.append(OnceGuard(type(container).__name__, loc))
         if _holds_traced(container, 0):
             raise unsupported(

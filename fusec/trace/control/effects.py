@@ -104,11 +104,13 @@ class Effects:
     def check_change(self, container: Any, what: str, loc: Loc | None) -> None:
         """Refuse a change of a container that is older than the innermost region; others are noted,
         so that they can be taken back."""
-        self.trace.container_changes.note(container, loc)
+        is_held = self.trace.containers.is_held(container)
+        if not is_held:
+            self.trace.container_changes.note(container, loc)
         if not self._outside or not is_container(container):
             return
         key = id(container)
-        if key in self.read or any(key in outside for outside in self._outside) or (
+        if is_held or key in self.read or any(key in outside for outside in self._outside) or (
                 is_outside(self.trace, container)):
             raise ConcreteValueError(
                 f"{what} in a branch or loop that data decides: while tracing it would happen once",

@@ -1,0 +1,358 @@
+"""Lists and dicts that outlive the call and that the program changes: read at each call, changed
+after it.
+
+Their arrays and numbers are inputs of the graph, as those of attributes are, and their items are
+variables of branches and loops, as outer names are.  While the function is traced the traced values
+stand in the containers themselves, where all of Python sees them; afterwards what they held is put
+back.  Items assigned are assigned after each call; where the items there are have changed (a key
+more, an item appended) the container gets its new content as a whole.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from .apart import SameGuard, captured
+from .append_only import Uses
+from .array import TracedArray
+from .assigned_names import AssignedLater
+from .attributes import layout_of, scalar_type
+from .container_changes import items_in, may_be_held, put_content
+from .control.cells import UNBOUND
+from .guards import Guard, OnceGuard, fingerprint
+from .refusals import is_compiled
+from .side_effects import is_outside
+
+if TYPE_CHECKING:
+    from .context import Trace
+
+MOST_ITEMS = 64  # of which each is an input; the items of larger containers are constants
+Reader = Callable[[], Any]
+
+
+@dataclass(eq=False)
+class Item:
+    """What lies in a container under a key: a variable of the program, as outer names are."""
+
+    name: Any
+    read: Reader
+    subject: str
+
+    @property
+    def scope(self) -> Any:
+        return self.read()
+
+    @property
+    def key(self) -> tuple[int, Any]:
+        return id(self.scope), self.name
+
+    @property
+    def value(self) -> Any:
+        scope = self.scope
+        if isinstance(scope, dict):
+            return scope.get(self.name, UNBOUND)
+        return scope[self.name] if self.name < len(scope) else UNBOUND
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        scope = self.scope
+        if value is not UNBOUND:
+            scope[self.name] = value
+        elif isinstance(scope, dict):
+            scope.pop(self.name, None)
+
+
+@dataclass(frozen=True)
+class Content:
+    """The new content of a container: new values, and old ones by the keys they had."""
+
+    read: Reader
+    layout: tuple[tuple[Any, bool, Any], ...]  # key, whether it is an old item, its key or number
+
+    def apply(self, values: list[Any]) -> None:
+        container = self.read()
+        old = dict(items_in(container))
+        put_content(container, [(key, old[source] if is_old else values[source])
+                                for key, is_old, source in self.layout])
+
+
+@dataclass(frozen=True)
+class Appended:
+    """What is appended to a list."""
+
+    read: Reader
+
+    def apply(self, values: list[Any]) -> None:
+        self.read().extend(values)
+
+
+@dataclass(eq=False)
+class Held:
+    """A container, what it held before the trace, and the traced values that stood for that."""
+
+    container: Any
+    title: str
+    read: Reader
+    before: list[tuple[Any, Any]]
+    initial: list[tuple[Any, Any]] = field(default_factory=list)
+    only_appends: bool = False  # see `append_only`
+
+    @property
+    def is_large(self) -> bool:
+        return len(self.before) > MOST_ITEMS
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether its content is assigned as a whole; else its items are, one by one."""
+        now = list(items_in(self.container))
+        if self.is_large or self.only_appends:
+            return len(now) != len(self.initial) or not all(
+                a == c and b is d for (a, b), (c, d) in zip(now, self.initial, strict=True))
+        return [k for k, _ in now] != [k for k, _ in self.before]
+
+    def layout(self) -> tuple[tuple[tuple[Any, bool, Any], ...], list[Any]]:
+        """See `Content`; an item that is one of the old ones is not computed anew."""
+        old = {id(item): key for key, item in reversed(self.initial)}
+        first = dict(self.initial)
+        layout: list[tuple[Any, bool, Any]] = []
+        new: list[Any] = []
+        for key, item in items_in(self.container):
+            is_old = id(item) in old
+            source = key if first.get(key, UNBOUND) is item else old.get(id(item))
+            layout.append((key, is_old, source if is_old else len(new)))
+            new += [] if is_old else [item]
+        return tuple(layout), new
+
+
+class Containers:
+    """The containers of one trace that the program changes."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.held: dict[int, Held] = {}
+        self.uses = Uses()
+
+    def is_held(self, container: Any) -> bool:
+        return id(container) in self.held
+
+    def content_before(self, container: Any) -> Any:
+        """What was in a container before the trace, in which it may be held or changed."""
+        held = self.held.get(id(container))
+        if held is not None:
+            return [v for _, v in held.before] if not isinstance(container, dict) else dict(
+                held.before)
+        return self.trace.container_changes.content_before(container)
+
+    def may_become(self, container: Any) -> bool:
+        """Whether it is not held yet, and outlives the call."""
+        return self.trace.active and may_be_held(container) and not self.is_held(container) and (
+            is_outside(self.trace, container))
+
+    def titled(self, container: Any) -> tuple[Any, str]:
+        """The container and what messages call it."""
+        title = self.trace.name_outside(container)
+        return container, title or f"a {type(container).__name__} from outside the function"
+
+    def has_item(self, container: Any, key: Any) -> bool:
+        """Whether it is held and an item lies under the key."""
+        if not self.is_held(container):
+            return False
+        if isinstance(container, dict):
+            return key in container
+        return type(key) is int and -len(container) <= key < len(container)
+
+    @contextmanager
+    def during_trace(self) -> Iterator[None]:
+        """Holds the containers that the program is known to change."""
+        guards = self.trace.guards
+        try:
+            for container, title in self.trace.assigned_names.containers.values():
+                read = _constantly(container)
+                if id(container) in self.trace.assigned_names.appended:
+                    content = list(items_in(container))
+                    self.held[id(container)] = Held(
+                        container, title, read, content, content, only_appends=True)
+                elif not self.is_held(container):
+                    guards[id(container), title] = self.enter(title, read)
+            yield
+        finally:
+            for held in self.held.values():
+                put_content(held.container, held.before)
+
+    def enter(self, title: str, read: Reader) -> Guard:
+        """Put traced values into the container; gives the guard on the types of its items."""
+        guard = ContentGuard(title, read, not self.trace.assigned_names.ints_are_constants)
+        self._enter(read(), title, read)
+        return guard
+
+    def _enter(self, container: Any, title: str, read: Reader) -> None:
+        known = self.held.get(id(container))
+        if known is not None:
+            self.trace.guards[id(container), f"{title} is"] = SameGuard(
+                title, title, lambda: read() is known.read())
+            return
+        held = Held(container, title, read, list(items_in(container)))
+        self.held[id(container)] = held
+        outer = self.trace.outer_names
+        for key, item in held.before:
+            place = Item(key, read, f"{title}[{key!r}]")
+            value = self._traced(item, place.subject, _item_reader(read, key), not held.is_large)
+            held.initial.append((key, value))
+            container[key] = value
+            if not held.is_large:
+                outer.hold(place, item)
+
+    def _traced(self, found: Any, title: str, read: Reader, is_input: bool) -> Any:
+        """What stands for an item."""
+        trace = self.trace
+        if type(found) is tuple:
+            return tuple(self._traced(item, f"{title}[{i}]", _item_reader(read, i), is_input)
+                         for i, item in enumerate(found))
+        if may_be_held(found):
+            self._enter(found, title, read)
+            return found
+        if not is_input:
+            return found
+        if type(found) is np.ndarray and is_compiled(found.dtype) and (
+                id(found) not in trace.local_arrays):
+            first = trace.readers.setdefault(id(found), read)
+            if first is not read:
+                trace.guards[id(found), f"{title} is"] = SameGuard(
+                    title, title, lambda: read() is first())
+            return captured(trace, found, read, title)
+        if trace.assigned_names.may_be_input(found):
+            trace.assigned_names.has_ints |= type(found) is int
+            return TracedArray(trace, None, (), trace.capture_number(
+                scalar_type(found), title, read))
+        return found
+
+    # -- the end of the trace ---------------------------------------------------------------------
+
+    def effects(self) -> list[tuple[Any, Any]]:
+        """What is to be done after each call: items are assigned, then contents, those within
+        others first."""
+        replaced = {key for key, held in self.held.items() if held.is_replaced}
+        found = self.trace.outer_names.effects(
+            lambda place: type(place) is Item and id(place.scope) not in replaced)
+        for key, held in reversed(self.held.items()):
+            if key in replaced and held.only_appends:
+                new = [item for _, item in items_in(held.container)][len(held.before):]
+                found.append((Appended(held.read), new))
+            elif key in replaced:
+                layout, new = held.layout()
+                found.append((Content(held.read, layout), new))
+        return found
+
+    def once(self) -> list[Guard]:
+        """A guard for each container that will have other keys at the next call."""
+        return [OnceGuard(f"{type(held.container).__name__} ({held.title})", None)
+                for held in self.held.values() if held.is_replaced and not held.only_appends]
+
+    def only_appended(self, changed: list[Any]) -> list[int]:
+        """The ids of those of some changed containers that are nothing but appended to."""
+        functions = (*self.trace.entry, *getattr(self.trace.hooks, "functions", ()))
+        found = []
+        for container in changed:
+            before = self.content_before(container)
+            if not isinstance(before, dict) and self.uses.only_appends(
+                    container, list(before), functions):
+                found.append(id(container))
+        return found
+
+    def check_only_appended(self) -> None:
+        """Begin anew where a list that was taken for one of these is read after all."""
+        taken = [h.container for h in self.held.values() if h.only_appends]
+        if len(self.only_appended(taken)) < len(taken):
+            self.trace.assigned_names.appended.clear()
+            raise AssignedLater
+
+    def check_new_items(self) -> None:
+        """Refuse what cannot be put into a container after the call: other containers from
+        outside, which the program would go on to share."""
+        for held in self.held.values():
+            old = {id(item) for _, item in held.initial}
+            for key, item in items_in(held.container):
+                inner = None if id(item) in old else self.from_outside(item)
+                if inner is not None:
+                    raise unsupported(
+                        f"putting a {type(inner).__name__} that outlives the call into "
+                        f"{held.title}", loc=self.trace.entry_loc, notes=(f"at {key!r}",),
+                        cure="put a copy there")
+
+    def from_outside(self, item: Any) -> Any:
+        """A container in the item, or it itself, that was there before the call."""
+        if isinstance(item, (list, tuple, dict, deque)) and type(item) is not TracedArray:
+            if type(item) is not tuple and (self.is_held(item) or is_outside(self.trace, item)):
+                return item
+            inner = item.values() if isinstance(item, dict) else item
+            return next(filter(None.__ne__, map(self.from_outside, inner)), None)
+        return None
+
+
+class ContentGuard(Guard):
+    """A container that must still have the same keys, with items of the same types and layouts."""
+
+    __slots__ = ("_with_ints",)
+
+    def __init__(self, title: str, read: Reader, with_ints: bool) -> None:
+        self._with_ints = with_ints
+        super().__init__(title, title, read)
+
+    def refresh(self) -> None:
+        """The mark is that of the beginning, when the guard was made."""
+        self.expected, self.is_fixed = None, False
+        if self.mark is None:
+            self.mark = content_layout(self.read(), self._with_ints)
+
+    def holds(self) -> bool:
+        return bool(content_layout(self.read(), self._with_ints) == self.mark)
+
+    @property
+    def value(self) -> str:
+        return "a container of these keys and types of items (read at each call)"
+
+
+def content_layout(
+    container: Any, with_ints: bool, seen: dict[int, int] | None = None
+) -> Any:
+    """Equal for contents that one trace can answer for; ``with_ints``: whether ints are inputs."""
+    seen = {} if seen is None else seen
+    if type(container) is tuple:
+        return tuple(content_layout(item, with_ints, seen) for item in container)
+    if not may_be_held(container):
+        return _item_layout(container, with_ints)
+    if id(container) in seen:
+        return seen[id(container)]
+    seen[id(container)] = len(seen)
+    items = list(items_in(container))
+    is_input = len(items) <= MOST_ITEMS
+    return type(container), [
+        (key, content_layout(item, with_ints, seen) if is_input or may_be_held(item)
+         else fingerprint(item)) for key, item in items]
+
+
+def _item_layout(found: Any, with_ints: bool) -> Any:
+    kind = type(found)
+    if kind in (float, complex, np.ndarray) or (kind is int and with_ints) or (
+            isinstance(found, np.generic) and is_compiled(found.dtype)):
+        return layout_of(found)
+    return fingerprint(found)
+
+
+def _constantly(container: Any) -> Reader:
+    return lambda: container
+
+
+def _item_reader(read: Reader, key: Any) -> Reader:
+    return lambda: read()[key]
+
+
+__all__ = ["Containers", "Content", "ContentGuard"]
