@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fusec.codegen.cpu.emitter import I64, Emitter, Operand
 from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.ir import Node, Value
-from fusec.ir.dims import is_static
+from fusec.ir.dims import Size, is_static
 
 from .errors import NotNativeError
 from .frame import ArrayRef, ErrorExit, Frame, contiguous, is_dense
@@ -101,9 +101,11 @@ def _index(
     index = emitter.scalar(value)
     if index.dtype != I64:
         index = emit_operation(em, "cast", I64, [index])
-    if axis in node.attrs["safe"] or (
-            value.node.op == "Const" and is_static(ref.shape[axis:axis + 1])):
-        return index.text  # looked at while tracing
+    found = _constant_index(value, ref.shape[axis])
+    if found is not None:
+        return str(found)
+    if axis in node.attrs["safe"]:
+        return index.text
     size = frame.number(ref.shape[axis])
     real = _wrapped(em, index.text, size)
     if node.attrs.get("unchecked"):
@@ -111,6 +113,17 @@ def _index(
     inside = em.value(f"icmp ult i64 {real}, {size}")
     frame.fail_unless(inside, ErrorExit(node, axis, ref.shape[axis]), index.text)
     return real
+
+
+def _constant_index(value: Value, size: Size) -> int | None:
+    """A constant that is in range, which may be so since the passes only, counted from the start.
+    """
+    if value.node.op != "Const" or not is_static((size,)):
+        return None
+    index, length = int(value.node.attrs["value"]), int(size)
+    if not -length <= index < length:
+        return None
+    return index % length
 
 
 def _wrapped(em: Emitter, index: str, size: str) -> str:
