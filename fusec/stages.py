@@ -72,7 +72,8 @@ class OptimizedStage:
         """Lower every fusion group to loop IR and decide where values live."""
         start = time.perf_counter()
         traced = self.before.traced
-        schedule = make_schedule(self.graph, traced.input_strides, traced.output_strides)
+        schedule = make_schedule(self.graph, traced.input_strides, traced.output_strides,
+                                 traced.graph)
         return LoweredStage(self, schedule, 1e3 * (time.perf_counter() - start))
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import Namer, get
-from fusec.ops.checks import has_effects
+from fusec.ops.checks import CHECKS, has_effects
 from fusec.ops.cones import (
     Cone,
     cone,
@@ -110,6 +110,13 @@ def fuse(graph: Graph) -> Graph:
 # -------------------------------------------------------------------------------------- grouping
 
 
+def may_stop(node: Node) -> bool:
+    """Whether what follows the node may never run: it raises, or does not end."""
+    if node.op in ("Pick", "PickUpdate"):
+        return len(node.attrs["safe"]) < len(node.attrs["axes"])
+    return node.op in ("Loop", "Cond") or node.op in CHECKS or get(node.op).kind == "extern"
+
+
 def _is_reduction(value: Value) -> bool:
     return get(value.node.op).kind == "reduce"
 
@@ -122,13 +129,16 @@ def _accumulates(value: Value) -> bool:
 def _group(graph: Graph, materialised: set[Value]) -> tuple[list[Unit], dict[Value, Unit]]:
     units: list[Unit] = []
     home: dict[Value, Unit] = {}
+    check: Unit | None = None  # the last: what may raise, or go on for ever, comes after it
     for node in graph.nodes:
         value = Value(node, 0)
         if is_boundary(node) and not _accumulates(value):
             if node.op != "Input":
                 bases = map(view_base, node.inputs)
                 unit = Unit(len(units), opaque=node)
-                unit.follow({home[v] for v in bases if v in home}, units)
+                deps = {home[v] for v in bases if v in home}
+                unit.follow(deps | {check} if check and may_stop(node) else deps, units)
+                check = unit if has_effects(node) else check
                 home.update((out, unit) for out in node.outputs)
                 units.append(unit)
         elif _accumulates(value) or value in materialised:
@@ -271,13 +281,18 @@ def _rebuild(
     replaced: dict[Value, Value] = {v: v for v in graph.inputs}
     wanted = _wanted_outside(graph, units, home)
     effects: list[Node] = []
+    newest = 0
     for unit in _in_order(units):
         if unit.opaque is not None:
             node = unit.opaque.with_inputs([_view(v, replaced) for v in unit.opaque.inputs])
+            if effects and node.id < newest:  # what follows a check is not to come before it
+                node = node.copied()
+            newest = node.id
             effects += [node] if has_effects(node) else []
             replaced.update(zip(unit.opaque.outputs, node.outputs, strict=True))
         else:
             node = _emit_group(unit, wanted, materialised, replaced, namer)
+            newest = node.id
             effects += [node] if has_effects(node) else []
     return Graph.build(
         graph.inputs, [_value(v, replaced) for v in graph.outputs],

@@ -1,22 +1,29 @@
 """The error of a call in which a check failed.
 
 Kernels only note that one failed.  Nothing the caller owns has been written by then, so the call is
-run again node by node through NumPy, which raises its own error at the node that is wrong.
+run again node by node through NumPy, in the program's own order, which raises its own error at the
+node that is wrong.  Where a library call raises, what comes before it in the program may have been
+about to raise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusec.errors import located
 from fusec.ir import Graph, Node, Value
 from fusec.ir.evaluate import apply, as_type
 
+if TYPE_CHECKING:
+    from .plan import Schedule
 
-def check_error(graph: Graph, inputs: Sequence[Any]) -> Exception:
+_RAISING = frozenset({"Check", "BoundsCheck", "CheckIndex", "Cond"})
+
+
+def check_error(schedule: Schedule, inputs: Sequence[Any]) -> Exception:
     """What NumPy raises on these inputs, with the user's line as a note."""
-    return numpy_error(graph, inputs) or _unexplained(graph)
+    return numpy_error(schedule, inputs) or _unexplained(schedule.graph)
 
 
 def _unexplained(graph: Graph) -> Exception:
@@ -28,13 +35,50 @@ def _unexplained(graph: Graph) -> Exception:
     return IndexError("an index is out of bounds")
 
 
-def numpy_error(graph: Graph, inputs: Sequence[Any]) -> Exception | None:
+def numpy_error(schedule: Schedule, inputs: Sequence[Any]) -> Exception | None:
     """What NumPy raises on these inputs, None: nothing."""
+    graphs = (schedule.graph,) if schedule.traced is None else (schedule.traced, schedule.graph)
+    for graph in graphs:
+        table, sizes = _arguments(graph, inputs)
+        error = _first_error(graph.nodes, table, sizes)
+        if error is not None:
+            return error
+    return None
+
+
+def earlier_error(
+    failed: Node, schedule: Schedule, inputs: Sequence[Any]
+) -> Exception | None:
+    """What the program raises before it comes to the node that failed; None: nothing.
+
+    Loops, which may be long, and what depends on them are left out.
+    """
+    graph = schedule.traced
+    if graph is None or not _RAISING.intersection(graph.ops):
+        return None
+    until = next((i for i, node in enumerate(graph.nodes)
+                  if node.op == failed.op and node.loc == failed.loc), len(graph.nodes))
+    table, sizes = _arguments(graph, inputs)
+    for node in graph.nodes[:until]:
+        if not has_loops(node) and all(v in table for v in node.inputs):
+            error = _first_error([node], table, sizes)
+            if error is not None:
+                return error
+    return None
+
+
+def has_loops(node: Node) -> bool:
+    return node.op == "Loop" or any(
+        has_loops(inner) for value in node.attrs.values() if isinstance(value, Graph)
+        for inner in value.nodes)
+
+
+def _arguments(
+    graph: Graph, inputs: Sequence[Any]
+) -> tuple[dict[Value, Any], dict[str, int]]:
     sizes: dict[str, int] = {}
-    table: dict[Value, Any] = {
-        v: as_type(a, v.type, v.node, sizes) for v, a in zip(graph.inputs, inputs, strict=True)
-    }
-    return _first_error(graph.nodes, table, sizes)
+    return {v: as_type(a, v.type, v.node, sizes)
+            for v, a in zip(graph.inputs, inputs, strict=True)}, sizes
 
 
 def _first_error(

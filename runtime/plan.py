@@ -113,6 +113,7 @@ class Schedule:
     cells: int
     outputs: list[Place | Any]
     graph: Graph
+    traced: Graph | None = None  # the program's own order of what may raise, before the passes
 
     @property
     def kernels(self) -> list[KernelStep]:
@@ -480,10 +481,11 @@ def _sizes_of_extrema(node: Node) -> tuple[Size, ...]:
 
 
 def make_schedule(
-    graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides]
+    graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides],
+    traced: Graph | None = None,
 ) -> Schedule:
-    """Places and steps of an optimised, fused graph."""
-    return _Scheduler(graph, input_strides, output_strides).run()
+    """Places and steps of an optimised, fused graph, that was once ``traced``."""
+    return replace(_Scheduler(graph, input_strides, output_strides).run(), traced=traced)
 
 
 def compile_schedule(schedule: Schedule, stats: CompileStats) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fusec.errors import located
 from fusec.ir import TensorType
 from fusec.ir.dims import Bindings, Dim, Size, bind, size_source
 from fusec.ops.library import leaves_of
@@ -47,7 +46,7 @@ class PlanSource:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
             "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty, "matmul": np.matmul,
-            "bind": bind, "located": located, "partial": functools.partial, "itself": itself,
+            "bind": bind, "partial": functools.partial, "itself": itself,
             "leaves_of": leaves_of, "perf_counter": time.perf_counter, "plan": plan,
         }
         self.assigned: dict[Key, str] = {}  # the variable of each array that is there
@@ -257,7 +256,8 @@ class PlanSource:
             self._run(step, [self._held(p, t) for p, t in zip(step.sources, types, strict=True)])
         self.lines[mark:] = [
             "try:", *(f"    {line}" for line in self.lines[mark:]), "except Exception as error:",
-            f"    raise located(error, {self._bind('line', step.node.loc)}) from None"]
+            f"    raise plan.failure(error, {self._bind('node', step.node)}, {self._all_inputs()}) "
+            "from None"]
 
     def _product(self, step: ExternStep, operands: list[str]) -> None:
         target = step.targets[0]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fusec.ir import Graph
+from fusec.errors import located
+from fusec.ir import Node
 from fusec.ir.dims import Bindings
 from fusec.ops.host_calls import Mark, host_calls, host_objects
 from fusec.ops.picking import PickView
@@ -16,6 +18,7 @@ from fusec.ops.windows import WindowView
 
 from .call_spec import CallSpec, ResultSpec, cells_of
 from .cells import Cells
+from .failed_checks import earlier_error
 from .plan import ExternStep, KernelStep, Place, Schedule, may_fail
 from .plan_source import PlanSource
 from .segments import Segment, SizedSegment
@@ -78,13 +81,21 @@ class StepByStep:
         assert self.objects is not None
         self.mark = Mark(self.objects)
 
-    def repeated(self, find: Callable[[Graph, Sequence[Any]], Any], inputs: Sequence[Any]) -> Any:
+    def failure(self, error: Exception, node: Node, inputs: Sequence[Any]) -> Exception:
+        """The error of a library call, or what comes before it in the program."""
+        if self.spec.calls_host and self.mark is None:  # it cannot be repeated
+            return located(error, node.loc)
+        return self.repeated(partial(earlier_error, node), inputs) or located(error, node.loc)
+
+    def repeated(
+        self, find: Callable[[Schedule, Sequence[Any]], Any], inputs: Sequence[Any]
+    ) -> Any:
         """The error that NumPy raises; generators draw again what they drew."""
         if self.mark is None or self.objects is None:
-            return find(self.schedule.graph, inputs)
+            return find(self.schedule, inputs)
         now = Mark(self.objects)
         self.mark.restore()
-        error = find(self.schedule.graph, inputs)
+        error = find(self.schedule, inputs)
         if error is None:
             now.restore()
         return error

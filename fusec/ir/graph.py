@@ -88,6 +88,13 @@ class Node:
         control = self.control_inputs if control is None else tuple(control)
         if inputs == self.inputs and control == self.control_inputs:
             return self
+        return self._copied(inputs, control)
+
+    def copied(self) -> Node:
+        """The same as a node made now, which comes after others in a graph."""
+        return self._copied(self.inputs, self.control_inputs)
+
+    def _copied(self, inputs: tuple[Value, ...], control: tuple[Node, ...]) -> Node:
         return Node(
             self.op, inputs, self.types, self.attrs, name=self.name, loc=self.loc,
             control_inputs=control, device=self.device,

@@ -22,7 +22,7 @@ from fusec.errors import (
 )
 from fusec.ir import Graph, TensorType, Value
 from fusec.ir.dims import UndecidedSizeError
-from fusec.ops.checks import CHECKS
+from fusec.ops.checks import has_effects
 from fusec.ops.host_calls import HostObject, is_generator
 
 from .apart import apart_guards
@@ -217,7 +217,7 @@ def _run(
 def _raises_in_the_run(trace: Trace, error: Exception) -> bool:
     """Whether the program's own exception becomes a check: others come before it, as data decides.
     """
-    if not any(node.op in CHECKS for node in trace.checks) or not is_programs(error):
+    if not any(map(has_effects, trace.checks)) or not is_programs(error):
         return False
     trace.check(trace.builder.const(np.bool_(False)), as_checked(trace, error))
     return True

@@ -236,7 +236,10 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
     except Exception as error:
         if not is_programs(error):
             raise
-        return Side(region, None, {}, {}, "", raised=error)
+        if len(trace.checks) > region.first_check:  # what it may have raised before
+            trace.check(trace.builder.const(np.bool_(False)), as_checked(trace, error))
+        return Side(region, None, {}, {}, "", region.take_checks(), region.take_index_uses(),
+                    raised=error)
     finally:
         region.take_checks()
         variables.restore(before)
@@ -248,6 +251,14 @@ def _checked(
     thunks: Sequence[Callable[[], Any]], failing: Sequence[bool],
 ) -> Any:
     """A branch of which a side raises: a check, and then the other side without a branch."""
+    if any(side.checks for side in sides if side.raised is not None):
+        for side in sides:
+            if side.raised is None:  # traced again, after the checks of the side that raises
+                side.checks, side.index_uses = [], []
+        _emit(trace, test, sides, _Pairs(trace, sides), [])
+        if all(failing):
+            raise sides[1].raised  # type: ignore[misc]
+        return thunks[failing.index(False)]()
     if all(failing):
         raise _one_of(trace, test, *(side.raised for side in sides))
     raised = sides[failing.index(True)].raised
