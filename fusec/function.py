@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import optree
 
 from fusec.runtime.outcomes import BUSY, FAILED, MISS
@@ -210,7 +211,7 @@ class Function:
             raise users_own(_call_error(self.python_function, args, kwargs, error)) from None
         if self.input_signature is not None:
             self._check_signature(bound)
-        return flatten(self._signature, bound, keywords, self._dynamic_ints)
+        return flatten(self._signature, bound, keywords, self._dynamic_ints, self._pinned_ints)
 
     def _check_signature(self, args: tuple) -> None:
         if len(args) != len(self.input_signature):
@@ -261,7 +262,8 @@ class Function:
 
     def _again(self, call: FlatCall) -> FlatCall:
         """The call flattened anew, with other ints at run time."""
-        made = flatten(self._signature, *_unflatten(call.separate or call), self._dynamic_ints)
+        made = flatten(self._signature, *_unflatten(call.separate or call), self._dynamic_ints,
+                       self._pinned_ints)
         return made if call.separate is None else merged(made) or made
 
     def _make(self, call: FlatCall) -> ConcreteFunction:
@@ -319,7 +321,9 @@ class Function:
 
     def _without_dynamic_ints(self, call: FlatCall) -> FlatCall | None:
         """The call with every int static again, when the trace turned out to need one."""
-        used = {p for p in call.paths if p in self._dynamic_ints}
+        used = {path for path, leaf in zip(call.paths, call.leaves, strict=True)
+                if path in self._dynamic_ints or (
+                    isinstance(leaf, np.integer) and path not in self._pinned_ints)}
         if not used:
             return None
         self._pinned_ints |= used

@@ -121,7 +121,7 @@ def _is_worth_storing(value: Value, uses: set[Context], chosen: set[Value]) -> b
 def _is_partial(value: Value, use: Context) -> bool:
     """Whether some elements are not evaluated here: a check must see all of them."""
     domain, index, _, partly = use
-    if partly or (0 in domain and value.type.size):
+    if partly or (0 in domain and (not value.type.is_static or value.type.size)):
         return True
     loops = [i.loop for i, size in zip(index, value.shape, strict=True) if size != 1]
     whole = all(loop >= 0 and domain[loop] == size for loop, size in zip(

@@ -58,13 +58,12 @@ class SubProgram:
         from .plan import compile_schedule, contiguous_strides, make_schedule
 
         fused = fuse(separate_results(self.graph))
-        layouts = [
+        inputs, outputs = (
             [contiguous_strides(v.shape, v.dtype.itemsize) for v in values]
-            for values in (fused.inputs, fused.outputs)
-        ]
-        schedule = make_schedule(fused, *layouts)
+            for values in (fused.inputs, fused.outputs))
+        schedule = make_schedule(fused, inputs, outputs)
         compile_schedule(schedule, CompileStats())
-        return schedule, _spec(fused, layouts[0])
+        return schedule, _spec(fused, inputs)
 
     def run(self, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
         from .step_by_step import StepByStep

@@ -427,7 +427,9 @@ def test_raising_with_a_traced_value_in_a_branch_on_data() -> None:
             raise ValueError("too large", x.sum())
         return x
 
-    assert "raising ValueError with values of the graph in a branch" in text(failure(f, X))
+    error = failure(f, X)
+    assert type(error) is ValueError and error.args == ("too large", "{x.sum()}")
+    assert fusec.jit(f)(-X) is not None
 
 
 def test_an_index_out_of_range_in_a_native_loop() -> None:
@@ -642,8 +644,9 @@ def test_endless_recursion() -> None:
         return g(x / 2) if x.sum() > 1 else x
 
     error = failure(g, X)
-    assert isinstance(error, RecursionError)
-    assert "write the recursion as a loop" in "".join(error.__notes__)
+    assert isinstance(error, fusec.UnsupportedError)
+    assert "a function that calls itself until data ends it" in str(error)
+    assert "write the recursion as a loop" in str(error) and "return g(x / 2) if" in str(error)
 
 
 def test_verbose_errors_keep_all_frames() -> None:

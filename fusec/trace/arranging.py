@@ -256,6 +256,8 @@ def _repeated(trace: Trace, v: TracedArray, x: TracedArray) -> TracedArray:
 def place(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
     """``np.place``: a single value by selection, several by NumPy."""
     v = as_traced(trace, vals)
+    if type(vals) in (list, tuple):  # of numbers, which are assigned
+        vals = v = creation.astype(trace, v, as_traced(trace, arr).dtype)
     if v.size != 1:
         call_library(trace, "Place", (arr, mask, vals), {})
         return

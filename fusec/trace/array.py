@@ -233,8 +233,19 @@ class TracedArray:
     def __setitem__(self, key: Any, value: Any) -> None:
         from .indexing import setitem
 
+        if type(value) in (list, tuple) and self.dtype.kind in "iu":
+            self._check_fits(value)
         # NumPy makes NaN of None, and says for other dtypes that it is no number.
         setitem(self, key, self.none() if value is None else value)
+
+    def _check_fits(self, numbers: Any) -> None:
+        """That Python ints fit the dtype that they are assigned to."""
+        try:
+            np.array(numbers, self.dtype)
+        except OverflowError as error:
+            raise self.trace.error(error, [self.value]) from None
+        except (TypeError, ValueError):  # values of the graph among them, or another shape
+            return
 
     def none(self) -> np.ndarray:
         """What ``x[...] = None`` assigns."""
@@ -269,7 +280,7 @@ class TracedArray:
     def is_writeable(self) -> bool:
         """NumPy's flag; a scalar is not."""
         return self.storage is not None and self.storage.writeable and not any(
-            step.op in ("BroadcastTo", "Diagonal", "ReadOnly") for step in self.steps)
+            step.op in ("BroadcastTo", "Diagonal", "ReadOnly", "Windows") for step in self.steps)
 
     def check_writeable(self) -> None:
         """Raise what NumPy raises for writing to a scalar or into read-only memory."""
@@ -345,8 +356,11 @@ class TracedArray:
 
         found = ravel(self.trace, self)
         if found.storage is self.storage:
-            return found
-        return found.view_through("ReadOnly", found.strides)
+            found = TracedArray(self.trace, found.storage, found.steps)
+        else:
+            found = found.view_through("ReadOnly", found.strides)
+        self.trace.flats[id(found)] = found, self
+        return found
 
     @property
     def flags(self) -> NoReturn:

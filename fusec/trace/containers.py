@@ -40,15 +40,15 @@ Reader = Callable[[], Any]
 
 @dataclass(eq=False)
 class Item:
-    """What lies in a container under a key: a variable of the program, as outer names are."""
+    """What lies in a container under a key: a variable of the program, as outer names are.
+
+    ``read`` gives the container that stands in its place at a later call.
+    """
 
     name: Any
+    scope: Any
     read: Reader
     subject: str
-
-    @property
-    def scope(self) -> Any:
-        return self.read()
 
     @property
     def key(self) -> tuple[int, Any]:
@@ -68,6 +68,10 @@ class Item:
             scope[self.name] = value
         elif isinstance(scope, dict):
             scope.pop(self.name, None)
+
+    def later(self) -> Item:
+        """The same at a later call."""
+        return Item(self.name, self.read(), self.read, self.subject)
 
 
 @dataclass(frozen=True)
@@ -169,6 +173,21 @@ class Containers:
             return key in container
         return type(key) is int and -len(container) <= key < len(container)
 
+    def takes(self, container: Any, key: Any) -> bool:
+        """Make the items of a list or dict that the function made variables of branches and loops,
+        if there is one under the key."""
+        is_there = may_be_held(container) and len(container) <= MOST_ITEMS and (
+            key in container if isinstance(container, dict)
+            else type(key) is int and -len(container) <= key < len(container))
+        if not is_there:
+            return False
+        outer, read = self.trace.outer_names, _constantly(container)
+        for name, _ in items_in(container):
+            place = Item(name, container, read, f"item {name!r} of a {type(container).__name__}")
+            if place.key not in outer.known:
+                outer.hold_inside(place)
+        return True
+
     @contextmanager
     def during_trace(self) -> Iterator[None]:
         """Holds the containers that the program is known to change."""
@@ -203,7 +222,7 @@ class Containers:
         self.held[id(container)] = held
         outer = self.trace.outer_names
         for key, item in held.before:
-            place = Item(key, read, f"{title}[{key!r}]")
+            place = Item(key, container, read, f"{title}[{key!r}]")
             value = self._traced(item, place.subject, _item_reader(read, key), not held.is_large)
             held.initial.append((key, value))
             container[key] = value

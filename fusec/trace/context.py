@@ -61,6 +61,7 @@ class Trace:
         self.hooks: Hooks | None = None
         self.active = True
         self.checks: list[Node] = []  # nodes with effects, in order
+        self.endless: Loc | None = None  # a recursion in a branch that data decides
         self.handlers: list[tuple[Classes, Loc]] = []  # of exceptions, around what is traced
         self.index_uses: list[Use] = []  # that must be in range
         self.notes: list[str] = []  # decisions that `fusec.explain` tells
@@ -91,6 +92,7 @@ class Trace:
         self.mask_indices: dict[tuple[int, int], Any] = {}
         self.rows: dict[Value, tuple[Value, int]] = {}  # what loops appended, of which array
         self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
+        self.flats: dict[int, Any] = {}  # ``x.flat``, and x
         self.local_objects: dict[int, Any] = {}
         self.local_births: dict[int, int] = {}
         # Calls of the user's objects: their order, generators from outside, and those made here.

@@ -160,7 +160,7 @@ def _rounded(x: TracedArray, decimals: int) -> TracedArray:
             f"Cannot cast ufunc '{'multiply' if decimals > 0 else 'divide'}' output from "
             f"dtype('float64') to dtype('bool') with casting rule 'same_kind'"), [x.value])
     if x.type.is_weak and x.dtype.kind == "i":
-        x = np.positive(x)  # NumPy's integer, not Python's
+        x = as_traced(x.trace, np.positive(x))  # NumPy's integer, not Python's
     if x.dtype.kind != "f" and decimals < 0:  # worked in float64, as NumPy does
         wide = _rounded(x.astype(np.float64, order=_order_of(x)), decimals)
         return wide.astype(x.dtype)

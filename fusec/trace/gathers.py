@@ -180,6 +180,8 @@ def take(
     trace: Trace, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise"
 ) -> Any:
     """``np.take``: along one axis, or of the flattened array; all modes."""
+    if type(indices) in (list, tuple) and not len(indices):
+        indices = np.array(indices, np.intp)
     array, places = as_traced(trace, a), as_traced(trace, indices)
     if out is not None or mode not in ("raise", "wrap", "clip") or not array.is_array or not (
             axis is None or type(axis) is int):

@@ -17,15 +17,18 @@ from fusec.errors import UnsupportedError, unsupported
 
 from . import (  # noqa: F401 (fill TABLE)
     iterators,
+    list_items,
     math_functions,
     ordering,
     python_functions,
     scipy_functions,
+    texts,
 )
 from .array import TracedArray
 from .assigned_names import AssignedLater
 from .attribute_hooks import AttributeHooks
 from .chosen import identity
+from .container_changes import may_be_held
 from .control.effects import CONTAINERS
 from .control.ranges import number, number_at
 from .control.sequences import table
@@ -50,7 +53,7 @@ from .own_arrays import WRITERS, WRITING_METHODS
 from .plain_calls import goes_over, takes_values
 from .python_numbers import BOOL, weak
 from .randomness import drawn, generators_of, is_random, random_state
-from .shaping import spread_scalar
+from .shaping import copy_of, spread_scalar
 from .side_effects import check_unconsumed, is_outside, warn_of_effect
 from .sizes import of_length
 from .special_methods import method_of
@@ -94,6 +97,9 @@ class GraphHooks(AttributeHooks):
             kwargs = {name: lifted(value) for name, value in kwargs.items()}
         elif self.trace.active and takes_values(fn):
             args, kwargs = self._with_values(fn, args, kwargs)
+        if isinstance(fn, np.vectorize) and any_traced(args, kwargs):
+            raise unsupported("np.vectorize", loc=self.loc,
+                              cure="use fusec.vectorize(f), or apply f to the array as a whole")
         if isinstance(fn, _POLYNOMIAL) and any_traced(args, kwargs):
             from .numpy_source import run_source
 
@@ -106,6 +112,10 @@ class GraphHooks(AttributeHooks):
             return getter(self, fn, *args)
         if isinstance(kwargs.get("key"), GETTERS) and self.trace.active:
             kwargs = {**kwargs, "key": functools.partial(getter, self, kwargs["key"])}
+        if any(fn is f for f in _TEXTS) and len(args) == 1 and texts.is_open(self.trace, args[0]):
+            return str(texts.Marker(args[0]))
+        if self.trace.active and type(getattr(fn, "__self__", None)) is str:
+            args, kwargs = texts.marked(self.trace, args), texts.marked(self.trace, kwargs)
         owner = getattr(fn, "__self__", None) if isinstance(fn, MethodType) else None
         note_read(self, fn, (owner, *args, *kwargs.values()))
         if self._is_unseen_by_numpy(fn, args, kwargs):
@@ -189,6 +199,10 @@ class GraphHooks(AttributeHooks):
 
     def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         a, b = _as_repeated(op, a, b)
+        if op == "mod" and type(a) is str and self.trace.active:
+            self.where = where
+            if texts.has_open(self.trace, b := self.lifted(b)):
+                return texts.percent(self.trace, a, b)
         if self._is_outside(a) or self._is_outside(b):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
@@ -215,6 +229,10 @@ class GraphHooks(AttributeHooks):
         if op not in ("is", "is not") and (self._is_outside(a) or self._is_outside(b)):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
+        if op in ("eq", "ne") and type(a) is type(b) in (tuple, list) and _holds_open(a, b):
+            self.where = where
+            equal = self._equal_items(where, a, b)
+            return equal if op == "eq" else self.not_(where, equal)
         if method_of(a, f"__{op}__") is None:
             note_compared(self, op, a, b)
         return self._computed(super().compare(where, op, a, b))
@@ -226,16 +244,29 @@ class GraphHooks(AttributeHooks):
             self.where = where
             found: Any = np.any(np.equal(container, item))
             return number(self.trace, weak(self.trace, found.value, BOOL))
-        if type(item) is TracedArray and not item.ndim and type(container) in _SMALL_SETS and (
+        is_number = type(item) is TracedArray and not item.ndim
+        if (is_number or _holds_open(item)) and type(container) in _SMALL_SETS and (
                 len(container) <= _MOST_ALTERNATIVES):
             return self._is_one_of(where, item, container)
         note_compared(self, "eq", item, container)
         return super().contains(where, item, container)
 
+    def _equal_items(self, where: Where, a: Any, b: Any) -> Any:
+        """Whether two tuples or lists are equal, item by item as far as Python would go."""
+        if len(a) != len(b):
+            return False
+        found: Any = True
+        for one, other in zip(a, b, strict=True):
+            if one is not other:
+                found = self.and_(where, "test", found, self._equality(where, one, other))
+        decided = self.decide(found)
+        return decided if decided is not None else number(
+            self.trace, weak(self.trace, self.truth(found), BOOL))
+
     def _equality(self, where: Where, item: Any, other: Any) -> Callable[[], Any]:
         return lambda: self.compare(where, "eq", item, other)
 
-    def _is_one_of(self, where: Where, item: TracedArray, container: Any) -> Any:
+    def _is_one_of(self, where: Where, item: Any, container: Any) -> Any:
         """``item in (a, b)``: each is compared, as far as Python would go."""
         found: Any = False
         for other in container:
@@ -273,6 +304,9 @@ class GraphHooks(AttributeHooks):
 
     def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
         self.where = where
+        if id(obj) in self.trace.flats and not obj.is_writeable:
+            _set_flat(self.trace.flats[id(obj)][1], key, value)
+            return
         if self._is_outside(obj) or (type(obj) is np.ndarray and (
                 _holds_traced(value) or _holds_traced(key) or self.trace.own.must_trace(obj))):
             as_traced(self.trace, obj)[key] = value
@@ -280,7 +314,9 @@ class GraphHooks(AttributeHooks):
         if type(obj) is MappingProxyType and id(obj) in self.trace.outside_containers:
             raise unsupported("assigning to vars() of an object that outlives the call",
                               loc=self.loc, cure="use setattr(obj, name, value)")
-        if self._is_variable(obj, key):
+        if type(obj) is list and list_items.is_position(key) and self._put_at(obj, key, value):
+            return
+        if self._is_variable(obj, key, value):
             super().setitem(where, value, obj, key)
             return
         self.effects.check_change(obj, "assigning to an item of a container", self.loc)
@@ -292,12 +328,35 @@ class GraphHooks(AttributeHooks):
         self.trace.plain_changes += 1
         super().setitem(where, value, obj, key)
 
-    def _is_variable(self, obj: Any, key: Any) -> bool:
+    def _put_at(self, items: list[Any], key: TracedArray, value: Any) -> bool:
+        """``items[key] = value`` at a position that only the run knows."""
+        if known(key.value) is not None or not items:
+            return False
+        is_variable = self._is_variable(items, 0)  # as all of them are then
+        if self.trace.in_region and not is_variable and (
+                self.effects.is_older(items) or self._outlives(items)):
+            return False
+        return list_items.put_at(self.trace, items, key, value)
+
+    @staticmethod
+    def _is_container_in(obj: Any, key: Any) -> bool:
+        try:
+            return may_be_held(obj[key])
+        except (LookupError, TypeError):
+            return False
+
+    def _is_variable(self, obj: Any, key: Any, value: Any = None) -> bool:
         """Whether it is an item of a list or dict that outlives the call; where data decides
         whether it is assigned the trace begins anew if that comes as a surprise."""
         containers = self.trace.containers
-        if not self.trace.active or containers.has_item(obj, key):
-            return self.trace.active
+        if not self.trace.active or not may_be_held(obj):
+            return False
+        if self.trace.in_region and (may_be_held(value) or self._is_container_in(obj, key)):
+            return False  # which of two containers lies there would be up to data
+        if containers.has_item(obj, key):
+            return True
+        if self.trace.in_region and self.effects.is_older(obj) and containers.takes(obj, key):
+            return True
         if self.trace.in_region and containers.may_become(obj) and not _holds_traced(key) and (
                 key in obj if isinstance(obj, dict) else type(key) is int):
             raise AssignedLater(containers=[containers.titled(obj)])
@@ -328,6 +387,9 @@ class GraphHooks(AttributeHooks):
             numbers = table(self.trace, obj)
             if numbers is not None:
                 return number_at(numbers, key)
+            found = list_items.item_at(self.trace, obj, key)
+            if found is not None:
+                return found
         if isinstance(obj, defaultdict) and not _holds_traced(key) and key not in obj:
             self.effects.check_change(obj, "a key that a defaultdict lacks", self.loc)
         if isinstance(obj, _JOINERS) and _holds_traced(key):
@@ -335,6 +397,8 @@ class GraphHooks(AttributeHooks):
 
             return concatenated_by_key(self.trace, obj, key)
         result = super().getitem(where, obj, key)
+        if id(obj) in self.trace.flats:
+            return copy_of(result) if type(result) is TracedArray and result.ndim else result
         self._note_found(result)
         return self._local(result) if type(obj) is np.ndarray or isinstance(
             obj, np.generic) else result
@@ -354,6 +418,13 @@ class GraphHooks(AttributeHooks):
         return super().format_value(where, value, conversion, spec, source)
 
 
+def _set_flat(x: TracedArray, key: Any, value: Any) -> None:
+    """``x.flat[key] = value`` of an array that is not contiguous."""
+    elements = copy_of(x, "C").reshape(-1)
+    elements[key] = value
+    x[...] = elements.reshape(x.shape)
+
+
 def _as_repeated(op: str, a: Any, b: Any) -> tuple[Any, Any]:
     """``[0.0] * n``: an integer scalar of NumPy's repeats a list, as a Python int does."""
     if op == "mul" and type(a) in (list, tuple) and _is_integer_scalar(b):
@@ -361,6 +432,14 @@ def _as_repeated(op: str, a: Any, b: Any) -> tuple[Any, Any]:
     if op == "mul" and type(b) in (list, tuple) and _is_integer_scalar(a):
         return operator.index(a), b
     return a, b
+
+
+def _holds_open(*values: Any) -> bool:
+    """Whether numbers that only the run knows lie in tuples or lists."""
+    return any(
+        (type(x) is TracedArray and not x.ndim and known(x.value) is None)
+        or (type(x) in (tuple, list) and _holds_open(*x))
+        for value in values if type(value) in (tuple, list) for x in value)
 
 
 def _is_integer_scalar(x: Any) -> bool:
@@ -377,6 +456,7 @@ def _as_arrays(result: Any) -> Any:
 # Functions of Python that make arrays of arrays.
 _OF_ARRAYS = frozenset({abs, divmod, round, pow, sum, copy.copy, copy.deepcopy})
 _FUNCTIONS = (FunctionType, type(abs))
+_TEXTS = (str, repr, ascii)
 _SMALL_SETS = (tuple, list, set, frozenset)
 _MOST_ALTERNATIVES = 64
 

@@ -41,6 +41,13 @@ _OVERWRITES = "overwrite_input"
 # ----------------------------------------------------------------------------- writing calls down
 
 
+def has_open_numbers(x: Any) -> bool:
+    """Whether numbers of the graph lie in lists or tuples, or it is one."""
+    if type(x) in (list, tuple):
+        return any(map(has_open_numbers, x))
+    return type(x) is TracedArray and not x.is_array and known(x.value) is None
+
+
 @dataclass
 class Encoder:
     """Turns arguments into forms; ``operands`` collects the traced ones."""
@@ -53,6 +60,12 @@ class Encoder:
         """The form of an argument; ``varies``: it may be a number known only at run time."""
         if type(x) is TracedArray and not x.is_array and not varies:
             return self._literal(self._decided(x))
+        if type(x) is range:
+            x = np.asarray(x)
+        if type(x) is list and not varies and has_open_numbers(x):
+            from .creation import array
+
+            x = array(self.trace, x)  # numbers of the graph in a list are an array's elements
         if type(x) in (TracedArray, np.ndarray):
             self.operands.append(as_traced(self.trace, x))
             return ("operand", len(self.operands) - 1)
@@ -490,11 +503,17 @@ def _compress(
     return call_library(self.trace, "Compress", (condition, self, axis), {"out": out})
 
 
+def _choose(self: TracedArray, /, *choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """``x.choose(a, b)`` or ``x.choose([a, b])``."""
+    given = choices[0] if len(choices) == 1 else list(choices)
+    return call_library(self.trace, "Choose", (self, given), {"out": out, "mode": mode})
+
+
 LIBRARY_METHODS: dict[str, Callable[..., Any]] = {
     "sort": _method("SortInPlace"), "partition": _method("PartitionInPlace"),
     "argsort": _method("Argsort"), "argpartition": _method("Argpartition"),
     "put": _method("Put"),
-    "choose": _method("Choose"),
+    "choose": _choose,
     "nonzero": _method("Nonzero"), "compress": _compress,
 }
 

@@ -16,8 +16,10 @@ from .gathers import are_static
 from .known import known
 from .layout import is_c_contiguous
 from .library import refused_for_complex
+from .piecewise import average, piecewise
 from .reductions import nan_extremum
 from .selected import roots
+from .sliding import sliding_window_view
 from .storage import Storage
 from .ufuncs import as_traced
 
@@ -238,7 +240,7 @@ TRACED: tuple[Any, ...] = (
     np.fliplr, np.flipud, np.column_stack, np.dstack, np.block, np.append,
     np.atleast_2d, np.atleast_3d, np.meshgrid, np.resize, np.rollaxis, np.matrix_transpose,
     np.allclose, np.array_equal, np.sinc, np.angle, np.unwrap, np.fix,
-    np.select, np.piecewise, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.polyval, np.cross,
+    np.select, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.polyval, np.cross,
     np.tensordot, np.isneginf, np.isposinf, np.real, np.iscomplexobj, np.isrealobj,
     np.iscomplex, np.polyadd, np.polysub, np.polyder, np.polyint,
     np.apply_along_axis, np.apply_over_axes, np.fft.fftshift, np.fft.ifftshift, np.linalg.outer,
@@ -249,10 +251,10 @@ TRACED: tuple[Any, ...] = (
 )
 # Functions that test data, and what is taken for the answer: True for those that only warn then
 # (NaN results are set by masks), False where the test picks a special case of the same formula
-# (equal steps in `gradient`) or an error (`average` of weights that sum to zero gives NaN here).
+# (equal steps in `gradient`).
 TRACED_ASSUMING: dict[Any, bool] = {
     np.nansum: True, np.nanprod: True, np.nanmean: True, np.nanvar: True, np.nanstd: True,
-    np.isclose: True, np.gradient: False, np.average: False,
+    np.isclose: True, np.gradient: False,
 }
 MORE: dict[Any, Handler] = {
     **{f: traced_source(f) for f in TRACED},
@@ -271,7 +273,9 @@ MORE: dict[Any, Handler] = {
     np.linalg.trace: linalg_trace, np.i0: i0, np.imag: complex_numbers.imag,
     np.from_dlpack: from_dlpack, np.require: require, np.einsum_path: einsum_path,
     np.shares_memory: shares_memory, np.array_equiv: array_equiv, np.delete: delete,
+    np.lib.stride_tricks.sliding_window_view: sliding_window_view,
     np.insert: insert, np.einsum: einsum, np.linalg.tensorinv: tensorinv,
+    np.piecewise: piecewise, np.average: average,
     np.row_stack: shaping.vstack, np.nanmin: nan_extremum(np.fmin),
     np.nanmax: nan_extremum(np.fmax),
 }

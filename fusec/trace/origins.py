@@ -54,6 +54,16 @@ def origin(value: Value, outside: Mapping[int, str]) -> str:
     return f"from `{text}` ({place})" if text else f"made at {place}"
 
 
+def source_of(value: Value) -> str:
+    """The expression that made the value, or the argument's name; nothing if it is not known."""
+    node = value.node
+    while node.op == "Cast":
+        node = node.inputs[0].node
+    if node.op == "Input":
+        return str(node.attrs["path"])
+    return _source(node.loc) if node.loc is not None else ""
+
+
 def _source(loc: Loc) -> str:
     """The expression's text when it stands on one line and is not long."""
     if loc.col < 0 or loc.end_col <= loc.col:

@@ -186,6 +186,12 @@ class OuterNames:
         self.before[title] = found
         self.places[title], self.initial[title] = place, place.value
 
+    def hold_inside(self, place: Any) -> None:
+        """The same of a container that the function made."""
+        title = self._title(place.subject)
+        self.known.add(place.key)
+        self.places[title], self.initial[title] = place, place.value
+
     def effects(self, which: Callable[[Any], bool] = _is_place) -> list[tuple[Any, Any]]:
         """What is to be assigned after each call, of the variables asked for."""
         found = []
@@ -193,7 +199,7 @@ class OuterNames:
             place = self.places[title]
             if which(place) and place.value is not UNBOUND and (
                     place.value is not self.initial[title]):
-                found.append((Assignment(partial(_same, place), "value"), place.value))
+                found.append((Assignment(_finder(place), "value"), place.value))
         return found
 
     def _put_back(self) -> None:
@@ -208,6 +214,11 @@ class OuterNames:
 
         return {self.places[t].key for t in self.before if type(self.initial[t]) is TracedArray
                 or self.trace.containers.is_held(self.initial[t])}
+
+
+def _finder(place: Any) -> Callable[[], Any]:
+    """Gives the variable at a later call."""
+    return partial(_same, place) if type(place) is Place else place.later
 
 
 def _same(place: Place) -> Place:

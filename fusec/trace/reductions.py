@@ -27,11 +27,15 @@ _BY_UFUNC: dict[Any, str] = {
 }
 
 
+def is_kept(keepdims: Any) -> bool:
+    return keepdims is not _NO_VALUE and bool(keepdims)
+
+
 def _axes(trace: Trace, x: TracedArray, axis: Any, strict: bool = False) -> tuple[int, ...]:
     if any(isinstance(a, bool | np.bool_) for a in (axis if isinstance(axis, tuple) else (axis,))):
         raise trace.error(TypeError("an integer is required"), [x.value])
     # As NumPy's reductions, but not its mean.
-    if not strict and x.ndim == 0 and axis in (0, -1, (0,), (-1,)):
+    if not strict and x.ndim == 0 and type(axis) is not tuple and axis in (0, -1):
         return ()
     try:
         return normalise_axes(axis, x.ndim)
@@ -189,7 +193,7 @@ def _accumulate(op: str) -> Any:
         elif value.dtype.kind == "c":
             result = trace.emit("Mul", trace.builder.const(value.dtype.type(1)), value)
         result = _with_initial(trace, op, result, initial)
-        return _finish(trace, x, result, axes, keepdims is True, out, where)
+        return _finish(trace, x, result, axes, is_kept(keepdims), out, where)
 
     return reduce
 
@@ -227,12 +231,12 @@ def _extremum(op: str, name: str) -> Any:
             start = element(trace, initial, x.dtype)
             kept = tuple(n for d, n in enumerate(x.shape) if d not in axes)
             result = spread(trace, start, kept) if kept else start
-            return _finish(trace, x, result, axes, keepdims is True, out, where)
+            return _finish(trace, x, result, axes, is_kept(keepdims), out, where)
         if is_bounded:
             value = _never_empty(trace, value, axes, initial)
         result = trace.emit(op, value, axes=axes) if axes else value
         result = _with_initial(trace, op, result, initial)
-        return _finish(trace, x, result, axes, keepdims is True, out, where)
+        return _finish(trace, x, result, axes, is_kept(keepdims), out, where)
 
     return reduce
 
@@ -259,7 +263,7 @@ def _logical(op: str) -> Any:
         value = _selected(trace, truth(trace, x.value), where, op == "All")
         result = trace.emit(op, value, axes=axes) if axes else value
         result = _with_initial(trace, op, result, initial)
-        return _finish(trace, x, result, axes, keepdims is True, out, where)
+        return _finish(trace, x, result, axes, is_kept(keepdims), out, where)
 
     return reduce
 
@@ -281,8 +285,8 @@ def _position(op: str) -> Any:
             return as_traced(trace, np.int64(0))
         result = trace.emit(op, x.value, axes=axes)
         if out is not None:
-            return _finish(trace, x, result, axes, keepdims is True, out)
-        if keepdims is True:
+            return _finish(trace, x, result, axes, is_kept(keepdims), out)
+        if is_kept(keepdims):
             result = trace.emit("ExpandDims", result, axes=axes)
         return from_value(trace, result)  # in C order, unlike other reductions
 
@@ -315,7 +319,7 @@ def mean(
     """``np.mean``: sum over count, integers in float64."""
     x = strong(trace, a)
     if not _all(where) or _is_integer(dtype):
-        return _by_source(trace, "mean", x, axis, dtype, out, keepdims is True,
+        return _by_source(trace, "mean", x, axis, dtype, out, is_kept(keepdims),
                           where=True if _all(where) else where)
     axes = _axes(trace, x, axis, strict=True)
     value = cast(trace, x.value, _float_type(trace, x.value, dtype))
@@ -326,7 +330,13 @@ def mean(
         result = trace.emit("Div", total, trace.builder.const(value.dtype.type(1)))
     else:
         result = _added_to_zero(trace, value)
-    return _finish(trace, x, result, axes, keepdims is True, out)
+    return _finish(trace, x, result, axes, is_kept(keepdims), out)
+
+
+def _divided(trace: Trace, value: Value, count: int, ddof: Any) -> Value:
+    """By the count less ``ddof``; NaN where there is nothing to divide by."""
+    number = trace.builder.const(value.dtype.type(max(count - ddof, 0)))
+    return trace.emit("Div", value, number)
 
 
 def _spread(op: str) -> Any:
@@ -343,18 +353,21 @@ def _spread(op: str) -> Any:
         given = None if mean is _NO_VALUE else mean
         if not _all(where) or given is not None or _is_integer(dtype) or (
                 _is_narrower(trace, x, dtype)):
-            return _by_source(trace, op.lower(), x, axis, dtype, out, ddof, keepdims is True,
+            return _by_source(trace, op.lower(), x, axis, dtype, out, ddof, is_kept(keepdims),
                               where=True if _all(where) else where, mean=given)
         axes = _axes(trace, x, axis, strict=True)
         value = cast(trace, x.value, _float_type(trace, x.value, dtype))
         if value.dtype == np.float16:  # NumPy rounds each step to halves, whose squares overflow
-            return _by_source(trace, op.lower(), x, axis, dtype, out, ddof, keepdims is True,
+            return _by_source(trace, op.lower(), x, axis, dtype, out, ddof, is_kept(keepdims),
                               where=True)
         if value.dtype.kind == "c":
             return _complex_spread(op, x, axes, value.dtype, dtype is not None, ddof,
-                                   keepdims is True, out)
-        result = _in_single(trace, op, value, axes=axes, ddof=ddof)
-        return _finish(trace, x, result, axes, keepdims is True, out)
+                                   is_kept(keepdims), out)
+        if not x.ndim:  # a number differs from itself by NaN at most
+            result = _divided(trace, trace.emit("Sub", value, value), 1, ddof)
+        else:
+            result = _in_single(trace, op, value, axes=axes, ddof=ddof)
+        return _finish(trace, x, result, axes, is_kept(keepdims), out)
 
     return reduce
 
@@ -384,7 +397,7 @@ def count_nonzero(
     axes = _axes(trace, x, axis)
     value = cast(trace, x.value, np.dtype(np.int64))
     result = trace.emit("Sum", value, axes=axes) if axes else value
-    return _finish(trace, x, result, axes, keepdims is True, None)
+    return _finish(trace, x, result, axes, is_kept(keepdims), None)
 
 
 def peak_to_peak(
@@ -412,7 +425,7 @@ def _ignoring_nan(name: str, extreme: float) -> Any:
     def reduce(
         x: TracedArray, axis: Any, out: Any, keepdims: Any, where: Any, initial: Any = _NO_VALUE
     ) -> Any:
-        options: dict[str, Any] = {"axis": axis, "keepdims": keepdims is True}
+        options: dict[str, Any] = {"axis": axis, "keepdims": is_kept(keepdims)}
         is_bounded = initial is not _NO_VALUE and initial is not None
         x = _as_bounded(x.trace, x, out) if is_bounded else x
         if x.dtype.kind == "c" or not (_all(where) or is_bounded):
@@ -420,7 +433,7 @@ def _ignoring_nan(name: str, extreme: float) -> Any:
                                initial=initial)
         method = getattr(x, name)
         if x.dtype.kind != "f":
-            return method(axis, _outs(out), keepdims is True, initial=initial, where=where)
+            return method(axis, _outs(out), is_kept(keepdims), initial=initial, where=where)
         hole = np.isnan(x)
         kept = getattr(np.where(hole, x.dtype.type(extreme), x), name)
         best = kept(**options, where=where, initial=extreme if is_bounded else _NO_VALUE)
@@ -448,7 +461,7 @@ def nan_extremum(ufunc: np.ufunc) -> Any:
             x.dtype.kind == "f" and _all(where) and initial is _NO_VALUE)
         if x.is_array or plain:  # a complex NaN has another part, which by hand becomes 0
             return reduce_by_ufunc(
-                trace, ufunc, a, axis, None, out, keepdims is True, initial, where)
+                trace, ufunc, a, axis, None, out, is_kept(keepdims), initial, where)
         return _nan_extremum_of_scalar(ufunc, x, out, initial, where)
 
     return reduce
@@ -474,7 +487,7 @@ def _outs(out: Any) -> Any:
 def _parity(x: TracedArray, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
     """``np.logical_xor.reduce``: whether an odd number is true."""
     is_true: Any = np.not_equal(x, 0)
-    count = is_true.sum(axis, keepdims=keepdims is True, where=where)
+    count = is_true.sum(axis, keepdims=is_kept(keepdims), where=where)
     return np.not_equal(count & 1, 0, out=_outs(out)) if _outs(out) is not None else (
         count & 1) != 0
 

@@ -36,11 +36,7 @@ def in_numpys_order(
     rank, arrays = value.type.rank, [x for x in (*places, source) if x.is_array]
     if rank == 0 or (rank == 1 and len(indices) == 1) or all(map(_is_in_c_order, arrays)):
         return value, list(indices)
-    turns = [tuple(slice(None, None, -1 if s < 0 else None) for s in x.strides or ())
-             for x in arrays]
-    order: Order = ask_on_stand_ins(
-        source.trace, lambda *xs: _order([x[t] for x, t in zip(xs, turns, strict=True)], rank),
-        arrays)
+    order: Order = ask_on_stand_ins(source.trace, lambda *xs: _order(xs, rank), arrays)
     turned = [_turned(from_value(source.trace, spread(source.trace, v, value.shape)), order)
               for v in (value, *indices)]
     return turned[0], turned[1:]

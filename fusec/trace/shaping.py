@@ -281,6 +281,11 @@ def concatenate(
     # Python numbers, which can be joined flat only, take the dtype of the others.
     target = np.result_type(*[_as_joined(x) for x in given]) if dtype is None else target_dtype(
         dtype, "a joined array", trace.loc)
+    for part in given if dtype is not None else ():
+        if not np.can_cast(_as_joined(part), target, casting):  # type: ignore[arg-type]
+            raise trace.error(TypeError(
+                f"Cannot cast array data from {part.dtype!r} to {target!r} according to the rule "
+                f"{casting!r}"), [part.value])
     values = [cast(trace, p.value, target) for p in parts]
     result = values[0] if len(values) == 1 else trace.emit("Concat", *values, axis=position)
     if out is not None:

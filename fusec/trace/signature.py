@@ -123,11 +123,18 @@ class FlatCall:
 
 def flatten(
     signature: Signature, args: tuple, kwargs: dict[str, Any], dynamic_ints: frozenset[str],
+    pinned_ints: frozenset[str] = frozenset(),
 ) -> FlatCall:
-    """Flatten bound arguments (pytrees allowed) and compute the trace key."""
+    """Flatten bound arguments (pytrees allowed) and compute the trace key.
+
+    ``pinned_ints``: paths where NumPy's integers are static, too.
+    """
     tree: Any = (args, kwargs)
     leaves, treespec = flattened(tree)
     paths, static = _layout(signature, treespec)
+    if pinned_ints:
+        static = tuple(s or (path in pinned_ints and isinstance(leaf, np.integer))
+                       for s, path, leaf in zip(static, paths, leaves, strict=True))
     parts: list[tuple] = []
     pointers: dict[tuple, int] = {}
     for position, (leaf, path) in enumerate(zip(leaves, paths, strict=True)):

@@ -49,6 +49,8 @@ def stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
         if array.shape != shape:  # elements share memory: a copy that lies as they do
             array = np.broadcast_to(array, shape).copy(order="K")
         array[...] = np.eye(*shape[-2:])
+    elif op == "Polyfit":  # of different points
+        array[...] = np.arange(1, array.size + 1).reshape(array.shape)
     elif is_linear or type_.dtype.kind in "fc" or op in _NOT_OF_ZEROS:
         array[...] = 1
     return array if array.shape == shape else np.broadcast_to(array, shape)

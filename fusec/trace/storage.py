@@ -28,7 +28,8 @@ from .layout import Strides, contiguous
 class ViewStep:
     """One view op with its attrs, the strides of the result, and run-time indices if it has any.
 
-    ``ReadOnly`` is no op of the graph: the same array, which may not be written to.
+    ``ReadOnly`` is no op of the graph: the same array, which may not be written to; nor is
+    ``Windows``, whose elements are gathered.
     """
 
     op: str
@@ -39,6 +40,8 @@ class ViewStep:
     def apply(self, builder: Builder, value: Value) -> Value:
         if self.op == "ReadOnly":
             return value
+        if self.op == "Windows":
+            return _windows(builder, value, **dict(self.attrs))
         return builder.emit(self.op, value, *self.operands, **dict(self.attrs))
 
     def undo(self, builder: Builder, base: Value, value: Value) -> Value:
@@ -99,6 +102,9 @@ class ViewStep:
         attrs = dict(self.attrs)
         if self.op == "ReadOnly":
             return _read_only
+        if self.op == "Windows":
+            return lambda array: np.lib.stride_tricks.sliding_window_view(
+                array, attrs["sizes"], attrs["axes"])
         if self.op == "Slice":
             key = region(attrs["starts"], attrs["steps"], attrs["sizes"])
             return lambda array: array[key]
@@ -117,6 +123,23 @@ class ViewStep:
         if self.op == "ExpandDims":
             return lambda array: np.expand_dims(array, attrs["axes"])
         return lambda array: np.squeeze(array, attrs["axes"])
+
+
+def _windows(
+    builder: Builder, value: Value, axes: tuple[int, ...], sizes: tuple[int, ...]
+) -> Value:
+    """Windows along one axis after the other; their own axes become the last ones."""
+    for axis, size in zip(axes, sizes, strict=True):
+        count = value.shape[axis] - size + 1
+        first, within = (builder.emit("Iota", size=n, dtype=np.dtype(np.int64))
+                         for n in (count, size))
+        index = builder.emit("Add", builder.emit("ExpandDims", first, axes=(1,)),
+                             builder.emit("ExpandDims", within, axes=(0,)))
+        value = builder.emit("Gather", value, index, axes=(axis,), at=axis)
+        rank = value.type.rank
+        order = [d for d in range(rank) if d != axis + 1] + [axis + 1]
+        value = builder.emit("Transpose", value, perm=tuple(order))
+    return value
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

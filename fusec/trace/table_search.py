@@ -17,8 +17,9 @@ from fusec.ops.gather import INDEX
 
 from .array import TracedArray, from_value
 from .context import Trace
+from .creation import array
 from .known import known
-from .library import call_library
+from .library import call_library, has_open_numbers
 from .ufuncs import as_traced, cast
 
 F64 = np.dtype(np.float64)
@@ -162,6 +163,7 @@ def interp(
     period: Any = None,
 ) -> Any:
     """``np.interp`` in NumPy's order of operations where ``xp`` is known and sorted."""
+    xp, fp = (array(trace, list(v)) if has_open_numbers(v) else v for v in (xp, fp))
     table = _known_table(trace, xp) if _fits(x) and period is None else None
     found = _known_table(trace, fp)
     values = None if table is None else _values(trace, fp, found, table.size)

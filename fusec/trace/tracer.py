@@ -47,6 +47,7 @@ from .side_effects import is_outside
 from .signature import FlatCall
 from .sizes import undecided
 from .storage import Storage, ViewStep
+from .texts import without_values
 from .trees import flattened
 from .ufuncs import as_traced
 
@@ -172,10 +173,6 @@ def _check_containers(trace: Trace, given: Any, now: Any) -> None:
             cure="make a copy and return it: items = list(items)")
 
 
-_ENDLESS = ("raised while tracing, which takes both sides of a branch that data decides: a "
-            "function that calls itself in one never ends\n  cure: write the recursion as a loop")
-
-
 def _run(
     trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> Any:
@@ -200,10 +197,14 @@ def _run(
             error = unbound(error.name or "").with_traceback(error.__traceback__)
             users_own(error)
             raise error from None
-        if isinstance(error, RecursionError):
-            error.add_note(_ENDLESS)
-        elif _raises_in_the_run(trace, error):
+        if isinstance(error, RecursionError) and trace.endless is not None:
+            raise unsupported(
+                "a function that calls itself until data ends it", loc=trace.endless,
+                cure="write the recursion as a loop",
+                notes=("tracing takes both sides of a branch that data decides",)) from None
+        if _raises_in_the_run(trace, error):
             return None
+        without_values(error)
         users_own(error)
         raise
     unseen = trace.no_source or list(trace.hooks.unconverted.values())  # type: ignore[union-attr]

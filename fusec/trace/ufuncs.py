@@ -18,7 +18,7 @@ from .apart import captured
 from .array import TracedArray, from_value
 from .comparisons import COMPARISONS, comparison, of_complex_scalars
 from .context import Trace
-from .layout import Strides, broadcast_strides, contiguous, k_order
+from .layout import Strides, broadcast_strides, contiguous, is_c_contiguous, k_order
 from .python_errors import check_operands, check_result
 from .python_numbers import check_fits
 from .refusals import is_compiled, target_dtype
@@ -112,7 +112,9 @@ def resolve(
     try:
         return ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout), **options)
     except TypeError as error:
-        misfit = None if ufunc in COMPARISONS else _misfit(values, asked)
+        has_loop = asked is not None and any(
+            loop.endswith(f">{asked.char}") for loop in ufunc.types)
+        misfit = _misfit(values, asked) if has_loop and ufunc not in COMPARISONS else None
         raise trace.error(misfit or error, values) from None
 
 
@@ -219,7 +221,7 @@ class _Call:
         self.where = kwargs.pop("where", True)
         self.dtype = kwargs.pop("dtype", None)
         self.casting = kwargs.pop("casting", "same_kind")
-        kwargs.pop("order", None)
+        self.order = kwargs.pop("order", "K")
         kwargs.pop("subok", None)
         if kwargs:
             raise unsupported(f"np.{ufunc.__name__}({next(iter(kwargs))}=...)", loc=trace.loc)
@@ -410,6 +412,7 @@ class _Call:
             return trace.emit("Where", mask, result, cast(trace, trace.builder.const(0),
                                                           result.dtype))
         old = as_traced(trace, self.out).value
+        self._check_out(result.dtype, [result])
         return trace.emit("Where", mask, cast(trace, result, old.dtype), old)
 
     def _write(self, result: Value) -> TracedArray:
@@ -426,8 +429,18 @@ class _Call:
             broadcast_strides(o.shape, o.strides, result.shape) for o in self.operands
             if o.is_array
         ]
-        order = k_order(result.shape, operands)
+        order: Sequence[int] | None = k_order(result.shape, operands)
+        if self.order != "K":
+            order = self._asked_order(result)
         return contiguous(result.shape, result.dtype.itemsize, order)
+
+    def _asked_order(self, result: Value) -> Sequence[int] | None:
+        """Axes outermost first for ``order=``; None is C order."""
+        arrays = [o for o in self.operands if o.is_array and o.ndim]
+        all_fortran = all(is_c_contiguous(o.shape[::-1], o.strides[::-1], o.itemsize)
+                          for o in arrays)
+        is_fortran = self.order == "F" or (self.order == "A" and all_fortran)
+        return tuple(range(len(result.shape)))[::-1] if is_fortran else None
 
     def _strides_of_products(self, result: Value) -> Strides | None:
         """Stacks of matrices keep the order of the stacks, the matrices in them are in C order."""

@@ -36,6 +36,14 @@ PADDINGS = ("constant", "edge", "wrap", "reflect", "symmetric", "linear_ramp", "
 NAN_FUNCTIONS = (np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.nanmin, np.nanmax)
 
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
+windows = np.lib.stride_tricks.sliding_window_view
+
+
+def sees_writes(x: Any) -> Any:
+    """A window is a view, which cannot be written to."""
+    found = windows(x, 2)
+    x[1] = 9
+    return found.sum(axis=1), found[::2]
 
 
 def case(function: Any, *args: Any) -> Case:
@@ -139,7 +147,20 @@ CASES: dict[str, list[Case]] = {
     "isneginf": [case(lambda x: np.isneginf(x), S)],
     "isposinf": [case(lambda x: np.isposinf(x), S)],
     "select": [case(lambda x: np.select([x < 0, x > 2], [x, x * 2], -1), A)],
-    "piecewise": [case(lambda x: np.piecewise(x, [x < 0, x >= 0], [-1, 1]), A)],
+    "piecewise": [
+        case(lambda x: np.piecewise(x, [x < 0, x >= 0], [-1, 1]), A),
+        case(lambda x: np.piecewise(x, [x < 0, x >= 1], [lambda v: -v, np.sqrt, 5.0]), A),
+        case(lambda x: np.piecewise(x, x < 0, [lambda v, k, m=0: v * k + m, 2], 3.0, m=1), V),
+        case(lambda x: np.piecewise(x[1], [x[1] < 0], [lambda v: v * 2, 7]), V),
+        case(lambda x: np.piecewise(x, [x < 0], [np.abs, 1, 2]), V),
+    ],
+    "sliding_window_view": [
+        case(lambda x: windows(x, 3).mean(axis=-1), V), case(lambda x: windows(x, 3), V),
+        case(lambda x: windows(x, (2, 2)).max(axis=(2, 3)), A),
+        case(lambda x: windows(x, 2, axis=1) * 2, A.T), case(lambda x: windows(x, 2, axis=-1), T),
+        case(lambda x: windows(x, (2, 2), axis=(0, 0)), A), case(lambda x: windows(x, 9), V),
+        case(lambda x: windows(x, 2), A), case(sees_writes, V.copy()),
+    ],
     "trapezoid": [case(lambda x: np.trapezoid(x), V), case(lambda x, y: np.trapezoid(x, y), V, V),
                   case(lambda x: np.trapezoid(x, dx=0.5, axis=0), A)],
     "gradient": [case(lambda x: np.gradient(x), V), case(lambda x: np.gradient(x), A),

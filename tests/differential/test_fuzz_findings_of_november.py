@@ -151,7 +151,7 @@ def test_a_view_that_cannot_be_followed_is_refused_once_it_is_written() -> None:
         return rows + 1
 
     with pytest.raises(UnsupportedError, match="reading a view of an array made in the function"):
-        fusec.jit(program)(np.int8(31))
+        fusec.jit(program)(np.float32(31))
 
 
 @pytest.mark.parametrize("shape", [(0, 1), (0, 2, 3), (2, 0, 3), (1, 0)])

@@ -35,7 +35,7 @@ def test_a_kernel_and_a_call_are_a_few_lines() -> None:
     assert rest.startswith("        result0 = call(temp0, axis=constant)\n")
     assert rest.endswith("        out0 = result0\n"
                          "    except Exception as error:\n"
-                         "        raise located(error, line) from None\n"
+                         "        raise plan.failure(error, node, [leaves[0]]) from None\n"
                          "    return [out0]\n")
     np.testing.assert_array_equal(plan.run([np.array([3.0, 1, 2])])[0], [2, 4, 6])
 

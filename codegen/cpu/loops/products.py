@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import is_static
 from fusec.passes.rewrite import Replacement, Rewriter, rewrite
@@ -27,8 +29,7 @@ def _visit(node: Node, rewriter: Rewriter) -> Replacement:
     if a.type.rank == 1 and b.type.rank == 2:
         b = rewriter.emit("Transpose", b, perm=(1, 0))
     product = rewriter.emit("Mul", a, b)
-    return (_kinded(rewriter, rewriter.emit(
-        "Sum", product, axes=(product.type.rank - 1,)), node),)
+    return (_kinded(rewriter, _summed(rewriter, product, product.type.rank - 1), node),)
 
 
 def _is_large(a: Value, b: Value) -> bool:
@@ -42,7 +43,13 @@ def _is_large(a: Value, b: Value) -> bool:
 def _of_matrices(rewriter: Rewriter, a: Value, b: Value) -> Value:
     left = rewriter.emit("ExpandDims", a, axes=(2,))
     right = rewriter.emit("ExpandDims", b, axes=(0,))
-    return rewriter.emit("Sum", rewriter.emit("Mul", left, right), axes=(1,))
+    return _summed(rewriter, rewriter.emit("Mul", left, right), 1)
+
+
+def _summed(rewriter: Rewriter, products: Value, axis: int) -> Value:
+    """Their sum; booleans add as ``or``."""
+    op = "Any" if products.dtype == np.bool_ else "Sum"
+    return rewriter.emit(op, products, axes=(axis,))
 
 
 def _kinded(rewriter: Rewriter, value: Value, node: Node) -> Value:

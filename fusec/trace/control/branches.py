@@ -15,6 +15,7 @@ from fusec.errors import unsupported, user_error
 from fusec.ir import Node, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import get
+from fusec.ops.checks import describe_error
 
 from ..array import TracedArray, from_value
 from ..context import Trace
@@ -233,6 +234,9 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
                     region.take_checks(), region.take_index_uses())
     except UndecidedSizeError:
         raise
+    except RecursionError:
+        trace.endless = trace.endless or trace.loc
+        raise
     except Exception as error:
         if not is_programs(error):
             raise
@@ -255,6 +259,8 @@ def _checked(
         for side in sides:
             if side.raised is None:  # traced again, after the checks of the side that raises
                 side.checks, side.index_uses = [], []
+            elif not side.checks:
+                side.checks = [_raise_always(trace, side.raised)]
         _emit(trace, test, sides, _Pairs(trace, sides), [])
         if all(failing):
             raise sides[1].raised  # type: ignore[misc]
@@ -268,15 +274,17 @@ def _checked(
     return thunks[failing.index(False)]()
 
 
+def _raise_always(trace: Trace, raised: Exception) -> Node:
+    """A check that fails, of a side that raises."""
+    error = describe_error(as_checked(trace, raised))
+    return trace.emit("Check", trace.builder.const(np.bool_(False)), error=error).node
+
+
 def _one_of(trace: Trace, test: Value, *errors: Any) -> Any:
     """What to raise where both sides raise: the first is a check, if it is another exception."""
     first, second = (getattr(e, "in_numpys_words", None) or e for e in errors)
     if type(first) is type(second) and first.args == second.args:
         return errors[0]
-    if len(trace.regions) > 1:
-        return unsupported(
-            "raising one of two exceptions, as data decides, within a branch or loop that data "
-            "decides", loc=trace.loc, cure="raise them where the function returns")
     trace.check(trace.emit("LogicalNot", test), as_checked(trace, errors[0]))
     return errors[1]
 

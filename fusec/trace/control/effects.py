@@ -101,6 +101,12 @@ class Effects:
         elif type(fn) in _FUNCTIONS and fn in _MUTATING:
             self.check_change(args[0], fn.__name__, loc)
 
+    def is_older(self, container: Any) -> bool:
+        """Whether the function made the container, before the innermost region."""
+        key = id(container)
+        return any(key in outside for outside in self._outside) and not is_outside(
+            self.trace, container)
+
     def check_change(self, container: Any, what: str, loc: Loc | None) -> None:
         """Refuse a change of a container that is older than the innermost region; others are noted,
         so that they can be taken back."""

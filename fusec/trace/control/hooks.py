@@ -28,7 +28,7 @@ from .branches import branch
 from .cells import Variables, bound_by, setters_of
 from .effects import Effects
 from .loops import LoopParts, LoopResult, nothing_done, trace_loop
-from .raising import check_not
+from .raising import check_not, is_programs
 from .ranges import Counted, counted, number, sequence, table_items, taken_apart
 from .regions import Region
 from .sequences import PythonIterator, table
@@ -196,7 +196,10 @@ class ControlHooks(Hooks):
                 found = self._traced(parts)
         except Exception as error:
             self.where = parts.where
-            check_not(self.trace, self.truth(tested), error)
+            if not is_programs(error):
+                raise
+            with self.effects.region(parts.body):  # its first iteration is the last
+                branch(self.trace, self.truth(tested), parts.variables, (), parts.body, _nothing)
         else:
             self._emit(found)
 

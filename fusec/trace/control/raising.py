@@ -15,6 +15,7 @@ from fusec.ops.checks import describe_error
 
 from ..context import Trace
 from ..optional import unbound
+from ..texts import without_values
 
 # Where fusec does what the program said, in Python's own terms, or calls a library for it.
 _ON_BEHALF = (
@@ -57,6 +58,7 @@ def as_checked(trace: Trace, raised: Exception) -> Exception:
         raise unsupported(
             "an iterator of the program's own whose end data decides", loc=trace.loc,
             cure="make the number of its items known, or loop with while")
+    without_values(error)
     if describe_error(error) is None:
         raise unsupported(
             f"raising {type(error).__name__} with values of the graph in a branch that data "

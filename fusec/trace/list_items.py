@@ -1,0 +1,81 @@
+"""Items of lists and tuples of numbers at positions that only the run knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Value
+
+from .array import TracedArray, from_value
+from .context import Trace
+from .control.ranges import number
+from .python_numbers import index_of, weak
+from .ufuncs import as_traced, cast
+
+MOST_ITEMS = 64  # of which each is compared with the position
+I64 = np.dtype(np.int64)
+
+
+def kind_of(trace: Trace, x: Any) -> tuple[np.dtype, bool] | None:
+    """Dtype of a number, and whether it is Python's; None for anything else."""
+    if not isinstance(x, (bool, int, float, complex, np.generic)) and (
+            type(x) is not TracedArray or x.is_array):
+        return None
+    type_ = as_traced(trace, x).type
+    return type_.dtype, type_.is_weak
+
+
+def is_position(x: Any) -> bool:
+    return type(x) is TracedArray and not x.is_array and x.dtype.kind in "iu"
+
+
+def item_at(trace: Trace, items: Any, position: TracedArray) -> Any:
+    """``items[position]``; None where they are not numbers of one kind."""
+    kinds = {kind_of(trace, x) for x in items}
+    if len(kinds) != 1 or None in kinds:
+        return None
+    (dtype, is_weak), = kinds  # type: ignore[misc]
+    value = _stacked(trace, items, dtype)[_checked(trace, position, len(items), "list index")].value
+    return number(trace, weak(trace, value, dtype) if is_weak else value)
+
+
+def _stacked(trace: Trace, items: Any, dtype: np.dtype) -> TracedArray:
+    values = [trace.emit("BroadcastTo", cast(trace, as_traced(trace, x).value, dtype), shape=(1,))
+              for x in items]
+    value = values[0] if len(values) == 1 else trace.emit("Concat", *values, axis=0)
+    return from_value(trace, value)
+
+
+def put_at(trace: Trace, items: list[Any], position: TracedArray, new: Any) -> bool:
+    """``items[position] = new`` as a choice for each item; False where they are not numbers of one
+    kind."""
+    kinds = {kind_of(trace, x) for x in (*items, new)}
+    if len(kinds) != 1 or None in kinds or len(items) > MOST_ITEMS:
+        return False
+    (_, is_weak), = kinds  # type: ignore[misc]
+    place = _checked(trace, position, len(items), "list assignment index")
+    for k, old in enumerate(items):
+        here = trace.emit("Equal", cast(trace, place.value, I64), trace.builder.const(np.int64(k)))
+        items[k] = number(trace, trace.emit(
+            "Where", here, as_traced(trace, new).value, as_traced(trace, old).value,
+            kind="weak" if is_weak else "scalar"))
+    return True
+
+
+def _checked(trace: Trace, position: TracedArray, count: int, what: str) -> TracedArray:
+    """The position counted from the start; out of range it raises as Python does."""
+    place = cast(trace, index_of(trace, position).value, I64)
+    const = trace.builder.const
+    is_negative = trace.emit("Less", place, const(np.int64(0)))
+    from_end = trace.emit("Add", place, const(np.int64(count)))
+    real = trace.emit("Where", is_negative, from_end, place, kind="scalar")
+    inside: Value = trace.emit(
+        "LogicalAnd", trace.emit("GreaterEqual", real, const(np.int64(0))),
+        trace.emit("Less", real, const(np.int64(count))))
+    trace.check(inside, IndexError(f"{what} out of range"))
+    return number(trace, real)
+
+
+__all__ = ["is_position", "item_at", "put_at"]

@@ -1,0 +1,77 @@
+"""Texts with values that only the run knows, where data decides whether they are needed: those of
+exceptions, mostly.  The expression stands in braces for its value: ``pivot {A[k, k]} in row 3``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .array import TracedArray
+from .context import Trace
+from .known import known
+from .origins import source_of
+
+_CONVERSION = re.compile(r"%(?P<key>\(\w*\))?[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?"
+                         r"(?P<kind>[diouxXeEfFgGcrsa%])")
+
+
+class Marker:
+    """Stands for a value: every way to format it gives its expression."""
+
+    def __init__(self, x: TracedArray) -> None:
+        self.text = f"{{{source_of(x.value) or '...'}}}"
+
+    def __format__(self, spec: str) -> str:
+        return self.text
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+
+def is_open(trace: Trace, x: Any) -> bool:
+    """Whether a text would need the value of ``x``, in a branch or loop that data decides."""
+    return type(x) is TracedArray and trace.in_region and known(x.value) is None
+
+
+def marked(trace: Trace, x: Any) -> Any:
+    """``x`` with markers for values that are not known."""
+    if type(x) is tuple:
+        return tuple(marked(trace, item) for item in x)
+    if type(x) is dict:
+        return {key: marked(trace, item) for key, item in x.items()}
+    return Marker(x) if is_open(trace, x) else x
+
+
+def has_open(trace: Trace, x: Any) -> bool:
+    if type(x) in (tuple, dict):
+        return any(has_open(trace, item) for item in (x.values() if type(x) is dict else x))
+    return is_open(trace, x)
+
+
+def percent(trace: Trace, text: str, values: Any) -> str:
+    """``text % values``: what formats a marker becomes ``%s``."""
+    given = marked(trace, values)
+    items = iter(given if type(given) is tuple else (given,))
+
+    def conversion(match: re.Match[str]) -> str:
+        if match["kind"] == "%":
+            return match[0]
+        key = match["key"]
+        value = given.get(key[1:-1]) if key and type(given) is dict else next(items, None)
+        return f"%{key or ''}s" if type(value) is Marker else match[0]
+
+    return _CONVERSION.sub(conversion, text) % given
+
+
+def without_values(error: BaseException) -> None:
+    """Put markers for values of the graph into an exception that is to leave it."""
+    error.args = tuple(str(Marker(a)) if type(a) is TracedArray else a for a in error.args)
+    for name, value in vars(error).items():
+        if type(value) is TracedArray:
+            setattr(error, name, str(Marker(value)))
+
+
+__all__ = ["Marker", "has_open", "is_open", "marked", "percent", "without_values"]

@@ -1,0 +1,213 @@
+"""Which of several exceptions is raised: the first in the program's order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+
+
+def index_behind_a_guard(x: Any, i: Any) -> Any:
+    if i[0] > 2:
+        raise KeyError("far")
+    return x[i[0]], x[i]
+
+
+def asserted(x: Any, i: Any) -> Any:
+    assert i[0] < 3, "out of the grid"
+    x[i[0]] += 1
+    return x
+
+
+def division(x: Any, i: Any) -> Any:
+    b = float(x[0] - 1)
+    if b == 0:
+        raise ValueError("empty class")
+    return 1.0 / b + i[0]
+
+
+def library_call(x: Any, i: Any) -> Any:
+    if i[0] > 2:
+        raise KeyError("singular")
+    return np.linalg.inv(np.eye(2) * (3 - i[0])) + x[0]
+
+
+def counted(x: Any, i: Any) -> Any:
+    if (i - 3 > 0).any():
+        raise OverflowError("large")
+    return np.bincount(2 - i)
+
+
+def in_a_loop(x: Any, i: Any) -> Any:
+    s = 0.0
+    for k in i:
+        if k > 2:
+            raise KeyError("far")
+        s += x[k]
+    return s
+
+
+def in_a_while_loop(x: Any, i: Any) -> Any:
+    s, k = 0.0, 0
+    while k < len(i):
+        if i[k] > 2:
+            raise KeyError("far")
+        s += x[i[k]]
+        k += 1
+    return s
+
+
+def unrolled(x: Any, i: Any) -> Any:
+    for k in i[:3]:
+        if x[k] > 4:
+            raise ValueError("large")
+    return x
+
+
+def behind_a_return(x: Any, i: Any) -> Any:
+    if i[0] < 0:
+        return 0
+    if i[0] > 2:
+        raise KeyError(1)
+    if x[0] > 1:
+        raise IndexError(2)
+    raise ValueError(3)
+
+
+def behind_a_break(x: Any, i: Any) -> Any:
+    for k in i:
+        if k < 0:
+            break
+        if k > 2:
+            raise KeyError(2)
+    raise IndexError(3)
+
+
+def one_of_three(x: Any, i: Any) -> Any:
+    if x[0] > 0:
+        if i[0] > 2:
+            raise KeyError(1)
+        if i[1] > 2:
+            raise IndexError(2)
+        raise ValueError(3)
+    return x.sum()
+
+
+def one_of_two_in_a_loop(x: Any, i: Any) -> Any:
+    k, total = 0, 0.0
+    while k < len(i):
+        if i[k] > 2:
+            if i[k] > 5:
+                raise KeyError("a")
+            raise ValueError("b")
+        total += x[i[k]]
+        k += 1
+    return total
+
+
+def a_body_that_always_raises(x: Any, i: Any) -> Any:
+    k = 0
+    while i[k] > 1:
+        if x[k] > 1:
+            raise KeyError("k")
+        raise ValueError("v")
+    return k
+
+
+def a_costly_check_first(x: Any, i: Any) -> Any:
+    k = math.sqrt(i[0])
+    if x[1:].sum() > k:
+        raise ValueError("sum")
+    if i[0] > 1:
+        raise KeyError("first")
+    return k
+
+
+PROGRAMS = [
+    index_behind_a_guard, asserted, division, library_call, counted, in_a_loop, in_a_while_loop,
+    unrolled, behind_a_return, behind_a_break, one_of_three, one_of_two_in_a_loop,
+    a_body_that_always_raises, a_costly_check_first]
+INDICES = ([0, 1, 2, 1], [3, 1, 0, 0], [1, 9, 3, 0], [2, -1, 3, 7], [-1, 5, 0, 1], [6, 3, 0, 0])
+
+
+def outcome(function: Callable[..., Any], *args: Any) -> Any:
+    try:
+        result = function(*args)
+    except Exception as error:
+        kinds = (KeyError, IndexError, ZeroDivisionError, OverflowError, np.linalg.LinAlgError,
+                 AssertionError, ValueError)
+        return next(k for k in kinds if isinstance(error, k))
+    return np.asarray(result[0] if isinstance(result, tuple) else result).tolist()
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_as_in_python(program: Callable[..., Any]) -> None:
+    jitted = fusec.jit(program)
+    for first in (1.0, 5.0, -1.0):
+        for i in INDICES:
+            x = np.array([first, 0.5, 2.0])
+            want = outcome(program, x.copy(), np.array(i))
+            assert outcome(jitted, x, np.array(i)) == want, (first, i)
+
+
+def test_a_guard_before_a_loop_that_would_not_end() -> None:
+    def countdown(n: Any) -> Any:
+        if n < 0:
+            raise ValueError("negative")
+        k = 0
+        while n != 0:
+            n, k = n - 1, k + 1
+        return k
+
+    jitted = fusec.jit(countdown)
+    assert jitted(np.int64(5)) == 5
+    with pytest.raises(ValueError, match="negative"):
+        jitted(np.int64(-1))
+
+
+def test_nothing_is_drawn_behind_a_guard() -> None:
+    def program(x: Any, rng: Any) -> Any:
+        if x[0] > 1:
+            raise KeyError("far")
+        return rng.random()
+
+    rng = np.random.default_rng(1)
+    with pytest.raises(KeyError):
+        fusec.jit(program)(np.full(2, 2.0), rng)
+    assert rng.random() == np.random.default_rng(1).random()
+
+
+class NotConverged(Exception):
+    def __init__(self, text: str, steps: Any = 0) -> None:
+        super().__init__(text)
+        self.steps = steps
+
+
+@pytest.mark.parametrize(("made", "shown"), [
+    (lambda x: ValueError("bad row %d of %s" % (x.argmax(), "A")),  # noqa: UP031
+     "bad row {x.argmax()} of A"),
+    (lambda x: ValueError("pivot %(p).3g%%" % {"p": x[0]}),  # noqa: UP031
+     "pivot {x[0]}%"),
+    (lambda x: ValueError(f"bad {x[0]:.3f} {2}"), "bad {x[0]} 2"),
+    (lambda x: ValueError("bad " + str(x[0])), "bad {x[0]}"),
+    (lambda x: KeyError(x.sum()), "'{x.sum()}'"),
+    (lambda x: NotConverged("no", x.min()), "no"),
+])
+def test_texts_with_values_of_the_run(made: Callable[..., Any], shown: str) -> None:
+    """The expression stands for the value, as in f-strings."""
+    def program(x: Any) -> Any:
+        if x[0] > 5:
+            raise made(x)
+        return x * 2
+
+    jitted = fusec.jit(program)
+    np.testing.assert_array_equal(jitted(np.ones(3)), [2, 2, 2])
+    with pytest.raises(type(made(np.ones(2)))) as raised:
+        jitted(np.full(3, 7.0))
+    assert str(raised.value) == shown
+    assert getattr(raised.value, "steps", "{x.min()}") == "{x.min()}"
