@@ -194,6 +194,7 @@ class NotConverged(Exception):
     (lambda x: ValueError("pivot %(p).3g%%" % {"p": x[0]}),  # noqa: UP031
      "pivot {x[0]}%"),
     (lambda x: ValueError(f"bad {x[0]:.3f} {2}"), "bad {x[0]} 2"),
+    (lambda x: ValueError("bad {:.3f} {n}".format(x[0], n=2)), "bad {x[0]} 2"),  # noqa: UP032
     (lambda x: ValueError("bad " + str(x[0])), "bad {x[0]}"),
     (lambda x: KeyError(x.sum()), "'{x.sum()}'"),
     (lambda x: NotConverged("no", x.min()), "no"),

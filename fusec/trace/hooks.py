@@ -410,9 +410,8 @@ class GraphHooks(AttributeHooks):
         value = self._traced_if_outside(value)
         for method in ("format", "str", "repr"):
             note_compared(self, method, value)
-        if source and type(value) is TracedArray and self.trace.in_region and (
-                known(value.value) is None):
-            return f"{{{source}}}"  # what compiled code raises does not know the values
+        if texts.is_open(self.trace, value):  # what compiled code raises does not know the values
+            return f"{{{source}}}" if source else str(texts.Marker(value))
         if conversion >= 0 and type(value) is TracedArray:
             return format(value, spec)  # raises: repr() is for debuggers
         return super().format_value(where, value, conversion, spec, source)

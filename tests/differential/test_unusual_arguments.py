@@ -73,8 +73,8 @@ def test_wrong_calls(program: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("program", [
-    lambda x: np.take(x, []),
-    lambda x: np.average(x, weights=x * x), lambda x: x.reshape(1, 4)[:0, x.nonzero()[0]], lambda x: np.take(x, ()),
+    lambda x: np.average(x, weights=x * x), lambda x: x.reshape(1, 4)[:0, x.nonzero()[0]],
+    lambda x: np.take(x, []), lambda x: np.take(x, ()),
     lambda x: np.polyfit(np.arange(4.0), x, 1, cov=True),
     lambda x: np.argsort([x[0] * 2, x[1], x[2]]), lambda x: np.sort([v * 2 for v in x]),
     lambda x: np.searchsorted([x[1], x[3], x[2]], 1.0),
