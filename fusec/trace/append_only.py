@@ -14,21 +14,32 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from .code_names import names_in
+from .convert.hooks import Where
 
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF")
 _METHODS = ("append", "extend")
+_BEGIN = 4  # of a place: file, line, column, function
 
 
 class Uses:
-    """How often lists were found in attributes and other containers, and appended to."""
+    """How often lists were found in attributes and other containers, and appended to at once."""
 
     def __init__(self) -> None:
         self._found: Counter[int] = Counter()
+        self._at: dict[int, Where] = {}
+        self._methods: Counter[int] = Counter()
         self._appended: Counter[int] = Counter()
 
-    def note_found(self, value: Any) -> None:
+    def note_found(self, value: Any, where: Where) -> None:
         if type(value) in (list, deque):
             self._found[id(value)] += 1
+            self._at[id(value)] = where
+
+    def note_method(self, value: Any, name: str, where: Where) -> None:
+        """``value.name`` is read; of ``self.history.append`` both parts begin at one place."""
+        if type(value) in (list, deque) and name in _METHODS:
+            found = self._at.pop(id(value), None)
+            self._methods[id(value)] += found is not None and found[:_BEGIN] == where[:_BEGIN]
 
     def note_call(self, fn: Any) -> None:
         owner = getattr(fn, "__self__", None)
@@ -41,7 +52,7 @@ class Uses:
         """Whether all that the program did with a list is to append to it; ``before``: its items
         when the trace began.
 
-        Each time it was found something was appended; where a name holds it, every use of that
+        Each time it was found something was appended there and then; where a name holds it, every use of that
         name in the functions that were called is such a call.
         """
         if type(container) not in (list, deque) or len(container) < len(before) or any(
@@ -51,7 +62,7 @@ class Uses:
         uses = [_only_appends(code, name) for code, name in _named(container, functions)]
         if uses:
             return found == 0 and all(uses)
-        return found == self._appended[id(container)] > 0
+        return found == self._methods[id(container)] == self._appended[id(container)] > 0
 
 
 def _named(

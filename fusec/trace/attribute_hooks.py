@@ -147,6 +147,7 @@ class AttributeHooks(SpecialMethods):
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
         if type(obj) is super:
             return self._of_super(where, obj, name)
+        self.trace.containers.uses.note_method(obj, name, where)
         if name == "__dict__" and type(obj) is not TracedArray:
             return self.namespace_of(where, obj, getattr(obj, name))
         if self._is_outside(obj):
@@ -158,14 +159,14 @@ class AttributeHooks(SpecialMethods):
         if (id(obj), name) in self.attributes.names:
             self.where = where
             result = self.attributes.assigned(obj, name)
-            self._note_found(result)
+            self._note_found(where, result)
             return result
         try:
             result = super().getattr(where, obj, name)
         except AttributeError:
             self._note_missing(obj, name)
             raise
-        self._note_found(result)
+        self._note_found(where, result)
         if name in _SIZES and type(obj) is TracedArray:
             self.where = where
             return sizes.numbers(self.trace, result)
@@ -192,10 +193,10 @@ class AttributeHooks(SpecialMethods):
                 self.trace.guards[known] = attribute_guard(holder, name)
         return result
 
-    def _note_found(self, value: Any) -> None:
+    def _note_found(self, where: Where, value: Any) -> None:
         """A value that was found in an attribute or container."""
         self.effects.note_read(value)
-        self.trace.containers.uses.note_found(value)
+        self.trace.containers.uses.note_found(value, where)
 
     def resolve(self, fn: Any) -> Any:
         kind = type(fn)

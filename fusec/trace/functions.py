@@ -65,10 +65,11 @@ def clip(
     if high is None:
         return np.maximum(x, low, out=out) if out is not None else np.maximum(x, low)
     bounds = [as_traced(trace, bound).value for bound in (low, high)]
+    computed = {}
     if any(b.dtype != x.dtype for b in bounds):  # both decide what it is computed in
         dtype = resolve(trace, _CLIP, [x.value, *bounds])[-1]
-        x = x if x.dtype == dtype else creation.astype(trace, x, dtype)
-    result = call_ufunc(trace, np.maximum, "__call__", (x, low), {})
+        computed = {} if x.dtype == dtype else {"dtype": dtype}
+    result = call_ufunc(trace, np.maximum, "__call__", (x, low), computed)
     extra = {"out": (out,)} if out is not None else {}
     return call_ufunc(trace, np.minimum, "__call__", (result, high), extra)
 

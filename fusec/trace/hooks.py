@@ -399,7 +399,7 @@ class GraphHooks(AttributeHooks):
         result = super().getitem(where, obj, key)
         if id(obj) in self.trace.flats:
             return copy_of(result) if type(result) is TracedArray and result.ndim else result
-        self._note_found(result)
+        self._note_found(where, result)
         return self._local(result) if type(obj) is np.ndarray or isinstance(
             obj, np.generic) else result
 

@@ -163,7 +163,8 @@ def interp(
     period: Any = None,
 ) -> Any:
     """``np.interp`` in NumPy's order of operations where ``xp`` is known and sorted."""
-    xp, fp = (array(trace, list(v)) if has_open_numbers(v) else v for v in (xp, fp))
+    xp, fp = (array(trace, list(v)) if type(v) in (list, tuple) and has_open_numbers(v) else v
+              for v in (xp, fp))
     table = _known_table(trace, xp) if _fits(x) and period is None else None
     found = _known_table(trace, fp)
     values = None if table is None else _values(trace, fp, found, table.size)
