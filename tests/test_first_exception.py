@@ -212,3 +212,28 @@ def test_texts_with_values_of_the_run(made: Callable[..., Any], shown: str) -> N
         jitted(np.full(3, 7.0))
     assert str(raised.value) == shown
     assert getattr(raised.value, "steps", "{x.min()}") == "{x.min()}"
+
+
+KNOWN = {"1.0": 5}
+
+
+def as_a_key(x: Any) -> Any:
+    return x * KNOWN.get(str(x[0]), 7) if x[0] > 0 else x
+
+
+def compared(x: Any) -> Any:
+    if x[0] > 0:
+        name = f"{x[0]:.1f}"
+        if name == "1.0":
+            return x * 2
+    return x
+
+
+def looked_up(x: Any) -> Any:
+    return 1.0 if x[0] > 0 and "%g" % x[0] in KNOWN else 0.0  # noqa: UP031
+
+
+@pytest.mark.parametrize("program", [as_a_key, compared, looked_up])
+def test_such_texts_are_for_exceptions_only(program: Callable[..., Any]) -> None:
+    with pytest.raises(fusec.errors.ConcreteValueError):
+        fusec.jit(program)(np.ones(2))

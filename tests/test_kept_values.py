@@ -150,11 +150,16 @@ def counted_after_an_exit(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("program", [
-    appended, item_set, key_made, partly_applied, added_in_place, after_an_exit,
-    counted_after_an_exit])
+    appended, item_set, key_made, partly_applied, added_in_place, after_an_exit])
 def test_changes_that_data_decides_are_refused(program: Any) -> None:
     with pytest.raises(ConcreteValueError, match="in a branch or loop that data decides"):
         fusec.jit(program)(X)
+
+
+def test_items_counted_after_an_exit() -> None:
+    jitted = fusec.jit(counted_after_an_exit)
+    for k in (-9, 0, 3):
+        assert jitted(X + k) == counted_after_an_exit(X + k)
 
 
 def test_containers_of_the_call_hold_what_they_like() -> None:

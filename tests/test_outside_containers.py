@@ -340,3 +340,77 @@ def test_explained() -> None:
     jitted(o, np.ones(5))
     text = str(fusec.explain(jitted, o, np.ones(5)))
     assert "a container of these keys and types of items (read at each call)" in text
+
+
+def through_a_helper(o: Any, x: Any) -> Any:
+    def helper(items: list[Any], value: Any) -> Any:
+        items.append(value)
+        return items[-2] if len(items) > 1 else value
+
+    return helper(o.history, x[0])
+
+
+def through_a_variable(o: Any, x: Any) -> Any:
+    items = o.history
+    items.append(x[0])
+    return items[max(len(items) - 2, 0)]
+
+
+def by_a_kept_method(o: Any, x: Any) -> Any:
+    append = o.history.append
+    append(x[0])
+    append(x[1])
+    return sum(o.history)
+
+
+def in_a_dict(o: Any, x: Any) -> Any:
+    o.cache.setdefault("a", []) if not o.cache else None
+    o.cache["a"].append(x[0])
+
+
+@pytest.mark.parametrize("program", [
+    through_a_helper, through_a_variable, by_a_kept_method, in_a_dict])
+def test_what_is_appended_to_and_read(program: Any) -> None:
+    assert run(fusec.jit(program)) == run(program)
+
+
+def swaps(o: Any, x: Any) -> Any:
+    order = [1, 2, 3]
+    if x[0] > 0.5:
+        order[0], order[2] = order[2], order[0]
+    else:
+        order[1] = int(x[1] * 10)
+    return order
+
+
+def positions_of_data(o: Any, x: Any) -> Any:
+    basis, i = [3, 4, 5], int(np.argmin(x[:3]))
+    basis[i] = 7
+    values = [x[0] * 2, x[1], x[2]]
+    return basis, basis[i - 1], values[np.argmax(values)]
+
+
+def mixtures(o: Any, x: Any) -> Any:
+    cov, weights = [np.eye(2) for _ in range(2)], {"a": 0.0, "b": 1}
+    for it in range(5):
+        for j in range(2):
+            cov[j] = cov[j] * (x[it] + 1)
+        weights["a"] += x[it]
+        if x[it] > 0.5:
+            weights["b"] += 1
+        if cov[0][0, 0] > 3:
+            break
+    return cov, weights
+
+
+def tuples(o: Any, x: Any) -> Any:
+    place = (int(x[0] * 3), int(x[1] * 3))
+    count = 0
+    while place != (2, 2) and count < 5:
+        place, count = (min(place[0] + 1, 2), min(place[1] + count, 2)), count + 1
+    return count, place == (2, 2), place in ((0, 0), (2, 2))
+
+
+@pytest.mark.parametrize("program", [swaps, positions_of_data, mixtures, tuples])
+def test_own_lists_and_tuples_with_data(program: Any) -> None:
+    assert run(fusec.jit(program)) == run(program)

@@ -52,8 +52,8 @@ class Uses:
         """Whether all that the program did with a list is to append to it; ``before``: its items
         when the trace began.
 
-        Each time it was found something was appended there and then; where a name holds it, every use of that
-        name in the functions that were called is such a call.
+        Each time it was found something was appended there and then; where a name holds it, every
+        use of that name in the functions that were called is such a call.
         """
         if type(container) not in (list, deque) or len(container) < len(before) or any(
                 a is not b for a, b in zip(container, before, strict=False)):

@@ -116,6 +116,8 @@ class GraphHooks(AttributeHooks):
             return str(texts.Marker(args[0]))
         if self.trace.active and type(getattr(fn, "__self__", None)) is str:
             args, kwargs = texts.marked(self.trace, args), texts.marked(self.trace, kwargs)
+        if isinstance(getattr(fn, "__self__", None), (dict, set, list)):
+            texts.check_text(self.trace, *args)
         owner = getattr(fn, "__self__", None) if isinstance(fn, MethodType) else None
         note_read(self, fn, (owner, *args, *kwargs.values()))
         if self._is_unseen_by_numpy(fn, args, kwargs):
@@ -218,6 +220,7 @@ class GraphHooks(AttributeHooks):
         return super().iop(where, op, a, self.lifted(b) if self._is_outside(b) else b)
 
     def compare(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        texts.check_text(self.trace, a, b)
         if op in ("is", "is not") and type(a) is TracedArray and isinstance(b, bool) and (
                 a.type.is_weak and a.dtype == BOOL):
             op = "eq" if op == "is" else "ne"  # there is one True
@@ -238,6 +241,7 @@ class GraphHooks(AttributeHooks):
         return self._computed(super().compare(where, op, a, b))
 
     def contains(self, where: Where, item: Any, container: Any) -> Any:
+        texts.check_text(self.trace, item, container)
         if self._is_outside(container):
             container = as_traced(self.trace, container)
         if type(container) is TracedArray and container.is_array:
@@ -304,6 +308,7 @@ class GraphHooks(AttributeHooks):
 
     def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
         self.where = where
+        texts.check_text(self.trace, key)
         if id(obj) in self.trace.flats and not obj.is_writeable:
             _set_flat(self.trace.flats[id(obj)][1], key, value)
             return
@@ -379,6 +384,7 @@ class GraphHooks(AttributeHooks):
 
     def getitem(self, where: Where, obj: Any, key: Any) -> Any:
         self.where = where
+        texts.check_text(self.trace, key)
         if self._is_outside(obj) or (
                 isinstance(obj, (np.ndarray, np.generic)) and _holds_traced(key)):
             return as_traced(self.trace, obj)[key]
@@ -411,7 +417,7 @@ class GraphHooks(AttributeHooks):
         for method in ("format", "str", "repr"):
             note_compared(self, method, value)
         if texts.is_open(self.trace, value):  # what compiled code raises does not know the values
-            return f"{{{source}}}" if source else str(texts.Marker(value))
+            return texts.Marker(value, source).text
         if conversion >= 0 and type(value) is TracedArray:
             return format(value, spec)  # raises: repr() is for debuggers
         return super().format_value(where, value, conversion, spec, source)

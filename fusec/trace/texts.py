@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from fusec.errors import ConcreteValueError
+
 from .array import TracedArray
 from .context import Trace
 from .known import known
@@ -19,8 +21,9 @@ _CONVERSION = re.compile(r"%(?P<key>\(\w*\))?[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+)
 class Marker:
     """Stands for a value: every way to format it gives its expression."""
 
-    def __init__(self, x: TracedArray) -> None:
-        self.text = f"{{{source_of(x.value) or '...'}}}"
+    def __init__(self, x: TracedArray, source: str = "") -> None:
+        self.text = f"{{{source or source_of(x.value) or '...'}}}"
+        x.trace.markers.add(self.text)
 
     def __format__(self, spec: str) -> str:
         return self.text
@@ -34,6 +37,15 @@ class Marker:
 def is_open(trace: Trace, x: Any) -> bool:
     """Whether a text would need the value of ``x``, in a branch or loop that data decides."""
     return type(x) is TracedArray and trace.in_region and known(x.value) is None
+
+
+def check_text(trace: Trace, *values: Any) -> None:
+    """Refuse texts with markers where the text itself counts: compared, as a key, as a result."""
+    for text in values:
+        if trace.markers and type(text) is str and any(m in text for m in trace.markers):
+            raise ConcreteValueError(
+                f"the text {text!r} has a value that is only known when the compiled code runs",
+                loc=trace.loc, cure="use it in exceptions only, or make the text after the call")
 
 
 def marked(trace: Trace, x: Any) -> Any:
@@ -74,4 +86,4 @@ def without_values(error: BaseException) -> None:
             setattr(error, name, str(Marker(value)))
 
 
-__all__ = ["Marker", "has_open", "is_open", "marked", "percent", "without_values"]
+__all__ = ["Marker", "check_text", "has_open", "is_open", "marked", "percent", "without_values"]

@@ -47,7 +47,7 @@ from .side_effects import is_outside
 from .signature import FlatCall
 from .sizes import undecided
 from .storage import Storage, ViewStep
-from .texts import without_values
+from .texts import check_text, without_values
 from .trees import flattened
 from .ufuncs import as_traced
 
@@ -370,6 +370,7 @@ def _output(
                 TypeError, "the function returns a random generator that it was given or made",
                 trace.loc, "make it outside the compiled function")
         _check_returned(trace, leaf)
+        check_text(trace, leaf)
         changes = isinstance(leaf, (set, deque, bytearray, dict, list)) or (
             id(leaf) in trace.local_objects and not isinstance(leaf, (str, bytes, int, float)))
         return Output("fresh" if changes else "const", value=leaf)
