@@ -18,7 +18,7 @@ from .optional import Optional
 from .selected import Selected
 from .trees import NAMESPACE, flattened
 
-_MOST_ARRAYS = 8  # that one result may be; of more it is a copy
+_MOST_ARRAYS = 16  # that one result may be; of more it is a copy
 
 
 class Chosen:
