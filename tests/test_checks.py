@@ -129,5 +129,5 @@ def test_texts_of_exceptions_name_the_values_that_only_the_run_knows() -> None:
     assert fusec.jit(in_a_loop)(np.arange(40.0), 50.0)[39] == 39.0
     with pytest.raises(RuntimeError, match=r"\{x\[i\]\} at \{i\} of 40"):
         fusec.jit(in_a_loop)(np.arange(40.0), 30.0)
-    with pytest.raises(fusec.errors.ConcreteValueError, match="text is needed"):
+    with pytest.raises(fusec.errors.FusecTypeError, match="return different things"):
         fusec.jit(lambda x: f"{x}" if x > 0 else "")(2.0)
