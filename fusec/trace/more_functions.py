@@ -108,8 +108,17 @@ def asfortranarray(trace: Trace, a: Any, dtype: Any = None, *, like: Any = None)
 def linspace(trace: Trace, start: Any, stop: Any, *args: Any, **kwargs: Any) -> Any:
     """``np.linspace``; between traced ends as NumPy's source computes it."""
     if type(start) is TracedArray or type(stop) is TracedArray:
+        start, stop = _of_one_precision(trace, start, stop), _of_one_precision(trace, stop, start)
         return traced_source(np.linspace, False)(trace, start, stop, *args, **kwargs)
     return creation.linspace(trace, start, stop, *args, **kwargs)
+
+
+def _of_one_precision(trace: Trace, x: Any, other: Any) -> Any:
+    """A Python number beside a NumPy number or array: of that precision."""
+    if type(x) not in (int, float) or type(other) is not TracedArray or other.type.is_weak:
+        return x
+    dtype = np.result_type(other.dtype, x)
+    return dtype.type(x) if dtype.kind in "fc" else x
 
 
 def i0(trace: Trace, x: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fusec.errors import unsupported
+from fusec.errors import unsupported, user_error
 from fusec.ir import Value
 from fusec.ir.dims import is_static
 
@@ -189,9 +189,9 @@ def chosen(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any:
         v.dtype.type(0).item() if v.type.is_weak else v.dtype for v in (a, b)])
     kind = "weak" if is_weak else None
     if of_other_dtypes(a.type, b.type, True):
-        raise trace.error(TypeError(
-            f"one of two numbers whose dtype data decides: {a.dtype} or {b.dtype}"),
-            [a.value, b.value])
+        raise user_error(
+            TypeError, f"one of two numbers whose dtype data decides: {a.dtype} or {b.dtype}",
+            trace.loc, "convert both to one dtype")
     for number in (a, b):
         if number.type.is_weak and not is_weak:
             check_holds(trace, number.value, dtype)

@@ -350,6 +350,11 @@ def _spread(op: str) -> Any:
             raise unsupported(f"a {op.lower()} of real numbers in a complex dtype", loc=trace.loc,
                               cure="convert the array first: x.astype(dtype)")
         ddof = ddof if correction is _NO_VALUE else correction
+        if op == "Std" and out is not None and as_traced(trace, out).dtype.kind in "biu":
+            target = as_traced(trace, out).dtype
+            raise trace.error(TypeError(
+                f"Cannot cast ufunc 'sqrt' output from dtype('float64') to {target!r} with "
+                f"casting rule 'same_kind'"), [x.value])
         given = None if mean is _NO_VALUE else mean
         if not _all(where) or given is not None or _is_integer(dtype) or (
                 _is_narrower(trace, x, dtype)):

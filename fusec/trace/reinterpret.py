@@ -11,6 +11,7 @@ from fusec.errors import unsupported
 from fusec.ir.dims import is_static
 
 from .array import TracedArray, from_value
+from .refusals import target_dtype
 
 MOST_LISTED = 128  # elements of a list of traced numbers
 _PYTHON = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "c": np.complex128}
@@ -38,7 +39,8 @@ def _viewed_dtype(array: TracedArray, dtype: Any = None, type: Any = None) -> np
     if type not in (None, np.ndarray):
         raise unsupported("a view as a subclass of ndarray", loc=array.trace.loc,
                           cure="use plain arrays")
-    return array.dtype if dtype is None else np.dtype(dtype)
+    found = array.dtype if dtype is None else np.dtype(dtype)
+    return found if found.isnative else target_dtype(found, "a view", array.trace.loc)
 
 
 def item(self: TracedArray, *args: Any) -> Any:

@@ -85,6 +85,20 @@ def test_calls_that_were_refused(program: Callable[..., Any]) -> None:
     check(program, X)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_linspace_between_numbers_of_both_kinds(dtype: str) -> None:
+    check(lambda x: (np.linspace(0, x.max(), 3), np.linspace(x, 1, 4), np.linspace(-1.0, x[0], 3)),
+          X.astype(dtype))
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: x.view(">f8") * 2, lambda x: np.std(x, out=np.zeros((), int)),
+    lambda x: min(x[0], x.astype("f4")[1]) + 1 if x[2] > 0 else 1.0])
+def test_refusals_name_their_line(program: Callable[..., Any]) -> None:
+    with pytest.raises(fusec.errors.FusecError, match="test_unusual_arguments.py"):
+        fusec.jit(program)(X)
+
+
 def test_numbers_in_place() -> None:
     def program(x: Any, mask: Any) -> None:
         np.place(x, mask, [1.5])
