@@ -95,7 +95,7 @@ def test_linspace_between_numbers_of_both_kinds(dtype: str) -> None:
     lambda x: x.view(">f8") * 2, lambda x: np.std(x, out=np.zeros((), int)),
     lambda x: min(x[0], x.astype("f4")[1]) + 1 if x[2] > 0 else 1.0])
 def test_refusals_name_their_line(program: Callable[..., Any]) -> None:
-    with pytest.raises(fusec.errors.FusecError, match="test_unusual_arguments.py"):
+    with pytest.raises(fusec.errors.FusecError, match=r"test_unusual_arguments\.py"):
         fusec.jit(program)(X)
 
 
