@@ -43,6 +43,9 @@ def _plan_lines(concrete: ConcreteFunction) -> list[str]:
         written = ", ".join(v.node.name for v in
                             (concrete.graph.inputs[i] for i in spec.updates))
         lines.append(f"writes to arguments: {written}")
+    if concrete.build.traced.assignments:
+        done = dict.fromkeys(str(effect) for effect, _ in concrete.build.traced.assignments)
+        lines.append(f"after the call: {', '.join(done)}")
     return lines + [f"note: {n}" for n in concrete.build.traced.notes]
 
 

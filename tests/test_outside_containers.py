@@ -340,6 +340,12 @@ def test_explained() -> None:
     jitted(o, np.ones(5))
     text = str(fusec.explain(jitted, o, np.ones(5)))
     assert "a container of these keys and types of items (read at each call)" in text
+    assert "State.m = this dict (what is in it is read at each call)" in text
+    assert "after the call: assigns attribute State.m['W'], assigns attribute State.m['b']" in text
+    logs = fusec.jit(appends)
+    logs(o, np.ones(5))
+    text = str(fusec.explain(logs, o, np.ones(5)))
+    assert "appends to attribute State.history" in text and "appends to global LOG" in text
 
 
 def through_a_helper(o: Any, x: Any) -> Any:

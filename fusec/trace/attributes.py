@@ -43,6 +43,10 @@ class Assignment:
 
     owner: Callable[[], Any]
     name: str
+    subject: str  # what reports call it
+
+    def __str__(self) -> str:
+        return f"assigns {self.subject}"
 
     def apply(self, value: Any) -> None:
         owner = self.owner()
@@ -192,7 +196,7 @@ class Attributes:
             obj, name = self.owners[title]
             if value is not UNBOUND and value is not self.initial[title] and (
                     id(obj) not in self.trace.local_objects):
-                found.append((Assignment(_reference(obj), name), value))
+                found.append((Assignment(_reference(obj), name, title), value))
         return found
 
 

@@ -80,6 +80,10 @@ class Content:
 
     read: Reader
     layout: tuple[tuple[Any, bool, Any], ...]  # key, whether it is an old item, its key or number
+    subject: str
+
+    def __str__(self) -> str:
+        return f"changes the items of {self.subject}"
 
     def apply(self, values: list[Any]) -> None:
         container = self.read()
@@ -93,6 +97,10 @@ class Appended:
     """What is appended to a list."""
 
     read: Reader
+    subject: str
+
+    def __str__(self) -> str:
+        return f"appends to {self.subject}"
 
     def apply(self, values: list[Any]) -> None:
         self.read().extend(values)
@@ -264,10 +272,10 @@ class Containers:
         for key, held in reversed(self.held.items()):
             if key in replaced and held.only_appends:
                 new = [item for _, item in items_in(held.container)][len(held.before):]
-                found.append((Appended(held.read), new))
+                found.append((Appended(held.read, held.title), new))
             elif key in replaced:
                 layout, new = held.layout()
-                found.append((Content(held.read, layout), new))
+                found.append((Content(held.read, layout, held.title), new))
         return found
 
     def once(self) -> list[Guard]:

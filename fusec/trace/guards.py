@@ -126,6 +126,8 @@ class Guard:
     def value(self) -> str:
         """The expected value, shortened."""
         found = self.expected() if type(self.expected) is weakref.ref else self.expected
+        if id(found) in self.apart:
+            return f"this {type(found).__name__} (what is in it is read at each call)"
         return _short(found)
 
     def __str__(self) -> str:

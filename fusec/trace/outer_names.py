@@ -199,7 +199,7 @@ class OuterNames:
             place = self.places[title]
             if which(place) and place.value is not UNBOUND and (
                     place.value is not self.initial[title]):
-                found.append((Assignment(_finder(place), "value"), place.value))
+                found.append((Assignment(_finder(place), "value", title), place.value))
         return found
 
     def _put_back(self) -> None:
