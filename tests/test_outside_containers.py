@@ -34,9 +34,10 @@ def state() -> Any:
         arrays=[np.arange(3.0) + i for i in range(3)], history=[], cache={},
         best={"w": None, "loss": math.inf, "k": 0},
         recent=collections.deque([1.0, 2.0, 3.0], maxlen=4),
-        layers=[{"W": np.eye(3) * i, "calls": i} for i in range(2)],
+        layers=[{"W": np.eye(3) * i, "calls": i, "row": [np.float64(0)] * 3} for i in range(2)],
         sums=collections.defaultdict(float), counts=collections.Counter(),
-        ordered=collections.OrderedDict(a=1.0, b=2.0), pairs={"t": (np.ones(3), 2.0)})
+        ordered=collections.OrderedDict(a=1.0, b=2.0), pairs={"t": (np.ones(3), 2.0)},
+        parts=[State(u=np.ones(2) * k, log=[]) for k in range(2)])
 
 
 def adam(o: Any, x: Any) -> None:
@@ -209,12 +210,38 @@ def text_and_none(o: Any, x: Any) -> Any:
     return x if o.cache["mode"] == "a" else -x
 
 
+def at_a_position_of_data(o: Any, x: Any) -> Any:
+    o.layers[0]["row"][int(x[0] * 3)] = x[1]
+    return o.layers[0]["row"][int(x[2] * 3)]
+
+
+def a_view_and_its_base(o: Any, x: Any) -> Any:
+    o.cache["row"] = o.params["W"][0]
+    o.cache["row"] += 1
+    return o.params["W"].sum()
+
+
+def keys_of_numbers(o: Any, x: Any) -> Any:
+    o.t += 1
+    o.cache["step %d" % o.t] = x.mean()  # noqa: UP031
+    return sum(o.cache.values())
+
+
+def objects_change_places(o: Any, x: Any) -> Any:
+    for part in o.parts:
+        part.u = part.u + x[:2]
+        part.log.append(x[0])
+    o.parts[0], o.parts[1] = o.parts[1], o.parts[0]
+    return o.parts[0].u.sum()
+
+
 PROGRAMS: dict[Callable[[Any, Any], Any], int] = {  # with the traces of five calls that are kept
     adam: 1, best_so_far: 2, best_of_a_loop: 2, appends: 1, appends_and_reads: 1,
     appends_to_a_name: 1, exchanges: 1, rotates: 1, keeps_the_recent: 4, layers: 1, missing_keys: 1,
     order_of_keys: 2, tuples_of_arrays: 1, assigned_as_a_whole: 1, forward_and_backward: 1,
     globals_too: 1, while_data_decides: 2, long_loop: 1, deleted: 1, cleared: 1, updated: 1,
     by_default: 5, taken_out: 1, written_through: 2, in_place: 1, text_and_none: 3,
+    at_a_position_of_data: 1, a_view_and_its_base: 1, keys_of_numbers: 1, objects_change_places: 2,
 }
 
 

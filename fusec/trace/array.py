@@ -233,7 +233,7 @@ class TracedArray:
     def __setitem__(self, key: Any, value: Any) -> None:
         from .indexing import setitem
 
-        if type(value) in (list, tuple) and self.dtype.kind in "iu":
+        if type(value) in (list, tuple) and self.dtype.kind in "iu" and _are_ints(value):
             self._check_fits(value)
         # NumPy makes NaN of None, and says for other dtypes that it is no number.
         setitem(self, key, self.none() if value is None else value)
@@ -244,7 +244,7 @@ class TracedArray:
             np.array(numbers, self.dtype)
         except OverflowError as error:
             raise self.trace.error(error, [self.value]) from None
-        except (TypeError, ValueError):  # values of the graph among them, or another shape
+        except ValueError:  # of lists of several lengths
             return
 
     def none(self) -> np.ndarray:
@@ -385,6 +385,10 @@ class TracedArray:
                                                        "function")
         raise user_error(AttributeError, f"'{self.kind_name}' object has no attribute {name!r}",
                          self.trace.loc, candidates=nearest(name, dir(np.ndarray)))
+
+
+def _are_ints(x: Any) -> bool:
+    return all(map(_are_ints, x)) if type(x) in (list, tuple) else type(x) is int
 
 
 def not_an_index(x: TracedArray) -> Exception:

@@ -150,6 +150,7 @@ class Containers:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.held: dict[int, Held] = {}
+        self.before: dict[int, dict[Any, Any]] = {}  # of these, while the function is traced
         self.uses = Uses()
 
     def is_held(self, container: Any) -> bool:
@@ -213,6 +214,7 @@ class Containers:
         finally:
             for held in self.held.values():
                 put_content(held.container, held.before)
+            self.before.clear()
 
     def enter(self, title: str, read: Reader) -> Guard:
         """Put traced values into the container; gives the guard on the types of its items."""
@@ -228,20 +230,24 @@ class Containers:
             return
         held = Held(container, title, read, list(items_in(container)))
         self.held[id(container)] = held
+        self.before[id(container)] = dict(held.before)
         outer = self.trace.outer_names
         for key, item in held.before:
             place = Item(key, container, read, f"{title}[{key!r}]")
-            value = self._traced(item, place.subject, _item_reader(read, key), not held.is_large)
+            value = self._traced(item, place.subject, self._reader(read, key), not held.is_large)
             held.initial.append((key, value))
             container[key] = value
             if not held.is_large:
                 outer.hold(place, item)
 
+    def _reader(self, read: Reader, key: Any) -> Reader:
+        return _item_reader(read, key, self.before)
+
     def _traced(self, found: Any, title: str, read: Reader, is_input: bool) -> Any:
         """What stands for an item."""
         trace = self.trace
         if type(found) is tuple:
-            return tuple(self._traced(item, f"{title}[{i}]", _item_reader(read, i), is_input)
+            return tuple(self._traced(item, f"{title}[{i}]", self._reader(read, i), is_input)
                          for i, item in enumerate(found))
         if may_be_held(found):
             self._enter(found, title, read)
@@ -378,8 +384,13 @@ def _constantly(container: Any) -> Reader:
     return lambda: container
 
 
-def _item_reader(read: Reader, key: Any) -> Reader:
-    return lambda: read()[key]
+def _item_reader(read: Reader, key: Any, before: dict[int, Any]) -> Reader:
+    """Reads an item; of a container in which traced values stand, what was there before."""
+    def item() -> Any:
+        container = read()
+        return before.get(id(container), container)[key]
+
+    return item
 
 
 __all__ = ["Containers", "Content", "ContentGuard"]

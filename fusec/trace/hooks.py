@@ -205,6 +205,7 @@ class GraphHooks(AttributeHooks):
             self.where = where
             if texts.has_open(self.trace, b := self.lifted(b)):
                 return texts.percent(self.trace, a, b)
+            texts.check_known(b)
         if self._is_outside(a) or self._is_outside(b):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
@@ -337,6 +338,8 @@ class GraphHooks(AttributeHooks):
         """``items[key] = value`` at a position that only the run knows."""
         if known(key.value) is not None or not items:
             return False
+        if self.trace.containers.may_become(items):
+            raise AssignedLater(containers=[self.trace.containers.titled(items)])
         is_variable = self._is_variable(items, 0)  # as all of them are then
         if self.trace.in_region and not is_variable and (
                 self.effects.is_older(items) or self._outlives(items)):

@@ -195,6 +195,8 @@ def insert(trace: Trace, arr: Any, obj: Any, values: Any, axis: Any = None) -> A
 
     if type(obj) is TracedArray and obj.ndim and known(obj.value) is None:
         return call_by_name(trace, np.insert, (arr, obj, values, axis), {})
+    if type(values) is TracedArray and not values.type.is_weak:
+        values = shaping.spread_scalar(values)  # which is cast, as arrays are
     return traced_source(np.insert)(trace, arr, _places(obj), values, axis)
 
 

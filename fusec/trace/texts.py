@@ -63,6 +63,15 @@ def has_open(trace: Trace, x: Any) -> bool:
     return is_open(trace, x)
 
 
+def check_known(*values: Any) -> None:
+    """That the values of a text are known; each traced one raises that it is not."""
+    for x in values:
+        if type(x) is TracedArray:
+            x.concrete("text", "format the result after the call")
+        elif type(x) in (tuple, dict):
+            check_known(*(x.values() if type(x) is dict else x))
+
+
 def percent(trace: Trace, text: str, values: Any) -> str:
     """``text % values``: what formats a marker becomes ``%s``."""
     given = marked(trace, values)
@@ -86,4 +95,5 @@ def without_values(error: BaseException) -> None:
             setattr(error, name, str(Marker(value)))
 
 
-__all__ = ["Marker", "check_text", "has_open", "is_open", "marked", "percent", "without_values"]
+__all__ = ["Marker", "check_known", "check_text", "has_open", "is_open", "marked", "percent",
+           "without_values"]

@@ -310,7 +310,7 @@ def _check_returned(trace: Trace, leaf: Any) -> None:
     What the program assigns to one from outside is put there after the call.
     """
     names = [name for owner, name in trace.attributes.names if owner == id(leaf)]
-    if (names and id(leaf) in trace.local_objects) or _holds_traced(leaf, 0):
+    if (names and id(leaf) in trace.local_objects) or _holds_traced(trace, leaf, 0):
         raise unsupported(
             f"returning a {type(leaf).__name__} that holds values of the graph",
             loc=trace.entry_loc,
@@ -332,28 +332,31 @@ def _check_kept(trace: Trace) -> list[Guard]:
     trace.containers.check_only_appended()
     for container, loc in changed:
         once.append(OnceGuard(type(container).__name__, loc))
-        if _holds_traced(container, 0):
+        if _holds_traced(trace, container, 0):
             raise unsupported(
                 f"keeping a value of the graph in a {type(container).__name__} that outlives the "
                 "call", loc=loc, cure="keep it in an attribute or a global variable, or return it")
     return once
 
 
-def _holds_traced(x: Any, depth: int) -> bool:
+def _holds_traced(trace: Trace, x: Any, depth: int) -> bool:
+    """Whether values of the graph stay in it; those in containers that are held do not."""
+    if trace.containers.is_held(x):
+        return False
     if type(x) in (TracedArray, Optional) or isinstance(
             x, (PythonIterator, KeysView, ValuesView, ItemsView)):
         return True
     if depth > 2 or isinstance(x, (type, ModuleType, np.ndarray, str, bytes)):
         return False
     if isinstance(x, (list, tuple, set, deque)):
-        return any(_holds_traced(item, depth + 1) for item in x)
+        return any(_holds_traced(trace, item, depth + 1) for item in x)
     if isinstance(x, FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if c != CellType()]
         return any(type(c) is TracedArray for c in cells)
     inside = x if isinstance(x, dict) else getattr(x, "__dict__", None)
     slots = [getattr(x, n, None) for c in type(x).__mro__ for n in getattr(c, "__slots__", ())]
     values = [*(inside.values() if isinstance(inside, dict) else ()), *slots]
-    return any(_holds_traced(item, depth + 1) for item in values)
+    return any(_holds_traced(trace, item, depth + 1) for item in values)
 
 
 def _output(

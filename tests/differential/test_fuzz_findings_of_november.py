@@ -446,6 +446,18 @@ def test_rounding_of_python_integers(x: Any) -> None:
     check(lambda x: (np.around(int(x)), np.round(int(x), 1), np.round(int(x), -1)), x)
 
 
+@pytest.mark.parametrize("x", [np.uint8(200), np.int64(-200), np.array(200), np.array([300])])
+def test_numbers_inserted_into_small_integers(x: Any) -> None:
+    """Seed 153033354: they are cast as arrays are."""
+    check(lambda x: (np.insert(np.zeros(2, "i1"), [0], x), np.insert(np.zeros(2, "i1"), 0, x)), x)
+
+
+@pytest.mark.parametrize("x", [-1.0, 2, np.float32(3)])
+def test_averages_of_numbers(x: Any) -> None:
+    """Seed 153018426."""
+    check(lambda x: np.average(x, weights=x), x)
+
+
 @pytest.mark.parametrize("view", [
     lambda x: x, lambda x: x.T, lambda x: x[::-1], lambda x: x[:, ::2], lambda x: x[..., ::-2]])
 def test_layouts_of_calls_on_arrays_with_gaps(view: Any) -> None:
