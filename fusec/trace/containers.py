@@ -387,8 +387,9 @@ def _constantly(container: Any) -> Reader:
 def _item_reader(read: Reader, key: Any, before: dict[int, Any]) -> Reader:
     """Reads an item; of a container in which traced values stand, what was there before."""
     def item() -> Any:
-        container = read()
-        return before.get(id(container), container)[key]
+        container: Any = read()
+        content: Any = before.get(id(container), container)
+        return content[key]
 
     return item
 

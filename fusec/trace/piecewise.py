@@ -82,7 +82,7 @@ def average(
     result = _source(np.average, False)(trace, a, axis, weights, returned, **options)
     if weights is not None:
         w, x = as_traced(trace, weights), as_traced(trace, a)
-        total: Any = np.sum(w, axis=axis) if w.shape == x.shape else np.sum(w)  # type: ignore[call-overload]
+        total: Any = np.sum(w, axis=axis) if w.shape == x.shape else np.sum(w)
         holds: Any = np.all(np.not_equal(total, 0))
         trace.check(holds.value, ZeroDivisionError(_SUM_IS_ZERO))
     return result
