@@ -176,19 +176,13 @@ class Containers:
 
     def has_item(self, container: Any, key: Any) -> bool:
         """Whether it is held and an item lies under the key."""
-        if not self.is_held(container):
-            return False
-        if isinstance(container, dict):
-            return key in container
-        return type(key) is int and -len(container) <= key < len(container)
+        return self.is_held(container) and _lies_in(container, key)
 
     def takes(self, container: Any, key: Any) -> bool:
         """Make the items of a list or dict that the function made variables of branches and loops,
         if there is one under the key."""
-        is_there = may_be_held(container) and len(container) <= MOST_ITEMS and (
-            key in container if isinstance(container, dict)
-            else type(key) is int and -len(container) <= key < len(container))
-        if not is_there:
+        if not (may_be_held(container) and len(container) <= MOST_ITEMS
+                and _lies_in(container, key)):
             return False
         outer, read = self.trace.outer_names, _constantly(container)
         for name, _ in items_in(container):
@@ -378,6 +372,12 @@ def _item_layout(found: Any, with_ints: bool) -> Any:
             isinstance(found, np.generic) and is_compiled(found.dtype)):
         return layout_of(found)
     return fingerprint(found)
+
+
+def _lies_in(container: Any, key: Any) -> bool:
+    if isinstance(container, dict):
+        return key in container
+    return type(key) is int and -len(container) <= key < len(container)
 
 
 def _constantly(container: Any) -> Reader:

@@ -97,23 +97,11 @@ class GraphHooks(AttributeHooks):
             kwargs = {name: lifted(value) for name, value in kwargs.items()}
         elif self.trace.active and takes_values(fn):
             args, kwargs = self._with_values(fn, args, kwargs)
-        if isinstance(fn, np.vectorize) and any_traced(args, kwargs):
-            raise unsupported("np.vectorize", loc=self.loc,
-                              cure="use fusec.vectorize(f), or apply f to the array as a whole")
-        if isinstance(fn, _POLYNOMIAL) and any_traced(args, kwargs):
-            from .numpy_source import run_source
-
-            return run_source(self.trace, type(fn).__call__, None, (fn, *args), kwargs)
-        if isinstance(fn, type):
-            made = self.constructed(where, fn, args, kwargs)
-            if made is not NotImplemented:
-                return made
-        if isinstance(fn, GETTERS) and self.trace.active and len(args) == 1:
-            return getter(self, fn, *args)
+        answer = self._answered(where, fn, args, kwargs)
+        if answer is not NotImplemented:
+            return answer
         if isinstance(kwargs.get("key"), GETTERS) and self.trace.active:
             kwargs = {**kwargs, "key": functools.partial(getter, self, kwargs["key"])}
-        if any(fn is f for f in _TEXTS) and len(args) == 1 and texts.is_open(self.trace, args[0]):
-            return str(texts.Marker(args[0]))
         if self.trace.active and type(getattr(fn, "__self__", None)) is str:
             args, kwargs = texts.marked(self.trace, args), texts.marked(self.trace, kwargs)
         if isinstance(getattr(fn, "__self__", None), (dict, set, list)):
@@ -136,6 +124,27 @@ class GraphHooks(AttributeHooks):
         elif fn is vars or fn is globals:
             self._note_namespace(result, args)
         return result
+
+    def _answered(
+        self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """What is made without calling ``fn`` itself; NotImplemented: it is to be called."""
+        if isinstance(fn, np.vectorize) and any_traced(args, kwargs):
+            raise unsupported("np.vectorize", loc=self.loc,
+                              cure="use fusec.vectorize(f), or apply f to the array as a whole")
+        if isinstance(fn, _POLYNOMIAL) and any_traced(args, kwargs):
+            from .numpy_source import run_source
+
+            return run_source(self.trace, type(fn).__call__, None, (fn, *args), kwargs)
+        if isinstance(fn, type):
+            made = self.constructed(where, fn, args, kwargs)
+            if made is not NotImplemented:
+                return made
+        if isinstance(fn, GETTERS) and self.trace.active and len(args) == 1:
+            return getter(self, fn, *args)
+        if any(fn is f for f in _TEXTS) and len(args) == 1 and texts.is_open(self.trace, args[0]):
+            return str(texts.Marker(args[0]))
+        return NotImplemented
 
     def _note_namespace(self, found: Any, args: tuple[Any, ...]) -> None:
         """The variables of a module, or of an object that was there before the call."""

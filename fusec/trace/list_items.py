@@ -8,9 +8,10 @@ import numpy as np
 
 from fusec.ir import Value
 
-from .array import TracedArray, from_value
+from .array import TracedArray
 from .context import Trace
 from .control.ranges import number
+from .creation import array
 from .python_numbers import index_of, weak
 from .ufuncs import as_traced, cast
 
@@ -33,34 +34,33 @@ def is_position(x: Any) -> bool:
 
 def item_at(trace: Trace, items: Any, position: TracedArray) -> Any:
     """``items[position]``; None where they are not numbers of one kind."""
-    kinds = {kind_of(trace, x) for x in items}
-    if len(kinds) != 1 or None in kinds:
+    kind = _one_kind(trace, items)
+    if kind is None:
         return None
-    (dtype, is_weak), = kinds  # type: ignore[misc]
-    value = _stacked(trace, items, dtype)[_checked(trace, position, len(items), "list index")].value
+    dtype, is_weak = kind
+    place = _checked(trace, position, len(items), "list index")
+    value = array(trace, list(items), dtype)[place].value
     return number(trace, weak(trace, value, dtype) if is_weak else value)
 
 
-def _stacked(trace: Trace, items: Any, dtype: np.dtype) -> TracedArray:
-    values = [trace.emit("BroadcastTo", cast(trace, as_traced(trace, x).value, dtype), shape=(1,))
-              for x in items]
-    value = values[0] if len(values) == 1 else trace.emit("Concat", *values, axis=0)
-    return from_value(trace, value)
+def _one_kind(trace: Trace, items: Any) -> tuple[np.dtype, bool] | None:
+    """The kind of all of them, if they are numbers of one."""
+    kinds = {kind_of(trace, x) for x in items}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def put_at(trace: Trace, items: list[Any], position: TracedArray, new: Any) -> bool:
     """``items[position] = new`` as a choice for each item; False where they are not numbers of one
     kind."""
-    kinds = {kind_of(trace, x) for x in (*items, new)}
-    if len(kinds) != 1 or None in kinds or len(items) > MOST_ITEMS:
+    kind = _one_kind(trace, (*items, new))
+    if kind is None or len(items) > MOST_ITEMS:
         return False
-    (_, is_weak), = kinds  # type: ignore[misc]
     place = _checked(trace, position, len(items), "list assignment index")
     for k, old in enumerate(items):
-        here = trace.emit("Equal", cast(trace, place.value, I64), trace.builder.const(np.int64(k)))
+        here = trace.emit("Equal", place.value, trace.builder.const(np.int64(k)))
         items[k] = number(trace, trace.emit(
             "Where", here, as_traced(trace, new).value, as_traced(trace, old).value,
-            kind="weak" if is_weak else "scalar"))
+            kind="weak" if kind[1] else "scalar"))
     return True
 
 

@@ -181,16 +181,14 @@ class OuterNames:
 
     def hold(self, place: Any, found: Any) -> None:
         """Take a variable as one of these, an item of a container in which its traced value is."""
-        title = self._title(place.subject)
-        self.known.add(place.key)
-        self.before[title] = found
-        self.places[title], self.initial[title] = place, place.value
+        self.before[self.hold_inside(place)] = found
 
-    def hold_inside(self, place: Any) -> None:
-        """The same of a container that the function made."""
+    def hold_inside(self, place: Any) -> str:
+        """The same of a container that the function made; gives the variable's title."""
         title = self._title(place.subject)
         self.known.add(place.key)
         self.places[title], self.initial[title] = place, place.value
+        return title
 
     def effects(self, which: Callable[[Any], bool] = _is_place) -> list[tuple[Any, Any]]:
         """What is to be assigned after each call, of the variables asked for."""

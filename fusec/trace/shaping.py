@@ -265,7 +265,7 @@ def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
 
 def concatenate(
     trace: Trace, arrays: Sequence[Any], axis: Any = 0, out: Any = None, *, dtype: Any = None,
-    casting: str = "same_kind",
+    casting: Any = "same_kind",
 ) -> Any:
     """``np.concatenate`` of arrays of one rank."""
     given = [as_traced(trace, a) for a in arrays]
@@ -282,7 +282,7 @@ def concatenate(
     target = np.result_type(*[_as_joined(x) for x in given]) if dtype is None else target_dtype(
         dtype, "a joined array", trace.loc)
     for part in given if dtype is not None else ():
-        if not np.can_cast(_as_joined(part), target, casting):  # type: ignore[arg-type]
+        if not np.can_cast(_as_joined(part), target, casting):
             raise trace.error(TypeError(
                 f"Cannot cast array data from {part.dtype!r} to {target!r} according to the rule "
                 f"{casting!r}"), [part.value])

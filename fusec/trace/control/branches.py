@@ -262,8 +262,9 @@ def _checked(
             elif not side.checks:
                 side.checks = [_raise_always(trace, side.raised)]
         _emit(trace, test, sides, _Pairs(trace, sides), [])
-        if all(failing):
-            raise sides[1].raised  # type: ignore[misc]
+        last = sides[1].raised
+        if last is not None and all(failing):
+            raise last
         return thunks[failing.index(False)]()
     if all(failing):
         raise _one_of(trace, test, *(side.raised for side in sides))
