@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,47 @@ def _relations(result: Any, args: list[Any]) -> Any:
     return [([np.shares_memory(a, b) for b in others], [a is b for b in others],
              [s for s, n in zip(a.strides, a.shape, strict=True) if n > 1], a.flags.writeable)
             for a in leaves]
+
+
+def chosen(x: Any, y: Any, z: Any, c: Any) -> Any:
+    if c[0] > 0:
+        if c[1] > 0:
+            return x
+        if c[2] > 0:
+            return x
+        if c[3] > 0:
+            return z
+    elif c[4] > 0:
+        return x
+    if c[5] > 0:
+        if c[6] > 0:
+            return y
+        if c[7] > 0:
+            return z
+        if c[8] > 0:
+            return y
+    return x
+
+
+def by_many_branches(x: Any, y: Any, c: Any) -> Any:
+    return chosen(x, y, y, c), x
+
+
+def written_by_many_branches(x: Any, y: Any, c: Any) -> Any:
+    v = chosen(x, y, x[::-1], c)
+    v[1:] -= v[:-1]
+    y *= 2
+    return v[::2], x, y
+
+
+@pytest.mark.parametrize("program", [by_many_branches, written_by_many_branches])
+def test_few_arrays_of_many_branches(program: Any) -> None:
+    jitted = fusec.jit(program)
+    for signs in itertools.product((-1.0, 1.0), repeat=9):
+        eager, own = ([np.arange(6.0), np.arange(6.0) * 10, np.array(signs)] for _ in range(2))
+        want, got = program(*eager), jitted(*own)
+        assert repr((got, own)) == repr((want, eager))
+        assert _relations(got, own) == _relations(want, eager)
 
 
 def test_arrays_of_other_shapes_are_refused_as_before() -> None:

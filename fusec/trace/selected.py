@@ -19,7 +19,7 @@ from .array import TracedArray
 from .layout import Strides, contiguous, like_order
 from .storage import Storage, ViewStep
 
-MOST_CHOICES = 6  # every write asks them all again; what was chosen more often is only read
+MOST_CHOICES = 6  # every write asks them all again; what is one of more arrays is only read
 
 if TYPE_CHECKING:
     from .context import Trace
@@ -81,6 +81,75 @@ class Selected(Storage):
         orelse.write(self.trace.emit("Where", self.test, orelse.value, value, kind="array"))
         self.merges[self._key()] = value
         self.version = version
+
+
+def selected(
+    trace: Trace, test: Value, then: TracedArray, orelse: TracedArray, value: Value | None = None
+) -> Selected:
+    """One of two arrays, each of which may be one of several itself.
+
+    Many branches choose between few arrays (a function with early returns of one of its two
+    arguments): each array is asked for once.
+    """
+    found = Selected(trace, test, then, orelse, value)
+    arrays = _apart(found)
+    if len(arrays) > found.depth:  # not more choices than it takes
+        return found
+    *others, last = arrays
+    rest = last
+    for array in reversed(others):
+        is_this = _is(found, array, {})
+        assert isinstance(is_this, Value)
+        whole = found.value if array is others[0] else None
+        rest = TracedArray(trace, Selected(trace, is_this, array, rest, whole))
+    assert isinstance(rest.storage, Selected)
+    return rest.storage
+
+
+def _apart(x: Selected) -> list[TracedArray]:
+    """The different arrays that it may be, of which none is one of several as a whole."""
+    found: dict[tuple[Storage | None, tuple[ViewStep, ...]], TracedArray] = {}
+    seen = {x}
+    waiting = [*x.sides]
+    while waiting:
+        side = waiting.pop()
+        if not isinstance(side.storage, Selected) or side.steps:
+            found.setdefault((side.storage, side.steps), side)
+        elif side.storage not in seen:
+            seen.add(side.storage)
+            waiting += side.storage.sides
+    return list(found.values())
+
+
+def _is(x: Selected, array: TracedArray, known: dict[Selected, Value | bool]) -> Value | bool:
+    """Whether it is a certain one of its arrays."""
+    if x not in known:
+        known[x] = _where(x.trace, x.test, *(_side_is(side, array, known) for side in x.sides))
+    return known[x]
+
+
+def _side_is(
+    side: TracedArray, array: TracedArray, known: dict[Selected, Value | bool]
+) -> Value | bool:
+    if isinstance(side.storage, Selected) and not side.steps:
+        return _is(side.storage, array, known)
+    return side.storage is array.storage and side.steps == array.steps
+
+
+def _where(trace: Trace, test: Value, then: Value | bool, orelse: Value | bool) -> Value | bool:
+    """``then if test else orelse`` of truth values."""
+    if then is orelse:
+        return then
+    if isinstance(then, bool):  # what holds with the test, and what holds without it
+        if isinstance(orelse, bool):
+            return test if then else trace.emit("LogicalNot", test)
+        return (trace.emit("LogicalOr", test, orelse) if then
+                else trace.emit("LogicalAnd", trace.emit("LogicalNot", test), orelse))
+    if isinstance(orelse, bool):
+        return (trace.emit("LogicalOr", trace.emit("LogicalNot", test), then) if orelse
+                else trace.emit("LogicalAnd", test, then))
+    return trace.emit("LogicalOr", trace.emit("LogicalAnd", test, then),
+                      trace.emit("LogicalAnd", trace.emit("LogicalNot", test), orelse))
 
 
 class Copied(Storage):

@@ -23,7 +23,7 @@ from ..index_uses import Use, lost_checks, note_inside
 from ..layout import Strides
 from ..optional import aligned, assuming, settled
 from ..python_numbers import interval
-from ..selected import MOST_CHOICES, Copied, Selected, depth
+from ..selected import MOST_CHOICES, Copied, Selected, depth, selected
 from ..selected import roots as memory_of
 from ..storage import Storage
 from .cells import UNBOUND, Variables
@@ -368,7 +368,7 @@ class Filling:
         self, test: Value, arrays: Sequence[TracedArray], choice: Choice, fresh: TracedArray
     ) -> TracedArray:
         sides = [self._outside(x, choice, fresh) for x in arrays]
-        storage = Selected(self.trace, test, sides[0], sides[1], fresh.value)
+        storage = selected(self.trace, test, sides[0], sides[1], fresh.value)
         return TracedArray(self.trace, storage)
 
     def _outside(self, x: TracedArray, choice: Choice, fresh: TracedArray) -> TracedArray:
@@ -379,7 +379,7 @@ class Filling:
             test = self.outputs[choice.tests[storage.test]] if (
                 storage.test in choice.tests) else storage.test
             then, orelse = (self._outside(side, choice, fresh) for side in storage.sides)
-            return TracedArray(self.trace, Selected(self.trace, test, then, orelse), x.steps)
+            return TracedArray(self.trace, selected(self.trace, test, then, orelse), x.steps)
         return x if storage is not None and storage.born < start else fresh
 
 
