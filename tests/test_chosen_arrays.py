@@ -322,3 +322,22 @@ def test_the_first_exception_is_raised(program: Any) -> None:
             program(np.ones(3), t)
         with pytest.raises(type(want.value)):
             jitted(np.ones(3), t)
+
+
+def new_by_all_early_returns(x: Any, y: Any, c: Any) -> Any:
+    v = y[4:]
+    for i in range(3):
+        if c[i] > 0:
+            v.fill(c[0])
+            x = x * 0.5
+            return (y,)
+    return None
+
+
+def test_new_arrays_in_every_exit() -> None:
+    jitted = fusec.jit(new_by_all_early_returns)
+    for signs in itertools.product((-1.0, 1.0), repeat=3):
+        x, own = np.arange(6.0), np.arange(6.0)
+        want, got = (f(a, a[::-1], np.array(signs)) for f, a in (
+            (new_by_all_early_returns, x), (jitted, own)))
+        assert repr((got, own)) == repr((want, x))

@@ -85,7 +85,7 @@ class Selected(Storage):
 
 def selected(
     trace: Trace, test: Value, then: TracedArray, orelse: TracedArray, value: Value | None = None
-) -> Selected:
+) -> TracedArray:
     """One of two arrays, each of which may be one of several itself.
 
     Many branches choose between few arrays (a function with early returns of one of its two
@@ -94,16 +94,14 @@ def selected(
     found = Selected(trace, test, then, orelse, value)
     arrays = _apart(found)
     if len(arrays) > found.depth:  # not more choices than it takes
-        return found
-    *others, last = arrays
-    rest = last
+        return TracedArray(trace, found)
+    *others, rest = arrays
     for array in reversed(others):
         is_this = _is(found, array, {})
         assert isinstance(is_this, Value)
         whole = found.value if array is others[0] else None
         rest = TracedArray(trace, Selected(trace, is_this, array, rest, whole))
-    assert isinstance(rest.storage, Selected)
-    return rest.storage
+    return rest
 
 
 def _apart(x: Selected) -> list[TracedArray]:

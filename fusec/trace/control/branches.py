@@ -368,8 +368,7 @@ class Filling:
         self, test: Value, arrays: Sequence[TracedArray], choice: Choice, fresh: TracedArray
     ) -> TracedArray:
         sides = [self._outside(x, choice, fresh) for x in arrays]
-        storage = selected(self.trace, test, sides[0], sides[1], fresh.value)
-        return TracedArray(self.trace, storage)
+        return selected(self.trace, test, sides[0], sides[1], fresh.value)
 
     def _outside(self, x: TracedArray, choice: Choice, fresh: TracedArray) -> TracedArray:
         """An array that a side leaves, as what follows the branch sees it."""
@@ -379,7 +378,8 @@ class Filling:
             test = self.outputs[choice.tests[storage.test]] if (
                 storage.test in choice.tests) else storage.test
             then, orelse = (self._outside(side, choice, fresh) for side in storage.sides)
-            return TracedArray(self.trace, selected(self.trace, test, then, orelse), x.steps)
+            found = selected(self.trace, test, then, orelse)
+            return TracedArray(self.trace, found.storage, (*found.steps, *x.steps))
         return x if storage is not None and storage.born < start else fresh
 
 
