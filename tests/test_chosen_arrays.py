@@ -121,6 +121,55 @@ def test_few_arrays_of_many_branches(program: Any) -> None:
         assert _relations(got, own) == _relations(want, eager)
 
 
+def view_of_one_in_a_branch(x: Any, y: Any, c: Any) -> Any:
+    v = y[1:3]
+    if c > 0:
+        v = (x if c > 2 else x * 2)[1:3]
+    v[0] = 7
+    return v, x, y
+
+
+def new_by_two_names(x: Any, y: Any, c: Any) -> Any:
+    v = x
+    if c > 0:
+        v = y = y * 2
+    v[0] = 5
+    return v, y, x
+
+
+def new_by_two_names_on_both_sides(x: Any, y: Any, c: Any) -> Any:
+    if c > 0:
+        v = y = y * 2
+        w = v
+    else:
+        v = w = y + 1
+        y = x * 3
+    v[0] = 5
+    y[1] = 6
+    w[2] = 7
+    return v, w, y
+
+
+@pytest.mark.parametrize("program", [
+    view_of_one_in_a_branch, new_by_two_names, new_by_two_names_on_both_sides])
+def test_new_arrays_of_a_side(program: Any) -> None:
+    test_results_are_what_numpy_returns(program)
+
+
+def parts_of_new(x: Any, y: Any, c: Any) -> Any:
+    v = w = x
+    if c > 0:
+        v = y * 2
+        w = v[::-1]
+    return v + w, v, x
+
+
+def test_parts_of_new_arrays_of_a_side_are_read_only() -> None:
+    for c in (1.0, -1.0):
+        args = np.arange(6.0), np.ones(6), c
+        assert repr(fusec.jit(parts_of_new)(*args)) == repr(parts_of_new(*args))
+
+
 def test_arrays_of_other_shapes_are_refused_as_before() -> None:
     with pytest.raises(TypeError, match="different things"):
         fusec.jit(chosen_twice)(np.arange(6.0), np.arange(6.0), 1.0)

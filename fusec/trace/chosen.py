@@ -15,7 +15,7 @@ import optree
 from .array import TracedArray
 from .context import Trace
 from .optional import Optional
-from .selected import Selected
+from .selected import Selected, has_views_of_some, sides_of
 from .trees import NAMESPACE, flattened
 
 _MOST_ARRAYS = 16  # that one result may be; of more it is a copy
@@ -106,9 +106,7 @@ def _of_sides(trace: Trace, x: Any) -> Any:
     storage = x.storage
     if not isinstance(storage, Selected):
         return x
-    layouts = {side.strides for side in storage.sides}
-    if len(layouts) > 1 and any(step.op in ("Reshape", "Reinterpret") for step in x.steps):
-        return x  # a view of one array may be a copy of the other
-    sides = [_of_sides(trace, TracedArray(trace, side.storage, (*side.steps, *x.steps)))
-             for side in storage.sides]
+    if has_views_of_some(x):
+        return x
+    sides = [_of_sides(trace, side) for side in sides_of(x)]
     return Chosen(TracedArray(trace, None, (), storage.test), *sides)

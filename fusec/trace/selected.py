@@ -250,6 +250,20 @@ def roots(storage: Storage) -> list[Storage]:
     return [storage]
 
 
+def sides_of(x: TracedArray) -> list[TracedArray]:
+    """The same views of the two arrays of which one was chosen."""
+    assert isinstance(x.storage, Selected)
+    return [TracedArray(x.trace, side.storage, (*side.steps, *x.steps))
+            for side in x.storage.sides]
+
+
+def has_views_of_some(x: TracedArray) -> bool:
+    """Whether it may be a view of one of its arrays and would be a copy of another one."""
+    assert isinstance(x.storage, Selected)
+    layouts = {side.strides for side in x.storage.sides}
+    return len(layouts) > 1 and any(step.op in ("Reshape", "Reinterpret") for step in x.steps)
+
+
 def depth(x: TracedArray) -> int:
     """How many choices an array is one of, in a row."""
     return x.storage.depth if isinstance(x.storage, Selected) else 0

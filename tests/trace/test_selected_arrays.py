@@ -103,7 +103,17 @@ def swapped_in_a_loop(x, y):
     return x
 
 
+def one_array_on_one_side_only(x, y):
+    if x[0] > 0:
+        u = v = x * 2
+    else:
+        u, v = x * 3, y * 4
+    u[0] = 7
+    return u, v
+
+
 CASES = (
+    one_array_on_one_side_only,
     one_of_two, one_or_a_copy, an_argument_or_another, a_view_chosen_in_a_branch,
     written_through_the_base_and_read_through_the_choice, one_of_three,
     fresh_or_older_on_three_ways, written_in_a_loop, chosen_anew_in_each_iteration,
@@ -129,11 +139,12 @@ def _parts(x: Any) -> tuple[Any, ...]:
     return x if type(x) is tuple else (x,)
 
 
-def one_array_on_one_side_only(x):
+def parts_of_one_array_on_one_side(x):
     if x[0] > 0:
-        u = v = x * 2
+        v = x * 2
+        u = v[:2]
     else:
-        u, v = x * 3, x * 4
+        u, v = x[:2] * 3, x * 4
     u[0] = 7
     return u, v
 
@@ -149,7 +160,7 @@ def bound_in_a_loop_and_written_after(x):
 
 
 @pytest.mark.parametrize("function", [
-    one_array_on_one_side_only, bound_in_a_loop_and_written_after])
+    parts_of_one_array_on_one_side, bound_in_a_loop_and_written_after])
 def test_what_the_graph_cannot_say_is_refused(function: Callable[..., Any]) -> None:
     with pytest.raises(fusec.UnsupportedError, match="as a branch or loop decides"):
         fusec.jit(function)(np.ones(3))

@@ -23,7 +23,7 @@ from ..index_uses import Use, lost_checks, note_inside
 from ..layout import Strides
 from ..optional import aligned, assuming, settled
 from ..python_numbers import interval
-from ..selected import MOST_CHOICES, Copied, Selected, depth, selected
+from ..selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
 from ..selected import roots as memory_of
 from ..storage import Storage
 from .cells import UNBOUND, Variables
@@ -80,6 +80,7 @@ class _Slot:
     """A leaf that the branch decides."""
 
     index: int
+    sides: tuple[Any, Any]
     choice: Choice | None
     strides: Strides | None  # of an array, where both sides lie in memory in the same way
     interval: tuple[int, int] | None = None  # what an int can be
@@ -87,10 +88,9 @@ class _Slot:
 
 @dataclass
 class Choice:
-    """Two arrays of which the branch gives one; ``tests`` are the outputs that hold the tests of
+    """That the branch gives one of two arrays; ``tests`` are the outputs that hold the tests of
     branches inside it."""
 
-    arrays: tuple[TracedArray, TracedArray]
     tests: dict[Value, int]
 
 
@@ -106,6 +106,8 @@ class _Pairs:
     are_variables: bool = False  # or the results of ``and``, ``or`` and expressions
     # Slots that only copies can give, and the memory from before the branch that these may be.
     shared: dict[int, list[Storage]] = field(default_factory=dict)
+    # The slots, and the sides, of an array that the side made and that is in an earlier slot too.
+    again: dict[tuple[int, int], _Slot] = field(default_factory=dict)
 
     def leaf(self, a: Any, b: Any) -> _Slot:
         a, b = (lifted(self.trace, x) for x in (a, b))
@@ -122,22 +124,39 @@ class _Pairs:
 
     def _note_sharing(self) -> None:
         """Arrays made in a side that appear in several pairs are one array on that side only."""
+        count = -1
+        while len(self.shared) > count:  # what can only be a copy may be in other pairs too
+            count = len(self.shared)
+            self.again = {}
+            for side in (0, 1):
+                for storage, slots in self._made_in(side).items():
+                    if len({slot.sides[side].steps for slot in slots}) == 1 and all(
+                            map(self._may_be_one, slots)):
+                        self.again.update({(slot.index, side): slots[0] for slot in slots[1:]})
+                    else:
+                        for slot in slots:
+                            self._share(slot.index, *(x.storage for x in slot.sides))
+                            self.shared[slot.index].append(storage)  # by which it is seen
+
+    def _made_in(self, side: int) -> dict[Storage, list[_Slot]]:
+        """The slots of each memory that a side made, where there are several."""
         start = self.done[0].region.start
-        places = {slot.index: [storage for storage, _ in key] for key, slot in self.slots.items()}
-        for side in (0, 1):
-            seen: dict[Storage, int] = {}
-            for key, slot in self.slots.items():
-                storage = key[side][0]
-                other = seen.setdefault(storage, slot.index)
-                if other != slot.index and storage.born >= start:
-                    for index in (other, slot.index):
-                        self._share(index, *places[index])
-                        self.shared[index].append(storage)  # by which it is seen that they share
+        found: dict[Storage, list[_Slot]] = {}
+        for key, slot in self.slots.items():
+            if key[side][0].born >= start:
+                found.setdefault(key[side][0], []).append(slot)
+        return {storage: slots for storage, slots in found.items() if len(slots) > 1}
+
+    def _may_be_one(self, slot: _Slot) -> bool:
+        """Whether the slot can give one of two arrays of which both or one are new."""
+        start = self.done[0].region.start
+        return slot.index not in self.shared and slot.sides[0].type == slot.sides[1].type and all(
+            type(x.storage) is Storage or x.storage.born < start for x in slot.sides)
 
     def _share(self, index: int, *storages: Storage) -> None:
         start = self.done[0].region.start
-        self.shared[index] = list(dict.fromkeys(
-            root for storage in storages for root in memory_of(storage) if root.born < start))
+        self.shared[index] = list(dict.fromkeys([*self.shared.get(index, ()), *(
+            root for storage in storages for root in memory_of(storage) if root.born < start)]))
 
     def _new(self, a: Any, b: Any) -> _Slot:
         values = [side.value_of(self.trace, x) for side, x in zip(self.done, (a, b), strict=True)]
@@ -147,7 +166,7 @@ class _Pairs:
         for side, value in zip(self.sides, values, strict=True):
             side.append(converted(self.trace, value, type_))
         index = len(self.sides[0]) - 1
-        return _Slot(index, self._choice(a, b, index), common_strides(type_, a, b),
+        return _Slot(index, (a, b), self._choice(a, b, index), common_strides(type_, a, b),
                      self._interval(values))
 
     def _choice(self, a: Any, b: Any, index: int) -> Choice | None:
@@ -169,7 +188,7 @@ class _Pairs:
                 v.node.id >= start for x in (a, b) for v in _indices(x)):
             self._share(index, a.storage, b.storage)
             return None
-        return Choice((a, b), {test: self._exported(test, a) for test in inside})
+        return Choice({test: self._exported(test, a) for test in inside})
 
     def _exported(self, test: Value, a: TracedArray) -> int:
         """The output that holds a test made in one side (false where the other one ran)."""
@@ -340,6 +359,7 @@ class Filling:
     test: Value
     pairs: _Pairs
     outputs: Sequence[Value]
+    fresh: dict[int, TracedArray] = field(default_factory=dict)
 
     def filled(self, x: Any) -> Any:
         """``x`` with its slots replaced by what the branch gives."""
@@ -354,32 +374,43 @@ class Filling:
         made = self.pairs.made
         if slot.index not in made:
             value = self.outputs[slot.index]
-            found = made[slot.index] = from_value(self.trace, value, slot.strides)
+            made[slot.index] = self._fresh(slot)
             if slot.interval is not None:
                 self.trace.intervals[value] = slot.interval
-            if slot.index in self.pairs.shared and found.storage is not None:
+            if slot.index in self.pairs.shared and made[slot.index].storage is not None:
                 made[slot.index] = TracedArray(self.trace, Copied(
                     self.trace, value, self.pairs.shared[slot.index], slot.strides))
-            elif slot.choice is not None:
-                made[slot.index] = self._selected(self.test, slot.choice.arrays, slot.choice, found)
+            elif slot.choice is not None or self._is_again(slot):
+                made[slot.index] = self._selected(slot)
         return made[slot.index]
 
-    def _selected(
-        self, test: Value, arrays: Sequence[TracedArray], choice: Choice, fresh: TracedArray
-    ) -> TracedArray:
-        sides = [self._outside(x, choice, fresh) for x in arrays]
-        return selected(self.trace, test, sides[0], sides[1], fresh.value)
+    def _fresh(self, slot: _Slot) -> TracedArray:
+        """Memory for what the slot gives."""
+        if slot.index not in self.fresh:
+            self.fresh[slot.index] = from_value(
+                self.trace, self.outputs[slot.index], slot.strides)
+        return self.fresh[slot.index]
 
-    def _outside(self, x: TracedArray, choice: Choice, fresh: TracedArray) -> TracedArray:
+    def _is_again(self, slot: _Slot) -> bool:
+        return any((slot.index, side) in self.pairs.again for side in (0, 1))
+
+    def _selected(self, slot: _Slot) -> TracedArray:
+        tests = slot.choice.tests if slot.choice is not None else {}
+        then, orelse = (
+            self._outside(x, tests, self._fresh(self.pairs.again.get((slot.index, side), slot)))
+            for side, x in enumerate(slot.sides))
+        return selected(self.trace, self.test, then, orelse, self.outputs[slot.index])
+
+    def _outside(
+        self, x: TracedArray, tests: Mapping[Value, int], fresh: TracedArray
+    ) -> TracedArray:
         """An array that a side leaves, as what follows the branch sees it."""
         storage = x.storage
         start = self.pairs.done[0].region.start
         if isinstance(storage, Selected) and storage.born >= start:
-            test = self.outputs[choice.tests[storage.test]] if (
-                storage.test in choice.tests) else storage.test
-            then, orelse = (self._outside(side, choice, fresh) for side in storage.sides)
-            found = selected(self.trace, test, then, orelse)
-            return TracedArray(self.trace, found.storage, (*found.steps, *x.steps))
+            test = self.outputs[tests[storage.test]] if storage.test in tests else storage.test
+            then, orelse = (self._outside(side, tests, fresh) for side in sides_of(x))
+            return selected(self.trace, test, then, orelse)
         return x if storage is not None and storage.born < start else fresh
 
 
