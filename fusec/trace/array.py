@@ -447,12 +447,24 @@ def _binary(ufunc: np.ufunc, name: str) -> None:
         setattr(TracedArray, f"__{prefix}{name}__", method)
 
 
+def _with_none(x: TracedArray, differs: bool) -> Any:
+    """``x == None``, which NumPy answers for each element of an array."""
+    if not x.is_array:
+        return differs
+    truth = x.trace.builder.const(np.bool_(differs))
+    if not x.ndim:
+        return from_value(x.trace, truth)
+    return from_value(x.trace, x.trace.emit("BroadcastTo", truth, shape=x.shape))
+
+
 def _comparison(ufunc: np.ufunc, name: str) -> None:
     def compare(self: TracedArray, other: Any) -> Any:
         from .ufuncs import call_ufunc, is_operand
 
         self.check_alive()
         if not is_operand(other):
+            if (other is None or type(other) is str) and ufunc in (np.equal, np.not_equal):
+                return _with_none(self, ufunc is np.not_equal)
             return NotImplemented
         return call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
 

@@ -14,7 +14,7 @@ import optree
 
 from .array import TracedArray
 from .context import Trace
-from .optional import Optional
+from .optional import bound
 from .selected import Selected, has_views_of_some, sides_of
 from .trees import NAMESPACE, flattened
 
@@ -49,7 +49,7 @@ optree.register_pytree_node(_TREE, _parts, _taken, namespace=NAMESPACE)
 def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
     """The leaves of what leaves the trace and their structure, with every array that a result may
     be."""
-    leaves, structure = flattened(_bound(trace, results))
+    leaves, structure = flattened(bound(trace, results))
     if any(type(leaf) is MappingProxyType for leaf in leaves):  # of `vars`
         plain = [dict(x) if type(x) is MappingProxyType and id(x) in trace.outside_containers else x
                  for x in leaves]
@@ -58,14 +58,6 @@ def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
     if all(a is b for a, b in zip(leaves, choices, strict=True)):
         return leaves, structure
     return flattened(optree.tree_unflatten(structure, choices))
-
-
-def _bound(trace: Trace, results: Any) -> Any:
-    """The results with checks that all of their variables have a value."""
-    hooks: Any = trace.hooks
-    return optree.tree_map(
-        lambda x: hooks.bound(hooks.where, x), results, none_is_leaf=True, namespace=NAMESPACE,
-        is_leaf=lambda x: type(x) is Optional and bool(x.name))
 
 
 def _choice(trace: Trace, x: Any) -> Any:

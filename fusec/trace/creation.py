@@ -155,12 +155,21 @@ def _holds_traced(items: Any) -> bool:
     return type(items) is TracedArray
 
 
+_NO_COPY = (
+    "Unable to avoid copy while creating an array as requested.\n"
+    "If using `np.array(obj, copy=False)` replace it with `np.asarray(obj)` to allow a copy when "
+    "needed (no behavior change in NumPy 1.x).")
+
+
 def array(
     trace: Trace, object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K",
     subok: bool = False, ndmin: int = 0, like: Any = None,
 ) -> Any:
     """``np.array``: a copy unless ``copy`` says otherwise."""
     x = spread_scalar(as_traced(trace, object))
+    if copy is False and (x.storage is None or type(object) in (list, tuple) or (
+            dtype is not None and _dtype(trace, dtype) != x.dtype)):
+        raise trace.error(ValueError(_NO_COPY), [x.value])
     if dtype is not None and _dtype(trace, dtype) != x.dtype:
         if type(object) in (list, tuple):
             check_items(trace, object, _dtype(trace, dtype))
@@ -179,7 +188,7 @@ def asarray(
     copy: Any = None, like: Any = None,
 ) -> Any:
     """``np.asarray``, ``asanyarray``, ``ascontiguousarray``: no copy unless needed."""
-    x = array(trace, a, dtype, copy=bool(copy))
+    x = array(trace, a, dtype, copy=copy)
     x = with_one_layout(x) if order in ("C", "F") else x
     if order == "C" and not is_c_contiguous(x.shape, x.strides, x.itemsize):
         return copy_of(x, "C")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -54,24 +55,27 @@ def clip(
     low = min if a_min is None else a_min
     high = max if a_max is None else a_max
     x = as_traced(trace, a)
+    how = {name: kwargs[name] for name in ("dtype", "casting") if name in kwargs}
     if x.dtype.kind in "iu":  # bounds that no value exceeds are none, as in NumPy
         info = np.iinfo(x.dtype)
         low = None if type(low) is int and low <= info.min else low
         high = None if type(high) is int and high >= info.max else high
     if low is None and high is None:
-        return np.positive(x, out=out) if out is not None else np.positive(x)
+        return np.positive(x, out=out, **how)
     if low is None:
-        return np.minimum(x, high, out=out) if out is not None else np.minimum(x, high)
+        return np.minimum(x, high, out=out, **how)
     if high is None:
-        return np.maximum(x, low, out=out) if out is not None else np.maximum(x, low)
+        return np.maximum(x, low, out=out, **how)
     bounds = [as_traced(trace, bound).value for bound in (low, high)]
-    computed = {}
-    if any(b.dtype != x.dtype for b in bounds):  # both decide what it is computed in
-        dtype = resolve(trace, _CLIP, [x.value, *bounds])[-1]
-        computed = {} if x.dtype == dtype else {"dtype": dtype}
-    result = call_ufunc(trace, np.maximum, "__call__", (x, low), computed)
-    extra = {"out": (out,)} if out is not None else {}
-    return call_ufunc(trace, np.minimum, "__call__", (result, high), extra)
+    if how or any(b.dtype != x.dtype for b in bounds):  # both decide what it is computed in
+        asked = np.dtype(how["dtype"]) if how.get("dtype") is not None else None
+        casting = how.get("casting", "same_kind")
+        dtype = resolve(trace, _CLIP, [x.value, *bounds], asked, casting)[-1]
+        how = {} if x.dtype == dtype else {"dtype": dtype, "casting": casting}
+    result = call_ufunc(trace, np.maximum, "__call__", (x, low), how)
+    if out is not None:
+        how = {**how, "out": (out,)}
+    return call_ufunc(trace, np.minimum, "__call__", (result, high), how)
 
 
 def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
@@ -138,6 +142,7 @@ def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool
 def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
     """``np.round``: scale, round half to even, scale back, as NumPy does."""
     x = as_traced(trace, a)
+    decimals = _integer(trace, decimals)
     if out is not None and x.dtype.kind in "iu" and decimals >= 0 and shaping.is_same_view(x, out):
         return out  # which NumPy finds before it asks whether it may be written to
     is_plain = x.dtype.kind in "fb" and decimals == 0
@@ -152,6 +157,13 @@ def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
     target = as_traced(trace, out)
     store(trace, target, result.value, "unsafe", "rounded")
     return target
+
+
+def _integer(trace: Trace, x: Any) -> int:
+    try:
+        return operator.index(x)
+    except TypeError as error:
+        raise trace.error(error) from None
 
 
 def _rounded(x: TracedArray, decimals: int) -> TracedArray:
@@ -185,6 +197,8 @@ def diff(
     x = as_traced(trace, a)
     if n == 0:
         return x
+    if n < 0:
+        raise trace.error(ValueError(f"order must be non-negative but got {n!r}"), [x.value])
     position = shaping.normalise_axis(axis, x.ndim)
     if prepend is not np._NoValue or append is not np._NoValue:
         x = _extended(trace, x, position, prepend, append)

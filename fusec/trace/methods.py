@@ -88,8 +88,10 @@ def _flatten(self: TracedArray, order: str = "C") -> TracedArray:
     return shaping.copy_of(shaping.ravel(self.trace, self, order))
 
 
-def _clip(self: TracedArray, min: Any = None, max: Any = None, out: Any = None) -> Any:
-    return clip(self.trace, self, min, max, out)
+def _clip(
+    self: TracedArray, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any
+) -> Any:
+    return clip(self.trace, self, min, max, out, **kwargs)
 
 
 def _conjugate(self: TracedArray) -> Any:

@@ -153,6 +153,14 @@ def zeros_like(trace: Trace, like: Any) -> Any:
     return from_value(trace, value, like.strides if type_.is_static else None)
 
 
+def bound(trace: Trace, results: Any) -> Any:
+    """The results with checks that all of their variables have a value."""
+    hooks: Any = trace.hooks
+    return optree.tree_map(
+        lambda x: hooks.bound(hooks.where, x), results, none_is_leaf=True, namespace=NAMESPACE,
+        is_leaf=lambda x: type(x) is Optional and bool(x.name))
+
+
 def settled(trace: Trace, x: Any) -> Any:
     """None or the value where it is known which; otherwise ``x``."""
     if type(x) is not Optional:

@@ -14,7 +14,7 @@ from .control.ranges import number
 from .convert.hooks import Tested, Where
 from .convert.source import HOOKS_NAME
 from .hooks import GraphHooks, is_numpys
-from .optional import Optional, is_absent, settled, unbound
+from .optional import Optional, bound, is_absent, settled, unbound
 from .python_numbers import BOOL, weak
 from .trees import flattened
 
@@ -36,6 +36,11 @@ class OptionalHooks(GraphHooks):
         while type(x) is Optional and x.name:
             x = self._checked(where, x, unbound(x.name))
         return x
+
+    def returned(self, where: Where, x: Any) -> Any:
+        """What a loop is left with, of which all variables have a value."""
+        self.where = where
+        return bound(self.trace, x)
 
     def _checked(self, where: Where, x: Optional, error: Exception) -> Any:
         """Its value; the exception is raised where it is absent."""

@@ -99,8 +99,20 @@ def check_math(
         _check_finite(trace, values, result, _TOO_LARGE)
 
 
+def _check_bits(trace: Trace, value: Value) -> None:
+    """Python's integers are of 64 bits with a sign here."""
+    if value.dtype == np.uint64:
+        limit = trace.builder.const(np.uint64(2 ** 63))
+        trace.check(trace.emit("Less", value, limit), UnsupportedError(
+            "a Python int beyond 63 bits is not supported inside a fusec.jit function: use the "
+            "NumPy number itself"))
+
+
 def check_integer(trace: Trace, value: Value) -> None:
     """Raise when the code runs what ``int(x)`` of a float raises; and where it needs more bits."""
+    if value.dtype.kind != "f":
+        _check_bits(trace, value)
+        return
     trace.check(trace.emit("LogicalNot", trace.emit("IsNan", value)), _raised(int, math.nan))
     trace.check(trace.emit("LogicalNot", trace.emit("IsInf", value)), _raised(int, math.inf))
     size = trace.emit("Abs", trace.emit("Cast", value, dtype=F64))

@@ -71,7 +71,7 @@ def _number(kind: type, dtype: np.dtype) -> None:
         value = x.value
         if x.ndim:
             value = hooks.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)))
-        if dtype == I64 and value.dtype.kind == "f":
+        if dtype == I64:
             check_integer(hooks.trace, value)
         return TracedArray(hooks.trace, None, (), weak(hooks.trace, value, dtype))
 

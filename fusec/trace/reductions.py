@@ -34,6 +34,8 @@ def is_kept(keepdims: Any) -> bool:
 def _axes(trace: Trace, x: TracedArray, axis: Any, strict: bool = False) -> tuple[int, ...]:
     if any(isinstance(a, bool | np.bool_) for a in (axis if isinstance(axis, tuple) else (axis,))):
         raise trace.error(TypeError("an integer is required"), [x.value])
+    if type(axis) is list:
+        raise trace.error(TypeError("'list' object cannot be interpreted as an integer"), [x.value])
     # As NumPy's reductions, but not its mean.
     if not strict and x.ndim == 0 and type(axis) is not tuple and axis in (0, -1):
         return ()
@@ -349,7 +351,11 @@ def _spread(op: str) -> Any:
         if dtype is not None and x.dtype.kind != "c" and np.dtype(dtype).kind == "c":
             raise unsupported(f"a {op.lower()} of real numbers in a complex dtype", loc=trace.loc,
                               cure="convert the array first: x.astype(dtype)")
-        ddof = ddof if correction is _NO_VALUE else correction
+        if correction is not _NO_VALUE:
+            if ddof != 0:
+                raise trace.error(ValueError(
+                    "ddof and correction can't be provided simultaneously."), [x.value])
+            ddof = correction
         if op == "Std" and out is not None and as_traced(trace, out).dtype.kind in "biu":
             target = as_traced(trace, out).dtype
             raise trace.error(TypeError(

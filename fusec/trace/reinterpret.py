@@ -59,14 +59,14 @@ def item(self: TracedArray, *args: Any) -> Any:
 
 def _number(x: TracedArray) -> TracedArray:
     """The only element as a Python number."""
+    from .python_errors import check_integer
     from .python_numbers import weak
 
-    if x.dtype == np.uint64:
-        raise unsupported("a Python int of a uint64", loc=x.trace.loc,
-                          cure="use the NumPy number itself, or convert it to int64")
     value = x.value
     if x.ndim:
         value = x.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)))
+    if x.dtype.kind == "u":
+        check_integer(x.trace, value)
     return TracedArray(x.trace, None, (), weak(x.trace, value, np.dtype(_PYTHON[x.dtype.kind])))
 
 

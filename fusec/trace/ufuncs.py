@@ -110,12 +110,30 @@ def resolve(
             for v in values
         )
     try:
-        return ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout), **options)
+        found = ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout), **options)
+        if asked is None and casting not in ("same_kind", "unsafe"):
+            _check_casting(ufunc, values, found, casting)
+        return found
     except TypeError as error:
         has_loop = asked is not None and any(
             loop.endswith(f">{asked.char}") for loop in ufunc.types)
         misfit = _misfit(values, asked) if has_loop and ufunc not in COMPARISONS else None
         raise trace.error(misfit or error, values) from None
+
+
+def _check_casting(
+    ufunc: np.ufunc, values: Sequence[Value], dtypes: Sequence[np.dtype], casting: Any
+) -> None:
+    """NumPy's own check takes no Python numbers: it crashes where it refuses one (NumPy 2.4)."""
+    for k, (value, dtype) in enumerate(zip(values, dtypes, strict=False)):
+        if value.type.is_weak and value.dtype != BOOL:
+            if casting == "equiv" and value.dtype != dtype:
+                raise TypeError(f"cannot cast Python {_PYTHON_KIND[value.dtype.kind].__name__} to "
+                                f"{dtype} under the casting rule 'equiv'")
+        elif not np.can_cast(value.dtype, dtype, casting):
+            raise TypeError(
+                f"Cannot cast ufunc '{ufunc.__name__}' input {k if ufunc.nin > 1 else ''} from "
+                f"{value.dtype!r} to {dtype!r} with casting rule {casting!r}".replace("  ", " "))
 
 
 def _misfit(values: Sequence[Value], asked: np.dtype | None) -> OverflowError | None:

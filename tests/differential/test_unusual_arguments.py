@@ -153,3 +153,50 @@ def test_indices_that_become_constants() -> None:
 
     for size in (1, 3):
         check(program, np.ones(size), 20)
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: (x == None, x != None, x[0] == None, x[0] != None),  # noqa: E711
+    lambda x: (x == "a", np.any(x != "a"), x[0] == None),  # noqa: E711
+    lambda x: (x.sum() == None, np.array(x[0]) == None),  # noqa: E711
+])
+def test_comparisons_with_what_is_no_number(program: Callable[..., Any]) -> None:
+    check(program, X)
+    check(program, I)
+
+
+@pytest.mark.parametrize("options", [
+    {"dtype": float}, {"dtype": np.float32}, {"dtype": np.int16}, {"casting": "unsafe"},
+    {"casting": "safe"}, {"dtype": float, "casting": "safe"}])
+@pytest.mark.parametrize("bounds", [(0, 3), (None, 3), (0, None), (-0.5, 2.5)])
+def test_clip_in_a_dtype(bounds: Any, options: Any) -> None:
+    check(lambda i: np.clip(i, *bounds, **options), I)
+    check(lambda x: x.clip(*bounds, **options), X.astype(np.float32))
+
+
+@pytest.mark.parametrize("casting", ["no", "equiv", "safe", "same_kind", "unsafe"])
+@pytest.mark.parametrize("other", [1, 1.0, I, X, np.float32(2), np.True_], ids=str)
+def test_casting_rules(casting: Any, other: Any) -> None:
+    size = min(np.size(other), 3)
+    for x in (X[:size], X[:size].astype(np.float32), I[:size]):
+        check(lambda x: np.add(x, other[:size] if np.ndim(other) else other, casting=casting), x)
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: np.var(x, ddof=1, correction=1), lambda x: np.std(x, ddof=2, correction=0),
+    lambda x: np.diff(x, -1), lambda x: np.array(x, np.float32, copy=False),
+    lambda x: np.asarray(x, dtype=np.float32, copy=False), lambda x: np.array(x, copy=False) * 2,
+    lambda x: np.array([x[0], 1.0], copy=False), lambda x: np.round(x, 1.5),
+    lambda x: x.round(np.float64(1)), lambda x: np.sum(x, axis=[0]), lambda x: x.max(axis=[0]),
+    lambda x: np.nansum(x, axis=[0]), lambda x: np.all(x, axis=[0]), lambda x: np.ptp(x, axis=[0]),
+])
+def test_arguments_that_numpy_refuses(program: Callable[..., Any]) -> None:
+    check(program, X)
+
+
+def test_python_integers_of_unsigned_numbers() -> None:
+    u = np.array([5, 2 ** 63 - 1], np.uint64)
+    check(lambda u: (int(u[0]), u[1].item(), int(u[1]), u.tolist()), u)
+    for program in (lambda u: int(u[0]), lambda u: u[0].item(), lambda u: u.tolist()):
+        with pytest.raises(fusec.UnsupportedError, match="beyond 63 bits"):
+            fusec.jit(program)(u + np.uint64(2 ** 63))

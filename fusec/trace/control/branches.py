@@ -21,11 +21,11 @@ from ..array import TracedArray, from_value
 from ..context import Trace
 from ..index_uses import Use, lost_checks, note_inside
 from ..layout import Strides
-from ..optional import aligned, assuming, settled
+from ..optional import aligned, assuming, bound, settled
 from ..python_numbers import interval
 from ..selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
 from ..selected import roots as memory_of
-from ..storage import Storage
+from ..storage import Storage, ViewStep
 from .cells import UNBOUND, Variables
 from .merge import (
     Disagreement,
@@ -45,7 +45,7 @@ from .merge import (
 )
 from .raising import as_checked, is_programs
 from .regions import Region, assign, captures, subgraph
-from .unbound import check_bound, half_bound, is_users
+from .unbound import check_bound, half_bound, is_users, left_by_one
 
 SELECT_COST = 60.0  # scalar work of both sides up to which computing both beats a jump
 
@@ -84,6 +84,7 @@ class _Slot:
     choice: Choice | None
     strides: Strides | None  # of an array, where both sides lie in memory in the same way
     interval: tuple[int, int] | None = None  # what an int can be
+    steps: tuple[ViewStep, ...] = ()  # to a view of it
 
 
 @dataclass
@@ -247,7 +248,7 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
     before = variables.read()
     region = Region(trace)
     try:
-        result = settled(trace, thunk())
+        result = settled(trace, bound(trace, thunk()))
         held = {name: settled(trace, x) for name, x in variables.read().items()}
         return Side(region, result, held, region.written(), last_line(trace, thunk),
                     region.take_checks(), region.take_index_uses())
@@ -324,7 +325,8 @@ def _merged_variable(
     if a is UNBOUND or b is UNBOUND:
         if a is not b and is_users(name) and not is_read:
             return half_bound(trace, test, name, a, b, sides, pairs)
-        return b if a is UNBOUND else a  # a check follows, or only that side goes on to read it
+        # A check follows, or only that side goes on to read it.
+        return left_by_one(trace, a, b, sides, pairs)
     pairs.are_variables = True
     try:
         return merged(*aligned(trace, a, b), pairs.leaf)
@@ -367,7 +369,13 @@ class Filling:
         if not any(type(leaf) is _Slot for leaf in leaves):
             return x
         return unflatten(structure, [
-            self._given(leaf) if type(leaf) is _Slot else leaf for leaf in leaves])
+            self._view(leaf) if type(leaf) is _Slot else leaf for leaf in leaves])
+
+    def _view(self, slot: _Slot) -> TracedArray:
+        found = self._given(slot)
+        if not slot.steps:
+            return found
+        return TracedArray(self.trace, found.storage, (*found.steps, *slot.steps))
 
     def _given(self, slot: _Slot) -> TracedArray:
         """A traced value: an array gets memory of its own, or is one of two."""

@@ -48,7 +48,7 @@ class Known:
         self.optional[name] = like
         self.changed = True
         self.types = {key: t for key, t in self.types.items() if key[0] != name}
-        self.fixed = {key for key in self.fixed if key[0] != name}
+        self.fixed = set()  # while it was unbound, what reads it changed nothing
         self.rebound = {key for key in self.rebound if key[0] != name}
 
     def entry(self, trace: Trace, values: dict[str, Any]) -> dict[str, Any]:

@@ -7,19 +7,30 @@ reads them in any case: then a check is made at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fusec.errors import unsupported
 from fusec.ir import Value
+from fusec.ops import get
 
 from ..array import TracedArray
 from ..context import Trace
 from ..optional import UNBOUND, Optional, unbound, zeros_like
-from .merge import flatten, is_number, is_traced, unflatten
+from .merge import flatten, is_number, is_traced, leaf_value, unflatten
 from .ranges import number
+from .regions import Region
 
 if TYPE_CHECKING:
     from .branches import Side, _Pairs
 
+_PLAIN = ("elementwise", "view", "source", "reduce", "composite")
+_NEVER_RAISES = {
+    "Fill", "Size", "MatMul", "Sort", "Argsort", "Cumsum", "Cumprod", "Concat", "SliceUpdate",
+    "Scan", "Extent", "Window", "WindowUpdate", "Nonzero", "Flatnonzero", "Compress",
+    "Extract", "Unique",
+}
+_OFTEN_RAISE = {"Cond", "Loop", "HostCall", "Scipy", "Numpy"}
 _INTERNAL = "_fusec_"  # the converter's own variables are read where they are bound
 
 
@@ -64,6 +75,56 @@ def half_bound(
         return pairs.leaf(zeros, leaf) if side else pairs.leaf(leaf, zeros)
 
     return Optional(missing, unflatten(structure, [exported(leaf) for leaf in leaves]), name)
+
+
+def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: _Pairs) -> Any:
+    """What only one side of a branch leaves, and what follows reads only where that side ran.
+
+    It is computed in any case, unless that may raise or never end.
+    """
+    side, value = (1, b) if a is UNBOUND else (0, a)
+    leaves, structure = flatten(value)
+    region = sides[side].region
+    slots: dict[Any, Any] = {}
+
+    def exported(leaf: Any) -> Any:
+        if not is_traced(leaf):
+            return leaf
+        needed = _needed(region, leaf_value(trace, leaf))
+        if all(op in _NEVER_RAISES or get(op).kind in _PLAIN for op in needed):
+            return leaf
+        whole, steps = leaf, ()
+        if leaf.storage is not None:
+            whole, steps = TracedArray(trace, leaf.storage), leaf.steps
+            if whole.storage.born < region.start:
+                return leaf
+        if not whole.type.is_static or any(
+                not region.is_outer(v) for step in steps for v in step.operands):
+            if not any(op in _OFTEN_RAISE or op.startswith("Linalg") for op in needed):
+                return leaf
+            raise unsupported(
+                "returning an array of a size known only when it runs, and of what may raise, from "
+                "inside a loop", loc=trace.loc,
+                cure="leave the loop with break, and compute the result after it")
+        key = whole.storage or whole.value
+        if key not in slots:
+            zeros = zeros_like(trace, whole)
+            slots[key] = pairs.leaf(zeros, whole) if side else pairs.leaf(whole, zeros)
+        return replace(slots[key], steps=steps) if steps else slots[key]
+
+    return unflatten(structure, [exported(leaf) for leaf in leaves])
+
+
+def _needed(region: Region, value: Value) -> set[str]:
+    """The ops of a side that a value of it needs."""
+    found: dict[int, str] = {}
+    stack = [value]
+    while stack:
+        value = stack.pop()
+        if value.node.id not in found and not region.is_outer(value):
+            found[value.node.id] = value.node.op
+            stack += value.node.inputs
+    return set(found.values())
 
 
 def _storages(variables: Mapping[str, Any]) -> list[Any]:

@@ -222,7 +222,8 @@ class ControlFlow(Conditions):
 
     def _exit(self, node: ast.Return | ast.Break | ast.Continue) -> list[ast.stmt]:
         if isinstance(node, ast.Return):
-            value = self.visit(node.value) if node.value else constant(None, node)
+            value = self.hook("returned", node, self.visit(node.value)) if node.value else (
+                constant(None, node))
             self._use_returned()
             return [self._assign(self.name(RESULT, STORE, node), value, node),
                     self._set(RETURNED, True, node)]

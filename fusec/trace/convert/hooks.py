@@ -264,6 +264,11 @@ class Hooks:
         """What one of two blocks returns, both at the end of the function."""
         return (then if self.test(where, test) else orelse)()
 
+    def returned(self, where: Where, value: Any) -> Any:
+        """``value`` of a ``return`` inside a loop, which is left after it."""
+        self.where = where
+        return value
+
     def if_expression(
         self, where: Where, test: Any, then: Callable[[], Any], orelse: Callable[[], Any]
     ) -> Any:
