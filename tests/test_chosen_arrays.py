@@ -150,8 +150,18 @@ def new_by_two_names_on_both_sides(x: Any, y: Any, c: Any) -> Any:
     return v, w, y
 
 
+def views_of_two_before_a_return(x: Any, y: Any, c: Any) -> Any:
+    v = y[4:0:-1]
+    if c > 0:
+        v = x[1:5] if c > 2 else y[2:]
+        if True:
+            return v, x
+    return v, x
+
+
 @pytest.mark.parametrize("program", [
-    view_of_one_in_a_branch, new_by_two_names, new_by_two_names_on_both_sides])
+    views_of_two_before_a_return, view_of_one_in_a_branch, new_by_two_names,
+    new_by_two_names_on_both_sides])
 def test_new_arrays_of_a_side(program: Any) -> None:
     test_results_are_what_numpy_returns(program)
 

@@ -40,7 +40,10 @@ class ApartGuard(Guard):
         self.expected, self.is_fixed = None, False
 
     def holds(self) -> bool:
-        arrays = self.read()
+        try:
+            arrays = self.read()
+        except LookupError:  # an item that the container has no more
+            return False
         if self._seen and all(ref() is x for ref, x in zip(self._seen, arrays, strict=True)):
             return True
         if next(_overlaps(arrays, self._written), None) is not None:
@@ -87,7 +90,10 @@ class SameGuard(Guard):
     """Two places that must still hold the same array."""
 
     def holds(self) -> bool:
-        return bool(self.read())
+        try:
+            return bool(self.read())
+        except LookupError:  # an item that the container has no more
+            return False
 
     @property
     def value(self) -> str:

@@ -314,6 +314,16 @@ class Containers:
                         f"{held.title}", loc=self.trace.entry_loc, notes=(f"at {key!r}",),
                         cure="put a copy there")
 
+    def check_unchosen(self, values: Any) -> None:
+        """Refuse to assign the copy that stands for a container which data chooses."""
+        for value in values:
+            if id(value) in self.trace.chosen and not self.is_held(value):
+                raise unsupported(
+                    f"assigning a {type(value).__name__} of which data chooses one to what "
+                    "outlives the call", loc=self.trace.entry_loc, cure="assign a copy of it")
+            if may_be_held(value) or type(value) is tuple:
+                self.check_unchosen(value.values() if isinstance(value, dict) else value)
+
     def from_outside(self, item: Any) -> Any:
         """A container in the item, or it itself, that was there before the call."""
         if isinstance(item, (list, tuple, dict, deque)) and type(item) is not TracedArray:

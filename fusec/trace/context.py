@@ -76,6 +76,8 @@ class Trace:
         # Every write: the storage, its value and version before.  Control flow takes writes back.
         self.journal: list[tuple[Storage, Value, int]] = []
         self.container_changes = ContainerChanges()
+        # Lists and dicts of which data chose one, and the copies that stand for what it chose.
+        self.chosen: dict[int, Any] = {}
         self.plain_changes = 0  # of objects and arrays of the trace's own, as Python changes them
         self.guards: dict[tuple[int, str], Guard] = {}
         self.unbound_reads: set[str] = set()  # variables that were read without a value

@@ -329,6 +329,7 @@ class GraphHooks(AttributeHooks):
         if type(obj) is MappingProxyType and id(obj) in self.trace.outside_containers:
             raise unsupported("assigning to vars() of an object that outlives the call",
                               loc=self.loc, cure="use setattr(obj, name, value)")
+        self.effects.check_one(obj, self.loc)
         if type(obj) is list and list_items.is_position(key) and self._put_at(obj, key, value):
             return
         if self._is_variable(obj, key, value):

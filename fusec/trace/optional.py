@@ -106,13 +106,15 @@ def _mapped(f: Callable[[Any], Any], x: Any) -> Any:
 
 def aligned(trace: Trace, a: Any, b: Any) -> tuple[Any, Any]:
     """Both as optional wherever one of them is, or is None and the other is something else."""
+    if a is b:
+        return a, b
     if type(a) is type(b) and type(a) in (list, tuple) and len(a) == len(b):
         pairs = [aligned(trace, x, y) for x, y in zip(a, b, strict=True)]
         return type(a)(x for x, _ in pairs), type(a)(y for _, y in pairs)
     if type(a) is type(b) is dict and [*a] == [*b]:
         found = {key: aligned(trace, a[key], b[key]) for key in a}
         return {k: x for k, (x, _) in found.items()}, {k: y for k, (_, y) in found.items()}
-    if a is b or not (Optional in (type(a), type(b)) or (a is None) != (b is None)):
+    if not (Optional in (type(a), type(b)) or (a is None) != (b is None)):
         return a, b
     name = _name_of(a) or _name_of(b)
     a, b = as_optional(trace, a, b, name), as_optional(trace, b, a, name)
@@ -156,9 +158,15 @@ def zeros_like(trace: Trace, like: Any) -> Any:
 def bound(trace: Trace, results: Any) -> Any:
     """The results with checks that all of their variables have a value."""
     hooks: Any = trace.hooks
-    return optree.tree_map(
-        lambda x: hooks.bound(hooks.where, x), results, none_is_leaf=True, namespace=NAMESPACE,
-        is_leaf=lambda x: type(x) is Optional and bool(x.name))
+    leaves, structure = optree.tree_flatten(
+        results, none_is_leaf=True, namespace=NAMESPACE, is_leaf=_is_variable)
+    if not any(map(_is_variable, leaves)):
+        return results  # the lists and dicts in it are those of the program
+    return optree.tree_unflatten(structure, [hooks.bound(hooks.where, x) for x in leaves])
+
+
+def _is_variable(x: Any) -> bool:
+    return type(x) is Optional and bool(x.name)
 
 
 def settled(trace: Trace, x: Any) -> Any:

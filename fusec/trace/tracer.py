@@ -138,6 +138,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         once += trace.containers.once()
         effects = [*trace.containers.effects(), *hooks.attributes.effects(),
                    *trace.outer_names.effects()]
+        trace.containers.check_unchosen([value for _, value in effects])
         assigned = [flat_results(trace, v) for _, v in effects]
         leaves += [leaf for part, _ in assigned for leaf in part]
         outputs, values, strides = _outputs(trace, leaves)

@@ -27,6 +27,7 @@ from ..selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
 from ..selected import roots as memory_of
 from ..storage import Storage, ViewStep
 from .cells import UNBOUND, Variables
+from .identities import relinked
 from .merge import (
     Disagreement,
     common_strides,
@@ -232,9 +233,16 @@ def branch(
     for storage, value in zip(storages, outputs[len(pairs.sides[0]):], strict=True):
         assign(trace, storage, value)
     filling = Filling(trace, test, pairs, outputs)
-    variables.write({name: filling.filled(x) for name, x in states.items()})
+    hooks: Any = trace.hooks
+    older = hooks.effects.was_there
+
+    def joined_of(name: str, x: Any) -> Any:
+        a, b = (variables.left_by(side.variables, name) for side in sides)
+        return relinked(trace, a, b, filling.filled(x), older)
+
+    variables.write({name: joined_of(name, x) for name, x in states.items()})
     check_bound(trace, test, [s.variables for s in sides], [n for n in read if n in states])
-    return filling.filled(result)
+    return relinked(trace, sides[0].result, sides[1].result, filling.filled(result), older)
 
 
 def _trace_side(

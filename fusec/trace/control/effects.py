@@ -23,7 +23,7 @@ from types import (
 )
 from typing import Any
 
-from fusec.errors import ConcreteValueError
+from fusec.errors import ConcreteValueError, unsupported
 from fusec.ir import Loc
 from fusec.ir.graph import new_id
 
@@ -107,17 +107,30 @@ class Effects:
         return any(key in outside for outside in self._outside) and not is_outside(
             self.trace, container)
 
+    def was_there(self, container: Any) -> bool:
+        """Whether a container is older than the innermost region, whoever made it."""
+        key = id(container)
+        return key in self.read or any(key in outside for outside in self._outside) or (
+            is_outside(self.trace, container))
+
+    def check_one(self, container: Any, loc: Loc | None) -> None:
+        """Refuse a change of a container that data chose, or of those that it chose from."""
+        if id(container) in self.trace.chosen:
+            kind = type(container).__name__
+            raise unsupported(
+                f"changing a {kind} that data chooses, or one that it may have chosen", loc=loc,
+                cure=f"change it in each branch itself, or copy what is chosen: {kind}(x)")
+
     def check_change(self, container: Any, what: str, loc: Loc | None) -> None:
         """Refuse a change of a container that is older than the innermost region; others are noted,
         so that they can be taken back."""
+        self.check_one(container, loc)
         is_held = self.trace.containers.is_held(container)
         if not is_held:
             self.trace.container_changes.note(container, loc)
         if not self._outside or not is_container(container):
             return
-        key = id(container)
-        if is_held or key in self.read or any(key in outside for outside in self._outside) or (
-                is_outside(self.trace, container)):
+        if is_held or self.was_there(container):
             raise ConcreteValueError(
                 f"{what} in a branch or loop that data decides: while tracing it would happen once",
                 loc=loc, cure="write into an array made before the loop (x[i] = value), or make "

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fusec.errors import unsupported
-from fusec.ir import Value
+from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
 from ..array import TracedArray
@@ -91,7 +91,7 @@ def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: _Pai
         if not is_traced(leaf):
             return leaf
         needed = _needed(region, leaf_value(trace, leaf))
-        if all(op in _NEVER_RAISES or get(op).kind in _PLAIN for op in needed):
+        if all(map(_never_raises, needed)):
             return leaf
         whole, steps = leaf, ()
         if leaf.storage is not None:
@@ -100,7 +100,7 @@ def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: _Pai
                 return leaf
         if not whole.type.is_static or any(
                 not region.is_outer(v) for step in steps for v in step.operands):
-            if not any(op in _OFTEN_RAISE or op.startswith("Linalg") for op in needed):
+            if not any(n.op in _OFTEN_RAISE or n.op.startswith("Linalg") for n in needed):
                 return leaf
             raise unsupported(
                 "returning an array of a size known only when it runs, and of what may raise, from "
@@ -115,16 +115,24 @@ def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: _Pai
     return unflatten(structure, [exported(leaf) for leaf in leaves])
 
 
-def _needed(region: Region, value: Value) -> set[str]:
-    """The ops of a side that a value of it needs."""
-    found: dict[int, str] = {}
+def _needed(region: Region, value: Value) -> list[Node]:
+    """The nodes of a side that a value of it needs."""
+    found: dict[int, Node] = {}
     stack = [value]
     while stack:
         value = stack.pop()
         if value.node.id not in found and not region.is_outer(value):
-            found[value.node.id] = value.node.op
+            found[value.node.id] = value.node
             stack += value.node.inputs
-    return set(found.values())
+    return [*found.values()]
+
+
+def _never_raises(node: Node) -> bool:
+    """Whether the node, of which the operands are there, can be computed in any case."""
+    if node.op == "Cond":
+        sides: list[Graph] = [node.attrs["then"], node.attrs["orelse"]]
+        return all(_never_raises(inner) for side in sides for inner in side.nodes)
+    return node.op in _NEVER_RAISES or get(node.op).kind in _PLAIN
 
 
 def _storages(variables: Mapping[str, Any]) -> list[Any]:

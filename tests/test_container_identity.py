@@ -1,0 +1,227 @@
+"""Lists and dicts are the objects that they are in Python, whatever ways lead to them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+
+X = np.array([0.6, 0.3, 0.2, 0.1])
+State = Any
+
+
+class Holder:
+    def __init__(self, **parts: Any) -> None:
+        vars(self).update(parts)
+
+
+def nested_write(o: State, x: Any) -> Any:
+    if x[0] > 0.5:
+        o.n["q"] = x[1]
+        o.n["r"][0] = 5.0
+    return o.n["r"][0]
+
+
+def nested_write_of_its_own(o: State, x: Any) -> Any:
+    a = {"q": 1.0, "r": [1.0]}
+    if x[0] > 0.5:
+        a["q"] = float(x[1])
+        a["r"][0] = 5.0
+    return a
+
+
+def nested_write_in_the_other_side(o: State, x: Any) -> Any:
+    st = {"p": {"a": 0.0}, "t": 0.0}
+    if x[0] > 0.5:
+        st["t"] = float(x[1])
+    else:
+        st["p"]["a"] = 7.0
+    return st
+
+
+def nested_array(o: State, x: Any) -> Any:
+    b = {"n": 0.0, "l": [np.zeros(3)]}
+    if x[0] > 0.5:
+        b["n"] = float(x[1])
+        b["l"][0] = b["l"][0] + 1
+    return b
+
+
+def another_name_after_a_branch(o: State, x: Any) -> Any:
+    p = {"a": 0.0}
+    st = {"p": p, "t": 0.0}
+    if x[0] > 0.5:
+        st["t"] = float(x[1])
+    p["a"] = 7.0
+    return st
+
+
+def another_name_of_state(o: State, x: Any) -> Any:
+    r = o.n["r"]
+    if x[0] > 0.5:
+        o.n["q"] = x[1]
+    r[0] = 5.0
+    return o.n["r"][0]
+
+
+def changed_after_a_branch(o: State, x: Any) -> Any:
+    if x[0] > 0.5:
+        o.n["q"] = x[1]
+    o.n["r"].append(x[0])
+    return len(o.n["r"])
+
+
+def by_a_helper(o: State, x: Any) -> Any:
+    def put(c: Any, v: Any) -> Any:
+        c[0] = v
+        return c
+
+    r = put(o.l, x[1]) if x[0] > 0.5 else o.l
+    r[1] = 9.0
+    return o.l[1]
+
+
+def in_a_tuple(o: State, x: Any) -> Any:
+    pair = (o.l, 1.0)
+    if x[0] > 0.5:
+        pair = (o.l, 2.0)
+    pair[0][0] = pair[1]
+    return o.l[0]
+
+
+@pytest.mark.parametrize("program", [
+    nested_write, nested_write_of_its_own, nested_write_in_the_other_side, nested_array,
+    another_name_after_a_branch, another_name_of_state, changed_after_a_branch, by_a_helper,
+    in_a_tuple])
+def test_after_branches(program: Callable[..., Any]) -> None:
+    jitted = fusec.jit(program)
+    states = [Holder(n={"q": 1.0, "r": [1.0, 2.0]}, l=[1.0, 2.0]) for _ in range(2)]
+    before = copy.copy(states[1].n), states[1].n["r"], states[1].l
+    for x in (X, -X, X * 2):
+        want, got = program(states[0], x), jitted(states[1], x)
+        assert str(got) == str(want)
+        assert str(vars(states[1])) == str(vars(states[0]))
+        assert states[1].n["r"] is before[1]
+        assert states[1].l is before[2]
+
+
+def chosen_list(o: State, x: Any) -> Any:
+    c = o.l if x[0] > 0.5 else o.m
+    c[0] = c[0] + 1
+
+
+def chosen_list_appended_to(o: State, x: Any) -> Any:
+    c = o.l if x[0] > 0.5 else o.m
+    c.append(x[1])
+
+
+def chosen_of_its_own(o: State, x: Any) -> Any:
+    a, b = [1.0], [3.0]
+    c = a if x[0] > 0.5 else b
+    c[0] = 9.0
+    return a
+
+
+def original_changed(o: State, x: Any) -> Any:
+    c = o.l if x[0] > 0.5 else o.m
+    o.l[0] += 1
+    return c[0]
+
+
+def best_of_several(o: State, x: Any) -> Any:
+    best = o.pop[0]
+    for e in o.pop:
+        if e["f"] < best["f"]:
+            best = e
+    best["age"] += 1
+
+
+def exchanged(o: State, x: Any) -> Any:
+    lo, hi = o.l, o.m
+    if x[0] > 0.5:
+        lo, hi = hi, lo
+    lo[0] = 0.0
+
+
+def assigned(o: State, x: Any) -> Any:
+    o.l = o.m if x[0] > 0.5 else o.l
+
+
+@pytest.mark.parametrize("program", [
+    chosen_list, chosen_list_appended_to, chosen_of_its_own, original_changed, best_of_several,
+    exchanged, assigned])
+def test_what_data_chooses_is_not_changed(program: Callable[..., Any]) -> None:
+    """A copy would be changed instead."""
+    state = Holder(l=[1.0, 2.0], m=[3.0, 4.0],
+                   pop=[{"f": 2.0, "age": 0}, {"f": 1.0, "age": 0}])
+    with pytest.raises(fusec.UnsupportedError, match=r"that data chooses|of which data chooses"):
+        fusec.jit(program)(state, X)
+
+
+def read_only(o: State, x: Any) -> Any:
+    best = o.pop[0]
+    for e in o.pop:
+        if e["f"] * x[0] < best["f"] * x[1]:
+            best = e
+    weights = [1.0, 2.0] if x[0] > 0.5 else [float(x[0]), 3.0]
+    weights[1] += 1
+    return best["age"], sum(weights)
+
+
+def test_what_data_chooses_is_read() -> None:
+    state = Holder(pop=[{"f": 2.0, "age": 5}, {"f": 1.0, "age": 7}])
+    jitted = fusec.jit(read_only)
+    for x in (X, -X, X[::-1]):
+        assert jitted(state, x) == read_only(state, x)
+
+
+def appended_and_read(o: State, x: Any) -> Any:
+    o.grads.append(x * 2)
+    o.w -= o.grads[-1]
+
+
+def each_item_in_place(o: State, x: Any) -> Any:
+    for k in o.p:
+        o.p[k] -= x
+
+
+def made_where_it_is_missing(o: State, x: Any) -> Any:
+    s = o.state.setdefault(o.k, {"m": np.zeros(4)})
+    s["m"] = s["m"] * 0.9 + x
+    o.state[o.k]["m"] += 1
+
+
+@pytest.mark.parametrize(("program", "clear"), [
+    (appended_and_read, lambda o: o.grads.clear()),
+    (each_item_in_place, lambda o: o.p.pop("a", None)),
+    (made_where_it_is_missing, lambda o: o.state.clear())])
+def test_items_that_are_gone_at_a_later_call(program: Any, clear: Callable[[Any], Any]) -> None:
+    jitted = fusec.jit(program)
+    states = [Holder(grads=[], w=np.zeros(4), p={"a": np.zeros(4), "b": np.zeros(4)}, state={},
+                     k="a") for _ in range(2)]
+    for _ in range(3):
+        for _ in range(3):
+            program(states[0], X)
+            jitted(states[1], X)
+            assert str(vars(states[0])) == str(vars(states[1]))
+        for state in states:
+            clear(state)
+
+
+def test_an_attribute_that_holds_the_item_already() -> None:
+    @fusec.jit
+    def program(o: State, x: Any) -> None:
+        if x[0] > 0.5:
+            o.w = o.l[0]
+        o.w += 1
+
+    o = Holder(w=np.zeros(4), l=[np.zeros(4)])
+    for count in (1.0, 2.0):
+        program(o, X)
+        assert o.w is o.l[0]
+        assert o.w[0] == count
