@@ -22,6 +22,7 @@ from .control.cells import UNBOUND
 from .control.effects import CONTAINERS, Effects
 from .convert.hooks import Where, class_attribute
 from .guards import attribute_guard, is_guarded, is_object, is_own, method_guard
+from .kept_values import note_bound
 from .outer_names import OuterNames
 from .plain_calls import DICT_VIEWS
 from .refusals import is_compiled
@@ -68,20 +69,24 @@ class AttributeHooks(SpecialMethods):
 
     def lifted_items(self, x: Any) -> Any:
         """The same of what is gone over; lists and dicts in it stay the program's own, which it may
-        change."""
-        if type(x) in (list, tuple):
-            return type(x)(map(self.lifted_item, x))
+        change, as does what holds them: it may be changed while an iterator goes over it."""
+        is_view = type(x) in DICT_VIEWS and self.trace.active
+        if not is_view and type(x) not in (list, tuple) and not isinstance(x, dict | deque):
+            return self.lifted(x)
+        old = list(x.values() if isinstance(x, dict) else x)
+        items = list(map(self.lifted_item, old))
+        if all(a is b for a, b in zip(items, old, strict=True)):
+            return x
         if isinstance(x, dict):
-            return {key: self.lifted_item(value) for key, value in x.items()}
-        if type(x) in DICT_VIEWS and self.trace.active:
-            return list(map(self.lifted_item, x))
+            return dict(zip(x, items, strict=True))
         if isinstance(x, deque):
-            return deque(map(self.lifted_item, x), x.maxlen)
-        return self.lifted(x)
+            return deque(items, x.maxlen)
+        return tuple(items) if type(x) is tuple else items
 
     def lifted_item(self, x: Any) -> Any:
         if type(x) is tuple:
-            return tuple(map(self.lifted_item, x))
+            items = tuple(map(self.lifted_item, x))
+            return x if all(a is b for a, b in zip(items, x, strict=True)) else items
         return x if isinstance(x, (list, dict, deque)) else self.lifted(x)
 
     def _lifted_sequence(self, x: Any) -> Any:
@@ -167,6 +172,7 @@ class AttributeHooks(SpecialMethods):
             self._note_missing(obj, name)
             raise
         self._note_found(where, result)
+        note_bound(self.trace, result, obj)
         if name in _SIZES and type(obj) is TracedArray:
             self.where = where
             return sizes.numbers(self.trace, result)

@@ -128,7 +128,17 @@ class Held:
         if self.is_large or self.only_appends:
             return len(now) != len(self.initial) or not all(
                 a == c and b is d for (a, b), (c, d) in zip(now, self.initial, strict=True))
-        return [k for k, _ in now] != [k for k, _ in self.before]
+        return self.has_other_keys or self._has_moved(now)
+
+    @property
+    def has_other_keys(self) -> bool:
+        """Whether the next call finds other keys than this one."""
+        return [k for k, _ in items_in(self.container)] != [k for k, _ in self.before]
+
+    def _has_moved(self, now: list[tuple[Any, Any]]) -> bool:
+        """Whether containers that lie in it have changed places: they stay the same objects."""
+        return any(a is not b and may_be_held(a) and any(a is old for _, old in self.initial)
+                   for (_, a), (_, b) in zip(now, self.initial, strict=True))
 
     def layout(self) -> tuple[tuple[tuple[Any, bool, Any], ...], list[Any]]:
         """See `Content`; an item that is one of the old ones is not computed anew."""
@@ -281,7 +291,8 @@ class Containers:
     def once(self) -> list[Guard]:
         """A guard for each container that will have other keys at the next call."""
         return [OnceGuard(f"{type(held.container).__name__} ({held.title})", None)
-                for held in self.held.values() if held.is_replaced and not held.only_appends]
+                for held in self.held.values() if held.is_replaced and not held.only_appends and (
+                    held.is_large or held.has_other_keys)]
 
     def only_appended(self, changed: list[Any]) -> list[int]:
         """The ids of those of some changed containers that are nothing but appended to."""

@@ -33,6 +33,7 @@ from .control.effects import CONTAINERS
 from .control.ranges import number, number_at
 from .control.sequences import table
 from .convert.hooks import Where
+from .convert.policy import stays_plain
 from .convert.source import HOOKS_NAME
 from .creation import _holds_traced
 from .failures import guarded
@@ -40,6 +41,7 @@ from .functions import CREATION, FUNCTIONS, call_function
 from .guards import entry_marks
 from .handlers import TABLE, any_traced, when_called
 from .iteration import gone_over, items_of
+from .kept_values import note_given
 from .known import known
 from .object_reads import (
     GETTERS,
@@ -108,6 +110,8 @@ class GraphHooks(AttributeHooks):
             texts.check_text(self.trace, *args)
         owner = getattr(fn, "__self__", None) if isinstance(fn, MethodType) else None
         note_read(self, fn, (owner, *args, *kwargs.values()))
+        if owner is not None and stays_plain(fn.__func__):
+            note_given(self.trace, owner, (*args, *kwargs.values()), self.loc)
         if self._is_unseen_by_numpy(fn, args, kwargs):
             result = call_function(self.trace, fn, args, kwargs)
         else:
@@ -336,6 +340,7 @@ class GraphHooks(AttributeHooks):
             super().setitem(where, value, obj, key)
             return
         self.effects.check_change(obj, "assigning to an item of a container", self.loc)
+        note_given(self.trace, obj, (value,), self.loc)
         if self.trace.active and _holds_traced(value) and self._outlives(obj):
             if self._is_written_array(value, obj, key):
                 return

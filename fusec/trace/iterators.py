@@ -23,6 +23,7 @@ from .control import (
     Zip,
     table,
 )
+from .control.unrolling import UNROLL
 from .handlers import any_traced, everywhere, when_called
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ def _is_sequence(hooks: GraphHooks, x: Any) -> bool:
     """Whether its items can be counted, or may be (its own parts decide)."""
     return type(x) in (range, TracedRange, TracedArray) or isinstance(x, PythonIterator) or (
         table(hooks.trace, x) is not None)
+
+
+def _is_short_list(x: Any) -> bool:
+    """A list that Python itself goes over, which may change meanwhile."""
+    return type(x) is list and len(x) <= UNROLL
 
 
 def _length(x: Any) -> Any:
@@ -49,7 +55,8 @@ def _elements(hooks: GraphHooks, x: Any) -> Any:
 
 @everywhere(enumerate)
 def _enumerate(hooks: GraphHooks, iterable: Any, start: Any = 0) -> Any:
-    if not _is_sequence(hooks, iterable) or not isinstance(start, int | TracedArray):
+    if not _is_sequence(hooks, iterable) or not isinstance(start, int | TracedArray) or (
+            _is_short_list(iterable)):
         return enumerate(iterable, start)
     return Enumerate((_elements(hooks, iterable), start))
 
@@ -58,7 +65,8 @@ def _enumerate(hooks: GraphHooks, iterable: Any, start: Any = 0) -> Any:
 def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
     if strict and len({_length(p) for p in parts}) > 1:
         return zip(*parts, strict=True)
-    if not parts or not all(_is_sequence(hooks, p) for p in parts):
+    if not parts or not all(_is_sequence(hooks, p) for p in parts) or all(
+            map(_is_short_list, parts)):
         return zip(*parts, strict=False)
     return Zip(tuple(_elements(hooks, p) for p in parts))
 

@@ -151,6 +151,12 @@ class OuterNames:
         finally:
             self._put_back()
 
+    def made(self) -> set[int]:
+        """The ids of what the program bound them to since the trace began."""
+        return {id(place.value) for title, place in self.places.items()
+                if title in self.before and type(place) is Place
+                and place.value is not self.initial[title]}
+
     # -- as variables of branches and loops -------------------------------------------------------
 
     def read(self) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import io
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from functools import partial
+from types import BuiltinMethodType, FunctionType, MethodWrapperType
 from typing import Any
 
 from fusec.errors import SideEffectWarning, unsupported
@@ -19,6 +20,7 @@ from fusec.ir import Loc
 
 from .code_names import names_in
 from .context import Trace
+from .kept_values import bound_to
 
 _PRINT = "fusec.print prints the values of every call"
 _CLOCKS = frozenset({"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic",
@@ -86,8 +88,9 @@ def is_outside(trace: Trace, container: Any) -> bool:
     closed = (_contents(cell) for fn in trace.entry for cell in fn.__closure__ or ())
     defaults = (d for fn in functions for d in (fn.__defaults__, fn.__kwdefaults__) if d)
     found_so_far = trace.outside_containers.values()
+    made = trace.outer_names.made()
     return any(_holds(trace, found, container, DEPTH)
-               for found in (*found_so_far, *named, *closed, *defaults))
+               for found in (*found_so_far, *named, *closed, *defaults) if id(found) not in made)
 
 
 DEPTH = 4  # of lists in lists that are looked through
@@ -95,6 +98,8 @@ DEPTH = 4  # of lists in lists that are looked through
 
 def _holds(trace: Trace, found: Any, container: Any, depth: int) -> bool:
     """Whether a container lies in another, or lay there before the call."""
+    if isinstance(found, BuiltinMethodType | MethodWrapperType | partial):
+        found = bound_to(found)
     if found is container:
         return True
     if not depth or not isinstance(found, (list, tuple, dict, deque)):

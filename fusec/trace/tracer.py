@@ -20,7 +20,7 @@ from fusec.errors import (
     user_error,
     users_own,
 )
-from fusec.ir import Graph, TensorType, Value
+from fusec.ir import Graph, Loc, TensorType, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.checks import has_effects
 from fusec.ops.host_calls import HostObject, is_generator
@@ -43,6 +43,7 @@ from .optional_hooks import OptionalHooks
 from .overlap import view_of
 from .randomness import TracedGenerator, generators_of, random_state
 from .selected import LibraryView
+from .shared_results import linked
 from .side_effects import is_outside
 from .signature import FlatCall
 from .sizes import undecided
@@ -133,13 +134,14 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         result = _run(trace, runnable, args, kwargs)
         _check_containers(trace, given, taken)
         once = _check_kept(trace)
-        leaves, treespec = flat_results(trace, result)
         trace.containers.check_new_items()
         once += trace.containers.once()
         effects = [*trace.containers.effects(), *hooks.attributes.effects(),
                    *trace.outer_names.effects()]
         trace.containers.check_unchosen([value for _, value in effects])
-        assigned = [flat_results(trace, v) for _, v in effects]
+        later, result = linked(trace, [value for _, value in effects], result)
+        leaves, treespec = flat_results(trace, result)
+        assigned = [flat_results(trace, v) for v in later]
         leaves += [leaf for part, _ in assigned for leaf in part]
         outputs, values, strides = _outputs(trace, leaves)
         updates = [
@@ -334,10 +336,18 @@ def _check_kept(trace: Trace) -> list[Guard]:
     for container, loc in changed:
         once.append(OnceGuard(type(container).__name__, loc))
         if _holds_traced(trace, container, 0):
-            raise unsupported(
-                f"keeping a value of the graph in a {type(container).__name__} that outlives the "
-                "call", loc=loc, cure="keep it in an attribute or a global variable, or return it")
+            raise _kept(container, loc)
+    for owner, loc in trace.given.values():
+        if _holds_traced(trace, owner, 0):
+            raise _kept(owner, loc)
     return once
+
+
+def _kept(holder: Any, loc: Loc | None) -> FusecError:
+    return unsupported(
+        f"keeping a value of the graph in a {type(holder).__name__} that outlives the call",
+        loc=loc, cure="keep it in an attribute or a global variable, in a list or dict, or return "
+        "it")
 
 
 def _holds_traced(trace: Trace, x: Any, depth: int) -> bool:

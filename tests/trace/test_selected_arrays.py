@@ -112,8 +112,19 @@ def one_array_on_one_side_only(x, y):
     return u, v
 
 
+def an_array_and_its_part_on_one_side(x, y):
+    if x[0] > 0:
+        v = x * 2
+        u = v[:2]
+    else:
+        u, v = y[1:], x * 4
+    u[0] = 7
+    v[1] = u[0] + 1
+    return u, v, u[::-1]
+
+
 CASES = (
-    one_array_on_one_side_only,
+    one_array_on_one_side_only, an_array_and_its_part_on_one_side,
     one_of_two, one_or_a_copy, an_argument_or_another, a_view_chosen_in_a_branch,
     written_through_the_base_and_read_through_the_choice, one_of_three,
     fresh_or_older_on_three_ways, written_in_a_loop, chosen_anew_in_each_iteration,
@@ -141,10 +152,10 @@ def _parts(x: Any) -> tuple[Any, ...]:
 
 def parts_of_one_array_on_one_side(x):
     if x[0] > 0:
-        v = x * 2
-        u = v[:2]
+        w = x * 2
+        u, v = w[:2], w[1:]
     else:
-        u, v = x[:2] * 3, x * 4
+        u, v = x[:2] * 3, x[1:] * 4
     u[0] = 7
     return u, v
 

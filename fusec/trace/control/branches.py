@@ -108,8 +108,9 @@ class _Pairs:
     are_variables: bool = False  # or the results of ``and``, ``or`` and expressions
     # Slots that only copies can give, and the memory from before the branch that these may be.
     shared: dict[int, list[Storage]] = field(default_factory=dict)
-    # The slots, and the sides, of an array that the side made and that is in an earlier slot too.
-    again: dict[tuple[int, int], _Slot] = field(default_factory=dict)
+    # The slots, and the sides, of an array that the side made and that another slot holds, or of
+    # views of it: that slot, and the steps to the view.
+    again: dict[tuple[int, int], tuple[_Slot, tuple[ViewStep, ...]]] = field(default_factory=dict)
 
     def leaf(self, a: Any, b: Any) -> _Slot:
         a, b = (lifted(self.trace, x) for x in (a, b))
@@ -132,13 +133,27 @@ class _Pairs:
             self.again = {}
             for side in (0, 1):
                 for storage, slots in self._made_in(side).items():
-                    if len({slot.sides[side].steps for slot in slots}) == 1 and all(
-                            map(self._may_be_one, slots)):
-                        self.again.update({(slot.index, side): slots[0] for slot in slots[1:]})
-                    else:
+                    if not self._note_again(slots, side):
                         for slot in slots:
                             self._share(slot.index, *(x.storage for x in slot.sides))
                             self.shared[slot.index].append(storage)  # by which it is seen
+
+    def _note_again(self, slots: Sequence[_Slot], side: int) -> bool:
+        """Whether one of the slots of a memory holds what the others are, or are views of."""
+        if not all(map(self._may_be_one, slots)):
+            return False
+        steps = [slot.sides[side].steps for slot in slots]
+        if len(set(steps)) == 1:
+            self.again.update({(slot.index, side): (slots[0], ()) for slot in slots[1:]})
+            return True
+        whole = next((slot for slot, s in zip(slots, steps, strict=True) if not s), None)
+        start = self.done[0].region.start
+        if whole is None or whole.strides is None or any(
+                v.node.id >= start for s in steps for step in s for v in step.operands):
+            return False
+        self.again.update({(slot.index, side): (whole, s)
+                           for slot, s in zip(slots, steps, strict=True) if slot is not whole})
+        return True
 
     def _made_in(self, side: int) -> dict[Storage, list[_Slot]]:
         """The slots of each memory that a side made, where there are several."""
@@ -412,10 +427,15 @@ class Filling:
 
     def _selected(self, slot: _Slot) -> TracedArray:
         tests = slot.choice.tests if slot.choice is not None else {}
-        then, orelse = (
-            self._outside(x, tests, self._fresh(self.pairs.again.get((slot.index, side), slot)))
-            for side, x in enumerate(slot.sides))
+        then, orelse = (self._outside(x, tests, self._memory(slot, side))
+                        for side, x in enumerate(slot.sides))
         return selected(self.trace, self.test, then, orelse, self.outputs[slot.index])
+
+    def _memory(self, slot: _Slot, side: int) -> TracedArray:
+        """What stands for an array that a side made."""
+        holder, steps = self.pairs.again.get((slot.index, side), (slot, ()))
+        found = self._fresh(holder)
+        return TracedArray(self.trace, found.storage, steps) if steps else found
 
     def _outside(
         self, x: TracedArray, tests: Mapping[Value, int], fresh: TracedArray

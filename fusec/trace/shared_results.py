@@ -1,0 +1,109 @@
+"""Lists and dicts that are in several places of what leaves the trace, or that outlive the call.
+
+Results and assigned values are put together anew after each call, each from its own tree.  A list
+that the program put in two places is one list there too, and a list from outside is itself.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import optree
+
+from .container_changes import items_in, may_be_held
+from .trees import NAMESPACE
+
+if TYPE_CHECKING:
+    from .context import Trace
+
+
+class First(threading.local):
+    """The container in the first of its places, and what the latest call made of it there.
+
+    In other places stands an `Again`; trees are put together in the order they were taken apart.
+    """
+
+    made: Any = None
+
+    def __init__(self, content: Any = None) -> None:
+        self.content = content
+
+
+class Again:
+    """Another place of a container."""
+
+    __slots__ = ("find",)
+
+    def __init__(self, find: Callable[[], Any]) -> None:
+        self.find = find
+
+
+def _made(first: First, parts: Any) -> Any:
+    first.made = parts[0]
+    return parts[0]
+
+
+optree.register_pytree_node(
+    First, lambda x: ((x.content,), x), _made, namespace=NAMESPACE)  # type: ignore[arg-type]
+optree.register_pytree_node(
+    Again, lambda x: ((), x.find), lambda find, _: find(), namespace=NAMESPACE)  # type: ignore[arg-type]
+
+
+def linked(trace: Trace, assigned: Sequence[Any], result: Any) -> tuple[list[Any], Any]:
+    """Assigned values and the result, with these in the place of such containers."""
+    counts: dict[int, int] = {}
+    for value in (*assigned, result):
+        _count(value, counts)
+    held = trace.containers.held
+    if not any(n > 1 or key in held for key, n in counts.items()):
+        return list(assigned), result
+    links = _Links(trace, counts)
+    return [links.of(value) for value in assigned], links.of(result, is_result=True)
+
+
+def _count(value: Any, counts: dict[int, int]) -> None:
+    if may_be_held(value):
+        counts[id(value)] = counts.get(id(value), 0) + 1
+        if counts[id(value)] > 1:
+            return
+    elif type(value) is not tuple:
+        return
+    for _, item in _items(value):
+        _count(item, counts)
+
+
+def _items(value: Any) -> Iterator[tuple[Any, Any]]:
+    return items_in(value) if type(value) is not tuple else enumerate(value)  # type: ignore[return-value]
+
+
+class _Links:
+    def __init__(self, trace: Trace, counts: dict[int, int]) -> None:
+        self.held, self.counts = trace.containers.held, counts
+        self.seen: dict[int, First] = {}
+
+    def of(self, value: Any, is_result: bool = False) -> Any:
+        if type(value) is tuple:
+            return tuple(self.of(item, is_result) for item in value)
+        if not may_be_held(value):
+            return value
+        key = id(value)
+        if key in self.held and is_result:
+            return Again(self.held[key].read)
+        first = self.seen.get(key)
+        if first is not None:
+            return Again(lambda: first.made)
+        if self.counts[key] > 1:
+            first = self.seen[key] = First()
+        content = copy.copy(value)
+        for at, item in list(items_in(value)):
+            content[at] = self.of(item, is_result)
+        if first is None:
+            return content
+        first.content = content
+        return first
+
+
+__all__ = ["linked"]
