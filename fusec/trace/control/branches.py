@@ -19,6 +19,7 @@ from fusec.ops.checks import describe_error
 
 from ..array import TracedArray, from_value
 from ..context import Trace
+from ..convert.control import RESULT
 from ..index_uses import Use, lost_checks, note_inside
 from ..layout import Strides
 from ..optional import aligned, assuming, bound, settled
@@ -253,6 +254,8 @@ def branch(
 
     def joined_of(name: str, x: Any) -> Any:
         a, b = (variables.left_by(side.variables, name) for side in sides)
+        if name == RESULT:  # which nothing changes after a return
+            return filling.filled(x)
         return relinked(trace, a, b, filling.filled(x), older)
 
     variables.write({name: joined_of(name, x) for name, x in states.items()})
