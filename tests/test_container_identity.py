@@ -409,3 +409,47 @@ def test_iterators_see_what_is_assigned_meanwhile(program: Callable[..., Any]) -
     for x in (X, -X):
         assert repr(jitted(states[1], x)) == repr(program(states[0], x))
         assert repr(vars(states[1])) == repr(vars(states[0]))
+
+
+def bandit(o: State, x: Any) -> Any:
+    i = int(np.argmax(x))
+    o.n[i] += 1
+    o.q[i] += (x[i] - o.q[i]) / o.n[i]
+    return o.q[i], i, sum(o.n)
+
+
+def best_so_far(o: State, x: Any) -> Any:
+    s = x.max()
+    if s > o.best["s"]:
+        o.best.update(s=s, x=x * 2)
+    return o.best["x"][0]
+
+
+def of_a_deque(o: State, x: Any) -> Any:
+    o.recent.append(x[0])
+    return np.max(o.recent), np.array(o.recent)[-1], max(o.recent), np.sort(o.recent)
+
+
+@pytest.mark.parametrize("program", [bandit, best_so_far, of_a_deque])
+def test_programs_with_state_in_containers(program: Callable[..., Any]) -> None:
+    jitted = fusec.jit(program)
+    states = [Holder(n=[0] * 4, q=[0.0] * 4, best={"s": 0.0, "x": np.zeros(4)},
+                     recent=collections.deque(maxlen=3)) for _ in range(2)]
+    for x in (X, X[::-1].copy(), X * 2, -X, X * 3, X):
+        assert repr(jitted(states[1], x)) == repr(program(states[0], x))
+        assert states[1].n == states[0].n
+        assert states[1].q == states[0].q
+        assert states[1].recent == states[0].recent
+        assert repr(states[1].best) == repr(states[0].best)
+
+
+def test_the_cure_for_a_value_that_is_needed_names_what_is_there() -> None:
+    @fusec.jit
+    def program(o: State, x: Any) -> Any:
+        k = o.l.index(2.0)
+        o.l[0] = x[0]
+        return k
+
+    with pytest.raises(TypeError, match="a truth value is needed") as error:
+        program(Holder(l=[1.0, 2.0]), X)
+    assert "captured" not in str(error.value)

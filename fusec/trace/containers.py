@@ -27,6 +27,7 @@ from .assigned_names import AssignedLater
 from .attributes import layout_of, scalar_type
 from .container_changes import items_in, may_be_held, put_content
 from .control.cells import UNBOUND
+from .control.perhaps import Tail, present
 from .guards import Guard, OnceGuard, fingerprint
 from .refusals import is_compiled
 from .side_effects import is_outside
@@ -103,7 +104,7 @@ class Appended:
         return f"appends to {self.subject}"
 
     def apply(self, values: list[Any]) -> None:
-        self.read().extend(values)
+        self.read().extend(present(values))
 
 
 @dataclass(eq=False)
@@ -199,6 +200,25 @@ class Containers:
             place = Item(name, container, read, f"item {name!r} of a {type(container).__name__}")
             if place.key not in outer.known:
                 outer.hold_inside(place)
+        return True
+
+    def takes_appended(self, fn: Any) -> bool:
+        """Whether ``fn`` appends to a list that is nothing but appended to, in a branch: what it
+        gets is a variable then.  The trace begins anew where it was not known to be one."""
+        container, trace = getattr(fn, "__self__", None), self.trace
+        if type(container) is not list or fn.__name__ not in ("append", "extend") or (
+                not trace.in_region or trace.loops_traced):
+            return False
+        if self.may_become(container):
+            only = self.only_appended([container])
+            if only:
+                raise AssignedLater(containers=[self.titled(container)], appended=only)
+        held = self.held.get(id(container))
+        if held is None or not held.only_appends:
+            return False
+        tail = Tail(container, len(held.before), f"what is appended to {held.title}")
+        if tail.key not in trace.outer_names.known:
+            trace.outer_names.hold_inside(tail)
         return True
 
     @contextmanager

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import functools
 import operator
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
 from types import FunctionType, MappingProxyType, MethodType
 from typing import Any
@@ -52,7 +52,7 @@ from .object_reads import (
     note_read,
 )
 from .own_arrays import WRITERS, WRITING_METHODS
-from .plain_calls import goes_over, takes_values
+from .plain_calls import goes_over, takes_at_once, takes_values
 from .python_numbers import BOOL, weak
 from .randomness import drawn, generators_of, is_random, random_state
 from .shaping import copy_of, spread_scalar
@@ -79,10 +79,12 @@ class GraphHooks(AttributeHooks):
             fn = drawn(self.trace, fn)
         elif self.trace.active:
             warn_of_effect(self.trace, fn)
-        if not kwargs and self.effects.takes(fn, args):
+        if (not kwargs and self.effects.takes(fn, args)) or self._updates(where, fn, args, kwargs):
             return None
-        self.effects.check_call(fn, args, self.loc)
         self.trace.containers.uses.note_call(fn)
+        if self.trace.in_region and self.trace.containers.takes_appended(fn):
+            return fn(*args, **kwargs)
+        self.effects.check_call(fn, args, self.loc)
         if goes_over(fn):
             for taken in args:
                 check_unconsumed(self.trace, taken, self.loc)
@@ -96,6 +98,8 @@ class GraphHooks(AttributeHooks):
         if self.trace.active and (is_numeric or self.table.find(fn) is not None):
             lifted = self.lifted_items if goes_over(fn) else self.lifted
             args = tuple(map(lifted, args))
+            if is_numeric or takes_at_once(fn):
+                args = tuple(list(x) if type(x) is deque else x for x in args)
             kwargs = {name: lifted(value) for name, value in kwargs.items()}
         elif self.trace.active and takes_values(fn):
             args, kwargs = self._with_values(fn, args, kwargs)
@@ -128,6 +132,21 @@ class GraphHooks(AttributeHooks):
         elif fn is vars or fn is globals:
             self._note_namespace(result, args)
         return result
+
+    def _updates(
+        self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bool:
+        """``d.update(key=value)`` as assignments to items that are there, where data decides."""
+        owner = getattr(fn, "__self__", None)
+        if not self.trace.in_region or type(owner) is not dict or fn.__name__ != "update" or (
+                len(args) > 1 or not all(type(x) is dict for x in args)):
+            return False
+        items = {**(args[0] if args else {}), **kwargs}
+        if not items or not all(key in owner for key in items):
+            return False
+        for key, value in items.items():
+            self.setitem(where, value, owner, key)
+        return True
 
     def _answered(
         self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

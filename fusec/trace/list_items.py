@@ -44,9 +44,13 @@ def item_at(trace: Trace, items: Any, position: TracedArray) -> Any:
 
 
 def _one_kind(trace: Trace, items: Any) -> tuple[np.dtype, bool] | None:
-    """The kind of all of them, if they are numbers of one."""
+    """The kind of all of them, if they are numbers of one dtype."""
     kinds = {kind_of(trace, x) for x in items}
-    return kinds.pop() if len(kinds) == 1 else None
+    found = {kind for kind in kinds if kind is not None}
+    if len(found) < len(kinds) or len({dtype for dtype, _ in found}) != 1:
+        return None
+    # As in branches, a number that is Python's or NumPy's as data decides is NumPy's.
+    return next(iter(found))[0], all(is_weak for _, is_weak in found)
 
 
 def put_at(trace: Trace, items: list[Any], position: TracedArray, new: Any) -> bool:

@@ -84,6 +84,8 @@ def scalar_arguments(value: Value) -> list[str]:
         seen.add(node.id)
         if len(seen) > _MOST_NODES or (node.op == "Input" and node.types[0].kind == "array"):
             return []
+        if node.op == "Input" and node.attrs["path"].startswith("captured_"):
+            return []  # read from an attribute, a variable or a container at each call
         if node.op == "Input":
             names[node.attrs["path"].partition("[")[0].partition(".")[0]] = None
         todo += [v.node for v in node.inputs]

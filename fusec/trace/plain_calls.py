@@ -46,4 +46,9 @@ def goes_over(fn: Any) -> bool:
     return type(fn) in (type, BuiltinFunctionType) and fn in _GOING_OVER
 
 
-__all__ = ["DICT_VIEWS", "goes_over", "takes_values"]
+def takes_at_once(fn: Any) -> bool:
+    """Whether it is one of these, and no iterator."""
+    return goes_over(fn) and fn in (sorted, sum, max, min, any, all)
+
+
+__all__ = ["DICT_VIEWS", "goes_over", "takes_at_once", "takes_values"]

@@ -45,10 +45,10 @@ def as_traced(trace: Trace, x: Any) -> TracedArray:
     if isinstance(x, np.ndarray):
         own = trace.own.traced(x)
         return own if own is not None else captured(trace, x)
-    if isinstance(x, (list, tuple)):
+    if isinstance(x, (list, tuple, range)):
         from .functions import array_from_sequence
 
-        return array_from_sequence(trace, x)
+        return array_from_sequence(trace, list(x) if type(x) is range else x)
     raise trace.error(TypeError(f"unsupported operand: {type(x).__name__}"))
 
 

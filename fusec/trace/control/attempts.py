@@ -106,8 +106,12 @@ class Attempting:
         self.arrays: dict[Leaf, TracedArray] = {}  # what stands for arrays carried by value
 
     def run(self) -> Attempt:
-        with assuming(self.trace):
-            return self._run()
+        self.trace.loops_traced += 1
+        try:
+            with assuming(self.trace):
+                return self._run()
+        finally:
+            self.trace.loops_traced -= 1
 
     def _run(self) -> Attempt:
         variables = self.parts.variables

@@ -45,6 +45,7 @@ from .merge import (
     shown,
     unflatten,
 )
+from .perhaps import merged_tails
 from .raising import as_checked, is_programs
 from .regions import Region, assign, captures, subgraph
 from .unbound import check_bound, half_bound, is_users, left_by_one
@@ -161,8 +162,9 @@ class _Pairs:
         start = self.done[0].region.start
         found: dict[Storage, list[_Slot]] = {}
         for key, slot in self.slots.items():
-            if key[side][0].born >= start:
-                found.setdefault(key[side][0], []).append(slot)
+            for root in memory_of(key[side][0]):  # an array, or those of which it is one
+                if root.born >= start:
+                    found.setdefault(root, []).append(slot)
         return {storage: slots for storage, slots in found.items() if len(slots) > 1}
 
     def _may_be_one(self, slot: _Slot) -> bool:
@@ -254,7 +256,7 @@ def branch(
 
     def joined_of(name: str, x: Any) -> Any:
         a, b = (variables.left_by(side.variables, name) for side in sides)
-        if name == RESULT:  # which nothing changes after a return
+        if name == RESULT or variables.is_tail(name):  # which nothing changes after a return
             return filling.filled(x)
         return relinked(trace, a, b, filling.filled(x), older)
 
@@ -344,6 +346,8 @@ def _merged_variable(
     variables: Variables, is_read: bool,
 ) -> Any:
     a, b = (variables.left_by(side.variables, name) for side in sides)
+    if variables.is_tail(name):
+        return merged_tails(test, (a, b), sides, pairs)
     if (a is UNBOUND or b is UNBOUND) and a is not b and name in variables.attributes.initial:
         raise unsupported(
             f"the attribute {name!r} that only one side of a branch makes", loc=trace.loc,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..convert.control import SETTER
 from ..optional import UNBOUND
+from .perhaps import Tail
 
 if TYPE_CHECKING:
     from ..attributes import Attributes
@@ -52,6 +53,10 @@ class Variables:
     def others(self) -> list[str]:
         """Those that anything may read later: attributes and outer names."""
         return [*self.outer.places, *self.attributes.current]
+
+    def is_tail(self, name: str) -> bool:
+        """Whether it is what a list gets that is only appended to."""
+        return type(self.outer.places.get(name)) is Tail
 
     def left_by(self, held: Mapping[str, Any], name: str) -> Any:
         """What a variable holds at the end of a side of a branch, which may not have met it."""
