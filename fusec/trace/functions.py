@@ -55,7 +55,7 @@ def clip(
     low = min if a_min is None else a_min
     high = max if a_max is None else a_max
     x = as_traced(trace, a)
-    how = {name: kwargs[name] for name in ("dtype", "casting") if name in kwargs}
+    how: dict[str, Any] = {name: kwargs[name] for name in ("dtype", "casting") if name in kwargs}
     if x.dtype.kind in "iu":  # bounds that no value exceeds are none, as in NumPy
         info = np.iinfo(x.dtype)
         low = None if type(low) is int and low <= info.min else low

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import optree
@@ -41,15 +42,27 @@ class Again:
         self.find = find
 
 
-def _made(first: First, parts: Any) -> Any:
+def _content(x: Any) -> Any:
+    return (x.content,), x
+
+
+def _made(first: Any, parts: Any) -> Any:
     first.made = parts[0]
     return parts[0]
 
 
-optree.register_pytree_node(
-    First, lambda x: ((x.content,), x), _made, namespace=NAMESPACE)  # type: ignore[arg-type]
-optree.register_pytree_node(
-    Again, lambda x: ((), x.find), lambda find, _: find(), namespace=NAMESPACE)  # type: ignore[arg-type]
+def _nothing(x: Any) -> Any:
+    return (), x.find
+
+
+def _found(find: Any, _: Any) -> Any:
+    return find()
+
+
+_FIRST: Any = First
+_AGAIN: Any = Again
+optree.register_pytree_node(_FIRST, _content, _made, namespace=NAMESPACE)
+optree.register_pytree_node(_AGAIN, _nothing, _found, namespace=NAMESPACE)
 
 
 def linked(trace: Trace, assigned: Sequence[Any], result: Any) -> tuple[list[Any], Any]:
@@ -76,7 +89,7 @@ def _count(value: Any, counts: dict[int, int]) -> None:
 
 
 def _items(value: Any) -> Iterator[tuple[Any, Any]]:
-    return items_in(value) if type(value) is not tuple else enumerate(value)  # type: ignore[return-value]
+    return enumerate(value) if type(value) is tuple else items_in(value)
 
 
 class _Links:
@@ -92,18 +105,19 @@ class _Links:
         key = id(value)
         if key in self.held and is_result:
             return Again(self.held[key].read)
-        first = self.seen.get(key)
-        if first is not None:
-            return Again(lambda: first.made)
-        if self.counts[key] > 1:
-            first = self.seen[key] = First()
+        if key in self.seen:
+            return Again(partial(getattr, self.seen[key], "made"))
+        if self.counts[key] == 1:
+            return self._content(value, is_result)
+        first = self.seen[key] = First()
+        first.content = self._content(value, is_result)
+        return first
+
+    def _content(self, value: Any, is_result: bool) -> Any:
         content = copy.copy(value)
         for at, item in list(items_in(value)):
             content[at] = self.of(item, is_result)
-        if first is None:
-            return content
-        first.content = content
-        return first
+        return content
 
 
 __all__ = ["linked"]

@@ -6,7 +6,7 @@ append what they have `Perhaps`, and after the call those items are dropped whos
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from .merge import flatten, is_traced, same, unflatten
 from .ranges import number
 
 if TYPE_CHECKING:
-    from .branches import Side, _Pairs
+    from .sides import Pairs, Side
 
 
 class Perhaps:
@@ -30,10 +30,16 @@ class Perhaps:
         self.absent, self.item = absent, item
 
 
+def _parts(x: Any) -> Any:
+    return (x.absent, x.item), None
+
+
+def _joined(_: Any, parts: Any) -> Any:
+    return Perhaps(*parts)
+
+
 _TREE: Any = Perhaps
-optree.register_pytree_node(
-    _TREE, lambda x: ((x.absent, x.item), None), lambda _, parts: Perhaps(*parts),
-    namespace=NAMESPACE)
+optree.register_pytree_node(_TREE, _parts, _joined, namespace=NAMESPACE)
 
 
 def present(items: list[Any]) -> list[Any]:
@@ -67,8 +73,8 @@ class Tail:
 
 
 def merged_tails(
-    test: Any, tails: tuple[tuple[Any, ...], tuple[Any, ...]], sides: tuple[Side, Side],
-    pairs: _Pairs,
+    test: Any, tails: tuple[tuple[Any, ...], tuple[Any, ...]], sides: Sequence[Side],
+    pairs: Pairs,
 ) -> tuple[Any, ...]:
     """What is appended after a branch, by what its sides appended."""
     count = 0

@@ -17,12 +17,13 @@ from fusec.ops import get
 from ..array import TracedArray
 from ..context import Trace
 from ..optional import UNBOUND, Optional, unbound, zeros_like
+from ..storage import ViewStep
 from .merge import flatten, is_number, is_traced, leaf_value, unflatten
 from .ranges import number
 from .regions import Region
 
 if TYPE_CHECKING:
-    from .branches import Side, _Pairs
+    from .sides import Pairs, Side
 
 _PLAIN = ("elementwise", "view", "source", "reduce", "composite")
 _NEVER_RAISES = {
@@ -52,7 +53,7 @@ def check_bound(
 
 
 def half_bound(
-    trace: Trace, test: Value, name: str, a: Any, b: Any, sides: Sequence[Side], pairs: _Pairs
+    trace: Trace, test: Value, name: str, a: Any, b: Any, sides: Sequence[Side], pairs: Pairs
 ) -> Optional:
     """What a variable is after a branch of which one side leaves it unbound."""
     side, value = (1, b) if a is UNBOUND else (0, a)
@@ -77,7 +78,7 @@ def half_bound(
     return Optional(missing, unflatten(structure, [exported(leaf) for leaf in leaves]), name)
 
 
-def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: _Pairs) -> Any:
+def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: Pairs) -> Any:
     """What only one side of a branch leaves, and what follows reads only where that side ran.
 
     It is computed in any case, unless that may raise or never end.
@@ -93,11 +94,12 @@ def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: _Pai
         needed = _needed(region, leaf_value(trace, leaf))
         if all(map(_never_raises, needed)):
             return leaf
-        whole, steps = leaf, ()
+        whole: TracedArray = leaf
+        steps: tuple[ViewStep, ...] = ()
         if leaf.storage is not None:
-            whole, steps = TracedArray(trace, leaf.storage), leaf.steps
-            if whole.storage.born < region.start:
+            if leaf.storage.born < region.start:
                 return leaf
+            whole, steps = TracedArray(trace, leaf.storage), leaf.steps
         if not whole.type.is_static or any(
                 not region.is_outer(v) for step in steps for v in step.operands):
             if not any(n.op in _OFTEN_RAISE or n.op.startswith("Linalg") for n in needed):
