@@ -318,7 +318,8 @@ class Attempting:
         if carried is None:
             self._uncarried(key, before, after)
             return
-        if is_number(before) and (same(before, after) or self._is_parameter(carried, after)):
+        if is_number(before) and key not in self.known.moving and (
+                same(before, after) or self._is_parameter(carried, after)):
             self.known.learn(self.known.fixed, key)
             return
         before, after = lifted(self.trace, before), lifted(self.trace, after)
@@ -345,8 +346,10 @@ class Attempting:
         before, after = lifted(self.trace, before), lifted(self.trace, after)
         if is_traced(before) and before.is_array and is_traced(after) and after.is_array:
             self.known.learn(self.known.rebound, key)
-            return
-        raise self._disagreement(key[0], before, after)
+        elif key in self.known.fixed and is_number(after):
+            self.known.learn_moving(key)
+        else:
+            raise self._disagreement(key[0], before, after)
 
     def _disagreement(self, name: str, before: Any, after: Any) -> Exception:
         return user_error(

@@ -38,6 +38,7 @@ class Known:
 
     types: dict[Leaf, TensorType] = field(default_factory=dict)
     fixed: set[Leaf] = field(default_factory=set)  # numbers that stay what they are
+    moving: set[Leaf] = field(default_factory=set)  # those of which that was found to be wrong
     rebound: set[Leaf] = field(default_factory=set)  # arrays that a variable is bound to anew
     storages: dict[Storage, None] = field(default_factory=dict)
     optional: dict[str, Any] = field(default_factory=dict)  # what variables are that may be None
@@ -48,8 +49,13 @@ class Known:
         self.optional[name] = like
         self.changed = True
         self.types = {key: t for key, t in self.types.items() if key[0] != name}
-        self.fixed = set()  # while it was unbound, what reads it changed nothing
+        self.fixed = {key for key in self.fixed if key[0] != name}
         self.rebound = {key for key in self.rebound if key[0] != name}
+
+    def learn_moving(self, key: Leaf) -> None:
+        """A number that stayed what it was in an attempt, where a variable had no value yet."""
+        self.fixed.discard(key)
+        self.learn(self.moving, key)
 
     def entry(self, trace: Trace, values: dict[str, Any]) -> dict[str, Any]:
         """What variables hold before the loop, as optional values where they may become one."""
