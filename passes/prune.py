@@ -1,14 +1,18 @@
 """Dead code removal.
 
-does:   drops every node that neither an output, an update nor an effect needs.
+does:   drops every node that neither an output, an update nor an effect needs.  An index that only
+        dropped nodes use leaves its check: NumPy raises for it whatever becomes of the element.
 needs:  nothing.
 leaves: parameters, all nodes with effects (checks among them) and what they read; order and names.
 """
 
 from __future__ import annotations
 
-from fusec.ir import Graph, Node, topological_order
+from fusec.ir import Graph, Node, Value, topological_order
+from fusec.ops import Builder, Namer
 from fusec.ops.checks import has_effects
+from fusec.ops.index_checks import index_checks, uses_indices
+from fusec.ops.picking import PICKS, picked_axes
 
 from .rewrite import rebuilt
 
@@ -17,8 +21,45 @@ def prune(graph: Graph) -> Graph:
     """The graph without nodes that nothing needs; itself when all are needed."""
     roots = [v.node for v in graph.roots] + [n for n in graph.nodes if _stays(n)]
     needed = {node.id for node in topological_order(roots)}
-    return rebuilt(graph, (n for n in graph.nodes if n.id in needed), {})
+    checks = _lost_checks(graph, needed)
+    if not checks:
+        return rebuilt(graph, (n for n in graph.nodes if n.id in needed), {})
+    new = [check for found in checks.values() for check in found]
+    needed = {node.id for node in topological_order([*roots, *new])}
+    known = {node.id for node in graph.nodes}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if node.id in needed:
+            nodes.append(node)
+        # A check comes where the index was used, after the numbers made for it.
+        nodes += [made for made in topological_order(checks.get(node.id, [])) if (
+            made.id not in known)]
+    return rebuilt(graph, nodes, {})
 
 
 def _stays(node: Node) -> bool:
     return node.op == "Input" or has_effects(node)
+
+
+def _lost_checks(graph: Graph, needed: set[int]) -> dict[int, list[Node]]:
+    """Checks in the place of nodes that are dropped, by these; none that others make."""
+    dropped = [n for n in graph.nodes if n.id not in needed and uses_indices(n)]
+    if not dropped:
+        return {}
+    made = {use for n in graph.nodes if n.id in needed for use in _uses(n)}
+    builder = Builder(Namer(n.name for n in graph.nodes))
+    found: dict[int, list[Node]] = {}
+    for node in dropped:
+        if not _uses(node) or not made.issuperset(_uses(node)):
+            found[node.id] = index_checks(builder, node)
+            made.update(_uses(node))
+    return found
+
+
+def _uses(node: Node) -> set[tuple[Value, object]]:
+    """The indices that the node checks, with the sizes that they must lie in."""
+    if node.op in PICKS:
+        return {(index, node.inputs[0].shape[axis]) for axis, index in picked_axes(node)}
+    if node.op in ("BoundsCheck", "CheckIndex"):
+        return {(node.inputs[0], node.inputs[1])}
+    return set()

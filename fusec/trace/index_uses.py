@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fusec.ir import Graph, Loc, Node, Value
+from fusec.ir import Loc, Node, Value
 from fusec.ir.dims import Dim, Size
-from fusec.ops.checks import has_effects
+from fusec.ops.index_checks import bounds_check, only_checks, uses_indices
 from fusec.ops.picking import PICKS, picked_axes
 
 if TYPE_CHECKING:
     from .context import Trace
-
-CONTROL = frozenset({"Cond", "Loop"})
-
 
 @dataclass(frozen=True)
 class IndexUse:
@@ -143,75 +140,14 @@ def _behind(roots: Iterable[Node], oldest: int) -> list[Node]:
 
 def _check(trace: Trace, use: Use) -> Node:
     if isinstance(use, Node):
-        return _with_checks(trace, use)
-    return _bounds_check(trace, use.index, use.limit, use.axis, use.loc)
-
-
-def _bounds_check(
-    trace: Trace, index: Value, limit: Value, axis: int, loc: Loc | None
-) -> Node:
-    trace.builder.loc = loc
-    return trace.builder.emit("BoundsCheck", index, limit, axis=axis).node
+        return only_checks(trace.builder, use)
+    return bounds_check(trace.builder, use.index, use.limit, use.axis, use.loc)
 
 
 def note_inside(trace: Trace, node: Node) -> None:
     """A branch or loop, if indices are used in it: it may not be needed itself."""
-    if not has_effects(node) and any(map(_uses_indices, _graphs(node))):
+    if uses_indices(node):
         trace.index_uses.append(node)
-
-
-def _graphs(node: Node) -> list[Graph]:
-    return [value for value in node.attrs.values() if isinstance(value, Graph)]
-
-
-def _uses_indices(graph: Graph) -> bool:
-    return any(
-        node.op == "CheckIndex" or (node.op in PICKS and _unsafe(node))
-        or (node.op in CONTROL and any(map(_uses_indices, _graphs(node))))
-        for node in graph.nodes)
-
-
-def _unsafe(node: Node) -> list[tuple[int, Value]]:
-    return [(axis, index) for axis, index in picked_axes(node)
-            if axis not in node.attrs["safe"] and (
-                index.node.op != "Const" or isinstance(node.inputs[0].shape[axis], Dim))]
-
-
-def _with_checks(trace: Trace, node: Node) -> Node:
-    """A branch or loop whose results nobody needs, for the checks in it."""
-    attrs: dict[str, Any] = {
-        key: _checked_graph(trace, value) if isinstance(value, Graph) and key != "test" else value
-        for key, value in node.attrs.items()}
-    trace.builder.loc = node.loc
-    return trace.builder.emit(node.op, *node.inputs, **attrs).node
-
-
-def _checked_graph(trace: Trace, graph: Graph) -> Graph:
-    checks = [check for node in graph.nodes for check in _checks_for(trace, graph, node)]
-    effects = [node for node in graph.nodes if has_effects(node)]
-    return Graph.build(graph.inputs, graph.outputs, graph.updates, graph.name,
-                       [*effects, *checks])
-
-
-def _checks_for(trace: Trace, graph: Graph, node: Node) -> list[Node]:
-    if node.op in CONTROL and not has_effects(node) and any(map(_uses_indices, _graphs(node))):
-        return [_with_checks(trace, node)]
-    if node.op == "CheckIndex":
-        index, limit = node.inputs
-        return [_bounds_check(trace, index, limit, node.attrs["axis"], node.loc)]
-    if node.op not in PICKS:
-        return []
-    return [_bounds_check(trace, index, _length(trace, node.inputs[0], axis), axis, node.loc)
-            for axis, index in _unsafe(node)]
-
-
-def _length(trace: Trace, array: Value, axis: int) -> Value:
-    from fusec.ops.sizes import size_value
-
-    size = array.shape[axis]
-    if isinstance(size, Dim):
-        return size_value(trace.builder, size, [array])
-    return trace.builder.const(np.int64(size))
 
 
 __all__ = ["IndexUse", "lost_checks", "note_checked", "note_inside", "note_pick"]

@@ -531,3 +531,50 @@ def test_products_in_the_passes_take_any_order() -> None:
     x = np.ones((3, 3))
     check(program, x, x.T)
     check(lambda x: np.linalg.tensorinv(x), np.array([1], "u2"))
+
+
+def index_in_a_test_that_is_false(x: Any, u: Any) -> Any:
+    if x[u[0]] > 1 and False:
+        return x[1]
+    return x[2]
+
+
+def index_in_a_choice_of_equals(x: Any, u: Any) -> Any:
+    return np.where((x[u[0]] > 1) & False, x[1], x[2])
+
+
+def index_in_a_test_that_is_true(x: Any, u: Any) -> Any:
+    if (x[u[0]] > 1) | True:
+        return x[3]
+    return x[2]
+
+
+def indices_in_a_loop(x: Any, u: Any) -> Any:
+    k = int(u[0])
+    for _ in range(20):
+        if x[k] > 1 and False:
+            pass
+        else:
+            k = k + 2
+    return k
+
+
+def indices_of_an_array(x: Any, u: Any) -> Any:
+    return np.where((x[u] > 1) & False, x[1], x[2])
+
+
+@pytest.mark.parametrize("program", [
+    index_in_a_test_that_is_false, index_in_a_choice_of_equals, index_in_a_test_that_is_true,
+    indices_in_a_loop, indices_of_an_array])
+def test_indices_that_simplification_drops_are_checked(program: Any) -> None:
+    jitted = fusec.jit(program)
+    x = np.arange(60.0)
+    for first in (3, -3, 30, 70, -70):
+        u = np.array([first, 2])
+        try:
+            want = program(x, u)
+        except IndexError:
+            with pytest.raises(IndexError, match="out of bounds"):
+                jitted(x, u)
+        else:
+            assert repr(jitted(x, u)) == repr(want)

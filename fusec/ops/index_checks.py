@@ -1,0 +1,88 @@
+"""The checks that ops of indices make themselves, as nodes of their own.
+
+They are for ops whose results nobody needs: NumPy raises ``IndexError`` for ``x[k]`` whatever
+becomes of the element.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Graph, Loc, Node, Value
+from fusec.ir.dims import Dim
+
+from .build import Builder
+from .checks import has_effects
+from .picking import PICKS, picked_axes
+from .sizes import size_value
+
+CONTROL = frozenset({"Cond", "Loop"})
+
+
+def uses_indices(node: Node) -> bool:
+    """Whether the node, which has no effects, raises where an index is out of range."""
+    if node.op in PICKS:
+        return not node.attrs.get("unchecked") and bool(unsafe_axes(node))
+    if node.op == "CheckIndex":
+        return node.inputs[0].node.op != "Const"
+    return node.op in CONTROL and not has_effects(node) and any(
+        uses_indices(inner) for graph in _graphs(node) for inner in graph.nodes)
+
+
+def unsafe_axes(node: Node) -> list[tuple[int, Value]]:
+    """The axes of a `Pick` or `PickUpdate` whose index may be out of range, with the index."""
+    return [(axis, index) for axis, index in picked_axes(node)
+            if axis not in node.attrs["safe"] and (
+                index.node.op != "Const" or isinstance(node.inputs[0].shape[axis], Dim))]
+
+
+def bounds_check(builder: Builder, index: Value, limit: Value, axis: int, loc: Loc | None) -> Node:
+    """The check of one index."""
+    builder.loc = loc
+    return builder.emit("BoundsCheck", index, limit, axis=axis).node
+
+
+def index_checks(builder: Builder, node: Node) -> list[Node]:
+    """The checks that the node makes: of a branch or loop, one that does nothing else."""
+    if not uses_indices(node):
+        return []
+    if node.op in CONTROL:
+        return [only_checks(builder, node)]
+    if node.op == "CheckIndex":
+        index, limit = node.inputs
+        return [bounds_check(builder, index, limit, node.attrs["axis"], node.loc)]
+    return [bounds_check(builder, index, length(builder, node.inputs[0], axis), axis, node.loc)
+            for axis, index in unsafe_axes(node)]
+
+
+def only_checks(builder: Builder, node: Node) -> Node:
+    """A branch or loop whose results nobody needs, for the checks in it."""
+    attrs: dict[str, Any] = {
+        key: _checked_graph(builder, value) if isinstance(value, Graph) and key != "test" else value
+        for key, value in node.attrs.items()}
+    builder.loc = node.loc
+    return builder.emit(node.op, *node.inputs, **attrs).node
+
+
+def length(builder: Builder, array: Value, axis: int) -> Value:
+    """The size of an axis as a number of the graph."""
+    size = array.shape[axis]
+    if isinstance(size, Dim):
+        return size_value(builder, size, [array])
+    return builder.const(np.int64(size))
+
+
+def _graphs(node: Node) -> list[Graph]:
+    return [value for value in node.attrs.values() if isinstance(value, Graph)]
+
+
+def _checked_graph(builder: Builder, graph: Graph) -> Graph:
+    checks = [check for node in graph.nodes for check in index_checks(builder, node)]
+    effects = [node for node in graph.nodes if has_effects(node)]
+    return Graph.build(graph.inputs, graph.outputs, graph.updates, graph.name,
+                       [*effects, *checks])
+
+
+__all__ = ["CONTROL", "bounds_check", "index_checks", "only_checks", "unsafe_axes", "uses_indices"]
