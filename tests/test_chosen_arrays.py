@@ -180,6 +180,51 @@ def test_parts_of_new_arrays_of_a_side_are_read_only() -> None:
         assert repr(fusec.jit(parts_of_new)(*args)) == repr(parts_of_new(*args))
 
 
+def row_after_a_return(A: Any, u: Any, c: Any) -> Any:
+    v = A[1, ::-1]
+    if c[0] > 0:
+        return v
+    v = A[u[0] % 4]
+    return v
+
+
+def row_or_column_at_an_index_of_a_branch(A: Any, u: Any, c: Any) -> Any:
+    v = A[0]
+    if c[0] > 0:
+        k = u[0] + 1
+        v = A[k] if c[1] > 0 else A[:, k]
+    v[2] = 9
+    return v, A
+
+
+def rows_in_a_loop(A: Any, u: Any, c: Any) -> Any:
+    v = A[3]
+    for i in range(3):
+        if c[i] > 0:
+            v = A[u[i] + i]
+        v[i] += 1
+    return v, A
+
+
+@pytest.mark.parametrize("program", [
+    row_after_a_return, row_or_column_at_an_index_of_a_branch, rows_in_a_loop])
+def test_views_at_indices_of_a_branch(program: Any) -> None:
+    jitted = fusec.jit(program)
+    for signs in itertools.product((-1.0, 1.0), repeat=3):
+        for u in ((0, 1, 2), (3, 2, 0), (-1, 0, 1), (3, 4, 5)):
+            eager, own = (
+                [np.arange(16.0).reshape(4, 4), np.array(u), np.array(signs)] for _ in range(2))
+            try:
+                want = program(*eager)
+            except IndexError:
+                with pytest.raises(IndexError):
+                    jitted(*own)
+                continue
+            got = jitted(*own)
+            assert repr((got, own)) == repr((want, eager))
+            assert _relations(got, own) == _relations(want, eager)
+
+
 def test_arrays_of_other_shapes_are_refused_as_before() -> None:
     with pytest.raises(TypeError, match="different things"):
         fusec.jit(chosen_twice)(np.arange(6.0), np.arange(6.0), 1.0)

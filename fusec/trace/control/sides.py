@@ -7,10 +7,8 @@ run decides (`trace/selected.py`), or, where the graph cannot say which, a copy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-import numpy as np
 
 from fusec.ir import Node, Value
 
@@ -77,10 +75,10 @@ class Slot:
 
 @dataclass
 class Choice:
-    """That the branch gives one of two arrays; ``tests`` are the outputs that hold the tests of
-    branches inside it."""
+    """That the branch gives one of two arrays; ``inside`` are the outputs that hold the tests of
+    branches inside it, and indices computed there."""
 
-    tests: dict[Value, int]
+    inside: dict[Value, int]
 
 
 @dataclass
@@ -188,19 +186,19 @@ class Pairs:
         if max(depth(a), depth(b)) >= MOST_CHOICES:  # the ways through them double with each
             self._share(index, a.storage, b.storage)
             return None
-        inside = {test for x in (a, b) for test in _tests(x.storage) if test.node.id >= start}
-        if a.type != b.type or any(
-                v.node.id >= start for x in (a, b) for v in _indices(x)):
+        inside = dict.fromkeys(v for x in (a, b) for v in _decided_by(x) if v.node.id >= start)
+        if a.type != b.type or not all(_may_be_at_zero(x, start) for x in (a, b)):
             self._share(index, a.storage, b.storage)
             return None
-        return Choice({test: self._exported(test, a) for test in inside})
+        return Choice({value: self._exported(value, a) for value in inside})
 
-    def _exported(self, test: Value, a: TracedArray) -> int:
-        """The output that holds a test made in one side (false where the other one ran)."""
-        false = self.trace.builder.const(False if test.type.is_weak else np.bool_(False))
-        is_first = test in _tests(a.storage)
+    def _exported(self, value: Value, a: TracedArray) -> int:
+        """The output that holds a test or index made in one side (zero where the other one ran)."""
+        zero = value.dtype.type(0)
+        nothing = self.trace.builder.const(zero.item() if value.type.is_weak else zero)
+        is_first = value in _decided_by(a)
         for side, mine in zip(self.sides, (is_first, not is_first), strict=True):
-            side.append(test if mine else false)
+            side.append(value if mine else nothing)
         return len(self.sides[0]) - 1
 
     def _interval(self, values: Sequence[Value]) -> tuple[int, int] | None:
@@ -261,8 +259,8 @@ class Filling:
         return any((slot.index, side) in self.pairs.again for side in (0, 1))
 
     def _selected(self, slot: Slot) -> TracedArray:
-        tests = slot.choice.tests if slot.choice is not None else {}
-        then, orelse = (self._outside(x, tests, self._memory(slot, side))
+        inside = slot.choice.inside if slot.choice is not None else {}
+        then, orelse = (self._outside(x, inside, self._memory(slot, side))
                         for side, x in enumerate(slot.sides))
         return selected(self.trace, self.test, then, orelse, self.outputs[slot.index])
 
@@ -273,16 +271,22 @@ class Filling:
         return TracedArray(self.trace, found.storage, steps) if steps else found
 
     def _outside(
-        self, x: TracedArray, tests: Mapping[Value, int], fresh: TracedArray
+        self, x: TracedArray, inside: Mapping[Value, int], fresh: TracedArray
     ) -> TracedArray:
         """An array that a side leaves, as what follows the branch sees it."""
         storage = x.storage
         start = self.pairs.done[0].region.start
         if isinstance(storage, Selected) and storage.born >= start:
-            test = self.outputs[tests[storage.test]] if storage.test in tests else storage.test
-            then, orelse = (self._outside(side, tests, fresh) for side in sides_of(x))
-            return selected(self.trace, test, then, orelse)
-        return x if storage is not None and storage.born < start else fresh
+            then, orelse = (self._outside(side, inside, fresh) for side in sides_of(x))
+            return selected(self.trace, self._after(storage.test, inside), then, orelse)
+        if storage is None or storage.born >= start:
+            return fresh
+        return TracedArray(self.trace, storage, tuple(
+            replace(step, operands=tuple(self._after(v, inside) for v in step.operands))
+            if step.operands else step for step in x.steps))
+
+    def _after(self, value: Value, inside: Mapping[Value, int]) -> Value:
+        return self.outputs[inside[value]] if value in inside else value
 
 
 def _place(x: Any) -> tuple[Storage, tuple[Any, ...]] | None:
@@ -292,15 +296,30 @@ def _place(x: Any) -> tuple[Storage, tuple[Any, ...]] | None:
     return x.storage, x.steps
 
 
-def _tests(storage: Storage | None) -> list[Value]:
-    if not isinstance(storage, Selected):
-        return []
-    return [storage.test, *(test for side in storage.sides for test in _tests(side.storage))]
-
-
-def _indices(x: TracedArray) -> list[Value]:
-    """The run-time indices of its views, and of those it may be."""
-    assert x.storage is not None
-    own = [v for step in x.steps for v in step.operands]
+def _steps(x: TracedArray) -> list[ViewStep]:
+    """The steps to it, and to those it may be."""
     inner = x.storage.sides if isinstance(x.storage, Selected) else ()
-    return [*own, *(v for side in inner for v in _indices(side))]
+    return [*x.steps, *(step for side in inner for step in _steps(side))]
+
+
+def _decided_by(x: TracedArray) -> list[Value]:
+    """The tests and indices that decide what it shows."""
+    tests: list[Value] = []
+    waiting = [x]
+    while waiting:
+        storage = waiting.pop().storage
+        if isinstance(storage, Selected):
+            tests.append(storage.test)
+            waiting += storage.sides
+    return [*tests, *(v for step in _steps(x) for v in step.operands)]
+
+
+def _may_be_at_zero(x: TracedArray, start: int) -> bool:
+    """Whether its indices are older than the branch, or may be zero where they do not matter."""
+    inside = [s for s in _steps(x) if any(v.node.id >= start for v in s.operands)]
+    if not inside:
+        return True
+    types = [root.value.type for root in memory_of(x.storage)] if x.storage is not None else []
+    return all(step.op == "Pick" for step in inside) and all(
+        t.is_static and 0 not in t.shape for t in types) and not any(
+        0 in dict(step.attrs).get("sizes", ()) for step in _steps(x))
