@@ -184,8 +184,7 @@ def row_after_a_return(A: Any, u: Any, c: Any) -> Any:
     v = A[1, ::-1]
     if c[0] > 0:
         return v
-    v = A[u[0] % 4]
-    return v
+    return A[u[0] % 4]
 
 
 def row_or_column_at_an_index_of_a_branch(A: Any, u: Any, c: Any) -> Any:
