@@ -453,3 +453,105 @@ def test_the_cure_for_a_value_that_is_needed_names_what_is_there() -> None:
     with pytest.raises(TypeError, match="a truth value is needed") as error:
         program(Holder(l=[1.0, 2.0]), X)
     assert "captured" not in str(error.value)
+
+
+def nested_in_a_loop(o: State, x: Any) -> Any:
+    s = {"T": [0.0, 0.0]}
+    p = s["T"]
+    i = 0
+    while i < 4 and x[i] > 0.15:
+        s["T"][0] += 1
+        i += 1
+    return p[0], s["T"][0]
+
+
+def bound_again_in_a_loop(o: State, x: Any) -> Any:
+    cells = [0.0, 0.0]
+    prev = cells
+    i = 0
+    while i < 4 and x[i] > 0.15:
+        prev = cells
+        cells[0] += 1.0
+        i += 1
+    return prev, cells
+
+
+def nested_state_beside_a_loop(o: State, x: Any) -> Any:
+    for i in range(100):
+        if x[i % 4] > 0.25:
+            o.n["q"] += 1.0
+    o.n["r"][1] = 3.0
+    return len(o.n["r"])
+
+
+def state_in_a_tuple_of_a_loop(o: State, x: Any) -> Any:
+    st = (o.l, 0.0)
+    i = 0
+    while i < 4 and x[i] > 0.15:
+        st = (st[0], max(st[1], x[i]))
+        i += 1
+    st[0][0] = 8.0
+    return i
+
+
+def exchanged_in_a_loop(o: State, x: Any) -> Any:
+    cur, prev = [0.0, 1.0], [2.0, 3.0]
+    i = 0
+    while i < 4 and x[i] > 0.15:
+        cur, prev = prev, cur
+        cur[0] += x[i]
+        i += 1
+    return float(cur[0]), float(prev[0])
+
+
+def made_anew_in_a_loop(o: State, x: Any) -> Any:
+    best, cur = [0.0, 0.0], [1.0, 2.0]
+    i = 0
+    while i < 4 and x[i] > 0.15:
+        cur = [cur[0] + 1, float(x[i])]
+        if cur[0] > 2:
+            best = cur
+        i += 1
+    return best, cur
+
+
+@pytest.mark.parametrize("program", [
+    nested_in_a_loop, bound_again_in_a_loop, nested_state_beside_a_loop,
+    state_in_a_tuple_of_a_loop, exchanged_in_a_loop, made_anew_in_a_loop])
+def test_after_loops(program: Callable[..., Any]) -> None:
+    test_after_branches(program)
+
+
+def joined_in_a_loop(o: State, x: Any) -> Any:
+    best, cur = [0.0, 0.0], [1.0, 2.0]
+    i = 0
+    while i < 4 and x[i] > 0.15:
+        cur = [cur[0] + 1, x[i]]
+        best = cur
+        i += 1
+    best[0] = 9.0
+    return cur
+
+
+def state_bound_in_a_loop(o: State, x: Any) -> Any:
+    p = o.l
+    i = 0
+    while i < 4 and x[i] > 0.15:
+        p = o.m
+        i += 1
+    p[0] = 4.0
+
+
+def state_exchanged_in_a_loop(o: State, x: Any) -> Any:
+    lo, hi = o.l, o.m
+    i = 0
+    while i < 4 and x[i] > 0.15:
+        lo, hi = hi, lo
+        i += 1
+    lo[0] = 4.0
+
+
+@pytest.mark.parametrize("program", [
+    joined_in_a_loop, state_bound_in_a_loop, state_exchanged_in_a_loop])
+def test_what_a_loop_chooses_is_not_changed(program: Callable[..., Any]) -> None:
+    test_what_data_chooses_is_not_changed(program)

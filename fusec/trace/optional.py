@@ -110,9 +110,14 @@ def aligned(trace: Trace, a: Any, b: Any) -> tuple[Any, Any]:
         return a, b
     if type(a) is type(b) and type(a) in (list, tuple) and len(a) == len(b):
         pairs = [aligned(trace, x, y) for x, y in zip(a, b, strict=True)]
+        if all(x is old for (x, _), old in zip(pairs, a, strict=True)) and all(
+                y is old for (_, y), old in zip(pairs, b, strict=True)):
+            return a, b  # the program's own lists
         return type(a)(x for x, _ in pairs), type(a)(y for _, y in pairs)
     if type(a) is type(b) is dict and [*a] == [*b]:
         found = {key: aligned(trace, a[key], b[key]) for key in a}
+        if all(x is a[k] and y is b[k] for k, (x, y) in found.items()):
+            return a, b
         return {k: x for k, (x, _) in found.items()}, {k: y for k, (_, y) in found.items()}
     if not (Optional in (type(a), type(b)) or (a is None) != (b is None)):
         return a, b

@@ -30,6 +30,7 @@ from .aliases import shown_elsewhere
 from .appended import Appended, Collector
 from .carried import Carried, Known, Leaf, LoopParts
 from .cells import UNBOUND
+from .loop_containers import Copies
 from .merge import (
     Disagreement,
     common_strides,
@@ -78,6 +79,8 @@ class Attempt:
     index_uses: list[Use]
     appended: list[Appended]
     arrays: dict[Leaf, TracedArray]  # what stood for arrays carried by value
+    copies: Copies
+    joined: set[str]  # variables that it leaves with one list or dict
 
     def older_than_loop(self, leaf: Any) -> list[Storage]:
         """The memory from before the loop that an array at its end may be."""
@@ -104,6 +107,7 @@ class Attempting:
         self.going: Carried | None = None  # the truth of a test with effects
         self.by_leaf: dict[Leaf, Carried] = {}
         self.arrays: dict[Leaf, TracedArray] = {}  # what stands for arrays carried by value
+        self.copies = Copies(trace)
 
     def run(self) -> Attempt:
         self.trace.loops_traced += 1
@@ -129,8 +133,10 @@ class Attempting:
                     self._variable(name, finals[name])
             self._storages()
             self._check_sharing(finals)
+            self.known.learn(self.known.joined, *self.copies.joined_by(self.entry, finals))
             return Attempt(self.region, test, self.carried, finals, self.region.take_checks(),
-                           self.region.take_index_uses(), self.appended, self.arrays)
+                           self.region.take_index_uses(), self.appended, self.arrays,
+                           self.copies, self.known.joined)
         finally:
             variables.restore(self.found)
             self.region.take_checks()
@@ -166,8 +172,9 @@ class Attempting:
 
     def _with_parameters(self, name: str, value: Any) -> Any:
         leaves, structure = flatten(value)
-        return unflatten(structure, [
+        made = unflatten(structure, [
             self._parameter((name, i), leaf) for i, leaf in enumerate(leaves)])
+        return self.copies.of(value, made, name in self.known.joined)
 
     def _parameter(self, key: Leaf, leaf: Any) -> Any:
         if key in self.known.fixed:

@@ -40,6 +40,7 @@ class Known:
     fixed: set[Leaf] = field(default_factory=set)  # numbers that stay what they are
     moving: set[Leaf] = field(default_factory=set)  # those of which that was found to be wrong
     rebound: set[Leaf] = field(default_factory=set)  # arrays that a variable is bound to anew
+    joined: set[str] = field(default_factory=set)  # variables that it leaves with one list or dict
     storages: dict[Storage, None] = field(default_factory=dict)
     optional: dict[str, Any] = field(default_factory=dict)  # what variables are that may be None
     changed: bool = False

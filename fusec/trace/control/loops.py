@@ -19,6 +19,7 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops.checks import has_effects
 
 from ..array import TracedArray, from_value
+from ..container_changes import may_be_held
 from ..context import Trace
 from ..index_uses import lost_checks, note_inside
 from ..known import known
@@ -110,10 +111,17 @@ class LoopResult:
         self.aliased = of_one_memory({
             (name, i): leaf for name, (leaves, _) in held.items() for i, leaf in enumerate(leaves)})
         self.parts.variables.write({
-            name: self._with_missing(name, unflatten(structure, [
-                self._leaf((name, i), leaf, results) for i, leaf in enumerate(leaves)]))
+            name: self._with_missing(name, self._restored(name, unflatten(structure, [
+                self._leaf((name, i), leaf, results) for i, leaf in enumerate(leaves)])))
             for name, (leaves, structure) in held.items()})
         self._append(results)
+
+    def _restored(self, name: str, value: Any) -> Any:
+        found = self.attempt.copies.restored(
+            self.entry.get(name, UNBOUND), self.attempt.finals[name], value)
+        if may_be_held(found) and name in self.attempt.joined:
+            self.trace.chosen[id(found)] = found
+        return found
 
     def _with_missing(self, name: str, value: Any) -> Any:
         """A variable that every iteration binds, and nothing if there is none."""
