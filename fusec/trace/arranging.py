@@ -50,6 +50,8 @@ def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
         return _repeat_each(trace, x, repeats, position)
     if isinstance(repeats, (list, tuple, np.ndarray)):
         repeats = np.ravel(repeats)[0]
+    if isinstance(repeats, float):
+        repeats = int(repeats)  # as NumPy takes it
     count = static_number(trace, repeats, "np.repeat by a count")
     if count < 0:
         raise trace.error(ValueError("repeats may not contain negative values."))

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import unsupported
-
 from . import creation, shaping, sizes
 from .arranging import scaled
 from .array import TracedArray, as_method_gives, from_value
@@ -223,18 +221,6 @@ def _extended(
     return shaping.concatenate(trace, (*before, x, *after), axis)
 
 
-def average(trace: Trace, a: Any, axis: Any = None, weights: Any = None, **kwargs: Any) -> Any:
-    """``np.average`` with weights of the array's shape."""
-    x = as_traced(trace, a)
-    if weights is None:
-        return REDUCTIONS["mean"](trace, x, axis)
-    w = as_traced(trace, weights)
-    if w.shape != x.shape:
-        raise unsupported("np.average with weights of another shape", loc=trace.loc,
-                          cure="broadcast the weights first")
-    return np.multiply(x, w).sum(axis) / w.sum(axis)
-
-
 def nan_to_num(
     trace: Trace, x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None,
 ) -> Any:
@@ -324,7 +310,7 @@ FUNCTIONS: dict[Callable[..., Any], Handler] = {
     np.any: REDUCTIONS["any"], np.all: REDUCTIONS["all"], np.argmax: REDUCTIONS["argmax"],
     np.argmin: REDUCTIONS["argmin"], np.mean: REDUCTIONS["mean"], np.var: REDUCTIONS["var"],
     np.std: REDUCTIONS["std"], np.ptp: REDUCTIONS["ptp"], np.count_nonzero: count_nonzero,
-    np.average: average, np.reshape: shaping.reshape, np.ravel: shaping.ravel,
+    np.reshape: shaping.reshape, np.ravel: shaping.ravel,
     np.transpose: shaping.transpose, np.permute_dims: shaping.transpose,
     np.swapaxes: shaping.swapaxes, np.moveaxis: shaping.moveaxis,
     np.expand_dims: shaping.expand_dims, np.squeeze: shaping.squeeze,
