@@ -23,10 +23,13 @@ from .table_search import searchsorted
 from .ufuncs import as_traced
 
 
-def _method(handler: Callable[..., Any]) -> Callable[..., Any]:
+def _method(handler: Callable[..., Any], name: str = "") -> Callable[..., Any]:
     """A function's handler as a method."""
     @functools.wraps(handler)
     def method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
+        if "correction" in kwargs:  # which only the functions take
+            raise self.trace.error(TypeError(
+                f"_{name}() got an unexpected keyword argument 'correction'"))
         return handler(self.trace, self, *args, **kwargs)
 
     method.__signature__ = _without_first(handler)  # type: ignore[attr-defined]
@@ -104,7 +107,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "searchsorted": _method(searchsorted),
     **SCAN_METHODS,
     **{name: _method(handler) for name, handler in MORE_METHODS.items()},
-    **{name: _method(handler) for name, handler in REDUCTIONS.items() if name != "ptp"},
+    **{name: _method(handler, name) for name, handler in REDUCTIONS.items() if name != "ptp"},
     "reshape": _reshape, "transpose": _transpose, "copy": _copy, "astype": _astype,
     "fill": _fill, "flatten": _flatten, "ravel": _method(shaping.ravel),
     "squeeze": _method(shaping.squeeze), "swapaxes": _method(shaping.swapaxes),

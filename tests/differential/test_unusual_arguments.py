@@ -184,6 +184,7 @@ def test_casting_rules(casting: Any, other: Any) -> None:
 
 @pytest.mark.parametrize("program", [
     lambda x: np.var(x, ddof=1, correction=1), lambda x: np.std(x, ddof=2, correction=0),
+    lambda x: x.var(correction=1), lambda x: x.std(ddof=2, correction=1),
     lambda x: np.diff(x, -1), lambda x: np.array(x, np.float32, copy=False),
     lambda x: np.asarray(x, dtype=np.float32, copy=False), lambda x: np.array(x, copy=False) * 2,
     lambda x: np.array([x[0], 1.0], copy=False), lambda x: np.round(x, 1.5),
