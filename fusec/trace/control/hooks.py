@@ -111,7 +111,8 @@ class ControlHooks(Hooks):
         if not going:
             sides.reverse()
         variables = self.variables((), *thunks)
-        result = branch(self.trace, test, variables, list(variables.cells), sides[0], sides[1])
+        with self.effects.region(*thunks):
+            result = branch(self.trace, test, variables, list(variables.cells), sides[0], sides[1])
         self.where = where
         return result
 
