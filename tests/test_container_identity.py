@@ -555,3 +555,144 @@ def state_exchanged_in_a_loop(o: State, x: Any) -> Any:
     joined_in_a_loop, state_bound_in_a_loop, state_exchanged_in_a_loop])
 def test_what_a_loop_chooses_is_not_changed(program: Callable[..., Any]) -> None:
     test_what_data_chooses_is_not_changed(program)
+
+
+def chosen_of_old_and_new(o: State, x: Any) -> Any:
+    a = [x[0], x[1]]
+    b = a if x[1] > 0 else [1.0, 2.0]
+    b[0] = 9.0
+    return a
+
+
+def read_through_the_choice(o: State, x: Any) -> Any:
+    p = {"b": 0.0}
+    best = p
+    if x[0] > 5.0:
+        best = {"b": 1.0}
+    p["b"] = 5.0
+    return best["b"]
+
+
+def chosen_in_a_tuple(o: State, x: Any) -> Any:
+    a = [x[0], x[1]]
+    b = (a, 1)
+    if x[0] > 5.0:
+        b = ([1.0, 2.0], 1)
+    b[0][0] = 77.0
+    return a[0]
+
+
+def chosen_by_a_helper(o: State, x: Any) -> Any:
+    a = [x[0], x[1]]
+
+    def get() -> Any:
+        if x[1] > 0:
+            return a
+        return [0.0, 0.0]
+
+    get()[0] = 50.0
+    return a[0]
+
+
+def compared_by_identity(o: State, x: Any) -> Any:
+    z = [x[0]]
+    w = z if x[1] > 0 else [x[0]]
+    return w is z
+
+
+@pytest.mark.parametrize("program", [
+    chosen_of_old_and_new, read_through_the_choice, chosen_in_a_tuple, chosen_by_a_helper,
+    compared_by_identity])
+def test_what_is_chosen_of_old_and_new_is_not_changed(program: Callable[..., Any]) -> None:
+    with pytest.raises(fusec.UnsupportedError, match="that data chooses"):
+        fusec.jit(program)(Holder(), X)
+
+
+def none_or_state(o: State, x: Any) -> Any:
+    b = None
+    if x[1] > 0:
+        b = o.n
+    if b is not None:
+        b["q"] = 5.0
+    return o.n["q"]
+
+
+def bound_on_one_side(o: State, x: Any) -> Any:
+    a = [1.0, 2.0]
+    if x[1] > 0:
+        b = a
+    if x[1] > 0:
+        b[0] = 50.0
+    return a[0]
+
+
+def read_through_an_optional(o: State, x: Any) -> Any:
+    z = {"a": 1.0}
+    w = None
+    if x[1] > 0:
+        w = z
+    z["a"] = 5.0
+    return w["a"] if w is not None else 0.0
+
+
+@pytest.mark.parametrize("program", [none_or_state, bound_on_one_side, read_through_an_optional])
+def test_what_may_be_none_or_unbound_is_the_object(program: Callable[..., Any]) -> None:
+    test_after_branches(program)
+
+
+def by_and(o: State, x: Any) -> Any:
+    x[0] > 0.5 and o.history.append(x[1])
+
+
+def by_a_helper_that_answers(o: State, x: Any) -> Any:
+    def ok(v: Any) -> Any:
+        o.history.append(v)
+        return v > 0.25
+
+    if x[0] > 0.5 and ok(x[1]):
+        return 1.0
+    return 2.0
+
+
+def changed_after_the_append(o: State, x: Any) -> None:
+    r = {"s": x[0]}
+    if x[1] > 0:
+        o.history.append(r)
+    r["s"] = 9.0
+
+
+def in_one_list_and_perhaps_another(o: State, x: Any) -> None:
+    r = {"s": x[0]}
+    o.history.append(r)
+    if x[1] > 0:
+        o.last.append(r)
+
+
+@pytest.mark.parametrize("program", [
+    by_and, by_a_helper_that_answers, changed_after_the_append, in_one_list_and_perhaps_another])
+def test_appended_where_data_decides(program: Callable[..., Any]) -> None:
+    jitted = fusec.jit(program)
+    states = [Holder(history=[], last=[]) for _ in range(2)]
+    for x in (X, -X, X * 0.5, X):
+        assert repr(jitted(states[1], x)) == repr(program(states[0], x))
+        assert repr(vars(states[1])) == repr(vars(states[0]))
+        assert sameness((), states[1]) == sameness((), states[0])
+
+
+def state_appended(o: State, x: Any) -> None:
+    if x[1] > 0:
+        o.history.append(o.d)
+    o.d["n"] += 1
+
+
+def size_of_the_run_appended(o: State, x: Any) -> Any:
+    if x[0] < 0:
+        return 0.0
+    o.history.append(np.flatnonzero(x > 0))
+    return 1.0
+
+
+@pytest.mark.parametrize("program", [state_appended, size_of_the_run_appended])
+def test_what_is_not_appended_where_data_decides(program: Callable[..., Any]) -> None:
+    with pytest.raises(fusec.UnsupportedError, match=r"outlives the call|size the run decides"):
+        fusec.jit(program)(Holder(history=[], d={"n": 0}), X)

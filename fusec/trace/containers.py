@@ -27,7 +27,7 @@ from .assigned_names import AssignedLater
 from .attributes import layout_of, scalar_type
 from .container_changes import items_in, may_be_held, put_content
 from .control.cells import UNBOUND
-from .control.perhaps import Tail, present
+from .control.perhaps import Perhaps, Tail, present
 from .guards import Guard, OnceGuard, fingerprint
 from .refusals import is_compiled
 from .side_effects import is_outside
@@ -357,6 +357,8 @@ class Containers:
 
     def from_outside(self, item: Any) -> Any:
         """A container in the item, or it itself, that was there before the call."""
+        if type(item) is Perhaps:
+            return self.from_outside(item.item)
         if isinstance(item, (list, tuple, dict, deque)) and type(item) is not TracedArray:
             if type(item) is not tuple and (self.is_held(item) or is_outside(self.trace, item)):
                 return item

@@ -242,6 +242,10 @@ class GraphHooks(ItemHooks):
             if same is not None:
                 self.where = where
                 return same if op == "is" else self.not_(where, same)
+        if op in ("is", "is not") and a is not b and a is not None and b is not None and (
+                id(a) in self.trace.chosen or id(b) in self.trace.chosen):
+            raise unsupported(f"{op!r} of a {type(a).__name__} that data chooses", loc=self.loc,
+                              cure="compare what the branches depend on")
         if op not in ("is", "is not") and (self._is_outside(a) or self._is_outside(b)):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)

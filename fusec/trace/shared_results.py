@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import optree
 
 from .container_changes import items_in, may_be_held
+from .control.perhaps import Perhaps
 from .trees import NAMESPACE
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ def _count(value: Any, counts: dict[int, int]) -> None:
         counts[id(value)] = counts.get(id(value), 0) + 1
         if counts[id(value)] > 1:
             return
+    elif type(value) is Perhaps:
+        _count(value.item, counts)
+        return
     elif type(value) is not tuple:
         return
     for _, item in _items(value):
@@ -100,6 +104,8 @@ class _Links:
     def of(self, value: Any, is_result: bool = False) -> Any:
         if type(value) is tuple:
             return tuple(self.of(item, is_result) for item in value)
+        if type(value) is Perhaps:
+            return Perhaps(value.absent, self.of(value.item, is_result))
         if not may_be_held(value):
             return value
         key = id(value)

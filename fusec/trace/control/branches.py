@@ -22,7 +22,7 @@ from ..index_uses import lost_checks, note_inside
 from ..optional import aligned, assuming, bound, settled
 from ..storage import Storage
 from .cells import UNBOUND, Variables
-from .identities import relinked
+from .identities import kept, relinked
 from .merge import Disagreement, last_line, merged, shown
 from .perhaps import merged_tails
 from .raising import as_checked, is_programs
@@ -63,8 +63,10 @@ def branch(
 
     def joined_of(name: str, x: Any) -> Any:
         a, b = (variables.left_by(side.variables, name) for side in sides)
-        if name == RESULT or variables.is_tail(name):  # which nothing changes after a return
+        if name == RESULT:  # which nothing changes after a return
             return filling.filled(x)
+        if variables.is_tail(name) or a is UNBOUND or b is UNBOUND:
+            return kept(x, filling.filled(x), older)
         return relinked(trace, a, b, filling.filled(x), older)
 
     variables.write({name: joined_of(name, x) for name, x in states.items()})
@@ -154,7 +156,7 @@ def _merged_variable(
 ) -> Any:
     a, b = (variables.left_by(side.variables, name) for side in sides)
     if variables.is_tail(name):
-        return merged_tails(test, (a, b), sides, pairs)
+        return _merged_tails(trace, test, (a, b), sides, pairs)
     if (a is UNBOUND or b is UNBOUND) and a is not b and name in variables.attributes.initial:
         raise unsupported(
             f"the attribute {name!r} that only one side of a branch makes", loc=trace.loc,
@@ -172,6 +174,17 @@ def _merged_variable(
             TypeError, f"the sides of a branch leave different things in {name!r}", trace.loc,
             "give the variable one shape, dtype and kind on both sides",
             values=_both(sides, a, b)) from None
+
+
+def _merged_tails(
+    trace: Trace, test: Value, tails: tuple[Any, Any], sides: Sequence[Side], pairs: Pairs
+) -> Any:
+    try:
+        return merged_tails(test, tails, sides, pairs)
+    except Disagreement:
+        raise unsupported(
+            "appending an array whose size the run decides, in a branch that data decides",
+            loc=trace.loc, cure="append it after the branch, or what is computed from it") from None
 
 
 def _both(sides: Sequence[Side], a: Any, b: Any) -> list[tuple[str, str]]:

@@ -30,6 +30,7 @@ from fusec.ir.graph import new_id
 from ..array import TracedArray
 from ..container_changes import CONTAINERS
 from ..context import Trace
+from ..optional import Optional
 from ..side_effects import is_outside
 from .appended import Collector
 
@@ -152,6 +153,8 @@ def _note(found: Any, ids: set[int], depth: int) -> None:
     if type(found) is partial:
         for part in (found.func, *found.args):
             _note(part, ids, depth + 1)
+    while type(found) is Optional:
+        found = found.held
     if isinstance(found, BuiltinMethodType | MethodType):
         found = found.__self__
     if depth > MAX_DEPTH or not (is_container(found) or type(found) is tuple):

@@ -11,8 +11,8 @@ from typing import Any
 
 from ..container_changes import KINDS, items_in, may_be_held
 from ..context import Trace
-from ..optional import Optional
-from ..side_effects import is_outside
+from ..optional import UNBOUND, Optional
+from .perhaps import Perhaps
 
 
 def relinked(trace: Trace, a: Any, b: Any, new: Any, is_older: Callable[[Any], bool]) -> Any:
@@ -25,10 +25,10 @@ def relinked(trace: Trace, a: Any, b: Any, new: Any, is_older: Callable[[Any], b
 
     if a is b and may_be_held(a):
         return a
+    if type(new) is Optional:
+        return Optional(new.absent, _held(trace, a, b, new, is_older), new.name)
     if not type(a) is type(b) is type(new):
         return new
-    if type(new) is Optional:
-        return Optional(new.absent, inner(a.held, b.held, new.held), new.name)
     if type(new) is tuple:
         return tuple(map(inner, a, b, new))
     if type(new) in KINDS:
@@ -37,7 +37,33 @@ def relinked(trace: Trace, a: Any, b: Any, new: Any, is_older: Callable[[Any], b
         for key, item in list(items_in(new)):
             new[key] = inner(a[key], b[key], item)
         older = [x for x in (a, b) if is_older(x)]
-        # A variable that one side binds to a new list was the only name of the older one, mostly.
-        if len(older) == 2 or any(is_outside(trace, x) for x in older):
+        if older:
             trace.chosen.update((id(container), container) for container in (new, *older))
+    return new
+
+
+def _held(trace: Trace, a: Any, b: Any, new: Optional, is_older: Callable[[Any], bool]) -> Any:
+    """What an optional value is where it is there: of one side, or chosen of both."""
+    parts = [x.held if type(x) is Optional else x for x in (a, b)]
+    there = [x for x in parts if x is not None and x is not UNBOUND]
+    if len(there) == 2:
+        return relinked(trace, *there, new.held, is_older)
+    return kept(there[0], new.held, is_older) if there else new.held
+
+
+def kept(value: Any, new: Any, is_older: Callable[[Any], bool]) -> Any:
+    """``new``, a copy of ``value``, with the containers that were there before themselves."""
+    if may_be_held(value) and is_older(value):
+        return value
+    if type(value) is not type(new):
+        return new
+    if type(new) is Optional:
+        return Optional(new.absent, kept(value.held, new.held, is_older), new.name)
+    if type(new) is Perhaps:
+        return Perhaps(new.absent, kept(value.item, new.item, is_older))
+    if type(new) is tuple:
+        return tuple(kept(x, y, is_older) for x, y in zip(value, new, strict=True))
+    if type(new) in KINDS:
+        for key, item in list(items_in(new)):
+            new[key] = kept(value[key], item, is_older)
     return new

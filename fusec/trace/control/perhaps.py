@@ -6,12 +6,14 @@ append what they have `Perhaps`, and after the call those items are dropped whos
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import optree
 
+from ..container_changes import items_in, may_be_held
 from ..optional import zeros_like
 from ..trees import NAMESPACE
 from .merge import flatten, is_traced, same, unflatten
@@ -96,6 +98,18 @@ def merged_tails(
 
 
 def _exported(item: Any, side: Side, leaf: Callable[[Any, Any], Any]) -> Any:
+    """The item with what its side computed among the outputs; containers that were there before
+    stay what they are."""
+    hooks: Any = side.region.trace.hooks
+    if type(item) is tuple:
+        return tuple(_exported(x, side, leaf) for x in item)
+    if may_be_held(item):
+        if hooks.effects.was_there(item):
+            return item
+        made = copy.copy(item)
+        for key, part in items_in(item):
+            made[key] = _exported(part, side, leaf)
+        return made
     leaves, structure = flatten(item)
     return unflatten(structure, [
         leaf(x, zeros_like(side.region.trace, x)) if is_traced(x) and not side.region.is_outer(

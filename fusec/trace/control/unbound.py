@@ -18,6 +18,7 @@ from ..array import TracedArray
 from ..context import Trace
 from ..optional import UNBOUND, Optional, unbound, zeros_like
 from ..storage import ViewStep
+from .identities import kept
 from .merge import flatten, is_number, is_traced, leaf_value, unflatten
 from .ranges import number
 from .regions import Region
@@ -75,7 +76,9 @@ def half_bound(
         zeros = zeros_like(trace, leaf)
         return pairs.leaf(zeros, leaf) if side else pairs.leaf(leaf, zeros)
 
-    return Optional(missing, unflatten(structure, [exported(leaf) for leaf in leaves]), name)
+    hooks: Any = trace.hooks
+    made = unflatten(structure, [exported(leaf) for leaf in leaves])
+    return Optional(missing, kept(value, made, hooks.effects.was_there), name)
 
 
 def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: Pairs) -> Any:
