@@ -47,7 +47,7 @@ def _held(trace: Trace, a: Any, b: Any, new: Optional, is_older: Callable[[Any],
     parts = [x.held if type(x) is Optional else x for x in (a, b)]
     there = [x for x in parts if x is not None and x is not UNBOUND]
     if len(there) == 2:
-        return relinked(trace, *there, new.held, is_older)
+        return relinked(trace, there[0], there[1], new.held, is_older)
     return kept(there[0], new.held, is_older) if there else new.held
 
 
