@@ -73,29 +73,17 @@ class GraphHooks(ItemHooks):
             fn = drawn(self.trace, fn)
         elif self.trace.active:
             warn_of_effect(self.trace, fn)
-        if (not kwargs and self.effects.takes(fn, args)) or self.updates_items(
-                where, fn, args, kwargs):
+        if self._done_by_items(where, fn, args, kwargs):
             return None
-        self.trace.containers.uses.note_call(fn)
-        if self.trace.in_region and self.trace.containers.takes_appended(fn):
-            return fn(*args, **kwargs)
         self.effects.check_call(fn, args, self.loc)
         if goes_over(fn):
-            for taken in args:
-                check_unconsumed(self.trace, taken, self.loc)
-            if self.trace.active:
-                args = gone_over(self, where, fn, args)
-                note_ordered(self, fn, args, kwargs)
+            args = self._gone_over(where, fn, args, kwargs)
         if self.table.find(fn) is None and home_of(fn) == "scipy":
             scipy_functions.register_imported(self.table)
         fn, args, kwargs = self._with_written_traced(fn, args, kwargs)
         is_numeric = is_numpys(fn) or (type(fn) in _FUNCTIONS and fn in _OF_ARRAYS)
         if self.trace.active and (is_numeric or self.table.find(fn) is not None):
-            lifted = self.lifted_items if goes_over(fn) else self.lifted
-            args = tuple(map(lifted, args))
-            if is_numeric or takes_at_once(fn):
-                args = tuple(list(x) if type(x) is deque else x for x in args)
-            kwargs = {name: lifted(value) for name, value in kwargs.items()}
+            args, kwargs = self._with_lifted(fn, args, kwargs, is_numeric)
         elif self.trace.active and takes_values(fn):
             args, kwargs = self._with_values(fn, args, kwargs)
         answer = self._answered(where, fn, args, kwargs)
@@ -105,25 +93,68 @@ class GraphHooks(ItemHooks):
             kwargs = {**kwargs, "key": functools.partial(getter, self, kwargs["key"])}
         if self.trace.active and type(getattr(fn, "__self__", None)) is str:
             args, kwargs = texts.marked(self.trace, args), texts.marked(self.trace, kwargs)
-        if isinstance(getattr(fn, "__self__", None), (dict, set, list)):
-            texts.check_text(self.trace, *args)
-        owner = getattr(fn, "__self__", None) if isinstance(fn, MethodType) else None
-        note_read(self, fn, (owner, *args, *kwargs.values()))
-        if owner is not None and stays_plain(fn.__func__):
-            note_given(self.trace, owner, (*args, *kwargs.values()), self.loc)
+        self._note_given(fn, args, kwargs)
         if self._is_unseen_by_numpy(fn, args, kwargs):
             result = call_function(self.trace, fn, args, kwargs)
         else:
             result = super().call(where, fn, *args, **kwargs)
         if kwargs.get("out") is Ellipsis:  # which ``__array_ufunc__`` is not told
             result = _as_arrays(result)
+        return self._noted(where, fn, args, result, is_numeric)
+
+    def _done_by_items(
+        self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bool:
+        """Whether the call appends to a list, or updates a dict, that branches and loops carry."""
+        if (not kwargs and self.effects.takes(fn, args)) or self.updates_items(
+                where, fn, args, kwargs):
+            return True
+        self.trace.containers.uses.note_call(fn)
+        if not self.trace.in_region or not self.trace.containers.takes_appended(fn):
+            return False
+        fn(*args, **kwargs)
+        return True
+
+    def _gone_over(
+        self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        for taken in args:
+            check_unconsumed(self.trace, taken, self.loc)
+        if self.trace.active:
+            args = gone_over(self, where, fn, args)
+            note_ordered(self, fn, args, kwargs)
+        return args
+
+    def _with_lifted(
+        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_numeric: bool
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a function that takes traced values."""
+        lifted = self.lifted_items if goes_over(fn) else self.lifted
+        args = tuple(map(lifted, args))
+        if is_numeric or takes_at_once(fn):
+            args = tuple(list(x) if type(x) is deque else x for x in args)
+        return args, {name: lifted(value) for name, value in kwargs.items()}
+
+    def _note_given(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """What code that is called as it is may do with what it is given."""
+        if isinstance(getattr(fn, "__self__", None), (dict, set, list)):
+            texts.check_text(self.trace, *args)
+        owner = fn.__self__ if isinstance(fn, MethodType) else None
+        note_read(self, fn, (owner, *args, *kwargs.values()))
+        if owner is not None and stays_plain(fn.__func__):
+            note_given(self.trace, owner, (*args, *kwargs.values()), self.loc)
+
+    def _noted(
+        self, where: Where, fn: Any, args: tuple[Any, ...], result: Any, is_numeric: bool
+    ) -> Any:
+        """The result, known as the trace's own, or as a namespace from outside."""
         if is_numeric:
             for made in result if type(result) is tuple else (result,):
                 self._local(made)
         elif isinstance(fn, type) or fn is dataclasses.replace:
             self.note_made(result)
         elif fn is vars and len(args) == 1:
-            result = self.namespace_of(where, args[0], result)
+            return self.namespace_of(where, args[0], result)
         elif fn is vars or fn is globals:
             self._note_namespace(result, args)
         return result
