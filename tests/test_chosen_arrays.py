@@ -444,3 +444,22 @@ def test_new_arrays_in_every_exit() -> None:
         want, got = (f(a, a[::-1], np.array(signs)) for f, a in (
             (new_by_all_early_returns, x), (jitted, own)))
         assert repr((got, own)) == repr((want, x))
+
+
+def two_of_one_after_a_return(a: Any, k: Any) -> Any:
+    s = a
+    if k > 4:
+        return a, a + 1.0
+    if k > 0:
+        s = a + 2.0
+    return s, s
+
+
+def test_a_choice_in_two_places_after_a_return() -> None:
+    jitted = fusec.jit(two_of_one_after_a_return)
+    for k in (0.0, 1.0, 5.0):
+        x, own = np.arange(4.0), np.arange(4.0)
+        want, got = two_of_one_after_a_return(x, k), jitted(own, k)
+        assert repr(got) == repr(want)
+        assert [g is own for g in got] == [w is x for w in want]
+        assert np.shares_memory(*got) == np.shares_memory(*want)

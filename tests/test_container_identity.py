@@ -363,3 +363,19 @@ def read_through_an_optional(o: State, x: Any) -> Any:
 @pytest.mark.parametrize("program", [none_or_state, bound_on_one_side, read_through_an_optional])
 def test_what_may_be_none_or_unbound_is_the_object(program: Callable[..., Any]) -> None:
     test_after_branches(program)
+
+
+def kept_and_returned_early(o: State, x: Any) -> Any:
+    r = [x[0]]
+    o.l = r
+    if x[1] > 0:
+        return r
+    return [x[1]]
+
+
+def test_what_is_chosen_for_the_result_is_kept() -> None:
+    jitted = fusec.jit(kept_and_returned_early)
+    states = [Holder(l=[1.0]) for _ in range(2)]
+    for x in (X, -X, X):
+        assert jitted(states[1], x) == kept_and_returned_early(states[0], x)
+        assert states[1].l == states[0].l

@@ -78,6 +78,7 @@ class Trace:
         self.container_changes = ContainerChanges()
         # Lists and dicts of which data chose one, and the copies that stand for what it chose.
         self.chosen: dict[int, Any] = {}
+        self.chosen_copies: set[int] = set()
         self.given: dict[int, tuple[Any, Loc | None]] = {}  # see `kept_values`
         self.plain_changes = 0  # of objects and arrays of the trace's own, as Python changes them
         self.guards: dict[tuple[int, str], Guard] = {}

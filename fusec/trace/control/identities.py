@@ -39,6 +39,7 @@ def relinked(trace: Trace, a: Any, b: Any, new: Any, is_older: Callable[[Any], b
         older = [x for x in (a, b) if is_older(x)]
         if older:
             trace.chosen.update((id(container), container) for container in (new, *older))
+            trace.chosen_copies.add(id(new))
     return new
 
 

@@ -78,6 +78,7 @@ class Copies:
         that change places are mostly known by these names alone."""
         if is_outside(self.trace, final):
             self.trace.chosen.update({id(new): new, id(final): final})
+            self.trace.chosen_copies.add(id(new))
 
     def joined_by(self, entry: dict[str, Any], finals: dict[str, Any]) -> list[str]:
         """Variables that an iteration leaves with one container, and did not find with one."""

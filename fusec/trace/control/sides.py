@@ -128,9 +128,11 @@ class Pairs:
         if not all(map(self._may_be_one, slots)):
             return False
         steps = [slot.sides[side].steps for slot in slots]
-        if len(set(steps)) == 1:
+        if len({(slot.sides[side].storage, slot.sides[side].steps) for slot in slots}) == 1:
             self.again.update({(slot.index, side): (slots[0], ()) for slot in slots[1:]})
             return True
+        if any(type(slot.sides[side].storage) is not Storage for slot in slots):
+            return False
         whole = next((slot for slot, s in zip(slots, steps, strict=True) if not s), None)
         start = self.done[0].region.start
         if whole is None or whole.strides is None or any(
@@ -154,7 +156,8 @@ class Pairs:
         """Whether the slot can give one of two arrays of which both or one are new."""
         start = self.done[0].region.start
         return slot.index not in self.shared and slot.sides[0].type == slot.sides[1].type and all(
-            type(x.storage) is Storage or x.storage.born < start for x in slot.sides)
+            type(x.storage) is Storage or x.storage.born < start or (
+                type(x.storage) is Selected and slot.choice is not None) for x in slot.sides)
 
     def _share(self, index: int, *storages: Storage) -> None:
         start = self.done[0].region.start
