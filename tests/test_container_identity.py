@@ -240,8 +240,22 @@ def made_anew_in_a_loop(o: State, x: Any) -> Any:
     return best, cur
 
 
+def none_or_state_in_a_loop(o: State, x: Any) -> Any:
+    b = None
+    if x[1] > 0:
+        b = o.l
+    i = 0
+    while i < 4 and x[i] > 0.15:
+        if b is not None and b[1] > 5.0:
+            break
+        i += 1
+    if b is not None:
+        b[0] = 50.0
+    return i
+
+
 @pytest.mark.parametrize("program", [
-    nested_in_a_loop, bound_again_in_a_loop, nested_state_beside_a_loop,
+    none_or_state_in_a_loop, nested_in_a_loop, bound_again_in_a_loop, nested_state_beside_a_loop,
     state_in_a_tuple_of_a_loop, exchanged_in_a_loop, made_anew_in_a_loop])
 def test_after_loops(program: Callable[..., Any]) -> None:
     test_after_branches(program)
@@ -267,6 +281,19 @@ def state_bound_in_a_loop(o: State, x: Any) -> Any:
     p[0] = 4.0
 
 
+def none_or_state_bound_in_a_loop(o: State, x: Any) -> Any:
+    b = None
+    if x[1] > 5:
+        b = o.l
+    i = 0
+    while i < 4 and x[i] > 0.15:
+        if b is None:
+            b = o.l
+        i += 1
+    if b is not None:
+        b[0] = 50.0
+
+
 def state_exchanged_in_a_loop(o: State, x: Any) -> Any:
     lo, hi = o.l, o.m
     i = 0
@@ -277,7 +304,8 @@ def state_exchanged_in_a_loop(o: State, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("program", [
-    joined_in_a_loop, state_bound_in_a_loop, state_exchanged_in_a_loop])
+    joined_in_a_loop, state_bound_in_a_loop, none_or_state_bound_in_a_loop,
+    state_exchanged_in_a_loop])
 def test_what_a_loop_chooses_is_not_changed(program: Callable[..., Any]) -> None:
     test_what_data_chooses_is_not_changed(program)
 

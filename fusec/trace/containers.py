@@ -348,7 +348,7 @@ class Containers:
     def check_unchosen(self, values: Any) -> None:
         """Refuse to assign the copy that stands for a container which data chooses."""
         for value in values:
-            if id(value) in self.trace.chosen_copies:
+            if self.trace.chosen.get(id(value), (value, False))[1]:
                 raise unsupported(
                     f"assigning a {type(value).__name__} of which data chooses one to what "
                     "outlives the call", loc=self.trace.entry_loc, cure="assign a copy of it")

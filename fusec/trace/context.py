@@ -76,9 +76,7 @@ class Trace:
         # Every write: the storage, its value and version before.  Control flow takes writes back.
         self.journal: list[tuple[Storage, Value, int]] = []
         self.container_changes = ContainerChanges()
-        # Lists and dicts of which data chose one, and the copies that stand for what it chose.
-        self.chosen: dict[int, Any] = {}
-        self.chosen_copies: set[int] = set()
+        self.chosen: dict[int, tuple[Any, bool]] = {}  # see `note_chosen`
         self.given: dict[int, tuple[Any, Loc | None]] = {}  # see `kept_values`
         self.plain_changes = 0  # of objects and arrays of the trace's own, as Python changes them
         self.guards: dict[tuple[int, str], Guard] = {}
@@ -118,6 +116,13 @@ class Trace:
     def is_older_than_region(self, born: int) -> bool:
         """Whether what was made at ``born`` was there before the innermost of these."""
         return bool(self.regions) and born < self.regions[-1]
+
+    def note_chosen(self, copy: Any, *chosen_of: Any) -> None:
+        """Data chose one of several lists or dicts, for which a copy stands: `chosen` has them all,
+        and whether each is a copy."""
+        self.chosen[id(copy)] = copy, True
+        for container in chosen_of:
+            self.chosen.setdefault(id(container), (container, False))
 
     # -- locations
 

@@ -32,14 +32,11 @@ def relinked(trace: Trace, a: Any, b: Any, new: Any, is_older: Callable[[Any], b
     if type(new) is tuple:
         return tuple(map(inner, a, b, new))
     if type(new) in KINDS:
-        if new is a or new is b:
-            new = type(new)(new)
         for key, item in list(items_in(new)):
             new[key] = inner(a[key], b[key], item)
         older = [x for x in (a, b) if is_older(x)]
         if older:
-            trace.chosen.update((id(container), container) for container in (new, *older))
-            trace.chosen_copies.add(id(new))
+            trace.note_chosen(new, *older)
     return new
 
 

@@ -35,6 +35,9 @@ class Copies:
         """
         if type(copy) is tuple and type(original) is tuple:
             return tuple(self.of(a, b, is_chosen) for a, b in zip(original, copy, strict=True))
+        if type(copy) is Optional and type(original) is Optional:
+            return Optional(
+                copy.absent, self.of(original.held, copy.held, is_chosen), copy.name)
         if not may_be_held(copy) or original is copy:
             return copy
         if id(original) in self._copies:
@@ -42,7 +45,7 @@ class Copies:
         self._copies[id(original)] = copy
         self._originals[id(copy)] = copy, original
         if is_chosen:
-            self.trace.chosen[id(copy)] = copy
+            self.trace.note_chosen(copy)
         for key, item in list(items_in(copy)):
             copy[key] = self.of(original[key], item, is_chosen)
         return copy
@@ -74,11 +77,10 @@ class Copies:
         return original
 
     def _note_older(self, new: Any, final: Any) -> None:
-        """Where the loop ran, the program has another container from outside.  Lists of its own
-        that change places are mostly known by these names alone."""
-        if is_outside(self.trace, final):
-            self.trace.chosen.update({id(new): new, id(final): final})
-            self.trace.chosen_copies.add(id(new))
+        """Where the loop ran, the program has another container from outside, or one that a branch
+        chose.  Lists of its own that change places are mostly known by these names alone."""
+        if id(final) in self.trace.chosen or is_outside(self.trace, final):
+            self.trace.note_chosen(new, final)
 
     def joined_by(self, entry: dict[str, Any], finals: dict[str, Any]) -> list[str]:
         """Variables that an iteration leaves with one container, and did not find with one."""
@@ -96,6 +98,9 @@ class Copies:
     def _containers(self, place: _Place, value: Any) -> Iterator[tuple[_Place, int]]:
         if may_be_held(value):
             yield place, id(self._originals.get(id(value), (None, value))[1])
+        elif type(value) is Optional:
+            yield from self._containers((*place, ""), value.held)
+            return
         elif type(value) is not tuple:
             return
         for key, item in enumerate(value) if type(value) is tuple else items_in(value):

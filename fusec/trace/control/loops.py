@@ -120,7 +120,7 @@ class LoopResult:
         found = self.attempt.copies.restored(
             self.entry.get(name, UNBOUND), self.attempt.finals[name], value)
         if may_be_held(found) and name in self.attempt.joined:
-            self.trace.chosen[id(found)] = found
+            self.trace.note_chosen(found)
         return found
 
     def _with_missing(self, name: str, value: Any) -> Any:
