@@ -75,10 +75,20 @@ def default_cache_dir(environ: Mapping[str, str] = os.environ) -> str:
     if sys.platform == "win32":
         base = environ.get("LOCALAPPDATA", "")
         return str(Path(base) / "fusec" / "Cache") if base else "off"
-    home = environ.get("HOME", "") or os.path.expanduser("~")
+    home = environ.get("HOME") or _home_of_user()
     if not os.path.isabs(home):
         return "off"
     if sys.platform == "darwin":
         return str(Path(home) / "Library" / "Caches" / "fusec")
     base = environ.get("XDG_CACHE_HOME", "")  # its specification: relative paths are ignored
     return str((Path(base) if os.path.isabs(base) else Path(home) / ".cache") / "fusec")
+
+
+def _home_of_user() -> str:
+    """The home folder that the system's own list of users names, "" where it names none."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # a container's user without an entry
+        return ""

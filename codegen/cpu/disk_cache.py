@@ -1,9 +1,12 @@
 """Object code kept on disk between processes: one file per module, named by what it depends on.
 
 An entry is written to a temporary file and renamed, so readers see all of it or nothing, and no
-lock is needed: two processes that compile the same module write the same bytes.  An entry whose
-checksum does not fit, or that another user owns, is compiled anew.  A folder that cannot be read or
-written costs one warning (``FUSEC_LOG`` 1), never an exception.
+lock is needed: two processes that compile the same module write the same bytes.  What is read is
+going to be executed: an entry says which key it is for, under its checksum, so one copied over
+another is none; it must be a plain file, and it and the folders it lies in must be this user's (or
+the administrator's) and closed to others' writes.  A bad entry is removed and compiled anew; a
+folder that cannot be read, written or trusted costs one warning (``FUSEC_LOG`` 1), never an
+exception.
 
 The folder is ``fusec.config.cache_dir``; above ``fusec.config.cache_cap_bytes`` the entries that
 were used longest ago go.
@@ -12,8 +15,10 @@ were used longest ago go.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,8 +27,12 @@ from pathlib import Path
 from fusec import config
 
 _SUFFIX = ".fusec-object"
-_MAGIC = b"fusec object 1\n"
-_DIGEST_SIZE = 32
+_PARTIAL = ".fusec-partial"  # of files that are being written
+_MAGIC = b"fusec object 2\n"  # followed by the digest of key and code, the key, the code
+MAX_ENTRY = 1 << 28  # bytes; a module's code has some hundred thousand
+# No waiting for the other end of a pipe that lies there, no link to elsewhere.
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(
+    os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _STAMP = "last-trim"
 _TRIM_EVERY_S = 86_400.0  # at least this often where anything is stored at all
 _TOUCH_AFTER_S = 3_600.0  # a use is noted by the file's time, once an hour at most
@@ -70,27 +79,31 @@ def load(key: str) -> bytes | None:
         return None
     path = _path(folder, key)
     try:
-        with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            data = file.read() if _is_trusted(status) else b""
+        _check_folders(folder, path.parent)
+        data, used = _read(path)
+        code = _unpacked(key, data)
+        if code is None:
+            path.unlink()
+            return None
     except FileNotFoundError:
         return None
     except OSError as error:
         _warn("read", folder, error)
         return None
-    _touch(path, status.st_mtime)
-    return _unpacked(data)
+    _touch(path, used)
+    return code
 
 
 def store(key: str, code: bytes) -> None:
     """Keep object code under a key; a folder that cannot be written is warned about once."""
     folder = directory()
-    if folder is None:
+    if folder is None or len(code) > MAX_ENTRY // 2:
         return
     try:
         path = _path(folder, key)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(path, _MAGIC + hashlib.sha256(code).digest() + code)
+        _make_folder(path.parent)
+        _check_folders(folder, path.parent)
+        _write(path, _packed(key, code))
         _State.stored += len(code)
         _trim_sometimes(folder)
     except OSError as error:
@@ -138,24 +151,70 @@ def _path(folder: Path, key: str) -> Path:
     return folder / key[:2] / (key[2:] + _SUFFIX)
 
 
-def _is_trusted(status: os.stat_result) -> bool:
-    """Whether this user (or the administrator) wrote the file: it is going to be executed."""
-    return not hasattr(os, "geteuid") or status.st_uid in (os.geteuid(), 0)
+def _check_folders(*folders: Path) -> None:
+    """Raise ``OSError`` unless only this user (or the administrator) can have put files there.
+
+    The first may be a link, as a home folder often is; those inside of it may not.
+    """
+    for number, folder in enumerate(folders):
+        status = os.stat(folder, follow_symlinks=number == 0)
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+        if not _is_private(status):
+            raise PermissionError(
+                errno.EPERM, f"{folder} is another user's, or others may write to it (chmod 700)")
 
 
-def _unpacked(data: bytes) -> bytes | None:
-    start = len(_MAGIC) + _DIGEST_SIZE
-    code = data[start:]
-    if data[:start] != _MAGIC + hashlib.sha256(code).digest():
-        return None
-    return code
+def _is_private(status: os.stat_result) -> bool:
+    """Whether nobody but this user and the administrator can have written it."""
+    if not hasattr(os, "geteuid"):  # permissions of another kind
+        return True
+    return status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022
+
+
+def _read(path: Path) -> tuple[bytes, float]:
+    """What a file holds and when it was used; nothing of what is no plain file of this user's."""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        return b"", 0.0
+    descriptor = os.open(path, _READ)
+    try:
+        status = os.fstat(descriptor)  # of what was opened, whatever has changed since
+        if not stat.S_ISREG(status.st_mode) or not _is_private(status) or (
+                status.st_size > MAX_ENTRY):
+            return b"", 0.0
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(status.st_size), status.st_mtime
+    finally:
+        os.close(descriptor)
+
+
+def _packed(key: str, code: bytes) -> bytes:
+    name = key.encode()
+    return _MAGIC + hashlib.sha256(name + code).digest() + name + code
+
+
+def _unpacked(key: str, data: bytes) -> bytes | None:
+    code = data[len(_packed(key, b"")):]
+    return code if data == _packed(key, code) else None
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, closed to others whatever the process's umask."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    with contextlib.suppress(FileExistsError):  # another process was quicker
+        folder.mkdir(0o700)
+        folder.chmod(0o700)
 
 
 def _write(path: Path, data: bytes) -> None:
-    temporary = path.with_suffix(f".{os.urandom(8).hex()}.tmp")
+    temporary = path.with_suffix(f".{os.urandom(8).hex()}{_PARTIAL}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
         with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), 0o600)
             file.write(data)
         os.replace(temporary, path)
     except BaseException:
@@ -175,10 +234,21 @@ def _entries(folder: Path) -> Iterator[tuple[float, int, Path]]:
 
     Files that a killed process left half written count too, so that they go some day.
     """
-    for path in (*folder.glob(f"??/*{_SUFFIX}"), *folder.glob("??/*.tmp")):
-        with contextlib.suppress(OSError):
-            status = path.stat()
-            yield status.st_mtime, status.st_size, path
+    for inner in _listed(folder):
+        if len(inner.name) == 2 and inner.is_dir(follow_symlinks=False):
+            for file in _listed(inner):
+                if file.name.endswith((_SUFFIX, _PARTIAL)):
+                    with contextlib.suppress(OSError):
+                        status = file.stat(follow_symlinks=False)
+                        yield status.st_mtime, status.st_size, Path(file)
+
+
+def _listed(folder: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:  # not made yet, gone meanwhile, or closed to this user
+        return []
 
 
 def _remove(path: Path) -> bool:
