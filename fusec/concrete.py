@@ -274,6 +274,8 @@ class ConcreteFunction:
         self._leaf_result = build.traced.treespec.is_leaf()
         self._assignments = build.traced.assignments
         self.guards = build.traced.guards
+        # Those that the launcher does not check itself.
+        self.watched = [g for g in self.guards if not g.is_native]
         # No other call can use it: the trace changed containers that outlive it.
         self.is_for_once = any(isinstance(g, OnceGuard) for g in self.guards)
         self.hits = 0
@@ -339,6 +341,10 @@ class ConcreteFunction:
     def guards_hold(self) -> bool:
         """Whether Python values read while tracing still are what they were."""
         return all(g.holds() for g in self.guards)
+
+    def watched_hold(self) -> bool:
+        """The same of all but the layouts that the native call compares."""
+        return all(g.holds() for g in self.watched)
 
     def call_of(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
         """The leaves of these arguments; overlapping arrays as their memory, if that was traced.
@@ -444,6 +450,7 @@ def _call_spec(build: Build) -> CallSpec:
         tuple(traced.input_strides), tuple(v.type for v in traced.graph.outputs),
         tuple(traced.captured), results, tuple(traced.updates),
         bare=traced.treespec.is_leaf() and not traced.assignments, calls_host=traced.calls_host,
+        read_only=frozenset(traced.read_only),
     )
 
 

@@ -108,7 +108,7 @@ class Function:
                     return result
             elif leaves is not None:  # `_answer` without the call, which is a tenth of it all
                 for fast, concrete in self._fast:
-                    if concrete.guards and not concrete.guards_hold():
+                    if concrete.watched and not concrete.watched_hold():
                         continue
                     result = fast(*leaves)
                     if result is not MISS and result is not BUSY and result is not FAILED:
@@ -126,7 +126,7 @@ class Function:
     def _answer(self, plans: Sequence[Plan], leaves: Sequence[Any]) -> Any:
         """What the first of these plans that fits the leaves answers; MISS where none does."""
         for fast, concrete in plans:
-            if concrete.guards and not concrete.guards_hold():
+            if concrete.watched and not concrete.watched_hold():
                 continue
             start = time.perf_counter() if history.on else 0.0
             result = fast(*leaves)

@@ -41,11 +41,23 @@ class CallSpec:
     input_types: tuple[Any, ...]
     input_strides: tuple[tuple[int, ...], ...]
     output_types: tuple[Any, ...]
-    captured: tuple[Any, ...]  # arrays, or functions that read a value at each call
+    captured: tuple[Any, ...]  # from outside: arrays, or functions that read a value at each call
     results: tuple[ResultSpec, ...]
     updates: tuple[int, ...]
     bare: bool  # one leaf, not in a tuple
     calls_host: bool = False  # whether steps call objects of the user's
+    read_only: frozenset[int] = frozenset()  # inputs from outside, arrays that cannot be written
+
+    @property
+    def first_captured(self) -> int:
+        """The input that is the first of those from outside; the arguments' come before."""
+        return len(self.input_types) - len(self.captured)
+
+    @property
+    def native_leaves(self) -> tuple[LeafSpec, ...]:
+        """What the native launcher takes: the leaves, and what is read from outside."""
+        outside = range(self.first_captured, len(self.input_types))
+        return (*self.leaves, *map(LeafSpec, outside))
 
 
 @functools.cache

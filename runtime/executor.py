@@ -33,26 +33,34 @@ class Executable:
             not schedule.externs) and all(
             r.kind == "const" or (r.kind == "graph" and not r.views) or
             (r.kind == "input" and not r.views) for r in spec.results
-        ) and not spec.captured
+        )
         self.fast = self._fast_call() if launch.launcher_status().available else None
 
     def _fast_call(self) -> Callable[..., Any]:
-        """Guards and runs a call of positional leaves; answers ``MISS`` when they do not fit."""
+        """Guards and runs a call of positional leaves; answers ``MISS`` when they do not fit, or
+        when what is read from outside does not."""
         if self.uses_native:
-            return WholeCall(self.schedule, self.spec).plan.call
-        fits = guard_plan(self.spec).call
+            return self._with_outside(WholeCall(self.schedule, self.spec).plan.call)
+        fits = self._with_outside(guard_plan(self.spec).call)
         bare = self.spec.bare
-        may_overlap = bool(self.spec.captured and self.spec.updates)
 
         def call(*leaves: Any) -> Any:
             if fits(*leaves) is launch.MISS:
                 return launch.MISS
-            if may_overlap:  # the guards compare arguments with each other only
-                self._check_captured(leaves)
             results = self._run_checked(leaves)
             return results[0] if bare else tuple(results)
 
         return call
+
+    def _with_outside(self, native: Callable[..., Any]) -> Callable[..., Any]:
+        """The native call of the leaves alone: what is read from outside, it is given as well."""
+        held = {f"held{i}": captured for i, captured in enumerate(self.spec.captured)}
+        if not held:
+            return native
+        read = ", ".join(f"{name}()" if callable(c) else name for name, c in held.items())
+        made: Callable[..., Any] = eval(f"lambda *leaves: native(*leaves, {read})",
+                                        {"native": native, **held})
+        return made
 
     def run(
         self, leaves: Sequence[Any], times: list[tuple[str, float]] | None = None
@@ -89,8 +97,7 @@ class Executable:
     def _check_captured(self, leaves: Sequence[Any]) -> None:
         """Refuse arrays from outside that overlap an argument when one of the two is written."""
         spec = self.spec
-        first = len(spec.input_types) - len(spec.captured)
-        for number, held in enumerate(spec.captured, first):
+        for number, held in enumerate(spec.captured, spec.first_captured):
             array = held() if callable(held) else held
             for leaf, position in zip(leaves, spec.leaves, strict=True):
                 if isinstance(leaf, np.ndarray) and isinstance(array, np.ndarray) and (

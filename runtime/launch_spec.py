@@ -30,7 +30,7 @@ INT_AS_F64, INT_AS_F32 = records.STORE_INT_AS_F64, records.STORE_INT_AS_F32
 @dataclass(frozen=True)
 class ArrayArg:
     """An array of exactly this type, dtype object, shape and strides (None: any stride, for dims
-    of size 1), aligned and, when asked, writeable.
+    of size 1), aligned and, when asked, writeable or read-only.
     """
 
     dtype: np.dtype
@@ -38,6 +38,7 @@ class ArrayArg:
     strides: tuple[int | None, ...]
     stores: tuple[Store, ...] = ()
     writeable: bool = False
+    read_only: bool = False
     type: type = np.ndarray
 
 

@@ -110,7 +110,7 @@ class PlanSource:
         """Take the leaves as the graph's inputs and put them in their places."""
         spec = self.plan.spec
         leaf_of = {leaf.input: i for i, leaf in enumerate(spec.leaves) if leaf.input >= 0}
-        first = len(spec.input_types) - len(spec.captured)
+        first = spec.first_captured
         self.inputs = [f"leaves[{leaf_of[i]}]" if i in leaf_of else "None" for i in range(first)]
         for number, captured in enumerate(spec.captured):
             name = self._bind("captured", captured)

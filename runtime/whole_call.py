@@ -61,7 +61,7 @@ class WholeCall:
         self.plan = launch.Plan(launch_spec.PlanSpec(
             args=tuple(
                 _leaf_guard(spec, leaf, stores_of(blocks.pointers, "arg", leaf.input), self.cells)
-                for leaf in spec.leaves
+                for leaf in spec.native_leaves
             ),
             outs=tuple(outs), steps=native_steps(blocks),
             temps=tuple(hidden + partial_temps(blocks)), relations=_relations(spec),
@@ -76,7 +76,8 @@ class WholeCall:
         if result.kind == "const":
             return launch_spec.ObjectOut(result.value)
         if result.kind == "input":
-            index = next(i for i, leaf in enumerate(spec.leaves) if leaf.input == result.index)
+            index = next(i for i, leaf in enumerate(spec.native_leaves)
+                         if leaf.input == result.index)
             return launch_spec.ArgOut(index)
         place = schedule.outputs[result.index]
         type_ = spec.output_types[result.index]
@@ -90,10 +91,11 @@ class WholeCall:
 
 
 def guard_plan(spec: CallSpec) -> launch.Plan:
-    """A plan that runs nothing: it only compares the arguments with the signature."""
+    """A plan that runs nothing: it only compares the arguments with the signature, and what is
+    read from outside with what the trace found there."""
     cells = np.zeros(max(cell_count(spec.input_types), 1), np.int64)
     return launch.Plan(launch_spec.PlanSpec(
-        args=tuple(_leaf_guard(spec, leaf, (), cells) for leaf in spec.leaves),
+        args=tuple(_leaf_guard(spec, leaf, (), cells) for leaf in spec.native_leaves),
         outs=(launch_spec.ObjectOut(None),), steps=(), relations=_relations(spec), keep=(cells,),
         name=spec.name,
     ))
@@ -113,8 +115,11 @@ def _leaf_guard(
             None if size == 1 else s
             for size, s in zip(type_.shape, spec.input_strides[leaf.input], strict=True)
         )
-        return launch_spec.ArrayArg(type_.dtype, type_.shape, strides, stores,
-                                    writeable=leaf.input in spec.updates)
+        is_outside = leaf.input >= spec.first_captured
+        return launch_spec.ArrayArg(
+            type_.dtype, type_.shape, strides, stores, read_only=leaf.input in spec.read_only,
+            writeable=leaf.input in spec.updates or (
+                is_outside and leaf.input not in spec.read_only))
     address = int(cells.ctypes.data) + 8 * cell_of_input(spec, leaf.input)
     cell = tuple(launch_spec.Store(address + 8 * k, 8 * k) for k in range(words_of(type_.dtype)))
     if type_.kind == "scalar":
@@ -125,19 +130,24 @@ def _leaf_guard(
 
 
 def _relations(spec: CallSpec) -> tuple[Any, ...]:
-    """Aliased leaves must be the same memory; written ones must not overlap any other."""
+    """Aliased leaves must be the same memory; written ones must not overlap any other.
+
+    Of those from outside, guards say that they lie apart from each other.
+    """
     result: list[Any] = []
+    leaves, given = spec.native_leaves, len(spec.leaves)
     arrays = [
-        i for i, leaf in enumerate(spec.leaves)
+        i for i, leaf in enumerate(leaves)
         if leaf.input >= 0 and spec.input_types[leaf.input].kind == "array"
     ]
     for i in arrays:
-        if spec.leaves[i].alias_of >= 0:
-            result.append(launch_spec.Same(spec.leaves[i].alias_of, i))
+        if leaves[i].alias_of >= 0:
+            result.append(launch_spec.Same(leaves[i].alias_of, i))
     for i in arrays:
-        if spec.leaves[i].input in spec.updates:
+        if leaves[i].input in spec.updates:
             result.extend(
                 launch_spec.Disjoint(i, j) for j in arrays
-                if j != i and spec.leaves[j].alias_of != i and spec.leaves[i].alias_of != j
+                if j != i and min(i, j) < given and leaves[j].alias_of != i
+                and leaves[i].alias_of != j
             )
     return tuple(result)

@@ -23,10 +23,10 @@ from fusec.ir import TensorType
 
 from .apart import SameGuard, captured
 from .array import TracedArray
-from .assigned_names import SMALL, AssignedLater
+from .assigned_names import AssignedLater
 from .container_changes import may_be_held
 from .control.cells import UNBOUND
-from .guards import Guard
+from .guards import Guard, LayoutGuard
 from .refusals import is_compiled
 
 if TYPE_CHECKING:
@@ -198,38 +198,6 @@ class Attributes:
                     id(obj) not in self.trace.local_objects):
                 found.append((Assignment(_reference(obj), name, title), value))
         return found
-
-
-class LayoutGuard(Guard):
-    """An attribute that must still hold an array, or a number, of the same type and layout."""
-
-    def refresh(self) -> None:
-        self.expected = None
-        self.mark = layout_of(self.read())
-        self.is_fixed = False
-
-    def holds(self) -> bool:
-        return bool(layout_of(self.read()) == self.mark)
-
-    @property
-    def value(self) -> str:
-        return f"{_layout_text(self.mark)} (read at each call)"
-
-
-def layout_of(found: Any) -> tuple[Any, ...]:
-    """Compared at each call: no text is made."""
-    if type(found) is np.ndarray:
-        return (found.dtype, found.shape, found.strides, found.flags.writeable)
-    if type(found) is int and not -SMALL < found < SMALL:
-        return (found,)
-    return (type(found),)
-
-
-def _layout_text(layout: tuple[Any, ...]) -> str:
-    first = layout[0]
-    if len(layout) > 1:
-        return f"{first}{list(layout[1])}"
-    return first.__name__ if isinstance(first, type) else str(first)
 
 
 def _is_plain(obj: Any, name: str) -> bool:

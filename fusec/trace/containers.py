@@ -24,11 +24,11 @@ from .apart import SameGuard, captured
 from .append_only import Uses
 from .array import TracedArray
 from .assigned_names import AssignedLater
-from .attributes import layout_of, scalar_type
+from .attributes import scalar_type
 from .container_changes import items_in, may_be_held, put_content
 from .control.cells import UNBOUND
 from .control.perhaps import Perhaps, Tail, present
-from .guards import Guard, OnceGuard, fingerprint
+from .guards import Guard, OnceGuard, fingerprint, layout_of
 from .refusals import is_compiled
 from .side_effects import is_outside
 

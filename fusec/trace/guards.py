@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from .array import TracedArray
+from .assigned_names import SMALL
 from .code_names import HEAP_TYPE, names_in
 from .context import current
 from .convert.source import HOOKS_NAME
@@ -86,6 +87,7 @@ class Guard:
     content that it had at the beginning."""
 
     __slots__ = ("apart", "expected", "is_fixed", "mark", "place", "read", "subject")
+    is_native = False
 
     def __init__(
         self, subject: str, place: str, read: Callable[[], Any],
@@ -132,6 +134,49 @@ class Guard:
 
     def __str__(self) -> str:
         return f"{self.place} is {self.value}"
+
+
+class LayoutGuard(Guard):
+    """A place that must still hold an array, or a number, of the same type and layout.
+
+    ``is_native``: the launcher compares it, with what it is given to run on.
+    """
+
+    is_native = False
+
+    def __init__(self, subject: str, place: str, read: Callable[[], Any]) -> None:
+        super().__init__(subject, place, read, ())
+
+    def refresh(self) -> None:
+        self.expected = None
+        self.mark = layout_of(self.read())
+        self.is_fixed = False
+
+    def holds(self) -> bool:
+        try:
+            return bool(layout_of(self.read()) == self.mark)
+        except LookupError:  # an item that the container has no more
+            return False
+
+    @property
+    def value(self) -> str:
+        return f"{_layout_text(self.mark)} (read at each call)"
+
+
+def layout_of(found: Any) -> tuple[Any, ...]:
+    """Compared at each call: no text is made."""
+    if type(found) is np.ndarray:
+        return (found.dtype, found.shape, found.strides, found.flags.writeable)
+    if type(found) is int and not -SMALL < found < SMALL:
+        return (found,)
+    return (type(found),)
+
+
+def _layout_text(layout: tuple[Any, ...]) -> str:
+    first = layout[0]
+    if len(layout) > 1:
+        return f"{first}{list(layout[1])}"
+    return first.__name__ if isinstance(first, type) else str(first)
 
 
 class OnceGuard(Guard):

@@ -21,10 +21,11 @@ import numpy as np
 
 from .apart import captured
 from .assigned_names import AssignedLater, is_named
-from .attributes import Assignment, LayoutGuard, scalar_type
+from .attributes import Assignment, scalar_type
 from .container_changes import may_be_held
 from .control.cells import UNBOUND, contents, put
 from .convert.source import HOOKS_NAME
+from .guards import LayoutGuard
 from .refusals import is_compiled
 
 if TYPE_CHECKING:

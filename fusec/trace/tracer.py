@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
@@ -35,12 +36,13 @@ from .context import Trace, tracing
 from .control import PythonIterator
 from .control.raising import as_checked, is_programs
 from .convert import SourceUnavailable, convert
-from .guards import Guard, OnceGuard, entry_marks, name_guards
+from .guards import Guard, LayoutGuard, OnceGuard, entry_marks, name_guards
 from .index_uses import lost_checks
 from .layout import Strides, contiguous, like_order
 from .optional import Optional, unbound
 from .optional_hooks import OptionalHooks
 from .overlap import view_of
+from .own_arrays import WHAT
 from .randomness import TracedGenerator, generators_of, random_state
 from .selected import LibraryView
 from .shared_results import linked
@@ -88,6 +90,7 @@ class Traced:
     output_strides: list[tuple[int, ...]]
     input_strides: list[tuple[int, ...]]
     captured: list[Any]
+    read_only: set[int]  # inputs that are arrays from outside which cannot be written
     positions: list[int]  # input position of each leaf, -1 for static leaves
     guards: list[Any]
     ms: float
@@ -154,13 +157,13 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     for guard in trace.guards.values():
         guard.refresh()
     apart = apart_guards(trace, {i for i, _ in graph.updates})
-    guards = [*once, *trace.guards.values(), *apart, *name_guards(
+    guards = [*once, *trace.guards.values(), *_layout_guards(trace), *apart, *name_guards(
         functions, trace.outer_names.are_inputs(), trace.entry_marks, names.containers)]
     notes = [*notes, *trace.notes, *map(str, once)]
     notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
     return Traced(
-        graph, outputs, treespec, strides, _input_strides(trace), trace.captured, positions,
-        guards, 1e3 * (time.perf_counter() - start), notes,
+        graph, outputs, treespec, strides, _input_strides(trace), trace.captured,
+        _read_only(trace), positions, guards, 1e3 * (time.perf_counter() - start), notes,
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
         trace.calls_host, trace.container_changes,
     )
@@ -289,6 +292,36 @@ def _traced_leaf(
 
 def _input_strides(trace: Trace) -> list[tuple[int, ...]]:
     return [() if s is None else s.strides for s in trace.storages]
+
+
+def _first_captured(trace: Trace) -> int:
+    return len(trace.inputs) - len(trace.captured)
+
+
+def _read_only(trace: Trace) -> set[int]:
+    """Inputs that are arrays from outside which cannot be written."""
+    return {i for i, s in enumerate(trace.storages)
+            if i >= _first_captured(trace) and s is not None and not s.writeable}
+
+
+def _layout_guards(trace: Trace) -> list[Guard]:
+    """For what is read from outside at each call and has no such guard yet; the launcher compares
+    all of these itself."""
+    known = {id(g.read): g for g in trace.guards.values() if isinstance(g, LayoutGuard)}
+    new: list[Guard] = []
+    for i, found in enumerate(trace.captured, _first_captured(trace)):
+        guard = known.get(id(found))
+        if guard is None and trace.outside[i] is not WHAT:
+            read = found if callable(found) else partial(_itself, found)
+            guard = LayoutGuard(trace.outside[i], trace.outside[i], read)
+            new.append(guard)
+        if guard is not None:
+            guard.is_native = True
+    return new
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _outputs(
