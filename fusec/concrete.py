@@ -317,8 +317,11 @@ class ConcreteFunction:
 
     @property
     def times(self) -> dict[str, float]:
-        """Milliseconds per stage: ``trace``, ``passes``, ``codegen``, ``llvm``."""
-        return dict(self.build.times)
+        """Milliseconds per stage: ``trace``, ``passes``, ``codegen``, ``llvm``, ``plan``.
+
+        The trace that loaded the compiler into the process says how long that took: ``imports``.
+        """
+        return {**self.build.times, "plan": self.executable.made_ms}
 
     @property
     def signature(self) -> str:

@@ -147,7 +147,8 @@ class Function:
         return self._answer(self._structured.get(treespec, ()), leaves)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        from .trace.context import current  # the compiler is imported at the first call
+        _loaded_compiler()
+        from .trace.context import current
 
         trace = current()
         if trace is not None:
@@ -291,6 +292,8 @@ class Function:
                 raise
         concrete.flatten = self._flatten
         concrete.reason = reason
+        concrete.build.times.update(_loaded_compiler())
+        _loaded_compiler().clear()  # told once, by the trace that needed it
         self._remember(call, concrete)
         _report(self, concrete, reason)
         return concrete
@@ -494,6 +497,17 @@ class Method:
 
     def __repr__(self) -> str:
         return f"<bound {self.function!r}>"
+
+
+@functools.cache
+def _loaded_compiler() -> dict[str, float]:
+    """Import the compiler at the first call, and say how many milliseconds it took."""
+    start = time.perf_counter()
+    from . import stages
+    from .trace import tracer
+
+    assert stages and tracer
+    return {"imports": 1e3 * (time.perf_counter() - start)}
 
 
 def _unflatten(call: FlatCall) -> tuple[tuple, dict[str, Any]]:

@@ -112,12 +112,15 @@ class PlanSource:
         leaf_of = {leaf.input: i for i, leaf in enumerate(spec.leaves) if leaf.input >= 0}
         first = spec.first_captured
         self.inputs = [f"leaves[{leaf_of[i]}]" if i in leaf_of else "None" for i in range(first)]
-        for number, captured in enumerate(spec.captured):
-            name = self._bind("captured", captured)
-            if callable(captured):
-                self._add(f"held{number} = {name}()")
-                name = f"held{number}"
-            self.inputs.append(name)
+        made = [self._bind("captured", c) for c in spec.captured]
+        if any(map(callable, spec.captured)):
+            held = (f"{name}()" if callable(c) else name
+                    for name, c in zip(made, spec.captured, strict=True))
+            self._add(f"held = [{', '.join(held)}]")
+            made = [f"held[{number}]" for number in range(len(made))]
+        else:
+            self.names["held"] = spec.captured
+        self.inputs += made
         for index, type_ in enumerate(spec.input_types):
             if type_.kind == "array":
                 self._assign(("arg", index), self.inputs[index])
@@ -227,7 +230,7 @@ class PlanSource:
         error = "None"
         if segment.not_empty:
             find = self._bind("find", numpy_error)
-            error = f"partial(plan.repeated, {find}, {self._all_inputs()})"
+            error = f"partial(plan.repeated, {find}, leaves, held)"
         self._add(f"memory = {{{memory}}}",
                   f"if not {name}.run(memory, sizes, {error}):",
                   f"    raise {self._failure(check_error)}")
@@ -236,10 +239,7 @@ class PlanSource:
                 self._assign(key, f"memory[{key!r}]")
 
     def _failure(self, find: Any) -> str:
-        return f"plan.repeated({self._bind('find', find)}, {self._all_inputs()})"
-
-    def _all_inputs(self) -> str:
-        return f"[{', '.join(self.inputs)}]"
+        return f"plan.repeated({self._bind('find', find)}, leaves, held)"
 
     # -- library calls
 
@@ -256,7 +256,7 @@ class PlanSource:
             self._run(step, [self._held(p, t) for p, t in zip(step.sources, types, strict=True)])
         self.lines[mark:] = [
             "try:", *(f"    {line}" for line in self.lines[mark:]), "except Exception as error:",
-            f"    raise plan.failure(error, {self._bind('node', step.node)}, {self._all_inputs()}) "
+            f"    raise plan.failure(error, {self._bind('node', step.node)}, leaves, held) "
             "from None"]
 
     def _product(self, step: ExternStep, operands: list[str]) -> None:
@@ -332,7 +332,7 @@ class PlanSource:
             self._add(f"return [{', '.join(map(str, plain))}]")
             return
         results = self._bind("results_of", self.plan.results_of)
-        self._add(f"return {results}([{', '.join(outputs)}], {self._all_inputs()}, sizes)")
+        self._add(f"return {results}([{', '.join(outputs)}], leaves, held, sizes)")
 
     def _plain_result(self, result: ResultSpec, outputs: list[str]) -> str | None:
         """The expression of a result that is neither a view nor a copy of a constant."""

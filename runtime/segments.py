@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -66,10 +67,13 @@ class Segment:
             keys.setdefault((pointer.place.kind, pointer.place.number))
         self.keys = list(keys)
         self.call: Callable[..., Any] = self._first_call  # of the arrays of ``keys``, in order
+        self.made_ms = 0.0  # what the first call spent on making a plan
 
     def _first_call(self, *arrays: np.ndarray) -> Any:
+        start = time.perf_counter()
         plan = self._make_plan(arrays) if launch.launcher_status().available else None
         self.call = _misses if plan is None else plan.call
+        self.made_ms = 1e3 * (time.perf_counter() - start)
         return self.call(*arrays)
 
     def finish(self, outcome: Any, *arrays: np.ndarray) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -30,6 +31,7 @@ class StepByStep:
     """Blocks and cells for one call at a time, and the function that runs the steps on them."""
 
     def __init__(self, schedule: Schedule, spec: CallSpec, one_by_one: bool = False) -> None:
+        start = time.perf_counter()
         self.schedule, self.spec = schedule, spec
         self.cells = Cells(schedule.cells)
         self.scalars = cells_of(spec.input_types)
@@ -43,6 +45,7 @@ class StepByStep:
         self.mark: Mark | None = None
         self.source = PlanSource(self, timed=one_by_one)
         self.call = self.source.function()
+        self._made_ms = 1e3 * (time.perf_counter() - start)
 
     def _fresh(self) -> list[Place]:
         """Places that kernels write and every call begins with; libraries bring their own."""
@@ -74,6 +77,11 @@ class StepByStep:
         with host_calls(leaves):
             return self.call(leaves, known, times)
 
+    @property
+    def made_ms(self) -> float:
+        """Milliseconds that making it took, together with what its first call made."""
+        return self._made_ms + sum(s.made_ms for s in self.segments if isinstance(s, Segment))
+
     # -- what the text of the plan leaves to us
 
     def begin(self) -> None:
@@ -81,16 +89,20 @@ class StepByStep:
         assert self.objects is not None
         self.mark = Mark(self.objects)
 
-    def failure(self, error: Exception, node: Node, inputs: Sequence[Any]) -> Exception:
+    def failure(
+        self, error: Exception, node: Node, leaves: Sequence[Any], held: Sequence[Any]
+    ) -> Exception:
         """The error of a library call, or what comes before it in the program."""
         if self.spec.calls_host and self.mark is None:  # it cannot be repeated
             return located(error, node.loc)
-        return self.repeated(partial(earlier_error, node), inputs) or located(error, node.loc)
+        return self.repeated(partial(earlier_error, node), leaves, held) or located(error, node.loc)
 
     def repeated(
-        self, find: Callable[[Schedule, Sequence[Any]], Any], inputs: Sequence[Any]
+        self, find: Callable[[Schedule, Sequence[Any]], Any], leaves: Sequence[Any],
+        held: Sequence[Any],
     ) -> Any:
         """The error that NumPy raises; generators draw again what they drew."""
+        inputs = self._inputs(leaves, held)
         if self.mark is None or self.objects is None:
             return find(self.schedule, inputs)
         now = Mark(self.objects)
@@ -100,8 +112,17 @@ class StepByStep:
             now.restore()
         return error
 
-    def results_of(self, found: list[Any], inputs: list[Any], sizes: Bindings) -> list[Any]:
+    def _inputs(self, leaves: Sequence[Any], held: Sequence[Any]) -> list[Any]:
+        """The graph's inputs: a call's leaves, then what it holds from outside."""
+        of_leaf = zip(self.spec.leaves, leaves, strict=True)
+        given = {spec.input: leaf for spec, leaf in of_leaf}
+        return [*(given.get(i) for i in range(len(self.spec.input_types) - len(held))), *held]
+
+    def results_of(
+        self, found: list[Any], leaves: Sequence[Any], held: Sequence[Any], sizes: Bindings
+    ) -> list[Any]:
         """The result leaves; copies of constants share memory where the constants do."""
+        inputs = self._inputs(leaves, held)
         copies: dict[int, np.ndarray] = {}
         return [_result(r, found, inputs, copies, sizes) for r in self.spec.results]
 

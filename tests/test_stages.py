@@ -34,7 +34,7 @@ def test_each_stage_shows_its_own_artefact():
         _ = kernel.asm
     compiled = lowered.compile()
     assert "define void" in compiled.kernels[0].asm["ll"]
-    assert list(compiled.times) == ["trace", "passes", "codegen", "llvm"]
+    assert list(compiled.times) == ["trace", "passes", "codegen", "llvm", "plan"]
 
 
 def test_a_stage_is_not_cached():

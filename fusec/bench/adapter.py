@@ -123,7 +123,8 @@ def by_stage(times: Mapping[str, float]) -> dict[str, float]:
     Raises ``KeyError`` for a stage that belongs nowhere: a time must not vanish from the sum.
     """
     into = {"parse": "llvm", "optimise": "llvm", "emit": "llvm", "load": "llvm", "lower": "codegen",
-            "fuse": "passes", "plan": "codegen"} | {stage: stage for stage in STAGES}
+            "fuse": "passes", "plan": "codegen", "imports": "trace"}
+    into |= {stage: stage for stage in STAGES}
     total = dict.fromkeys(STAGES, 0.0)
     for stage, milliseconds in times.items():
         if stage == "total":

@@ -114,11 +114,13 @@ class Traced:
 
 def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     """Run ``fn`` on traced arguments; raises the user's errors at the user's lines."""
-    return until_known(lambda names: _traced(fn, name, call, names))
+    start = time.perf_counter()
+    traced = until_known(lambda names: _traced(fn, name, call, names))
+    traced.ms = 1e3 * (time.perf_counter() - start)
+    return traced
 
 
 def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNames) -> Traced:
-    start = time.perf_counter()
     trace = Trace(name)
     trace.assigned_names = names
     hooks = OptionalHooks(trace)
@@ -163,7 +165,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
     return Traced(
         graph, outputs, treespec, strides, _input_strides(trace), trace.captured,
-        _read_only(trace), positions, guards, 1e3 * (time.perf_counter() - start), notes,
+        _read_only(trace), positions, guards, 0.0, notes,
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
         trace.calls_host, trace.container_changes,
     )

@@ -31,11 +31,11 @@ def test_a_kernel_and_a_call_are_a_few_lines() -> None:
         "    temp0 = empty((3, ), dtype)\n"
         "    outcome = kernels.call(arg0, temp0)\n"
         "    if outcome is not None and not kernels.finish(outcome, arg0, temp0):\n"
-        "        raise plan.repeated(find, [leaves[0]])\n")
+        "        raise plan.repeated(find, leaves, held)\n")
     assert rest.startswith("        result0 = call(temp0, axis=constant)\n")
     assert rest.endswith("        out0 = result0\n"
                          "    except Exception as error:\n"
-                         "        raise plan.failure(error, node, [leaves[0]]) from None\n"
+                         "        raise plan.failure(error, node, leaves, held) from None\n"
                          "    return [out0]\n")
     np.testing.assert_array_equal(plan.run([np.array([3.0, 1, 2])])[0], [2, 4, 6])
 
