@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import weakref
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from fusec.ir.graph import Loc
 from .control import convert_tree
 from .errors import SourceUnavailable, UnsupportedConstruct
 from .policy import is_numeric_stack
-from .source import HOOKS_NAME, Source, compile_function, find_source
+from .source import HOOKS_NAME, compile_function, find_source
 
 if TYPE_CHECKING:
     from .hooks import Hooks
@@ -77,7 +78,7 @@ def _convert_or_reason(
     # Nor does the control flow of generators leave Python: a part of it cannot be another function.
     structured = not is_numeric_stack(module_globals) and not code.co_flags & _GENERATOR
     tree = convert_tree(source, structured=structured)
-    made = compile_function(Source(tree, code, source.lines, source.class_name), (HOOKS_NAME,))
+    made = compile_function(dataclasses.replace(source, node=tree), (HOOKS_NAME,))
     return _requalified(made, made.co_qualname, code.co_qualname)
 
 

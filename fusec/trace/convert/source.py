@@ -2,29 +2,32 @@
 
 Columns and lines of the tree are the user's.  A function is cut out of its file by indentation and
 parsed alone, so the cost does not grow with the file; what cannot be cut out is looked up in the
-tree of the whole file.  The tree is then compiled as it stands and compared with the code object:
-source that was edited after the import is refused, not silently used.
+tree of the whole file.  The tree is then compiled as it stands and compared with the code object,
+instruction by instruction: source that was edited after the import is refused, not silently used.
 """
 
 from __future__ import annotations
 import __future__
 
 import ast
-import dis
-import linecache
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from .errors import SourceUnavailable
+from .pytest_asserts import is_rewritten, rewritten
+from .same_code import same_code
+from .source_texts import texts_of
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 HOOKS_NAME = "__fusec__"
 
 _FACTORY = "__fusec_factory__"
+_LEVELS = (-1, 0 if sys.flags.optimize else 1)  # of optimization: the process's, and the other
 _FUTURES = (getattr(__future__, name) for name in __future__.all_feature_names)
 _FUTURE_FLAGS = reduce(or_, (feature.compiler_flag for feature in _FUTURES))
 
@@ -32,12 +35,19 @@ _FUTURE_FLAGS = reduce(or_, (feature.compiler_flag for feature in _FUTURES))
 @dataclass(slots=True)
 class Source:
     """``node`` is the function's tree, ``lines`` its whole file, ``class_name`` the class whose
-    private names (``__x``) it uses, or "" outside a class."""
+    private names (``__x``) it uses, or "" outside a class; ``optimize`` the level it was compiled
+    at, as `compile` takes it."""
 
     node: FunctionNode
     code: CodeType
     lines: list[str]
     class_name: str
+    optimize: int = -1
+
+    @property
+    def drops_asserts(self) -> bool:
+        """As ``python -O`` does."""
+        return (sys.flags.optimize if self.optimize < 0 else self.optimize) > 0
 
     @property
     def file(self) -> str:
@@ -52,38 +62,32 @@ class Source:
 def find_source(code: CodeType, module_globals: dict[str, Any] | None = None) -> Source:
     """The tree of the function that ``code`` was compiled from.
 
-    ``module_globals`` let `linecache` ask the module's loader (zip files).  Raises
-    ``SourceUnavailable`` naming the reason.
+    Raises ``SourceUnavailable`` naming the reason.
     """
-    for _ in range(2):
-        source = _find(code, module_globals)
-        if source is not None and is_current(source):
-            return source
-        linecache.checkcache(code.co_filename)  # its copy may be older than the import
-    raise SourceUnavailable(
-        f"the source of {code.co_qualname!r} at {code.co_filename}:{code.co_firstlineno} is not "
-        f"what was compiled: the file has changed since it was imported, or an import hook "
-        f"rewrote it",
-        cure="reload the module or restart Python",
-    )
+    found_text = False
+    for lines in texts_of(code, module_globals):
+        found_text = True
+        for node in _candidates(lines, code):
+            for level in _LEVELS:
+                source = Source(node, code, lines, class_of(code.co_qualname), level)
+                if is_current(source, module_globals or {}):
+                    return source
+    raise _missing(code, found_text)
 
 
-def _find(code: CodeType, module_globals: dict[str, Any] | None) -> Source | None:
-    lines = linecache.getlines(code.co_filename, module_globals)
-    if not lines:
-        raise _missing(code)
-    name = code.co_name
-    node = _find_lambda(lines, code) if name == "<lambda>" else _find_def(lines, code)
-    return None if node is None else Source(node, code, lines, class_of(code.co_qualname))
-
-
-def _missing(code: CodeType) -> SourceUnavailable:
+def _missing(code: CodeType, has_text: bool) -> SourceUnavailable:
     name, file = code.co_qualname, code.co_filename
+    if has_text and not file.startswith("<"):
+        return SourceUnavailable(
+            f"the source of {name!r} at {file}:{code.co_firstlineno} is not what was compiled: the "
+            f"file has changed since it was imported, or an import hook rewrote it",
+            cure="reload the module or restart Python",
+        )
     if file.startswith("<"):
         return SourceUnavailable(
             f"{name!r} has no source: its code was compiled from text ({file}), as by exec(), "
-            f"`python -c`, standard input or a code generator",
-            cure="put the function in a file",
+            f"standard input or a code generator",
+            cure="put the function in a file or in a notebook's cell",
         )
     return SourceUnavailable(
         f"{name!r} has no source: the file {file!r} cannot be read",
@@ -91,18 +95,39 @@ def _missing(code: CodeType) -> SourceUnavailable:
     )
 
 
+def _candidates(lines: list[str], code: CodeType) -> Iterator[FunctionNode]:
+    """The functions in a text that may have become ``code``: that at its line, then all others of
+    its name: lines may have been added above it since."""
+    is_lambda = code.co_name == "<lambda>"
+    first, last = code.co_firstlineno, _last_line(code)
+    if is_lambda:
+        cut = _parse_lines(lines, first, last)
+        near = _lambdas_of(cut, code) if cut else []
+    else:
+        cut = _parse_lines(lines, first, _end_of_block(lines, code))
+        near = _defs_of(cut, code, first) if cut else []
+    yield from near
+    tree = _parse_file(lines)
+    if tree is None:
+        return
+    if is_lambda:
+        yield from _lambdas_of(tree, code)
+        yield from (n for n in ast.walk(tree) if isinstance(n, ast.Lambda))
+    else:
+        yield from _defs_of(tree, code, first)
+        yield from _defs_of(tree, code)
+
+
 # -- def ------------------------------------------------------------------------------------------
 
 
-def _find_def(lines: list[str], code: CodeType) -> ast.FunctionDef | None:
-    first = code.co_firstlineno
-    tree = _parse_lines(lines, first, _end_of_block(lines, code)) or _parse_file(lines)
-    for node in ast.walk(tree) if tree else ():
+def _defs_of(tree: ast.Module, code: CodeType, first: int = 0) -> Iterator[ast.FunctionDef]:
+    """Functions of the name, at line ``first`` where it is given."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
             start = node.decorator_list[0].lineno if node.decorator_list else node.lineno
-            if start == first:
-                return node
-    return None
+            if first in (0, start):
+                yield node
 
 
 def _end_of_block(lines: list[str], code: CodeType) -> int:
@@ -155,19 +180,6 @@ def _parse(text: str) -> ast.Module | None:
 
 
 # -- lambda ---------------------------------------------------------------------------------------
-
-
-def _find_lambda(lines: list[str], code: CodeType) -> ast.Lambda | None:
-    first, last = code.co_firstlineno, _last_line(code)
-    tree = _parse_lines(lines, first, last)
-    found = _lambdas_of(tree, code) if tree else []
-    if not found:
-        tree = _parse_file(lines)
-        found = _lambdas_of(tree, code) if tree else []
-    if len(found) > 1:  # no columns; lambdas that compile alike mean the same
-        qualname = class_of(code.co_qualname)
-        found = [n for n in found if is_current(Source(n, code, lines, qualname))]
-    return found[0] if found else None
 
 
 def _lambdas_of(tree: ast.Module, code: CodeType) -> list[ast.Lambda]:
@@ -233,6 +245,17 @@ def compile_function(source: Source, extra: tuple[str, ...] = ()) -> CodeType:
     The function is compiled inside a factory whose parameters are its free variables, and inside a
     class of the right name for ``__private`` names and ``__class__``.  The factory never runs.
     """
+    return _compiled(_module(source, extra), source)
+
+
+def _compiled(module: ast.Module, source: Source) -> CodeType:
+    flags = source.code.co_flags & _FUTURE_FLAGS
+    compiled = compile(module, source.file, "exec", flags, dont_inherit=True,
+                       optimize=source.optimize)
+    return _dig(compiled, 3 if source.class_name else 2)
+
+
+def _module(source: Source, extra: tuple[str, ...]) -> ast.Module:
     code, node = source.code, source.node
     free = [n for n in code.co_freevars if n != "__class__" or not source.class_name]
     free += [n for n in extra if n not in free]
@@ -243,10 +266,7 @@ def compile_function(source: Source, extra: tuple[str, ...] = ()) -> CodeType:
         bound = source.class_name
     if bound and bound not in free:  # else the definition would hide a global of that name
         body.insert(0, _at(ast.Global(names=[bound]), node))
-    module = ast.Module(body=[_factory(free, body, node)], type_ignores=[])
-    flags = code.co_flags & _FUTURE_FLAGS
-    compiled = compile(module, source.file, "exec", flags, dont_inherit=True)
-    return _dig(compiled, 3 if source.class_name else 2)
+    return ast.Module(body=[_factory(free, body, node)], type_ignores=[])
 
 
 def _dig(module: CodeType, levels: int) -> CodeType:
@@ -287,45 +307,17 @@ def _factory(free: list[str], body: list[ast.stmt], like: ast.AST) -> ast.stmt:
 
 # -- is it the source of what runs? ---------------------------------------------------------------
 
-# How a module-level import is called (``np.sin(x)``) depends on the rest of its module, and with
-# it the jumps over it; all that is left out of the comparison, names are compared on their own.
-_NOISE = {*dis.hasjrel, *dis.hasjabs, *dis.hasname} | {
-    dis.opmap[name] for name in ("CACHE", "PUSH_NULL", "PRECALL", "CALL", "EXTENDED_ARG", "NOP")
-    if name in dis.opmap
-}
-
-
-def is_current(source: Source) -> bool:
-    """Whether the tree compiles to the code it was found for.
-
-    A function with ``assert`` need not: pytest rewrites those in test files.
-    """
-    plain = compile_function(source)
-    if plain.replace(co_flags=source.code.co_flags) == source.code or _same(plain, source.code):
+def is_current(source: Source, module_globals: dict[str, Any]) -> bool:
+    """Whether the tree compiles to the code it was found for."""
+    code = source.code
+    if _code_arguments(code) != _argument_names(source.node.args):
+        return False
+    module = _module(source, ())
+    # Functions of imported modules are called in another way: with the imports the two codes are
+    # mostly equal as they stand, which is ten times as fast to see.
+    imports = [_at(ast.Import([_at(ast.alias(name), source.node)]), source.node)
+               for name in code.co_names if type(module_globals.get(name)) is ModuleType]
+    module.body[:0] = imports
+    if same_code(_compiled(module, source), code):
         return True
-    return _code_arguments(plain) == _code_arguments(source.code) and any(
-        isinstance(n, ast.Assert) for n in ast.walk(source.node)
-    )
-
-
-def _same(a: CodeType, b: CodeType) -> bool:
-    """Whether two codes do the same with the same names and constants."""
-    tables = ("co_names", "co_varnames", "co_freevars", "co_cellvars")
-    if any(getattr(a, t) != getattr(b, t) for t in tables) or _steps(a) != _steps(b):
-        return False
-    if len(a.co_consts) != len(b.co_consts):
-        return False
-    return all(map(_same_constant, a.co_consts, b.co_consts))
-
-
-def _same_constant(a: Any, b: Any) -> bool:
-    if isinstance(a, CodeType) and isinstance(b, CodeType):
-        return _same(a, b)
-    return type(a) is type(b) and (a == b or repr(a) == repr(b))
-
-
-def _steps(code: CodeType) -> list[tuple[int, int]]:
-    """(operation, argument) of each instruction, less the noise."""
-    raw = code.co_code
-    pairs = zip(raw[::2], raw[1::2], strict=True)
-    return [(op, arg) for op, arg in pairs if op not in _NOISE]
+    return is_rewritten(code) and same_code(_compiled(rewritten(module), source), code)

@@ -1,0 +1,80 @@
+"""Whether two code objects do the same: the check that a text is the source of what runs.
+
+Both are read as `dis` shows them, instruction by instruction: operations, names, constants, where
+jumps lead, what the exception table covers, and all code inside.  Left out is what depends on the
+rest of the module (in which of two ways a function of a module-level import is called) and where
+instructions stand in the file.
+"""
+
+from __future__ import annotations
+
+import dis
+from bisect import bisect_left
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any
+
+# `f` of an imported module is called as an attribute, of anything else as a method.
+_DROPPED = frozenset({
+    "CACHE", "PUSH_NULL", "PRECALL", "NOP", "EXTENDED_ARG", "RESUME", "COPY_FREE_VARS"})
+_SAME = {"LOAD_METHOD": "LOAD_ATTR"}
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+_NAMED = frozenset((*dis.hasname, *dis.haslocal, *dis.hasfree))
+_CONSTANT = frozenset(dis.hasconst)
+# *args, **kwargs, generator, coroutine, iterable coroutine, asynchronous generator
+_FLAGS = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
+_COUNTS = ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount")
+_TABLES = (*_COUNTS, "co_name", "co_varnames", "co_freevars", "co_cellvars")
+
+
+def same_code(a: CodeType, b: CodeType) -> bool:
+    """Whether both do the same with the same names and constants."""
+    if a.co_flags & _FLAGS != b.co_flags & _FLAGS or any(
+            getattr(a, t) != getattr(b, t) for t in _TABLES):
+        return False
+    if a.co_code == b.co_code and a.co_names == b.co_names and (
+            a.co_exceptiontable == b.co_exceptiontable):
+        return constant_key(a.co_consts) == constant_key(b.co_consts)
+    return list(_steps(a)) == list(_steps(b))
+
+
+def constant_key(value: Any) -> Any:
+    """What tells constants apart that ``==`` does not: 1 from 1.0 and True, 0.0 from -0.0."""
+    if isinstance(value, CodeType):
+        return _Code(value)
+    if type(value) is tuple:
+        return tuple, tuple(map(constant_key, value))
+    if type(value) is frozenset:
+        return frozenset, frozenset(map(constant_key, value))
+    return type(value), repr(value)
+
+
+class _Code:
+    """Code that compares by what it does."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Code) and same_code(self.code, other.code)
+
+
+def _steps(code: CodeType) -> Iterator[Any]:
+    """Each instruction with its argument, then the parts under handlers."""
+    kept = [i for i in dis.get_instructions(code) if i.opname not in _DROPPED]
+    offsets = [i.offset for i in kept]
+    for i in kept:
+        yield _SAME.get(i.opname, i.opname), _argument(i, offsets)
+    for part in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
+        ends = (bisect_left(offsets, at) for at in (part.start, part.end, part.target))
+        yield *ends, part.depth, part.lasti
+
+
+def _argument(i: dis.Instruction, offsets: list[int]) -> Any:
+    if i.opcode in _JUMPS:
+        return bisect_left(offsets, i.argval)
+    if i.opcode in _CONSTANT:
+        return constant_key(i.argval)
+    return i.argval if i.opcode in _NAMED else i.arg
