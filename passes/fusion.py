@@ -56,6 +56,10 @@ class Unit:
     is_followed: bool = False  # whether any unit runs after it
     boundaries: list[str] = field(default_factory=list)
 
+    def __hash__(self) -> int:
+        # Sets of units are walked: by address their order would differ between processes.
+        return self.number
+
     @property
     def outer(self) -> list[int]:
         return [d for d in range(len(self.domain)) if d not in (self.axes or ())]
