@@ -467,7 +467,7 @@ UNSUPPORTED: dict[str, tuple[Callable[..., Any], str, str]] = {
     "argument": (lambda x: x.view(np.int32), "a view of another item size", "astype"),
     "math": (lambda x: math.gamma(x.sum()), "math.gamma", "before or after"),
     "swapped": (lambda x: x + np.ones(4, ">f8"), "an array of dtype >f8", "native byte order"),
-    "attribute": (lambda x: x.flags.writeable, "ndarray.flags", "before the call"),
+    "attribute": (lambda x: x.ctypes, "ndarray.ctypes", "before or after"),
     "file": (lambda x: np.save("never-written", x), "np.save", "before or after"),
 }
 

@@ -363,18 +363,21 @@ class TracedArray:
         return found
 
     @property
-    def flags(self) -> NoReturn:
-        raise unsupported("ndarray.flags", loc=self.trace.loc,
-                          cure="test the flags before the call")
+    def flags(self) -> Any:
+        from .array_attributes import Flags
+
+        return Flags(self)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
         from .methods import METHODS
 
         method = METHODS.get(name)
+        if name.startswith("__") and method is None:
+            raise AttributeError(name)
         if method is not None and hasattr(self.__class__, name):
             return method.__get__(self)
+        if name == "device" and hasattr(self.__class__, name):
+            return "cpu"
         if hasattr(self.__class__, name):
             found = known(self.value)
             if found is not None and name not in (*_WRITING, *_SHARING):
@@ -419,18 +422,18 @@ def fresh_strides(value: Value, order: list[int]) -> Strides:
 
 def _binary(ufunc: np.ufunc, name: str) -> None:
     def forward(self: TracedArray, other: Any, *modulus: Any) -> Any:
-        from .ufuncs import call_ufunc, is_operand
+        from .ufuncs import call_ufunc, takes
 
         self.check_alive()
-        if modulus or not is_operand(other):
+        if modulus or not takes(self, other):
             return NotImplemented
         return call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
 
     def backward(self: TracedArray, other: Any) -> Any:
-        from .ufuncs import call_ufunc, is_operand
+        from .ufuncs import call_ufunc, takes
 
         self.check_alive()
-        if not is_operand(other):
+        if not takes(self, other):
             return NotImplemented
         if ufunc is np.multiply and type(other) in (list, tuple) and self.origin.type.is_weak:
             return other * operator.index(self)  # Python repeats the sequence
@@ -459,10 +462,10 @@ def _with_none(x: TracedArray, differs: bool) -> Any:
 
 def _comparison(ufunc: np.ufunc, name: str) -> None:
     def compare(self: TracedArray, other: Any) -> Any:
-        from .ufuncs import call_ufunc, is_operand
+        from .ufuncs import call_ufunc, takes
 
         self.check_alive()
-        if not is_operand(other):
+        if not takes(self, other):
             if (other is None or type(other) is str) and ufunc in (np.equal, np.not_equal):
                 return _with_none(self, ufunc is np.not_equal)
             return NotImplemented

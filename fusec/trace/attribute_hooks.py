@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import FusecError, unsupported
+from fusec.errors import unsupported
 from fusec.ir.graph import new_id
 
 from . import sizes
 from .array import TracedArray
+from .array_attributes import assign
 from .attributes import Attributes
 from .code_names import HEAP_TYPE
 from .containers import Containers
@@ -27,7 +28,7 @@ from .outer_names import OuterNames
 from .plain_calls import DICT_VIEWS
 from .refusals import is_compiled
 from .special_methods import SpecialMethods, method_of
-from .ufuncs import as_traced
+from .ufuncs import as_traced, holds_traced
 
 _SIZES = frozenset({"shape", "size", "nbytes", "strides"})
 
@@ -237,14 +238,22 @@ class AttributeHooks(SpecialMethods):
     def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
         self.where = where
         if type(obj) is TracedArray and self.trace.active:
-            if name not in ("real", "imag") or not obj.is_array:
-                raise _attribute_error(self.trace, obj, name)
-            setattr(obj, name, value)
+            assign(obj, name, value)
             return
         if not self.trace.active:
             super().setattr(where, value, obj, name)
+        elif type(obj) is np.ndarray and id(obj) in self.trace.local_arrays:
+            self._set_of_own_array(where, value, obj, name)
         elif not self.stored_by_class(where, obj, name, value):
             self.store_attribute(where, obj, name, value)
+
+    def _set_of_own_array(self, where: Where, value: Any, obj: np.ndarray, name: str) -> None:
+        """An attribute of an array that plain NumPy made in the trace."""
+        if holds_traced([value]) or self.trace.own.must_trace(obj):
+            assign(as_traced(self.trace, obj), name, value)
+            return
+        self.trace.plain_changes += 1
+        super().setattr(where, value, obj, name)
 
     def store_attribute(
         self, where: Where, obj: Any, name: str, value: Any, past_class: bool = False
@@ -294,14 +303,3 @@ class AttributeHooks(SpecialMethods):
         born = self.trace.local_births[id(obj)]
         return (id(obj), name) in self.attributes.names or (
             self.trace.is_older_than_region(born))
-
-
-def _attribute_error(trace: Trace, x: TracedArray, name: str) -> FusecError:
-    """What ``x.name = value`` raises for a traced array."""
-    if hasattr(np.ndarray, name):
-        cure = {"shape": "x = x.reshape(...)", "dtype": "x = x.astype(...)",
-                "flat": "x[...] = value", "T": "x[...] = value.T"}
-        return unsupported(f"assignment to ndarray.{name}", loc=trace.loc,
-                           cure=f"write {cure[name]}" if name in cure else "")
-    return trace.error(AttributeError(
-        f"'numpy.ndarray' object has no attribute {name!r}"), [x.value])

@@ -294,6 +294,18 @@ def tracing(trace: Trace) -> Iterator[Trace]:
         trace.active = False
 
 
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Code that runs as Python runs it, jitted functions that it calls too."""
+    if not hasattr(_state, "stack"):
+        _state.stack = []
+    _state.stack.append(None)
+    try:
+        yield
+    finally:
+        _state.stack.pop()
+
+
 FRAMES = 4  # of ours, about, for one of a recursive program's
 _deep: list[int] = []  # the limits to go back to, an entry for each trace in progress
 _deep_lock = threading.Lock()

@@ -155,6 +155,13 @@ def _holds_traced(items: Any) -> bool:
     return type(items) is TracedArray
 
 
+def _whether(copy: Any) -> bool | None:
+    """``copy=`` as it was before NumPy 2, too."""
+    if not isinstance(copy, np._CopyMode):
+        return copy
+    return None if copy is np._CopyMode.IF_NEEDED else bool(copy)
+
+
 _NO_COPY = (
     "Unable to avoid copy while creating an array as requested.\n"
     "If using `np.array(obj, copy=False)` replace it with `np.asarray(obj)` to allow a copy when "
@@ -166,6 +173,7 @@ def array(
     subok: bool = False, ndmin: int = 0, like: Any = None,
 ) -> Any:
     """``np.array``: a copy unless ``copy`` says otherwise."""
+    copy = _whether(copy)
     x = spread_scalar(as_traced(trace, object))
     if copy is False and (x.storage is None or type(object) in (list, tuple) or (
             dtype is not None and _dtype(trace, dtype) != x.dtype)):

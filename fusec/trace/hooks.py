@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import UnsupportedError, unsupported
+from fusec.errors import FusecError, UnsupportedError, unsupported
 
 from . import (  # noqa: F401 (fill TABLE)
     iterators,
@@ -24,6 +24,8 @@ from . import (  # noqa: F401 (fill TABLE)
     texts,
 )
 from .array import TracedArray
+from .cached_calls import cached_behind, call_cached
+from .callees import in_numpys_words, named
 from .chosen import identity
 from .control.ranges import number
 from .convert.hooks import Where
@@ -54,7 +56,7 @@ from .shaping import spread_scalar
 from .side_effects import check_unconsumed, warn_of_effect
 from .sizes import of_length
 from .special_methods import method_of
-from .ufuncs import as_traced
+from .ufuncs import as_traced, with_joined
 
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
 _DISPATCHED = (FunctionType, type(np.argmax), type(np.concatenate))
@@ -81,6 +83,9 @@ class GraphHooks(ItemHooks):
         if self.table.find(fn) is None and home_of(fn) == "scipy":
             scipy_functions.register_imported(self.table)
         fn, args, kwargs = self._with_written_traced(fn, args, kwargs)
+        if self.trace.active and (isinstance(fn, np.ufunc) or isinstance(
+                getattr(fn, "__self__", None), np.ufunc)):
+            args = with_joined(self.trace, fn, args)
         is_numeric = is_numpys(fn) or (type(fn) in _FUNCTIONS and fn in _OF_ARRAYS)
         if self.trace.active and (is_numeric or self.table.find(fn) is not None):
             args, kwargs = self._with_lifted(fn, args, kwargs, is_numeric)
@@ -97,7 +102,10 @@ class GraphHooks(ItemHooks):
         if self._is_unseen_by_numpy(fn, args, kwargs):
             result = call_function(self.trace, fn, args, kwargs)
         else:
-            result = super().call(where, fn, *args, **kwargs)
+            try:
+                result = super().call(where, fn, *args, **kwargs)
+            except (FusecError, TypeError) as error:
+                raise named(self.trace, fn, error)  # noqa: B904 (mostly the same one)
         if kwargs.get("out") is Ellipsis:  # which ``__array_ufunc__`` is not told
             result = _as_arrays(result)
         return self._noted(where, fn, args, result, is_numeric)
@@ -141,7 +149,8 @@ class GraphHooks(ItemHooks):
             texts.check_text(self.trace, *args)
         owner = fn.__self__ if isinstance(fn, MethodType) else None
         note_read(self, fn, (owner, *args, *kwargs.values()))
-        if owner is not None and stays_plain(fn.__func__):
+        if owner is not None and not (
+                type(fn.__func__) is FunctionType and not stays_plain(fn.__func__)):
             note_given(self.trace, owner, (*args, *kwargs.values()), self.loc)
 
     def _noted(
@@ -176,6 +185,8 @@ class GraphHooks(ItemHooks):
                 return made
         if isinstance(fn, GETTERS) and self.trace.active and len(args) == 1:
             return getter(self, fn, *args)
+        if self.trace.active and cached_behind(fn) is not None:
+            return call_cached(self, fn, args, kwargs)
         if any(fn is f for f in _TEXTS) and len(args) == 1 and texts.is_open(self.trace, args[0]):
             return str(texts.Marker(args[0]))
         return NotImplemented
@@ -252,7 +263,10 @@ class GraphHooks(ItemHooks):
         if self._is_outside(a) or self._is_outside(b):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
-        return self._computed(super().binop(where, op, a, b))
+        try:
+            return self._computed(super().binop(where, op, a, b))
+        except TypeError as error:
+            raise in_numpys_words(self.trace, error, a, b) from None
 
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         self.where = where
@@ -261,7 +275,10 @@ class GraphHooks(ItemHooks):
         if self._is_outside(a) or (type(a) is np.ndarray and (
                 _holds_traced(b) or self.trace.own.must_trace(a))):
             a = as_traced(self.trace, a)
-        return super().iop(where, op, a, self.lifted(b) if self._is_outside(b) else b)
+        try:
+            return super().iop(where, op, a, self.lifted(b) if self._is_outside(b) else b)
+        except TypeError as error:
+            raise in_numpys_words(self.trace, error, a, b) from None
 
     def compare(self, where: Where, op: str, a: Any, b: Any) -> Any:
         texts.check_text(self.trace, a, b)
@@ -286,7 +303,10 @@ class GraphHooks(ItemHooks):
             return equal if op == "eq" else self.not_(where, equal)
         if method_of(a, f"__{op}__") is None:
             note_compared(self, op, a, b)
-        return self._computed(super().compare(where, op, a, b))
+        try:
+            return self._computed(super().compare(where, op, a, b))
+        except TypeError as error:
+            raise in_numpys_words(self.trace, error, a, b) from None
 
     def contains(self, where: Where, item: Any, container: Any) -> Any:
         texts.check_text(self.trace, item, container)

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import creation, reinterpret, shaping
 from .array import TracedArray, as_method_gives, from_value
+from .array_attributes import array_namespace, to_device
 from .complex_numbers import conjugated
 from .failures import guarded
 from .functions import BY_METHOD, clip, dot, round_
@@ -113,7 +114,8 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "squeeze": _method(shaping.squeeze), "swapaxes": _method(shaping.swapaxes),
     "clip": _clip, "dot": _method(dot), "round": _method(round_),
     "item": reinterpret.item, "tolist": reinterpret.tolist, "view": reinterpret.view,
-    "conj": _conjugate, "conjugate": _conjugate,
+    "conj": _conjugate, "conjugate": _conjugate, "to_device": to_device,
+    "__array_namespace__": array_namespace,
 }
 _SCALAR_METHODS = {function.__name__ for function in BY_METHOD}
 METHODS = {name: _guarded(name, method) for name, method in _METHODS.items()}

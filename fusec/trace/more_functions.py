@@ -56,10 +56,16 @@ def can_cast(trace: Trace, from_: Any, to: Any, casting: str = "safe") -> bool:
     return np.can_cast(_dtype_or_value(trace, from_), to, rule)
 
 
+def common_type(trace: Trace, *arrays: Any) -> Any:
+    """``np.common_type``."""
+    return np.common_type(*[np.empty(0, as_traced(trace, a).dtype) for a in arrays])
+
+
 def min_scalar_type(trace: Trace, a: Any, /) -> np.dtype:
     """``np.min_scalar_type`` of an array: its dtype (of a scalar it depends on the value)."""
     x = as_traced(trace, a)
-    return x.dtype if x.ndim else np.min_scalar_type(x.concrete("a value", "give a dtype"))
+    return x.dtype if x.ndim else np.min_scalar_type(x.concrete(
+        "the number", "give a dtype"))
 
 
 def shares_memory(trace: Trace, a: Any, b: Any, /, max_work: Any = None) -> bool:
@@ -278,7 +284,7 @@ MORE: dict[Any, Handler] = {
     np.broadcast_arrays: arranging.broadcast_arrays, np.putmask: arranging.putmask,
     np.place: arranging.place, np.inner: arranging.inner, np.vdot: arranging.vdot,
     np.isreal: complex_numbers.isreal, np.unstack: arranging.unstack, np.kron: arranging.kron,
-    np.result_type: result_type,
+    np.result_type: result_type, np.common_type: common_type,
     np.can_cast: can_cast, np.min_scalar_type: min_scalar_type,
     np.may_share_memory: shares_memory, np.linalg.diagonal: linalg_diagonal,
     np.linalg.trace: linalg_trace, np.i0: i0, np.imag: complex_numbers.imag,

@@ -34,7 +34,6 @@ from .functions import FUNCTIONS
 from .handlers import TABLE, when_traced
 from .hooks import GraphHooks
 from .known import known
-from .layout import is_c_contiguous
 from .python_numbers import weak
 from .shaping import copy_of, spread_scalar
 from .ufuncs import BOOL, as_traced
@@ -81,8 +80,6 @@ class LibraryHooks(GraphHooks):
         return self._local(super().call(where, fn, *args, **kwargs))
 
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
-        if type(obj) is TracedArray and name == "flags":
-            return _Flags(obj)
         self.check_attribute(where, obj, name)
         if type(obj) is TracedArray and name == "trace":
             return obj.diagonal_sum
@@ -135,18 +132,6 @@ class LibraryHooks(GraphHooks):
         if self.assume is not None and type(value) is TracedArray:
             return self.assume
         return super().test(where, value)
-
-
-class _Flags:
-    """``ndarray.flags`` of a traced array, as far as NumPy's own code asks."""
-
-    def __init__(self, x: TracedArray) -> None:
-        reverse = x.shape[::-1], x.strides[::-1]
-        self.c_contiguous = is_c_contiguous(x.shape, x.strides, x.itemsize)
-        self.f_contiguous = is_c_contiguous(*reverse, x.itemsize)
-        self.fnc = self.f_contiguous and not self.c_contiguous
-        self.contiguous = self.c_contiguous
-        self.forc = self.f_contiguous or self.c_contiguous
 
 
 def _holds_sizes(items: tuple[Any, ...]) -> bool:

@@ -43,7 +43,7 @@ def is_instance(x: Any) -> bool:
         hasattr(x, "__dict__") and kind.__module__.partition(".")[0] not in ("fusec", "numpy"))
 
 
-def _instances(x: Any, depth: int = _DEPTH) -> list[Any]:
+def instances(x: Any, depth: int = _DEPTH) -> list[Any]:
     """Such objects in containers and in their own attributes."""
     own: list[Any] = []
     if isinstance(x, (list, tuple, set, deque)) and type(x) is not TracedArray:
@@ -54,7 +54,7 @@ def _instances(x: Any, depth: int = _DEPTH) -> list[Any]:
         own, items = [x], vars(x).values()
     else:
         return []
-    return own + [found for item in items for found in _instances(item, depth - 1)
+    return own + [found for item in items for found in instances(item, depth - 1)
                   ] if depth else own
 
 
@@ -65,7 +65,7 @@ def note_read(hooks: GraphHooks, fn: Any, args: tuple[Any, ...]) -> None:
     """Before ``fn``, which is called as it is: what it may read of objects is guarded, or refused.
     """
     is_ours = hooks.table.find(fn) is not None and not any(fn is one for one in _SHOWING)
-    if hooks.trace.active and not is_ours and any(map(_instances, args)) and (
+    if hooks.trace.active and not is_ours and any(map(instances, args)) and (
             _runs_as_it_is(hooks, fn)):
         note_instances(hooks, getattr(fn, "__qualname__", str(fn)), args)
 
@@ -79,7 +79,7 @@ def _runs_as_it_is(hooks: GraphHooks, fn: Any) -> bool:
 
 def note_instances(hooks: GraphHooks, name: str, args: tuple[Any, ...]) -> None:
     """What ``name`` may read of the objects among its arguments must be the same at each call."""
-    for found in _instances(args):
+    for found in instances(args):
         if id(found) not in hooks.trace.local_objects:
             _note_attributes(hooks, name, found)
 
@@ -88,7 +88,7 @@ def note_compared(hooks: GraphHooks, op: str, *values: Any) -> None:
     """The same of a comparison of objects, or of containers of them, by methods without source."""
     if not hooks.trace.active:
         return
-    kinds = {type(x) for x in _instances(values)}
+    kinds = {type(x) for x in instances(values)}
     if any(type(class_attribute(k, f"__{op}__")) is FunctionType for k in kinds):
         note_instances(hooks, f"__{op}__", values)
 
@@ -137,7 +137,7 @@ def _copy(hooks: GraphHooks, x: Any) -> Any:
 
 @everywhere(copy.deepcopy)
 def _deepcopy(hooks: GraphHooks, x: Any, memo: Any = None) -> Any:
-    if hooks.trace.active and memo is None and _instances(x):
+    if hooks.trace.active and memo is None and instances(x):
         return _deep(hooks, x, {})
     return copy.deepcopy(x, memo)
 
@@ -201,4 +201,5 @@ def getter(hooks: GraphHooks, fn: Any, x: Any) -> Any:
 
 GETTERS = (operator.attrgetter, operator.itemgetter)
 
-__all__ = ["GETTERS", "getter", "note_compared", "note_instances", "note_ordered", "note_read"]
+__all__ = ["GETTERS", "getter", "instances", "note_compared", "note_instances", "note_ordered",
+           "note_read"]

@@ -17,6 +17,7 @@ from fusec.ir.dims import is_static
 
 from . import in_python, sizes
 from .array import TracedArray, from_value
+from .array_attributes import has_attribute
 from .complex_numbers import python_complex
 from .context import Trace
 from .control import Enumerate, Product, Reversed, TracedRange, Zip
@@ -233,6 +234,8 @@ def _getattr(hooks: GraphHooks, obj: Any, name: str, *default: Any) -> Any:
 
 @everywhere(builtins.hasattr)
 def _hasattr(hooks: GraphHooks, obj: Any, name: str) -> bool:
+    if type(obj) is TracedArray:
+        return has_attribute(obj, name)
     return hooks.attribute_or(hooks.where, obj, name, UNBOUND) is not UNBOUND
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import deque
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
@@ -128,7 +129,10 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     runnable, notes = _converted(fn, hooks)
     if notes:
         trace.no_source = tuple(notes)
-    function = getattr(fn, "__func__", fn)
+    function: Any = fn
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = getattr(function, "__func__", function)
     trace.entry = (function,) if isinstance(function, FunctionType) else ()
     for function in trace.entry:
         entry_marks(function, trace.entry_marks, names.containers)
@@ -245,6 +249,8 @@ def _in_numpys_words(trace: Trace, error: Exception) -> Exception:
 def _converted(
     fn: Callable[..., Any], hooks: OptionalHooks
 ) -> tuple[Callable[..., Any], list[str]]:
+    if isinstance(fn, functools.partial):
+        return hooks.resolve(fn), []
     try:
         return convert(fn, hooks), []
     except SourceUnavailable as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import UserList, deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +37,17 @@ def is_operand(x: Any) -> bool:
                                                     np.ndarray, list, tuple))
 
 
+# What NumPy takes for arrays; for Python's own numbers they are no operands.
+_SEQUENCES = (range, deque, UserList)
+_BUFFERS = (array,)
+
+
+def takes(x: TracedArray, other: Any) -> bool:
+    """Whether ``other`` is an operand beside ``x``."""
+    return is_operand(other) or (
+        isinstance(other, (*_SEQUENCES, *_BUFFERS)) and (x.is_array or not x.type.is_weak))
+
+
 def as_traced(trace: Trace, x: Any) -> TracedArray:
     """Any operand as a traced value: numbers become constants, outside arrays inputs."""
     if type(x) is TracedArray:
@@ -45,11 +58,35 @@ def as_traced(trace: Trace, x: Any) -> TracedArray:
     if isinstance(x, np.ndarray):
         own = trace.own.traced(x)
         return own if own is not None else captured(trace, x)
-    if isinstance(x, (list, tuple, range)):
+    if isinstance(x, (list, tuple, *_SEQUENCES)):
         from .functions import array_from_sequence
 
-        return array_from_sequence(trace, list(x) if type(x) is range else x)
+        return array_from_sequence(trace, list(x) if isinstance(x, _SEQUENCES) else x)
+    if isinstance(x, _BUFFERS):
+        return TracedArray(trace, trace.capture(np.array(x)))
     raise trace.error(TypeError(f"unsupported operand: {type(x).__name__}"))
+
+
+def with_joined(
+    trace: Trace, fn: Any, args: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """The operands of a ufunc, or of a method of one: NumPy's dispatch misses traced values that
+    lie in lists, so those are joined to arrays where there are no others."""
+    ufunc = fn if isinstance(fn, np.ufunc) else getattr(fn, "__self__", None)
+    count = ufunc.nin if fn is ufunc else _OPERANDS.get(getattr(fn, "__name__", ""), 0)
+    if any(type(x) is TracedArray for x in args[:count]):
+        return args
+    return tuple(as_traced(trace, x) if k < count and holds_traced(x) else x
+                 for k, x in enumerate(args))
+
+
+_OPERANDS = {"reduce": 1, "accumulate": 1, "reduceat": 1, "outer": 2}
+
+
+def holds_traced(x: Any) -> bool:
+    """Whether a list or tuple has traced values in it."""
+    return type(x) in (list, tuple) and any(
+        type(item) is TracedArray or holds_traced(item) for item in x)
 
 
 def _plain(x: Any) -> Any:

@@ -115,8 +115,10 @@ class Hooks:
         kind = type(fn)
         if kind is FunctionType:
             return self.converted(fn)
-        if kind is MethodType:
+        if kind is MethodType and type(fn.__func__) is FunctionType:
             return self._bound(fn.__func__, fn.__self__, fn)
+        if kind is MethodType:
+            return partial(self.wrap(fn.__func__), fn.__self__)
         if kind is partial:
             return partial(self.wrap(fn.func), *fn.args, **fn.keywords)
         if isinstance(fn, type):
