@@ -23,13 +23,12 @@ import contextlib
 import operator
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from . import machine
+from . import locks, machine
 from .machine import usable_cores as usable_cores
 
 # The types that a type checker sees; the table below gives the same names their behaviour.
@@ -109,7 +108,7 @@ _ROWS = (
 SETTINGS: Mapping[str, Setting] = {row.name: row for row in _ROWS}
 
 _listeners: dict[str, list[Listener]] = {name: [] for name in SETTINGS}
-_lock = threading.RLock()
+_lock = locks.Lock()
 
 
 # --- environment -------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import optree
 
 from fusec.runtime.outcomes import BUSY, FAILED, MISS
 
-from . import config
+from . import config, locks
 from .errors import (
     FusecError,
     InternalError,
@@ -75,7 +75,7 @@ class Function:
         self._traces: OrderedDict[tuple, list[ConcreteFunction]] = OrderedDict()
         self._fast: list[Plan] = []
         self._structured: dict[Any, list[Plan]] = {}  # for arguments or results that are pytrees
-        self._lock = threading.RLock()
+        self._lock = locks.Lock()
         self._seen_ints: dict[str, set[int]] = {}
         self._written: dict[tuple, frozenset[int]] = {}  # leaves, where overlapping ones were met
         self._dynamic_ints: frozenset[str] = frozenset()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import cached_property
 
 from fusec.codegen.cpu.compile import CompileStats
 from fusec.ir import Graph
+from fusec.ir.lazy import lazy
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
 from fusec.runtime.plan import Schedule, compile_schedule, make_schedule
@@ -85,12 +85,12 @@ class LoweredStage:
     schedule: Schedule
     ms: float
 
-    @cached_property
+    @lazy
     def kernels(self) -> list[CompiledKernel]:
         """The kernels, with ``.loops``, ``.source``, ``.lines`` and bytes; no machine code yet."""
         return [CompiledKernel(s) for s in self.schedule.kernels]
 
-    @cached_property
+    @lazy
     def externs(self) -> list[CompiledExtern]:
         """The library calls between them."""
         return library_steps(self.schedule)

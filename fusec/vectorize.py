@@ -13,6 +13,7 @@ import numpy as np
 
 from .errors import unsupported, user_error, users_own
 from .ir import Loc
+from .ir.lazy import lazy
 from .ops.scalar_calls import FunctionName, ScalarFunction
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Vectorized:
         result = self._function(*map(np.asarray, bound.args))
         return result[()]
 
-    @functools.cached_property
+    @lazy
     def _function(self) -> Function:
         """The compiled function of arrays, for calls from outside."""
         from .jit import jit

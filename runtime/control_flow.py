@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from fusec.errors import InternalError, located
 from fusec.ir import Graph, Node, TensorType
 from fusec.ir.dims import Dim, is_static
 from fusec.ir.evaluate import apply
+from fusec.ir.lazy import lazy
 from fusec.ops.checks import make_error
 from fusec.ops.gather import index_checks, out_of_bounds
 from fusec.ops.scalar_calls import FUNCTIONS
@@ -50,7 +50,7 @@ class SubProgram:
         self.graph = graph
         self._idle: list[StepByStep] = []  # a call in another thread takes another one
 
-    @cached_property
+    @lazy
     def _plan(self) -> tuple[Schedule, CallSpec]:
         from fusec.passes.copies import separate_results
         from fusec.passes.fusion import fuse

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fusec import locks
 from fusec.runtime import memory, threads
 from fusec.runtime.launch_spec import PlanSpec
 from fusec.runtime.native import NativeUnavailableError, launcher, numpy_api, records
@@ -77,8 +78,10 @@ def _check_scalars() -> None:
                 "another place than fusec knows")
 
 
-_making = threading.RLock()
+_making = locks.Lock()
 _launcher: _Launcher | None = None
+_tables: weakref.WeakValueDictionary[int, ctypes.Array[ctypes.c_int64]] = (
+    weakref.WeakValueDictionary())  # the words of every plan
 _status: memory.Status | None = None
 
 
@@ -123,6 +126,7 @@ class Plan:
             ctypes.c_int64.from_address(slot).value = self._status_at
         self.call: Callable[..., Any] = native.builtin(
             address, (self._words, spec, *packer.kept))
+        _tables[address] = self._words
 
     @property
     def status(self) -> int:
@@ -131,8 +135,9 @@ class Plan:
 
 
 def _after_fork() -> None:
-    global _making
-    _making = threading.RLock()
+    """No thread that was inside of a plan exists in a forked child."""
+    for words in list(_tables.values()):
+        words[records.PLAN.index("busy")] = 0
 
 
 if hasattr(os, "register_at_fork"):

@@ -13,13 +13,12 @@ import ctypes
 import functools
 import math
 import os
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from fusec import config
+from fusec import config, locks
 from fusec.codegen.cpu import llvm
 from fusec.runtime.native import NativeUnavailableError, allocator, blocks, numpy_api
 
@@ -97,7 +96,7 @@ class _Native:
 
 
 _EXPORTS = ("fusec_alloc", "fusec_free", "fusec_new_array")
-_making = threading.RLock()
+_making = locks.Lock()
 _native: _Native | None = None
 _status: Status | None = None
 
@@ -251,8 +250,6 @@ def release_memory() -> None:
 
 
 def _after_fork() -> None:
-    global _making
-    _making = threading.RLock()
     if _native is not None:
         _native.unlock()
 

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable
 
-from fusec import config
+from fusec import config, locks
 from fusec.codegen.cpu import llvm
 from fusec.runtime.native import pool
 
@@ -26,7 +26,7 @@ class _Workers:
     """The pool's Python half: the wanted number of threads, and the threads started so far."""
 
     def __init__(self) -> None:
-        self.guard = threading.Lock()
+        self.guard = locks.Lock()
         self.wanted: int | None = None
         self.threads: list[threading.Thread] = []
         self.ready = False
@@ -84,7 +84,7 @@ class _Native:
 
 
 _EXPORTS = ("fusec_parallel_for", "fusec_pool_workers", "fusec_pool_ready")
-_making = threading.RLock()
+_making = locks.Lock()
 
 
 def _native() -> _Native:
@@ -151,10 +151,7 @@ def parallel_for(fn_address: int, args_address: int, ntasks: int, grain: int) ->
 # ---- fork and exit ---------------------------------------------------------------------------
 
 def _after_fork() -> None:
-    """In a forked child no worker exists and any lock may be held: begin anew."""
-    global _making
-    _making = threading.RLock()
-    _workers.guard = threading.Lock()
+    """In a forked child no worker exists: begin anew."""
     _workers.threads = []
     _workers.ready = False
     if _workers.native is not None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fusec import locks
 from fusec.codegen.specialise import LoopForm, structure_key
 
 from .emitter import METADATA, UNLIKELY, Emitter
@@ -40,11 +39,7 @@ class CompileStats:
 
 
 _cache: dict[tuple, NativeNest] = {}
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    # A child must not inherit the lock held by a thread it does not have.
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release,
-                        after_in_child=_lock.release)
+_lock = locks.Lock()
 
 
 def cached_nests() -> int:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,13 +18,14 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
+from fusec import locks
+
 from . import disk_cache
 
-# LLVM's pass manager and code generator are not safe for concurrent use through llvmlite.
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that a lost thread holds
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release,
-                        after_in_child=_lock.release)
+# LLVM's pass manager and code generator are not safe for concurrent use through llvmlite.  Nobody
+# may be inside of LLVM at a fork: Numba, say, or a module that is freed, under llvmlite's own lock.
+_lock = locks.Lock(quiet=True)
+locks.hold_over_forks(llvm.ffi.lib._lock)
 
 
 class CompileTimes(dict):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .dims import Size
+from .lazy import lazy
 from .types import TensorType
 
 _ids = itertools.count(1)
@@ -165,7 +165,7 @@ class Graph:
         """What a call must produce: outputs, then updated inputs."""
         return (*self.outputs, *(v for _, v in self.updates))
 
-    @cached_property
+    @lazy
     def ops(self) -> frozenset[str]:
         """Names of the ops of its nodes and of those in the graphs inside it."""
         found = {node.op for node in self.nodes}

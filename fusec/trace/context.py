@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fusec import locks
 from fusec.errors import FusecError, user_error
 from fusec.ir import Loc, Node, TensorType, Value
 from fusec.ir.dims import UndecidedSizeError
@@ -308,7 +309,7 @@ def untraced() -> Iterator[None]:
 
 FRAMES = 4  # of ours, about, for one of a recursive program's
 _deep: list[int] = []  # the limits to go back to, an entry for each trace in progress
-_deep_lock = threading.Lock()
+_deep_lock = locks.Lock()
 
 
 @contextmanager

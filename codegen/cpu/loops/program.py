@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from fusec import locks
 from fusec.codegen.cpu.abi import BlockLayout, fill_block
 from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
 from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, Emitter
@@ -33,7 +33,7 @@ UNKNOWN = -1  # bytes of an operand, which is only read
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 _codes: dict[str, NativeCode] = {}
-_lock = threading.RLock()
+_lock = locks.Lock()
 
 
 @dataclass

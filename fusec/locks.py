@@ -1,0 +1,103 @@
+"""Every lock of fusec is made here, so that a forked child finds all of them free.
+
+A child has only the thread that forked: what another thread held would stay held for ever.  Most
+locks are simply made anew in the child, because what they guard is whole between two bytecodes.
+Those made with ``quiet=True`` guard what is not, as LLVM's own state: a fork waits for them, and
+for modules of a trace that another thread is importing, whose locks Python does not make anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+import threading
+import weakref
+from types import TracebackType
+from typing import Any
+
+_IMPORTED = ("fusec", "llvmlite", "numpy", "optree")  # whose modules a trace imports
+
+
+class Lock:
+    """A re-entrant lock for ``with`` blocks that is free in a forked child.
+
+    One that the forking thread itself holds stays held.
+    """
+
+    __slots__ = ("__weakref__", "_lock")
+
+    def __init__(self, quiet: bool = False) -> None:
+        self._lock = threading.RLock()
+        if quiet:
+            hold_over_forks(self)
+        else:
+            _all.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._lock.release()
+
+    def try_acquire(self) -> bool:
+        """Take it if that needs no waiting; `release` gives it back."""
+        return self._lock.acquire(blocking=False)
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def _renew(self) -> None:
+        if self.try_acquire():  # free, or the forking thread's own
+            self.release()
+        else:
+            self._lock = threading.RLock()
+
+
+_all: weakref.WeakSet[Lock] = weakref.WeakSet()
+_quiet: list[contextlib.AbstractContextManager[Any]] = []  # in the order they are taken
+_held = threading.local()
+
+
+def hold_over_forks(lock: contextlib.AbstractContextManager[Any]) -> None:
+    """Let a fork wait for this lock too, after those named before."""
+    _quiet.append(lock)
+
+
+def known() -> list[Lock]:
+    """Every lock that is alive, for tests."""
+    return [*_all, *(lock for lock in _quiet if isinstance(lock, Lock))]
+
+
+def _before_fork() -> None:
+    _wait_for_imports()
+    _held.stack = stack = contextlib.ExitStack()
+    for lock in _quiet:
+        stack.enter_context(lock)
+
+
+def _wait_for_imports() -> None:
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in _IMPORTED and getattr(
+                getattr(module, "__spec__", None), "_initializing", False):
+            with contextlib.suppress(Exception):  # the importing thread's to raise
+                importlib.import_module(name)
+
+
+def _after_fork() -> None:
+    _held.stack.close()
+
+
+def _after_fork_in_child() -> None:
+    _after_fork()
+    for lock in list(_all):
+        lock._renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork,
+                        after_in_child=_after_fork_in_child)
