@@ -541,7 +541,7 @@ def test_arguments_are_named_by_path(name: str) -> None:
 
 def test_memory_mapped_files(tmp_path: Path) -> None:
     mapped = np.memmap(tmp_path / "data", dtype="f8", mode="w+", shape=(3,))
-    assert "argument x is a numpy.memmap" in str(failure(lambda x: x + 1, mapped))
+    np.testing.assert_array_equal(fusec.jit(lambda x: x + 1)(mapped), np.ones(3))
 
     @fusec.jit
     def fill(x):

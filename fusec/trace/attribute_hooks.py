@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.graph import new_id
+from fusec.ir.graph import Loc, new_id
 
 from . import sizes
 from .array import TracedArray
-from .array_attributes import assign
+from .array_attributes import Flags, assign
 from .attributes import Attributes
 from .code_names import HEAP_TYPE
 from .containers import Containers
@@ -22,6 +22,7 @@ from .context import Trace
 from .control.cells import UNBOUND
 from .control.effects import CONTAINERS, Effects
 from .convert.hooks import Where, class_attribute
+from .foreign import is_foreign, refusal
 from .guards import attribute_guard, is_guarded, is_object, is_own, method_guard
 from .kept_values import note_bound
 from .outer_names import OuterNames
@@ -100,8 +101,8 @@ class AttributeHooks(SpecialMethods):
         return deque(items, x.maxlen) if isinstance(x, deque) else items
 
     def _is_outside(self, x: Any) -> bool:
-        return type(x) is np.ndarray and self.trace.active and is_compiled(x.dtype) and (
-            id(x) not in self.trace.local_arrays or self.trace.own.is_traced(x))
+        return type(x) in (np.ndarray, np.memmap) and self.trace.active and is_compiled(
+            x.dtype) and (id(x) not in self.trace.local_arrays or self.trace.own.is_traced(x))
 
     def _local(self, result: Any) -> Any:
         """Remembers an array that plain NumPy made of arrays of the trace: a constant."""
@@ -202,6 +203,8 @@ class AttributeHooks(SpecialMethods):
 
     def _note_found(self, where: Where, value: Any) -> None:
         """A value that was found in an attribute or container."""
+        if self.trace.active and is_foreign(value):
+            raise refusal(value, "what is read here", Loc._make(where))
         self.effects.note_read(value)
         self.trace.containers.uses.note_found(value, where)
 
@@ -237,6 +240,9 @@ class AttributeHooks(SpecialMethods):
 
     def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
         self.where = where
+        if type(obj) is Flags:
+            setattr(obj, name, value)
+            return
         if type(obj) is TracedArray and self.trace.active:
             assign(obj, name, value)
             return

@@ -55,6 +55,7 @@ class Trace:
         self.readers: dict[int, Callable[[], Any]] = {}  # of arrays that attributes hold, by id
         self.titles: dict[int, str] = {}  # of these arrays, for messages
         self.named: dict[int, np.ndarray] = {}  # that globals hold, with guards on the name
+        self.mapped: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._captured_storage: dict[int, Storage] = {}
         self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
         self.no_source: tuple[str, ...] = ()  # a note for errors of a function not converted
@@ -213,6 +214,13 @@ class Trace:
             self.captured.append(self.readers.get(id(array), array))
             self._captured_storage[id(array)] = found
         return found
+
+    def as_plain(self, array: np.ndarray) -> np.ndarray:
+        """A file that is mapped to memory as an array of that memory; others as they are."""
+        if type(array) is not np.memmap:
+            return array
+        _, plain = self.mapped.setdefault(id(array), (array, np.asarray(array)))
+        return plain
 
     def capture_number(
         self, type_: TensorType, name: str, reader: Callable[[], Any]

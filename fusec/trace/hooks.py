@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import FusecError, UnsupportedError, unsupported
+from fusec.ir.graph import Loc
 
 from . import (  # noqa: F401 (fill TABLE)
     iterators,
@@ -33,6 +34,7 @@ from .convert.policy import stays_plain
 from .convert.source import HOOKS_NAME
 from .creation import _holds_traced
 from .failures import guarded
+from .foreign import check_names, is_foreign, is_foreign_class, public_name, refusal
 from .functions import CREATION, FUNCTIONS, call_function
 from .guards import entry_marks
 from .handlers import TABLE, any_traced, when_called
@@ -179,6 +181,9 @@ class GraphHooks(ItemHooks):
             from .numpy_source import run_source
 
             return run_source(self.trace, type(fn).__call__, None, (fn, *args), kwargs)
+        if isinstance(fn, type) and is_foreign_class(fn) and any_traced(args, kwargs):
+            raise unsupported(f"{public_name(fn)} of traced values", loc=self.loc,
+                              cure="compute with arrays here, and make it of the result")
         if isinstance(fn, type):
             made = self.constructed(where, fn, args, kwargs)
             if made is not NotImplemented:
@@ -255,6 +260,9 @@ class GraphHooks(ItemHooks):
 
     def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         a, b = _as_repeated(op, a, b)
+        for x, other in ((a, b), (b, a)):
+            if type(x) is TracedArray and is_foreign(other):
+                raise refusal(other, "the other operand", Loc._make(where))
         if op == "mod" and type(a) is str and self.trace.active:
             self.where = where
             if texts.has_open(self.trace, b := self.lifted(b)):
@@ -368,6 +376,7 @@ class GraphHooks(ItemHooks):
             self.trace.outer_names.enter(fn)
             entry_marks(fn, self.trace.entry_marks, self.trace.assigned_names.containers)
             if HOOKS_NAME not in fn.__code__.co_freevars:
+                check_names(fn, self.loc)
                 self.effects.note_function(fn)
         result = super().converted(fn)
         if fn.__code__ in self.unconverted:

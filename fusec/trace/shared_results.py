@@ -1,4 +1,4 @@
-"""Lists and dicts that are in several places of what leaves the trace, or that outlive the call.
+"""Lists, dicts and objects of what leaves the trace: in several places, or outliving the call.
 
 Results and assigned values are put together anew after each call, each from its own tree.  A list
 that the program put in two places is one list there too, and a list from outside is itself.
@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import optree
 
+from fusec.errors import unsupported
+
 from .container_changes import items_in, may_be_held
 from .control.perhaps import Perhaps
+from .made_objects import Made, attributes_of, is_made
 from .trees import NAMESPACE
 
 if TYPE_CHECKING:
@@ -68,28 +71,50 @@ optree.register_pytree_node(_AGAIN, _nothing, _found, namespace=NAMESPACE)
 
 def linked(trace: Trace, assigned: Sequence[Any], result: Any) -> tuple[list[Any], Any]:
     """Assigned values and the result, with these in the place of such containers."""
-    counts: dict[int, int] = {}
+    places = _Places(trace)
     for value in (*assigned, result):
-        _count(value, counts)
+        places.count(value)
     held = trace.containers.held
-    if not any(n > 1 or key in held for key, n in counts.items()):
+    if not places.made and not any(n > 1 or key in held for key, n in places.counts.items()):
         return list(assigned), result
-    links = _Links(trace, counts)
+    links = _Links(trace, places)
     return [links.of(value) for value in assigned], links.of(result, is_result=True)
 
 
-def _count(value: Any, counts: dict[int, int]) -> None:
-    if may_be_held(value):
-        counts[id(value)] = counts.get(id(value), 0) + 1
-        if counts[id(value)] > 1:
-            return
-    elif type(value) is Perhaps:
-        _count(value.item, counts)
-        return
-    elif type(value) is not tuple:
-        return
-    for _, item in _items(value):
-        _count(item, counts)
+class _Places:
+    """How often each container lies in what leaves the trace, and the attributes of the objects
+    there that the trace made."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.counts: dict[int, int] = {}
+        self.made: dict[int, dict[str, Any]] = {}
+        self.inside: set[int] = set()
+
+    def count(self, value: Any) -> None:
+        if type(value) is Perhaps:
+            self.count(value.item)
+        elif type(value) is tuple or may_be_held(value):
+            if type(value) is tuple or self._is_new(value):
+                for _, item in _items(value):
+                    self.count(item)
+        elif is_made(self.trace, value):
+            self._count_object(value)
+
+    def _is_new(self, value: Any) -> bool:
+        self.counts[id(value)] = self.counts.get(id(value), 0) + 1
+        return self.counts[id(value)] == 1
+
+    def _count_object(self, value: Any) -> None:
+        if id(value) in self.inside:
+            raise unsupported(f"returning a {type(value).__name__} that holds itself",
+                              loc=self.trace.entry_loc, cure="return its parts")
+        if self._is_new(value):
+            found = self.made[id(value)] = attributes_of(self.trace, value)
+            self.inside.add(id(value))
+            for item in found.values():
+                self.count(item)
+            self.inside.discard(id(value))
 
 
 def _items(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -97,8 +122,8 @@ def _items(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 class _Links:
-    def __init__(self, trace: Trace, counts: dict[int, int]) -> None:
-        self.held, self.counts = trace.containers.held, counts
+    def __init__(self, trace: Trace, places: _Places) -> None:
+        self.held, self.counts, self.made = trace.containers.held, places.counts, places.made
         self.seen: dict[int, First] = {}
 
     def of(self, value: Any, is_result: bool = False) -> Any:
@@ -106,7 +131,7 @@ class _Links:
             return tuple(self.of(item, is_result) for item in value)
         if type(value) is Perhaps:
             return Perhaps(value.absent, self.of(value.item, is_result))
-        if not may_be_held(value):
+        if not may_be_held(value) and id(value) not in self.made:
             return value
         key = id(value)
         if key in self.held and is_result:
@@ -120,6 +145,9 @@ class _Links:
         return first
 
     def _content(self, value: Any, is_result: bool) -> Any:
+        if id(value) in self.made:
+            found = self.made[id(value)]
+            return Made(type(value), tuple(found), [self.of(v, is_result) for v in found.values()])
         content = copy.copy(value)
         for at, item in list(items_in(value)):
             content[at] = self.of(item, is_result)

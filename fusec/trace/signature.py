@@ -17,6 +17,7 @@ from fusec.ir.types import RUN_TIME_INT
 from fusec.ops.host_calls import is_generator
 
 from .code_names import HEAP_TYPE
+from .foreign import is_foreign, refusal
 from .refusals import check_array, check_dtype, is_compiled
 from .trees import flattened
 
@@ -131,6 +132,7 @@ def flatten(
     """
     tree: Any = (args, kwargs)
     leaves, treespec = flattened(tree)
+    leaves = [np.asarray(leaf) if type(leaf) is np.memmap else leaf for leaf in leaves]
     paths, static = _layout(signature, treespec)
     if pinned_ints:
         static = tuple(s or (path in pinned_ints and isinstance(leaf, np.integer))
@@ -208,6 +210,10 @@ def _bits(value: Any, path: str) -> Any:
     """Something hashable, equal only for interchangeable values: 1, True, 1.0, -0.0 differ."""
     if isinstance(value, (float, complex)):
         return repr(value)
+    if type(value) is slice:
+        return _slice_bits(value, path)
+    if is_foreign(value):
+        raise refusal(value, f"argument {path}", None)
     try:
         hash(value)
     except TypeError:
@@ -219,6 +225,15 @@ def _bits(value: Any, path: str) -> Any:
             "pass arrays, numbers, or tuples, lists and dicts of them",
         ) from None
     return value
+
+
+def _slice_bits(value: slice, path: str) -> str:
+    """Each slice has its own trace."""
+    parts = (value.start, value.stop, value.step)
+    if not all(part is None or hasattr(type(part), "__index__") for part in parts):
+        raise user_error(TypeError, f"argument {path} is a slice whose bounds are no integers",
+                         None, "make the slice of integers or None")
+    return repr(value)
 
 
 def _key_part(leaf: Any, path: str, dynamic: bool) -> tuple:
@@ -269,6 +284,8 @@ def describe_part(part: tuple) -> str:
         if not is_c_contiguous(part[1], part[2], head.itemsize):
             text += f" strides {part[2]}"
         return text + ("" if part[3] else " read-only")
+    if head is slice:
+        return str(part[1])
     if head in ("static", "static array"):
         return f"static {part[-1]!r}"[:60]
     return head.__name__ + (f" {part[1]!r}" if len(part) > 1 else "")

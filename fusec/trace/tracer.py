@@ -37,6 +37,7 @@ from .context import Trace, tracing
 from .control import PythonIterator
 from .control.raising import as_checked, is_programs
 from .convert import SourceUnavailable, convert
+from .foreign import check_names
 from .guards import Guard, LayoutGuard, OnceGuard, entry_marks, name_guards
 from .index_uses import lost_checks
 from .layout import Strides, contiguous, like_order
@@ -135,6 +136,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     function = getattr(function, "__func__", function)
     trace.entry = (function,) if isinstance(function, FunctionType) else ()
     for function in trace.entry:
+        check_names(function, trace.entry_loc)
         entry_marks(function, trace.entry_marks, names.containers)
     taken: Any = (args, kwargs)
     given = flattened(taken)

@@ -56,6 +56,7 @@ def as_traced(trace: Trace, x: Any) -> TracedArray:
         trace.builder.loc = trace.loc
         return TracedArray(trace, None, (), trace.builder.const(_plain(x)))
     if isinstance(x, np.ndarray):
+        x = trace.as_plain(x)
         own = trace.own.traced(x)
         return own if own is not None else captured(trace, x)
     if isinstance(x, (list, tuple, *_SEQUENCES)):

@@ -7,9 +7,11 @@ import sysconfig
 from types import FunctionType
 from typing import Any
 
-# NumPy's own Python functions reach traced arrays through its protocols; the others are compilers
-# and our own code.
-PLAIN_PACKAGES = frozenset({"numpy", "scipy", "numba", "llvmlite", "cupy", "fusec"})
+# NumPy's own Python functions reach traced arrays through its protocols; the others are compilers,
+# libraries with arrays of their own, and our own code.
+PLAIN_PACKAGES = frozenset({
+    "numpy", "scipy", "numba", "llvmlite", "cupy", "fusec", "pandas", "xarray", "dask", "polars",
+    "torch", "jax", "tensorflow"})
 # Programs that ship with fusec are written as users write theirs.
 USER_LIKE = ("fusec.bench.programs", "fusec.bench.loops", "fusec.trace.in_python")
 
