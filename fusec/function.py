@@ -457,11 +457,7 @@ class Function:
 
     def _add_method(self, instance: Any) -> tuple[Any, Function]:
         receiver = self._reference(instance)
-        method = Function(
-            self._fn, static=self._static, fp=self.fp, check_indices=self.check_indices,
-            reduce_retracing=self.reduce_retracing, input_signature=self.input_signature,
-            receiver=receiver,
-        )
+        method = Function(self._fn, receiver=receiver, **self.options)
         entry = self._methods[id(instance)] = (receiver, method)
         return entry
 
@@ -475,6 +471,31 @@ class Function:
             for old in strong[: max(0, len(strong) - MAX_STRONG + 1)]:
                 del methods[old]
             return lambda: instance
+
+    # -- other processes
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it was made with, as keyword arguments."""
+        return {"static": self._static, "fp": self.fp, "check_indices": self.check_indices,
+                "reduce_retracing": self.reduce_retracing,
+                "input_signature": self.input_signature}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .travel import reduced
+
+        return reduced(self)
+
+    def __copy__(self) -> Function:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Function:
+        return self
+
+    def __dask_tokenize__(self) -> Any:
+        from .travel import tokenized
+
+        return tokenized(self)
 
     def __repr__(self) -> str:
         return f"<fusec.jit {self.__qualname__}, {self.trace_count} traces>"
@@ -494,6 +515,14 @@ class Method:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.function, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .travel import reduced_method
+
+        return reduced_method(self)
+
+    def __copy__(self) -> Method:
+        return self
 
     def __repr__(self) -> str:
         return f"<bound {self.function!r}>"

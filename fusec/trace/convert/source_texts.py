@@ -18,6 +18,14 @@ from types import CodeType
 from typing import Any
 
 _MOST = 1 << 24  # bytes of standard input
+_brought: dict[str, list[list[str]]] = {}  # by file: texts of functions from other processes
+
+
+def remember(file: str, lines: list[str]) -> None:
+    """Note a text that a function from another process was compiled from."""
+    known = _brought.setdefault(file, [])
+    if lines not in known:
+        known.append(lines)
 
 
 def texts_of(code: CodeType, module_globals: dict[str, Any] | None) -> Iterator[list[str]]:
@@ -33,6 +41,7 @@ def texts_of(code: CodeType, module_globals: dict[str, Any] | None) -> Iterator[
     fresh = linecache.getlines(file, module_globals)
     if fresh and fresh is not known:
         yield fresh
+    yield from _brought.get(file, ())
     if file == "<string>":
         yield from _of_command()
     elif file == "<stdin>":
