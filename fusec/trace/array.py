@@ -369,6 +369,7 @@ class TracedArray:
         return Flags(self)
 
     def __getattr__(self, name: str) -> Any:
+        from .failures import cure_for_use
         from .methods import METHODS
 
         method = METHODS.get(name)
@@ -383,9 +384,8 @@ class TracedArray:
             if found is not None and name not in (*_WRITING, *_SHARING):
                 return getattr(found, name)
             owner = "ndarray" if self.is_array else self.kind_name.replace("numpy.", "np.")
-            raise unsupported(f"{owner}.{name}", [f"{owner}.{m}" for m in METHODS],
-                              loc=self.trace.loc, cure="use it before or after the compiled "
-                                                       "function")
+            raise unsupported(f"{owner}.{name}", loc=self.trace.loc,
+                              cure=cure_for_use(name).replace("call it", "use it"))
         raise user_error(AttributeError, f"'{self.kind_name}' object has no attribute {name!r}",
                          self.trace.loc, candidates=nearest(name, dir(np.ndarray)))
 

@@ -241,8 +241,9 @@ def arange(trace: Trace, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
                              for name, default in zip(names, (0, None, 1), strict=True))
         return _range(trace, start, stop, step, dtype)
     if any(type(v) is TracedArray for v in given.values()):
-        raise unsupported("np.arange of a traced number", loc=trace.loc,
-                          cure="make the size a static argument")
+        raise unsupported("np.arange of a float that is only known when the code runs",
+                          loc=trace.loc, cure="write start + step * np.arange(n), with n an integer"
+                          )
     start, step = given.get("start") or 0, given.get("step")
     step = 1 if step is None else step
     if not all(isinstance(v, (int, np.integer)) for v in (start, step, given["stop"])):
@@ -300,9 +301,6 @@ def linspace(
     retstep: bool = False, dtype: Any = None, axis: int = 0, *, device: Any = None,
 ) -> Any:
     """``np.linspace`` of Python numbers (evaluated while tracing)."""
-    if any(type(v) is TracedArray for v in (start, stop)):
-        raise unsupported("np.linspace of traced numbers", loc=trace.loc,
-                          cure="write start + np.arange(n) * step")
     evaluate: Any = np.linspace
     result = evaluate(start, stop, num, endpoint, retstep, dtype, axis)
     if retstep:

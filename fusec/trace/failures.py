@@ -83,16 +83,30 @@ def _out_by_keyword(
     return args[:place], {**named, **kwargs}
 
 
+_ON_RESULTS = {
+    "save": "save", "savez": "save", "savez_compressed": "save", "savetxt": "save",
+    "tofile": "save", "dump": "save", "dumps": "pickle", "tobytes": "take the bytes of",
+    "array2string": "format", "array_repr": "format", "array_str": "format",
+    "format_float_positional": "format", "format_float_scientific": "format",
+}
+
+
+def cure_for_use(name: str) -> str:
+    """What to do instead of calling what is not compiled."""
+    verb = _ON_RESULTS.get(name.rpartition(".")[2])
+    return f"{verb} the result after the call" if verb else (
+        "call it before or after the compiled function")
+
+
 def on_known(
     trace: Trace, name: str, plain: Callable[..., Any], args: Sequence[Any],
-    kwargs: dict[str, Any], candidates: Sequence[str],
+    kwargs: dict[str, Any],
 ) -> Any:
     """A function without a handler: NumPy's own result when no argument of the call decides it.
 
-    Raises `UnsupportedError` with the nearest names otherwise.
+    Raises `UnsupportedError` otherwise.
     """
-    refusal = unsupported(name, candidates, loc=trace.loc,
-                          cure="call it before or after the compiled function")
+    refusal = unsupported(name, loc=trace.loc, cure=cure_for_use(name))
     if isinstance(kwargs.get("out"), np.ndarray):  # what it writes would be lost
         raise refusal
     try:

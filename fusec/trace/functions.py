@@ -25,7 +25,7 @@ from .more_functions import MORE, asfortranarray, from_dlpack, linspace, require
 from .reductions import REDUCTIONS, count_nonzero
 from .scans import SCAN_FUNCTIONS
 from .table_search import TABLE_FUNCTIONS
-from .ufuncs import as_traced, call_ufunc, cast, known_ufuncs, resolve, store
+from .ufuncs import as_traced, call_ufunc, cast, resolve, store
 
 Handler = Callable[..., Any]
 
@@ -323,12 +323,6 @@ FUNCTIONS: dict[Callable[..., Any], Handler] = {
 }
 
 
-def known_functions() -> list[str]:
-    """Names of the NumPy functions that traced values answer for."""
-    names = [f"{f.__module__.replace('numpy', 'np', 1)}.{f.__name__}" for f in FUNCTIONS]
-    return names + known_ufuncs()
-
-
 # These call the method of what is no ndarray, and methods of scalars never give an array of rank 0.
 BY_METHOD = frozenset({np.all, np.amax, np.amin, np.any, np.argmax, np.argmin, np.around,
                         np.choose, np.clip, np.max, np.mean, np.min, np.prod, np.round, np.std,
@@ -343,8 +337,8 @@ def call_function(trace: Trace, func: Callable[..., Any], args: Any, kwargs: Any
     if handler is not None:
         result = guarded(trace, name, handler, func, args, kwargs, (trace,))
         return as_method_gives(args[0], result) if args and func in BY_METHOD else result
-    return on_known(trace, name, func, args, kwargs, known_functions())
+    return on_known(trace, name, func, args, kwargs)
 
 
 __all__ = ["CREATION", "FUNCTIONS", "TracedArray", "array_from_sequence", "call_function", "cast",
-           "from_value", "known_functions"]
+           "from_value"]

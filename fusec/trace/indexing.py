@@ -147,10 +147,8 @@ def _integer(array: TracedArray, entry: Any) -> int:
         raise array.trace.error(IndexError(_INVALID_INDEX), [entry.value])
     if type(entry) is TracedArray or isinstance(entry, (np.ndarray, list)):
         raise unsupported(
-            "indexing with an array", loc=array.trace.loc,
-            cure="select with np.where, or index with integers and slices",
-            notes=("fancy and boolean indexing come with a later release",),
-        )
+            "this combination of arrays and other entries in an index", loc=array.trace.loc,
+            cure="index with the arrays alone, and slice before or after: x[:, 1:][rows]")
     raise array.trace.error(IndexError(_INVALID_INDEX))
 
 

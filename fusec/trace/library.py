@@ -450,7 +450,7 @@ def _refused(function: Callable[..., Any], why: str, cure: str) -> Callable[...,
 
     def handler(trace: Trace, /, *args: Any, **kwargs: Any) -> Any:
         try:
-            return on_known(trace, name, function, args, kwargs, ())
+            return on_known(trace, name, function, args, kwargs)
         except UnsupportedError:
             raise unsupported(name, loc=trace.loc, cure=cure, notes=(why,)) from None
 

@@ -39,7 +39,7 @@ def _math(function: Callable[..., Any], ufunc: np.ufunc) -> None:
         trace = hooks.trace
         if len(args) != ufunc.nin:  # math.log(x, base), math.hypot(x, y, z)
             return on_known(trace, f"math.{function.__name__} of {len(args)} numbers", function,
-                            args, {}, [f"math.{function.__name__} of {ufunc.nin}"])
+                            args, {})
         numbers = [_float_of(trace, a) for a in args]
         if function is math.pow:  # np.power takes roots for powers of a half
             check_math_power(trace, numbers)
@@ -65,10 +65,10 @@ def _math_row(function: Callable[..., Any], op: str) -> None:
         return TracedArray(trace, None, (), result)
 
 
-def _math_refused(function: Callable[..., Any], known: list[str]) -> None:
+def _math_refused(function: Callable[..., Any]) -> None:
     @when_called(function)
     def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
-        return on_known(hooks.trace, f"math.{function.__name__}", function, args, kwargs, known)
+        return on_known(hooks.trace, f"math.{function.__name__}", function, args, kwargs)
 
 
 def _rounded(function: Callable[..., Any], ufunc: np.ufunc) -> None:
@@ -158,7 +158,6 @@ _of_ints(math.gcd, np.gcd, 0)
 _of_ints(math.lcm, np.lcm, 1)
 _parts(math.modf, np.modf, (F64, F64))
 _parts(math.frexp, np.frexp, (F64, I64))
-_MATH = [f"math.{n}" for n in vars(math) if getattr(math, n) in TABLE]
 for _function in vars(math).values():
     if callable(_function) and _function not in TABLE:
-        _math_refused(_function, _MATH)
+        _math_refused(_function)

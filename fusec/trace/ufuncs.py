@@ -253,7 +253,7 @@ def _without_row(
     if special.is_scipys(ufunc):
         return special.call(trace, ufunc, method, inputs, kwargs)
     if method == "__call__":
-        return on_known(trace, ufunc.__name__, ufunc, inputs, kwargs, known_ufuncs())
+        return on_known(trace, ufunc.__name__, ufunc, inputs, kwargs)
     raise unsupported(f"{ufunc.__name__}.{method}", loc=trace.loc,
                       cure=_INSTEAD.get(method, "").format(name=ufunc.__name__))
 
@@ -565,10 +565,5 @@ def _spread_by_numpy(trace: Trace, value: Value, shape: tuple[Size, ...]) -> Val
     return trace.emit("Fill", value, *dims, shape=shape)
 
 
-def known_ufuncs() -> list[str]:
-    """Names of the ufuncs that traced values answer for."""
-    return [f"np.{u.__name__}" for u in _ROWS]
-
-
-__all__ = ["as_traced", "call_row", "call_ufunc", "cast", "is_operand", "known_ufuncs", "nearest",
+__all__ = ["as_traced", "call_row", "call_ufunc", "cast", "is_operand", "nearest",
            "resolve", "spread", "store", "truth"]

@@ -35,6 +35,7 @@ from .merge import (
     Disagreement,
     common_strides,
     converted,
+    cure_for_slices,
     flatten,
     is_number,
     is_traced,
@@ -359,9 +360,10 @@ class Attempting:
             raise self._disagreement(key[0], before, after)
 
     def _disagreement(self, name: str, before: Any, after: Any) -> Exception:
+        what = "slice" if type(before) is type(after) is slice else "type"
         return user_error(
-            TypeError, f"the loop variable {name!r} changes its type", self.trace.loc,
-            "give it its final shape and kind before the loop",
+            TypeError, f"the loop variable {name!r} changes its {what}", self.trace.loc,
+            cure_for_slices(before, after) or "give it its final shape and kind before the loop",
             values=[("before the loop", shown(before)), ("after an iteration", shown(after))])
 
     def _check_rebinding(self, key: Leaf, before: TracedArray, after: TracedArray) -> None:

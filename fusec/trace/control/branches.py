@@ -23,7 +23,7 @@ from ..optional import aligned, assuming, bound, settled
 from ..storage import Storage
 from .cells import UNBOUND, Variables
 from .identities import kept, relinked
-from .merge import Disagreement, last_line, merged, shown
+from .merge import Disagreement, cure_for_slices, last_line, merged, shown
 from .perhaps import merged_tails
 from .raising import as_checked, is_programs
 from .regions import Region, assign, captures, subgraph
@@ -172,7 +172,7 @@ def _merged_variable(
     except Disagreement:
         raise user_error(
             TypeError, f"the sides of a branch leave different things in {name!r}", trace.loc,
-            "give the variable one shape, dtype and kind on both sides",
+            cure_for_slices(a, b) or "give the variable one shape, dtype and kind on both sides",
             values=_both(sides, a, b)) from None
 
 

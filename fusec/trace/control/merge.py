@@ -189,9 +189,17 @@ def shown(x: Any) -> str:
         return f"[{parts}]" if type(x) is list else f"({parts}{',' * (len(x) == 1)})"
     if type(x) is dict:
         return "{" + ", ".join(f"{k!r}: {shown(v)}" for k, v in [*x.items()][:MOST_SHOWN]) + "}"
+    if type(x) is slice:
+        return f"slice({shown(x.start)}, {shown(x.stop)}, {shown(x.step)})"
     if type(x) is np.ndarray:
         return f"an array of {x.dtype} with shape {x.shape}"
     return repr(x) if isinstance(x, (*_NUMBERS, str, type(None))) else type(x).__name__
+
+
+def cure_for_slices(a: Any, b: Any) -> str:
+    """What to do where data chooses one of two slices; nothing for other things."""
+    return "keep its bounds in variables, and slice with them: x[start:stop]" if (
+        type(a) is type(b) is slice) else ""
 
 
 def last_line(trace: Trace, thunk: Callable[[], Any]) -> str:

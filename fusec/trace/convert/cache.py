@@ -16,6 +16,7 @@ from .control import convert_tree
 from .errors import SourceUnavailable, UnsupportedConstruct
 from .policy import is_numeric_stack
 from .source import HOOKS_NAME, compile_function, find_source
+from .super_calls import write_out
 
 if TYPE_CHECKING:
     from .hooks import Hooks
@@ -77,6 +78,7 @@ def _convert_or_reason(
     # NumPy's own functions decide on shapes and dtypes, never on data.
     # Nor does the control flow of generators leave Python: a part of it cannot be another function.
     structured = not is_numeric_stack(module_globals) and not code.co_flags & _GENERATOR
+    write_out(source)
     tree = convert_tree(source, structured=structured)
     made = compile_function(dataclasses.replace(source, node=tree), (HOOKS_NAME,))
     return _requalified(made, made.co_qualname, code.co_qualname)

@@ -10,7 +10,7 @@ import ast
 import copy
 
 from .statements import Statements
-from .transformer import FRAME_CALLS, LISTING_CALLS, OPERATOR_NAMES, constant
+from .transformer import OPERATOR_NAMES, constant, looks_at_frame
 
 _REDUCING = frozenset({"sum", "max", "min"})
 _TAKING_ALL = frozenset({"sum", "max", "min", "list", "tuple", "sorted"})
@@ -180,7 +180,5 @@ def _is_simple(node: ast.ListComp) -> bool:
     if rest or first.ifs or first.is_async or len(set(names)) < len(target):
         return False
     return not any(
-        isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) or (
-            isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
-            and n.func.id in FRAME_CALLS | LISTING_CALLS)
+        isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) or looks_at_frame(n)
         for n in ast.walk(node))

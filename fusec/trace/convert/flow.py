@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from .transformer import FRAME_CALLS, LISTING_CALLS
+from .transformer import looks_at_frame
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (*FUNCTIONS, ast.ClassDef)
@@ -79,8 +79,7 @@ def stays_python(node: ast.stmt) -> bool:
             return True
         if type(found).__name__ == "TryStar":
             return True
-        if isinstance(found, ast.Call) and isinstance(found.func, ast.Name) and (
-                found.func.id in FRAME_CALLS or found.func.id in LISTING_CALLS):
+        if looks_at_frame(found):
             return True
     return False
 

@@ -40,6 +40,14 @@ FRAME_CALLS = frozenset({"super", "globals", "eval", "exec"})
 LISTING_CALLS = frozenset({"locals", "vars", "dir"})
 
 
+def looks_at_frame(node: ast.AST) -> bool:
+    """Whether it is a call that must stay in the function's own frame."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    name = node.func.id
+    return name in FRAME_CALLS | LISTING_CALLS and not (name == "super" and bool(node.args))
+
+
 def constant(value: Any, like: ast.expr | ast.stmt) -> ast.Constant:
     return ast.Constant(  # much faster than ast.copy_location
         value, lineno=like.lineno, col_offset=like.col_offset,

@@ -1,0 +1,40 @@
+"""``super()`` with its two arguments written out: a part of a method that conversion makes a
+function of its own has another frame, in which Python would look for them."""
+
+from __future__ import annotations
+
+import ast
+
+from .source import Source
+
+
+def write_out(source: Source) -> None:
+    """Change the tree: ``super()`` to ``super(__class__, self)``, not in functions inside."""
+    arguments = source.node.args
+    first = next(iter([*arguments.posonlyargs, *arguments.args]), None)
+    if first is not None and "__class__" in source.code.co_freevars:
+        writer = _Writer(first.arg)
+        body = source.node.body
+        for part in body if isinstance(body, list) else [body]:
+            writer.visit(part)
+
+
+class _Writer(ast.NodeVisitor):
+    def __init__(self, first: str) -> None:
+        self.first = first
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Its first argument is another."""
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """So is a lambda's."""
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """It has another ``__class__``."""
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not (
+                node.args or node.keywords):
+            node.args = [ast.copy_location(ast.Name(name, ast.Load()), node)
+                         for name in ("__class__", self.first)]
