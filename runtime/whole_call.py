@@ -130,12 +130,9 @@ def _leaf_guard(
 
 
 def _relations(spec: CallSpec) -> tuple[Any, ...]:
-    """Aliased leaves must be the same memory; written ones must not overlap any other.
-
-    Of those from outside, guards say that they lie apart from each other.
-    """
+    """Aliased leaves must be the same memory; written ones must not overlap any other."""
     result: list[Any] = []
-    leaves, given = spec.native_leaves, len(spec.leaves)
+    leaves = spec.native_leaves
     arrays = [
         i for i, leaf in enumerate(leaves)
         if leaf.input >= 0 and spec.input_types[leaf.input].kind == "array"
@@ -147,7 +144,6 @@ def _relations(spec: CallSpec) -> tuple[Any, ...]:
         if leaves[i].input in spec.updates:
             result.extend(
                 launch_spec.Disjoint(i, j) for j in arrays
-                if j != i and min(i, j) < given and leaves[j].alias_of != i
-                and leaves[i].alias_of != j
+                if j != i and leaves[j].alias_of != i and leaves[i].alias_of != j
             )
     return tuple(result)

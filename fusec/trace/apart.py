@@ -7,7 +7,6 @@ views of one array as views of an input that is all of it.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from fusec.errors import unsupported
 from .array import TracedArray
 from .assigned_names import AssignedLater
 from .guards import Guard
+from .measures import ANY
 from .own_arrays import root_of, viewing
 
 if TYPE_CHECKING:
@@ -29,28 +29,22 @@ _MOST_WORK: Any = 1000  # of deciding whether views of one array have elements i
 class ApartGuard(Guard):
     """Places whose arrays must share no memory with those that are written."""
 
-    __slots__ = ("_seen", "_written")
+    __slots__ = ("_written",)
 
     def __init__(self, names: str, read: Callable[[], Any], written: list[bool]) -> None:
         self._written = written
-        self._seen: list[Callable[[], Any]] = []  # arrays that were apart: mostly these again
-        super().__init__(names, names, read)
+        super().__init__(names, names, read, ANY)
+        self.is_native = True  # by where the arrays begin and end, which mostly is enough
 
     def refresh(self) -> None:
-        self.expected, self.is_fixed = None, False
+        pass
 
     def holds(self) -> bool:
         try:
             arrays = self.read()
         except LookupError:  # an item that the container has no more
             return False
-        if self._seen and all(ref() is x for ref, x in zip(self._seen, arrays, strict=True)):
-            return True
-        if next(_overlaps(arrays, self._written), None) is not None:
-            return False
-        if all(isinstance(x, np.ndarray) for x in arrays):  # others the other guards refuse
-            self._seen = [weakref.ref(x) for x in arrays]
-        return True
+        return next(_overlaps(arrays, self._written), None) is None
 
     @property
     def value(self) -> str:
@@ -89,6 +83,11 @@ def _overlaps(arrays: Sequence[Any], written: Sequence[bool]) -> Iterator[tuple[
 class SameGuard(Guard):
     """Two places that must still hold the same array."""
 
+    __slots__ = ()
+
+    def __init__(self, subject: str, place: str, are_same: Callable[[], bool]) -> None:
+        super().__init__(subject, place, are_same, ANY)
+
     def holds(self) -> bool:
         try:
             return bool(self.read())
@@ -103,12 +102,17 @@ class SameGuard(Guard):
 class ViewGuard(Guard):
     """An array that must still be the same part of the array which others are views of."""
 
+    __slots__ = ("_mark",)
+
+    def __init__(self, subject: str, place: str, read: Callable[[], Any]) -> None:
+        super().__init__(subject, place, read, ANY)
+        self._mark = _place_in(*read())
+
     def refresh(self) -> None:
-        self.expected, self.is_fixed = None, False
-        self.mark = _place_in(*self.read())
+        self._mark = _place_in(*self.read())
 
     def holds(self) -> bool:
-        return bool(_place_in(*self.read()) == self.mark)
+        return bool(_place_in(*self.read()) == self._mark)
 
     @property
     def value(self) -> str:
@@ -126,10 +130,13 @@ def captured(
     trace: Trace, x: np.ndarray, reader: Callable[[], Any] | None = None, title: str = ""
 ) -> TracedArray:
     """An array from outside as an input; one of several views of an array as a view of that."""
-    root = root_of(x)
+    root, place = root_of(x), trace.reachable.place_of(x)
+    if place is not None:
+        reader, title = reader or place.read, title or place.subject
     if title:
         trace.titles.setdefault(id(x), title)
-    _guard_names(trace, x, reader, title)
+    if reader is not None:
+        trace.readers.setdefault(id(x), reader)
     if id(root) not in trace.assigned_names.roots or id(root) in trace.local_arrays:
         return TracedArray(trace, trace.capture(x))
     found = viewing(root, x)
@@ -138,25 +145,16 @@ def captured(
             f"writing to {title or 'an array from outside'} and views of its memory",
             loc=trace.loc, cure="take the view inside the function")
     if reader is not None:
-        first = trace.readers.setdefault(id(root), lambda: root_of(reader()))
+        first = trace.readers.setdefault(id(root), _root_reader(reader))
         trace.titles.setdefault(id(root), f"the array behind {title}")
-        place = title.removeprefix("attribute ")
-        trace.guards[id(root), title] = ViewGuard(title, place, lambda: (reader(), first()))
+        place_name = title.removeprefix("attribute ")
+        given = reader
+        trace.guards[id(root), title] = ViewGuard(title, place_name, lambda: (given(), first()))
     return found(TracedArray(trace, trace.capture(root)))
 
 
-def _guard_names(
-    trace: Trace, x: np.ndarray, reader: Callable[[], Any] | None, title: str
-) -> None:
-    """An array that a guarded name holds, and a place that is read at each call, are one input:
-    they must go on to be one array."""
-    if reader is None:
-        trace.named[id(x)] = x
-        reader, title = trace.readers.get(id(x)), trace.titles.get(id(x), "")
-    if reader is not None and id(x) in trace.named:
-        holds = reader
-        trace.guards[id(x), f"{title} is named"] = SameGuard(
-            title, title.removeprefix("attribute "), lambda: holds() is x)
+def _root_reader(reader: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: root_of(reader())
 
 
 def _held(captured: Any) -> Any:

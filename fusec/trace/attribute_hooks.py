@@ -26,6 +26,7 @@ from .foreign import is_foreign, refusal
 from .guards import attribute_guard, is_guarded, is_object, is_own, method_guard
 from .kept_values import note_bound
 from .outer_names import OuterNames
+from .outside import Outside
 from .plain_calls import DICT_VIEWS
 from .refusals import is_compiled
 from .special_methods import SpecialMethods, method_of
@@ -45,6 +46,7 @@ class AttributeHooks(SpecialMethods):
         self.attributes = trace.attributes = Attributes(trace)
         trace.outer_names = OuterNames(trace)
         trace.containers = Containers(trace)
+        trace.reachable = Outside(trace)
         trace.hooks = self
 
     def note_made(self, made: Any) -> None:
@@ -135,7 +137,7 @@ class AttributeHooks(SpecialMethods):
             return found
         names = dict.fromkeys([*found, *assigned])
         made = MappingProxyType({name: self.getattr(where, obj, name) for name in names})
-        self.trace.outside_containers[id(made)] = made
+        self.trace.reachable.reach(made)
         return made
 
     def _of_super(self, where: Where, obj: Any, name: str) -> Any:
@@ -196,9 +198,10 @@ class AttributeHooks(SpecialMethods):
             holder = self._holder(obj, name)
             known = (id(holder), name)
             if holder is obj and isinstance(result, (*CONTAINERS, Iterator)):
-                self.trace.outside_containers[id(result)] = result
+                self.trace.reachable.reach(result)
             if holder is not None and known not in self.trace.guards and is_guarded(holder):
-                self.trace.guards[known] = attribute_guard(holder, name)
+                self.trace.guards[known] = guard = attribute_guard(holder, name)
+                self.trace.reachable.note(guard, known)
         return result
 
     def _note_found(self, where: Where, value: Any) -> None:

@@ -26,7 +26,8 @@ from .array import TracedArray
 from .assigned_names import AssignedLater
 from .container_changes import may_be_held
 from .control.cells import UNBOUND
-from .guards import Guard, LayoutGuard
+from .guards import Guard, layout_guard
+from .measures import Layout
 from .refusals import is_compiled
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Attributes:
     def _check_unread(self, key: Key) -> None:
         """What was read as a constant cannot become an input: the trace begins anew."""
         guard = self.trace.guards.get(key)
-        if guard is not None and type(guard) is Guard and (
+        if guard is not None and type(guard.measure) is not Layout and type(guard) is Guard and (
                 key[1] not in self.trace.assigned_names.attributes):
             raise AssignedLater(attribute=key[1])
 
@@ -110,8 +111,8 @@ class Attributes:
             trace.guards[id(obj), f"{name} is"] = SameGuard(
                 f"attribute {type(obj).__name__}.{name}", f"{type(obj).__name__}.{name}",
                 lambda: reader() is first())
-        trace.guards[id(obj), name] = LayoutGuard(
-            f"attribute {type(obj).__name__}.{name}", f"{type(obj).__name__}.{name}", reader)
+        trace.guards[id(obj), name] = layout_guard(
+            f"attribute {type(obj).__name__}.{name}", reader)
         made = self.read[id(obj), name] = captured(
             trace, found, reader, f"attribute {type(obj).__name__}.{name}")
         return made
@@ -121,8 +122,8 @@ class Attributes:
         trace.assigned_names.has_ints |= type(found) is int
         self.held.append(obj)
         value = trace.capture_number(scalar_type(found), f"attribute {name}", reader)
-        trace.guards[id(obj), name] = LayoutGuard(
-            f"attribute {type(obj).__name__}.{name}", f"{type(obj).__name__}.{name}", reader)
+        trace.guards[id(obj), name] = layout_guard(
+            f"attribute {type(obj).__name__}.{name}", reader)
         made = self.read[id(obj), name] = TracedArray(trace, None, (), value)
         return made
 

@@ -17,10 +17,10 @@ from fusec.errors import unsupported
 
 from .apart import captured
 from .array import TracedArray
-from .attributes import LayoutGuard
 from .context import untraced
 from .guards import Guard
 from .known import known
+from .measures import Layout
 from .object_reads import instances
 from .refusals import is_compiled
 
@@ -97,7 +97,7 @@ def _result(
     found, trace = read(), hooks.trace
     is_array = type(found) is np.ndarray and is_compiled(found.dtype)
     if key not in trace.guards:
-        trace.guards[key] = (LayoutGuard if is_array else Guard)(title, title, read)
+        trace.guards[key] = Guard(title, title, read, Layout(found) if is_array else None)
     if not is_array:
         return found
     trace.readers.setdefault(id(found), read)

@@ -51,7 +51,7 @@ def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
     be."""
     leaves, structure = flattened(bound(trace, results))
     if any(type(leaf) is MappingProxyType for leaf in leaves):  # of `vars`
-        plain = [dict(x) if type(x) is MappingProxyType and id(x) in trace.outside_containers else x
+        plain = [dict(x) if type(x) is MappingProxyType and id(x) in trace.reachable.reached else x
                  for x in leaves]
         leaves, structure = flattened(optree.tree_unflatten(structure, plain))
     choices = [_choice(trace, leaf) for leaf in leaves]

@@ -11,7 +11,7 @@ more, an item appended) the container gets its new content as a whole.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,8 @@ from .attributes import scalar_type
 from .container_changes import items_in, may_be_held, put_content
 from .control.cells import UNBOUND
 from .control.perhaps import Perhaps, Tail, present
-from .guards import Guard, OnceGuard, fingerprint, layout_of
+from .guards import Guard, OnceGuard
+from .measures import BUFFERS, DATA, bits_of, inside, layout_of
 from .refusals import is_compiled
 from .side_effects import is_outside
 
@@ -164,6 +165,11 @@ class Containers:
         self.before: dict[int, dict[Any, Any]] = {}  # of these, while the function is traced
         self.uses = Uses()
 
+    @property
+    def guarded(self) -> Set[int]:
+        """The ids of those that have guards of their own."""
+        return self.held.keys() | self.trace.assigned_names.containers.keys()
+
     def is_held(self, container: Any) -> bool:
         return id(container) in self.held
 
@@ -242,7 +248,8 @@ class Containers:
 
     def enter(self, title: str, read: Reader) -> Guard:
         """Put traced values into the container; gives the guard on the types of its items."""
-        guard = ContentGuard(title, read, not self.trace.assigned_names.ints_are_constants)
+        with_ints = not self.trace.assigned_names.ints_are_constants
+        guard = Guard(title, title, read, ItemLayouts(read(), with_ints))
         self._enter(read(), title, read)
         return guard
 
@@ -367,26 +374,19 @@ class Containers:
         return None
 
 
-class ContentGuard(Guard):
+class ItemLayouts:
     """A container that must still have the same keys, with items of the same types and layouts."""
 
-    __slots__ = ("_with_ints",)
+    is_of_start = True
 
-    def __init__(self, title: str, read: Reader, with_ints: bool) -> None:
+    def __init__(self, container: Any, with_ints: bool) -> None:
         self._with_ints = with_ints
-        super().__init__(title, title, read)
+        self._layouts = content_layout(container, with_ints)
 
-    def refresh(self) -> None:
-        """The mark is that of the beginning, when the guard was made."""
-        self.expected, self.is_fixed = None, False
-        if self.mark is None:
-            self.mark = content_layout(self.read(), self._with_ints)
+    def matches(self, found: Any) -> bool:
+        return bool(content_layout(found, self._with_ints) == self._layouts)
 
-    def holds(self) -> bool:
-        return bool(content_layout(self.read(), self._with_ints) == self.mark)
-
-    @property
-    def value(self) -> str:
+    def text(self) -> str:
         return "a container of these keys and types of items (read at each call)"
 
 
@@ -406,7 +406,7 @@ def content_layout(
     is_input = len(items) <= MOST_ITEMS
     return type(container), [
         (key, content_layout(item, with_ints, seen) if is_input or may_be_held(item)
-         else fingerprint(item)) for key, item in items]
+         else _item_bits(item)) for key, item in items]
 
 
 def _item_layout(found: Any, with_ints: bool) -> Any:
@@ -414,7 +414,17 @@ def _item_layout(found: Any, with_ints: bool) -> Any:
     if kind in (float, complex, np.ndarray) or (kind is int and with_ints) or (
             isinstance(found, np.generic) and is_compiled(found.dtype)):
         return layout_of(found)
-    return fingerprint(found)
+    return _item_bits(found)
+
+
+def _item_bits(found: Any) -> Any:
+    """What an item that is no input must go on to be."""
+    if isinstance(found, tuple) or (inside(found) is not None and not may_be_held(found)):
+        return type(found), [(key, _item_bits(item)) for key, item in inside(found) or ()]
+    if isinstance(found, (*DATA, *BUFFERS, set, frozenset, slice, range)) and not isinstance(
+            found, np.ndarray):
+        return type(found), bits_of(found)
+    return type(found), id(found)
 
 
 def _lies_in(container: Any, key: Any) -> bool:
@@ -437,4 +447,4 @@ def _item_reader(read: Reader, key: Any, before: dict[int, Any]) -> Reader:
     return item
 
 
-__all__ = ["Containers", "Content", "ContentGuard"]
+__all__ = ["Containers", "Content", "ItemLayouts"]

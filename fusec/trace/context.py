@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .guards import Guard
     from .index_uses import Use
     from .outer_names import OuterNames
+    from .outside import Outside
 
 _INTERNAL = ("fusec.", "numpy.", "optree.")
 _state = threading.local()
@@ -54,7 +55,6 @@ class Trace:
         self.captured: list[Any] = []
         self.readers: dict[int, Callable[[], Any]] = {}  # of arrays that attributes hold, by id
         self.titles: dict[int, str] = {}  # of these arrays, for messages
-        self.named: dict[int, np.ndarray] = {}  # that globals hold, with guards on the name
         self.mapped: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._captured_storage: dict[int, Storage] = {}
         self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
@@ -72,9 +72,8 @@ class Trace:
         self.attributes: Attributes  # set by the hooks, as are
         self.outer_names: OuterNames
         self.containers: Containers
+        self.reachable: Outside
         self.assigned_names = AssignedNames()
-        self.outside_containers: dict[int, Any] = {}  # found in attributes
-        self.entry_marks: dict[tuple[int, str], Any] = {}  # see `guards.entry_marks`
         # Every write: the storage, its value and version before.  Control flow takes writes back.
         self.journal: list[tuple[Storage, Value, int]] = []
         self.container_changes = ContainerChanges()
@@ -237,7 +236,7 @@ class Trace:
         if id(array) in self.local_arrays:
             return "an array made in the function"
         for guard in self.guards.values():
-            if guard.expected is array:
+            if guard.is_of(array):
                 return guard.subject
         for fn in (*self.entry, *getattr(self.hooks, "functions", ())):
             for name in names_in(fn.__code__):

@@ -36,7 +36,6 @@ from .creation import _holds_traced
 from .failures import guarded
 from .foreign import check_names, is_foreign, is_foreign_class, public_name, refusal
 from .functions import CREATION, FUNCTIONS, call_function
-from .guards import entry_marks
 from .handlers import TABLE, any_traced, when_called
 from .item_hooks import ItemHooks
 from .iteration import gone_over, items_of
@@ -199,7 +198,7 @@ class GraphHooks(ItemHooks):
     def _note_namespace(self, found: Any, args: tuple[Any, ...]) -> None:
         """The variables of a module, or of an object that was there before the call."""
         if type(found) is dict and not any(id(x) in self.trace.local_objects for x in args):
-            self.trace.outside_containers[id(found)] = found
+            self.trace.reachable.reach(found)
 
     def _is_unseen_by_numpy(
         self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -374,7 +373,7 @@ class GraphHooks(ItemHooks):
         self.functions[fn] = None
         if not is_numpys(fn):
             self.trace.outer_names.enter(fn)
-            entry_marks(fn, self.trace.entry_marks, self.trace.assigned_names.containers)
+            self.trace.reachable.enter(fn)
             if HOOKS_NAME not in fn.__code__.co_freevars:
                 check_names(fn, self.loc)
                 self.effects.note_function(fn)

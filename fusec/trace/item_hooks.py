@@ -41,7 +41,7 @@ class ItemHooks(AttributeHooks):
                 _holds_traced(value) or _holds_traced(key) or self.trace.own.must_trace(obj))):
             as_traced(self.trace, obj)[key] = value
             return
-        if type(obj) is MappingProxyType and id(obj) in self.trace.outside_containers:
+        if type(obj) is MappingProxyType and id(obj) in self.trace.reachable.reached:
             raise unsupported("assigning to vars() of an object that outlives the call",
                               loc=self.loc, cure="use setattr(obj, name, value)")
         self.effects.check_one(obj, self.loc)

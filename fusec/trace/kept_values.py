@@ -4,7 +4,6 @@ elsewhere (``self.log = self.history.append``), objects of libraries (``UserDict
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -13,12 +12,12 @@ from fusec.ir import Loc
 
 from .container_changes import CONTAINERS
 from .handlers import any_traced
+from .measures import everything_in
 
 if TYPE_CHECKING:
     from .context import Trace
 
 _METHODS = (BuiltinMethodType, MethodType, MethodWrapperType)
-_DEPTH = 2  # of containers in the attributes of an object
 
 
 def bound_to(fn: Any) -> Any:
@@ -33,7 +32,7 @@ def note_bound(trace: Trace, found: Any, holder: Any) -> None:
     owner = bound_to(found)
     if isinstance(owner, CONTAINERS) and owner is not holder and trace.active and (
             id(holder) not in trace.local_objects):
-        trace.outside_containers[id(owner)] = owner
+        trace.reachable.reach(owner)
 
 
 def note_given(trace: Trace, owner: Any, values: Any, loc: Loc | None) -> None:
@@ -41,18 +40,10 @@ def note_given(trace: Trace, owner: Any, values: Any, loc: Loc | None) -> None:
     if not trace.active or owner is None or id(owner) in trace.local_objects or (
             isinstance(owner, (type, ModuleType))) or not any_traced(values, {}):
         return
-    for container in _containers_of(getattr(owner, "__dict__", None), _DEPTH):
-        trace.given[id(owner)] = owner, loc
-        trace.container_changes.note(container, loc)  # so that it can be taken back
-
-
-def _containers_of(found: Any, depth: int) -> Iterator[Any]:
-    if not isinstance(found, CONTAINERS):
-        return
-    for item in list(found.values() if isinstance(found, dict) else found) if depth else ():
-        if isinstance(item, CONTAINERS):
-            yield item
-            yield from _containers_of(item, depth - 1)
+    for container in everything_in(getattr(owner, "__dict__", None)):
+        if isinstance(container, CONTAINERS) and container is not owner.__dict__:
+            trace.given[id(owner)] = owner, loc
+            trace.container_changes.note(container, loc)  # so that it can be taken back
 
 
 __all__ = ["bound_to", "note_bound", "note_given"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import operator
 from collections import deque
+from collections.abc import Iterable, Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from .code_names import HEAP_TYPE
 from .convert.policy import stays_plain
 from .guards import attribute_guard, is_guarded
 from .handlers import everywhere
+from .measures import everything_in, values_inside
 from .plain_calls import takes_values
 from .special_methods import class_attribute
 from .ufuncs import as_traced
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 
 _ARRAYS = (np.ndarray, TracedArray)
 _SHOWING = (repr, str, ascii, format)
-_DEPTH = 3
 _COPYING = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__")
 
 
@@ -43,19 +44,15 @@ def is_instance(x: Any) -> bool:
         hasattr(x, "__dict__") and kind.__module__.partition(".")[0] not in ("fusec", "numpy"))
 
 
-def instances(x: Any, depth: int = _DEPTH) -> list[Any]:
+def instances(x: Any) -> Iterator[Any]:
     """Such objects in containers and in their own attributes."""
-    own: list[Any] = []
-    if isinstance(x, (list, tuple, set, deque)) and type(x) is not TracedArray:
-        items: Any = x
-    elif isinstance(x, dict):
-        items = x.values()
-    elif is_instance(x):
-        own, items = [x], vars(x).values()
-    else:
-        return []
-    return own + [found for item in items for found in instances(item, depth - 1)
-                  ] if depth else own
+    return filter(is_instance, everything_in(x, _parts))
+
+
+def _parts(x: Any) -> Iterable[Any]:
+    if type(x) is TracedArray:
+        return ()
+    return vars(x).values() if is_instance(x) else values_inside(x)
 
 
 # ------------------------------------------------------------------------------------ other code
@@ -65,7 +62,7 @@ def note_read(hooks: GraphHooks, fn: Any, args: tuple[Any, ...]) -> None:
     """Before ``fn``, which is called as it is: what it may read of objects is guarded, or refused.
     """
     is_ours = hooks.table.find(fn) is not None and not any(fn is one for one in _SHOWING)
-    if hooks.trace.active and not is_ours and any(map(instances, args)) and (
+    if hooks.trace.active and not is_ours and next(instances(args), None) is not None and (
             _runs_as_it_is(hooks, fn)):
         note_instances(hooks, getattr(fn, "__qualname__", str(fn)), args)
 
@@ -137,7 +134,7 @@ def _copy(hooks: GraphHooks, x: Any) -> Any:
 
 @everywhere(copy.deepcopy)
 def _deepcopy(hooks: GraphHooks, x: Any, memo: Any = None) -> Any:
-    if hooks.trace.active and memo is None and instances(x):
+    if hooks.trace.active and memo is None and next(instances(x), None) is not None:
         return _deep(hooks, x, {})
     return copy.deepcopy(x, memo)
 

@@ -25,7 +25,7 @@ from .attributes import Assignment, scalar_type
 from .container_changes import may_be_held
 from .control.cells import UNBOUND, contents, put
 from .convert.source import HOOKS_NAME
-from .guards import LayoutGuard
+from .guards import layout_guard
 from .refusals import is_compiled
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class OuterNames:
         def read() -> Any:
             return place.value
 
-        trace.guards[place.key] = LayoutGuard(place.subject, place.subject, read)
+        trace.guards[place.key] = layout_guard(place.subject, read)
         if is_array:
             trace.readers.setdefault(id(found), read)
             return captured(trace, found, read, place.subject)

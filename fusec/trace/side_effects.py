@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
-from types import BuiltinMethodType, FunctionType, MethodWrapperType
+from types import FunctionType
 from typing import Any
 
 from fusec.errors import SideEffectWarning, unsupported
 from fusec.ir import Loc
 
-from .code_names import names_in
 from .context import Trace
-from .kept_values import bound_to
 
 _PRINT = "fusec.print prints the values of every call"
 _CLOCKS = frozenset({"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic",
@@ -79,38 +75,6 @@ def check_unconsumed(trace: Trace, iterator: Any, loc: Loc | None) -> None:
 def is_outside(trace: Trace, container: Any) -> bool:
     """Whether a container or iterator is a global, a closure variable of the traced function, was
     found in an attribute, or lies in one that is."""
-    if id(container) in trace.outside_containers:
-        return True
     functions = (*trace.entry, *getattr(trace.hooks, "functions", ()))
-    if any(container is fn.__globals__ for fn in functions):
-        return True
-    named = (fn.__globals__.get(name) for fn in functions for name in names_in(fn.__code__))
-    closed = (_contents(cell) for fn in trace.entry for cell in fn.__closure__ or ())
-    defaults = (d for fn in functions for d in (fn.__defaults__, fn.__kwdefaults__) if d)
-    found_so_far = trace.outside_containers.values()
-    made = trace.outer_names.made()
-    return any(_holds(trace, found, container, DEPTH)
-               for found in (*found_so_far, *named, *closed, *defaults) if id(found) not in made)
-
-
-DEPTH = 4  # of lists in lists that are looked through
-
-
-def _holds(trace: Trace, found: Any, container: Any, depth: int) -> bool:
-    """Whether a container lies in another, or lay there before the call."""
-    if isinstance(found, BuiltinMethodType | MethodWrapperType | partial):
-        found = bound_to(found)
-    if found is container:
-        return True
-    if not depth or not isinstance(found, (list, tuple, dict, deque)):
-        return False
-    before = trace.containers.content_before(found)
-    items = before.values() if isinstance(before, dict) else before
-    return any(_holds(trace, item, container, depth - 1) for item in items)
-
-
-def _contents(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # an empty cell
-        return None
+    return id(container) in trace.reachable.reached or any(
+        container is fn.__globals__ for fn in functions)

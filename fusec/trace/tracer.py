@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import deque
-from collections.abc import Callable, ItemsView, KeysView, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, KeysView, ValuesView
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import CellType, FunctionType, ModuleType
@@ -38,14 +38,16 @@ from .control import PythonIterator
 from .control.raising import as_checked, is_programs
 from .convert import SourceUnavailable, convert
 from .foreign import check_names
-from .guards import Guard, LayoutGuard, OnceGuard, entry_marks, name_guards
+from .guards import Guard, OnceGuard, layout_guard
 from .index_uses import lost_checks
 from .layout import Strides, contiguous, like_order
+from .measures import Layout, everything_in, values_inside
 from .optional import Optional, unbound
 from .optional_hooks import OptionalHooks
 from .overlap import view_of
 from .own_arrays import WHAT
 from .randomness import TracedGenerator, generators_of, random_state
+from .refusals import is_compiled
 from .selected import LibraryView
 from .shared_results import linked
 from .side_effects import is_outside
@@ -137,7 +139,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     trace.entry = (function,) if isinstance(function, FunctionType) else ()
     for function in trace.entry:
         check_names(function, trace.entry_loc)
-        entry_marks(function, trace.entry_marks, names.containers)
+        trace.reachable.enter(function)
     taken: Any = (args, kwargs)
     given = flattened(taken)
     with (trace.container_changes, tracing(trace), trace.outer_names.held(trace.entry),
@@ -164,9 +166,10 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     functions = [*hooks.functions, *trace.entry]
     for guard in trace.guards.values():
         guard.refresh()
-    apart = apart_guards(trace, {i for i, _ in graph.updates})
-    guards = [*once, *trace.guards.values(), *_layout_guards(trace), *apart, *name_guards(
-        functions, trace.outer_names.are_inputs(), trace.entry_marks, names.containers)]
+    guards = [*once, *(g for g in trace.guards.values() if not trace.reachable.is_read(g)),
+              *_layout_guards(trace), *apart_guards(trace, {i for i, _ in graph.updates}),
+              *trace.reachable.guards(functions, trace.outer_names.are_inputs())]
+    trace.reachable.close()
     notes = [*notes, *trace.notes, *map(str, once)]
     notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
     return Traced(
@@ -317,13 +320,13 @@ def _read_only(trace: Trace) -> set[int]:
 def _layout_guards(trace: Trace) -> list[Guard]:
     """For what is read from outside at each call and has no such guard yet; the launcher compares
     all of these itself."""
-    known = {id(g.read): g for g in trace.guards.values() if isinstance(g, LayoutGuard)}
+    known = {id(g.read): g for g in trace.guards.values() if type(g.measure) is Layout}
     new: list[Guard] = []
     for i, found in enumerate(trace.captured, _first_captured(trace)):
         guard = known.get(id(found))
         if guard is None and trace.outside[i] is not WHAT:
             read = found if callable(found) else partial(_itself, found)
-            guard = LayoutGuard(trace.outside[i], trace.outside[i], read)
+            guard = layout_guard(trace.outside[i], read)
             new.append(guard)
         if guard is not None:
             guard.is_native = True
@@ -356,7 +359,7 @@ def _check_returned(trace: Trace, leaf: Any) -> None:
     What the program assigns to one from outside is put there after the call.
     """
     names = [name for owner, name in trace.attributes.names if owner == id(leaf)]
-    if (names and id(leaf) in trace.local_objects) or _holds_traced(trace, leaf, 0):
+    if (names and id(leaf) in trace.local_objects) or _holds_traced(trace, leaf):
         raise unsupported(
             f"returning a {type(leaf).__name__} that holds values of the graph",
             loc=trace.entry_loc,
@@ -378,10 +381,10 @@ def _check_kept(trace: Trace) -> list[Guard]:
     trace.containers.check_only_appended()
     for container, loc in changed:
         once.append(OnceGuard(type(container).__name__, loc))
-        if _holds_traced(trace, container, 0):
+        if _holds_traced(trace, container):
             raise _kept(container, loc)
     for owner, loc in trace.given.values():
-        if _holds_traced(trace, owner, 0):
+        if _holds_traced(trace, owner):
             raise _kept(owner, loc)
     return once
 
@@ -393,31 +396,32 @@ def _kept(holder: Any, loc: Loc | None) -> FusecError:
         "it")
 
 
-def _holds_traced(trace: Trace, x: Any, depth: int) -> bool:
+def _holds_traced(trace: Trace, x: Any) -> bool:
     """Whether values of the graph stay in it; those in containers that are held do not."""
-    if trace.containers.is_held(x):
-        return False
-    if type(x) in (TracedArray, Optional) or isinstance(
-            x, (PythonIterator, KeysView, ValuesView, ItemsView)):
-        return True
-    if depth > 2 or isinstance(x, (type, ModuleType, np.ndarray, str, bytes)):
-        return False
-    if isinstance(x, (list, tuple, set, deque)):
-        return any(_holds_traced(trace, item, depth + 1) for item in x)
+    return any(type(found) in (TracedArray, Optional) or isinstance(
+        found, (PythonIterator, KeysView, ValuesView, ItemsView))
+        for found in everything_in(x, partial(_kept_in, trace)))
+
+
+def _kept_in(trace: Trace, x: Any) -> Iterable[Any]:
+    """What an object keeps: items, attributes, and of a function the values of the graph alone."""
+    if trace.containers.is_held(x) or isinstance(x, (type, ModuleType, np.ndarray)) or (
+            type(x).__module__.partition(".")[0] in ("fusec", "numpy")):
+        return ()
     if isinstance(x, FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if c != CellType()]
-        return any(type(c) is TracedArray for c in cells)
-    inside = x if isinstance(x, dict) else getattr(x, "__dict__", None)
+        return [c for c in cells if type(c) is TracedArray]
+    own = getattr(x, "__dict__", None)
     slots = [getattr(x, n, None) for c in type(x).__mro__ for n in getattr(c, "__slots__", ())]
-    values = [*(inside.values() if isinstance(inside, dict) else ()), *slots]
-    return any(_holds_traced(trace, item, depth + 1) for item in values)
+    return [*values_inside(x), *(own.values() if type(own) is dict else ()), *slots]
 
 
 def _output(
     trace: Trace, leaf: Any, values: list[Value], strides: list[tuple[int, ...]],
     known: dict[int, int],
 ) -> Output:
-    if type(leaf) is np.ndarray and trace.own.is_traced(leaf):
+    if type(leaf) is np.ndarray and (trace.own.is_traced(leaf) or (
+            is_compiled(leaf.dtype) and trace.reachable.place_of(leaf) is not None)):
         leaf = as_traced(trace, leaf)
     if type(leaf) is not TracedArray:
         if type(leaf) is np.ndarray and id(leaf) in trace.local_arrays:

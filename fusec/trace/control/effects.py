@@ -10,7 +10,7 @@ import bisect
 import heapq
 import operator
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import (
@@ -30,6 +30,7 @@ from fusec.ir.graph import new_id
 from ..array import TracedArray
 from ..container_changes import CONTAINERS
 from ..context import Trace
+from ..measures import everything_in, values_inside
 from ..optional import Optional
 from ..side_effects import is_outside
 from .appended import Collector
@@ -46,7 +47,6 @@ _MUTATING = frozenset({
     operator.setitem, operator.delitem, operator.iadd, operator.iconcat, operator.imul,
     operator.ior, operator.iand, operator.isub, operator.ixor,
 })
-MAX_DEPTH = 3
 
 
 class Effects:
@@ -63,7 +63,7 @@ class Effects:
         """A side or body made of these functions is being traced."""
         found: set[int] = set()
         for function in functions:
-            _note(function, found, -1)
+            _note(function, found)
         self._outside.append(found)
         self.trace.regions.append(new_id())
         try:
@@ -86,7 +86,7 @@ class Effects:
     def note_function(self, fn: FunctionType) -> None:
         """A function from outside the trace is called: what it refers to is older than that."""
         if self._outside and fn.__closure__:
-            _note(fn, self._outside[0], 0)
+            _note(fn, self._outside[0])
 
     def check_call(self, fn: Any, args: tuple[Any, ...], loc: Loc | None) -> None:
         """Refuse ``outside.append(x)``, ``next(outside)`` and their like."""
@@ -143,27 +143,24 @@ def is_container(x: Any) -> bool:
     return isinstance(x, CONTAINERS) or (isinstance(x, Iterator) and type(x) is not TracedArray)
 
 
-def _note(found: Any, ids: set[int], depth: int) -> None:
+def _note(root: Any, ids: set[int]) -> None:
     """Containers reached from a value: by items, and by what functions refer to."""
-    if type(found) is FunctionType and id(found) not in ids:
-        ids.add(id(found))
-        for cell in found.__closure__ or ():
-            if cell != _EMPTY:
-                _note(cell.cell_contents, ids, depth + 1)
-    if type(found) is partial:
-        for part in (found.func, *found.args):
-            _note(part, ids, depth + 1)
-    while type(found) is Optional:
-        found = found.held
+    for found in everything_in(root, _referred_to):
+        if is_container(found) or type(found) in (tuple, FunctionType):
+            ids.add(id(found))
+
+
+def _referred_to(found: Any) -> Iterable[Any]:
+    kind = type(found)
+    if kind is FunctionType:
+        return [cell.cell_contents for cell in found.__closure__ or () if cell != _EMPTY]
+    if kind is partial:
+        return [found.func, *found.args]
+    if kind is Optional:
+        return [found.held]
     if isinstance(found, BuiltinMethodType | MethodType):
-        found = found.__self__
-    if depth > MAX_DEPTH or not (is_container(found) or type(found) is tuple):
-        return
-    ids.add(id(found))
-    if isinstance(found, Iterator):
-        return
-    for item in found.values() if isinstance(found, dict) else found if depth < MAX_DEPTH else ():
-        _note(item, ids, depth + 1)
+        return [found.__self__]
+    return () if isinstance(found, Iterator) else values_inside(found)
 
 
 _EMPTY = CellType()

@@ -1,0 +1,349 @@
+"""How a value is compared with what was there when it was traced: the measures of a `Guard`.
+
+``Identity``: the same object; ``Bits``: a number or text of the same type and bits; ``Layout``: an
+array or number that the same code can run on; ``Content``: a container, or an array that Python
+took the value of, with the same in it, at any depth.
+"""
+
+from __future__ import annotations
+
+import array
+import operator
+import weakref
+from collections import ChainMap, UserDict, UserList, deque
+from collections.abc import Callable, Container, Iterable, Iterator
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+
+from .assigned_names import SMALL
+
+DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
+CONTAINERS = (tuple, list, dict, set, frozenset, deque)
+VIEWS = (ChainMap, MappingProxyType, UserDict, UserList)  # of containers
+BUFFERS = (bytearray, array.array)
+ATOMS = (int, float, complex, str, bytes, type(None), np.generic, type(Ellipsis))
+Key = Any
+
+
+class Measure(Protocol):
+    """What a place must hold; ``is_of_start``: what can change inside is measured before it does.
+    """
+
+    is_of_start: bool
+
+    def matches(self, found: Any) -> bool:
+        """Whether a trace that saw the measured value may answer for this one."""
+
+    def text(self) -> str:
+        """The value, for messages."""
+
+
+# ---------------------------------------------------------------------------------------- walking
+
+
+def inside(found: Any) -> list[tuple[Key, Any]] | None:
+    """Keys or positions, and what lies there; None for what is no container of items."""
+    if isinstance(found, VIEWS) and not isinstance(found, UserList):
+        found = dict(found)
+    if isinstance(found, dict):
+        return None if "__builtins__" in found else list(found.items())
+    if isinstance(found, (tuple, list, deque, UserList)) and found.__class__ is type(found):
+        return list(enumerate(found))
+    return None
+
+
+def values_inside(found: Any) -> Iterable[Any]:
+    """The items of a container, of a set too; nothing for other values."""
+    if isinstance(found, (set, frozenset)):
+        return found
+    return [item for _, item in inside(found) or ()]
+
+
+def everything_in(
+    root: Any, items: Callable[[Any], Iterable[Any]] = values_inside
+) -> Iterator[Any]:
+    """``root`` and all that lies in it at any depth, each object once."""
+    todo, seen = [root], dict[int, Any]()
+    while todo:
+        found = todo.pop()
+        if id(found) in seen:
+            continue
+        seen[id(found)] = found
+        yield found
+        if not isinstance(found, ATOMS):
+            todo += items(found)
+
+
+# --------------------------------------------------------------------------------------- measures
+
+
+def measure(value: Any, apart: Container[int] = ()) -> Measure:
+    """How a trace that read this value is bound to it.  Containers with the ids ``apart`` have
+    guards of their own, and are compared by identity."""
+    if id(value) not in apart and inside(value) is not None:
+        return Content(value, apart)
+    return _of_one(value)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether a trace may take the one for the other."""
+    return measure(one).matches(other)
+
+
+def _of_one(value: Any) -> Measure:
+    if isinstance(value, np.ndarray) or not isinstance(value, (*DATA, *BUFFERS, set, frozenset,
+                                                               slice, range)):
+        return Identity(value)
+    return Bits(value)
+
+
+class Identity:
+    """One object, which is not kept alive where that can be avoided."""
+
+    __slots__ = ("reference",)
+
+    is_of_start = False
+
+    def __init__(self, value: Any) -> None:
+        try:
+            self.reference: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self.reference = _Kept(value)
+
+    def matches(self, found: Any) -> bool:
+        return self.reference() is found
+
+    def text(self) -> str:
+        return short(self.reference())
+
+
+class _Kept:
+    """A reference to what cannot be referenced weakly."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self) -> Any:
+        return self.value
+
+
+class Bits:
+    """A number, text, set or buffer by type and bits: 1, True and 1.0 differ, -0.0 and 0.0."""
+
+    __slots__ = ("bits", "kind", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.kind = value, type(value)
+        self.bits = None if isinstance(value, ATOMS) else bits_of(value)
+
+    @property
+    def is_of_start(self) -> bool:
+        return self.bits is not None
+
+    def matches(self, found: Any) -> bool:
+        if self.bits is None:
+            return found is self.value or (
+                type(found) is self.kind and bool(bits_of(found) == bits_of(self.value)))
+        return type(found) is self.kind and bool(bits_of(found) == self.bits)
+
+    def text(self) -> str:
+        return short(self.value)
+
+
+def bits_of(value: Any) -> Any:
+    """Equal for values of one type that cannot be told apart."""
+    if isinstance(value, (float, complex, np.generic, slice, range)):
+        return repr(value)
+    if isinstance(value, BUFFERS):
+        return bytes(value)
+    if isinstance(value, (set, frozenset)):
+        return frozenset((type(item), item) for item in value)
+    return value
+
+
+class Layout:
+    """An array of one dtype, shape and strides, or a number of one type."""
+
+    __slots__ = ("layout",)
+
+    is_of_start = False
+
+    def __init__(self, value: Any) -> None:
+        self.layout = layout_of(value)
+
+    def matches(self, found: Any) -> bool:
+        return bool(layout_of(found) == self.layout)
+
+    def text(self) -> str:
+        first, *rest = self.layout
+        if rest:
+            text = f"{first}{list(rest[0])}"
+        else:
+            text = first.__name__ if isinstance(first, type) else str(first)
+        return f"{text} (read at each call)"
+
+
+def layout_of(found: Any) -> tuple[Any, ...]:
+    """Compared at each call: no text is made."""
+    if type(found) is np.ndarray:
+        return (found.dtype, found.shape, found.strides, found.flags.writeable)
+    if type(found) is int and not -SMALL < found < SMALL:
+        return (found,)
+    return (type(found),)
+
+
+_INNER: Any = object()  # stands for what a node's own comparison leaves to others
+
+
+class _Node:
+    """A container and what lies in it itself: numbers and text are compared here, all at once."""
+
+    __slots__ = ("expected", "inner", "keys", "kind")
+
+    def __init__(self, found: Any, items: list[tuple[Key, Any]]) -> None:
+        self.kind = type(found)
+        is_mapping = isinstance(found, (dict, MappingProxyType, ChainMap, UserDict))
+        self.keys = [key for key, _ in items] if is_mapping else None
+        self.expected = [item if isinstance(item, ATOMS) else _INNER for _, item in items]
+        self.inner = self.expected.count(_INNER)
+
+    def rest(self, found: Any) -> list[Any] | None:
+        """What is left to compare; None where the container differs."""
+        if type(found) is not self.kind or len(found) != len(self.expected):
+            return None
+        if self.keys is None:
+            items = found
+        else:
+            keys = list(found)
+            if not all(map(operator.is_, keys, self.keys)) and not _same_keys(keys, self.keys):
+                return None
+            items = found.values()
+        rest = [a for a, b in zip(items, self.expected, strict=True) if a is not b]
+        return rest if len(rest) == self.inner else self._compared(list(items))
+
+    def _compared(self, items: list[Any]) -> list[Any] | None:
+        """The same where numbers or text are other objects, perhaps of the same bits."""
+        for position, (item, expected) in enumerate(zip(items, self.expected, strict=True)):
+            if expected is not _INNER and item is not expected:
+                if not Bits(expected).matches(item):
+                    return None
+                self.expected[position] = item  # the next comparison is quicker
+        return [a for a, b in zip(items, self.expected, strict=True) if b is _INNER]
+
+
+def _same_keys(keys: list[Key], expected: list[Key]) -> bool:
+    return list(map(type, keys)) == list(map(type, expected)) and keys == expected
+
+
+class Content:
+    """A container by what is in it, in containers in it, and so on.
+
+    Arrays in it that the trace reads at each call (`leave_to_readers`) are compared by the guards
+    of these; others by which array they are.
+    """
+
+    __slots__ = ("_entries", "_kind", "_paths", "_size")
+    is_of_start = True
+
+    def __init__(self, root: Any, apart: Container[int] = ()) -> None:
+        self._kind = type(root)
+        self._entries: list[Any] = []  # in the order in which `matches` comes to them
+        self._paths: list[tuple[int, tuple[Key, ...]]] = []
+        self._size = 0
+        seen: dict[int, int] = {}
+        kept: list[Any] = []  # so that ids stay theirs
+        todo: list[tuple[Any, Any]] = [(root, None)]
+        while todo:
+            found, path = todo.pop()
+            if id(found) in seen:
+                self._entries.append(seen[id(found)])
+                continue
+            items = None if id(found) in apart else inside(found)
+            if items is None:
+                self._paths.append((len(self._entries), path))
+                self._entries.append(_of_one(found))
+                continue
+            seen[id(found)] = len(kept)
+            kept.append(found)
+            self._size += len(items)
+            self._entries.append(_Node(found, items))
+            todo += [(item, (path, key)) for key, item in reversed(items)
+                     if not isinstance(item, ATOMS)]
+
+    @property
+    def size(self) -> int:
+        """How many items are compared at each call."""
+        return self._size
+
+    def arrays(self) -> Iterator[tuple[np.ndarray, tuple[Key, ...]]]:
+        """The arrays in it, with the keys that lead to each."""
+        for number, path in self._paths:
+            entry = self._entries[number]
+            found = entry.reference() if type(entry) is Identity else None
+            if isinstance(found, np.ndarray):
+                yield found, _unlinked(path)
+
+    def leave_to_readers(self, arrays: Container[int]) -> None:
+        """Arrays with these ids have guards of their own."""
+        for number, _ in self._paths:
+            entry = self._entries[number]
+            found = entry.reference() if type(entry) is Identity else None
+            if isinstance(found, np.ndarray) and id(found) in arrays:
+                self._entries[number] = ANY
+
+    def matches(self, found: Any) -> bool:
+        todo, seen = [found], list[Any]()
+        for entry in self._entries:
+            one = todo.pop()
+            if type(entry) is _Node:
+                rest = entry.rest(one)
+                if rest is None:
+                    return False
+                seen.append(one)
+                rest.reverse()
+                todo += rest
+            elif type(entry) is int:
+                if one is not seen[entry]:
+                    return False
+            elif not entry.matches(one):
+                return False
+        return True
+
+    def text(self) -> str:
+        return f"this {self._kind.__name__} ({self._size} items in all)"
+
+
+class _Any:
+    """What another guard compares."""
+
+    is_of_start = False
+
+    def matches(self, found: Any) -> bool:
+        return True
+
+    def text(self) -> str:
+        return "anything"
+
+
+ANY = _Any()
+
+
+def _unlinked(path: Any) -> tuple[Key, ...]:
+    keys: list[Key] = []
+    while path is not None:
+        path, key = path
+        keys.append(key)
+    return tuple(reversed(keys))
+
+
+def short(value: Any) -> str:
+    """A value in a message."""
+    if type(value) is np.ndarray:
+        return f"this array ({value.dtype}{list(value.shape)})"
+    if isinstance(value, (list, dict, deque)):
+        return f"this {type(value).__name__} (what is in it is read at each call)"
+    return repr(value)[:60]
