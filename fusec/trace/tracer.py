@@ -411,7 +411,7 @@ def _kept_in(trace: Trace, x: Any) -> Iterable[Any]:
     if isinstance(x, FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if c != CellType()]
         return [c for c in cells if type(c) is TracedArray]
-    own = getattr(x, "__dict__", None)
+    own = x if type(x) is dict else getattr(x, "__dict__", None)  # the one of a module, too
     slots = [getattr(x, n, None) for c in type(x).__mro__ for n in getattr(c, "__slots__", ())]
     return [*values_inside(x), *(own.values() if type(own) is dict else ()), *slots]
 
