@@ -126,6 +126,7 @@ def called(program: Any, g: np.ndarray) -> Any:
     return result.dtype, result.shape, result.tobytes(), g.dtype, g.shape, g.tobytes()
 
 
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("make", [adds, writes, looks], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("place", PLACES, ids=lambda f: f.__name__)
