@@ -114,6 +114,11 @@ class Trace:
         """Whether a side of a branch, or a loop body, is being traced."""
         return bool(self.regions)
 
+    @property
+    def writes(self) -> int:
+        """How often arrays and objects were changed so far."""
+        return len(self.journal) + self.plain_changes
+
     def is_older_than_region(self, born: int) -> bool:
         """Whether what was made at ``born`` was there before the innermost of these."""
         return bool(self.regions) and born < self.regions[-1]

@@ -212,8 +212,12 @@ class Attempting:
             self.going = Carried(parameter, self.parts.first, leaf=("while", 0), is_needed=True)
             self.carried.append(self.going)
             return parameter
-        effects = len(self.trace.checks)
+        effects, writes = len(self.trace.checks), self.trace.writes
+        held = self.parts.variables.read()
         more = self.parts.test()
+        if counter is None and (
+                self.trace.writes > writes or self.parts.variables.differ_from(held)):
+            self.parts.first, self.known.changed = self.parts.tested, True
         if calls_host(self.trace, effects):
             raise unsupported(
                 "drawing random numbers or printing in the test of this loop", loc=self.trace.loc,

@@ -22,7 +22,7 @@ from ..index_uses import lost_checks, note_inside
 from ..optional import aligned, assuming, bound, settled
 from ..storage import Storage
 from .cells import UNBOUND, Variables
-from .identities import kept, relinked
+from .identities import Contents, kept, relinked
 from .merge import Disagreement, cure_for_slices, last_line, merged, shown
 from .perhaps import merged_tails
 from .raising import as_checked, is_programs
@@ -88,7 +88,7 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
         result = settled(trace, bound(trace, thunk()))
         held = {name: settled(trace, x) for name, x in variables.read().items()}
         return Side(region, result, held, region.written(), last_line(trace, thunk),
-                    region.take_checks(), region.take_index_uses())
+                    region.take_checks(), region.take_index_uses(), left=Contents(trace))
     except UndecidedSizeError:
         raise
     except RecursionError:
@@ -157,6 +157,8 @@ def _merged_variable(
     a, b = (variables.left_by(side.variables, name) for side in sides)
     if variables.is_tail(name):
         return _merged_tails(trace, test, (a, b), sides, pairs)
+    if a is not b:  # one container that both have is changed item by item
+        a, b = (side.left.of(x) for side, x in zip(sides, (a, b), strict=True))
     if (a is UNBOUND or b is UNBOUND) and a is not b and name in variables.attributes.initial:
         raise unsupported(
             f"the attribute {name!r} that only one side of a branch makes", loc=trace.loc,
@@ -194,6 +196,8 @@ def _both(sides: Sequence[Side], a: Any, b: Any) -> list[tuple[str, str]]:
 def _merged_result(trace: Trace, sides: Sequence[Side], pairs: Pairs) -> Any:
     pairs.are_variables = False
     a, b = (side.result for side in sides)
+    if a is not b:
+        a, b = (side.left.of(side.result) for side in sides)
     try:
         return merged(*aligned(trace, a, b), pairs.leaf)
     except Disagreement:

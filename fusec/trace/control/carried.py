@@ -28,7 +28,8 @@ class LoopParts:
     where: Any
     count: Any = None  # None: a ``while`` loop
     item: Callable[[Any], Any] | None = None
-    first: Value | None = None  # a test with effects, evaluated before the loop
+    tested: Value | None = None  # the test of a ``while``, evaluated before the loop
+    first: Value | None = None  # the same, where it has effects
     written: Callable[..., Any] | None = None  # the user's body, where ``body`` is made of it
 
 

@@ -168,12 +168,13 @@ class ControlHooks(Hooks):
         binds = bool(setters_of(test))
         for done in itertools.count():
             effects = len(self.trace.checks)
-            writes, held = self._writes, parts.variables.read()
+            writes, held = self.trace.writes, parts.variables.read()
             tested = test()
             found = self.decide(tested)
-            binds = binds or self._writes > writes or parts.variables.differ_from(held)
+            binds = binds or self.trace.writes > writes or parts.variables.differ_from(held)
+            parts.tested = self.truth(tested)
             if binds or (found is None and calls_host(self.trace, effects)):
-                parts.first = self.truth(tested)
+                parts.first = parts.tested
             if found is None or (found and done == UNROLL and self._emitted(where, parts)):
                 break
             if not found:
@@ -182,15 +183,17 @@ class ControlHooks(Hooks):
             left = False if stop is None else self.decide(stop())
             if left:
                 return
-            if left is None:
+            if left is None:  # whether Python tests again is up to data
+                parts.tested = self._goes_on(where, test, stop)
+                parts.first = parts.tested if parts.first is not None else None
                 found = None
                 break
         if found is None:
             self.where = where
-            self._while_traced(parts, tested)
+            self._while_traced(parts)
         self.where = where
 
-    def _while_traced(self, parts: LoopParts, tested: Any) -> None:
+    def _while_traced(self, parts: LoopParts) -> None:
         """A loop whose test data decides: one of the graph, or a check where its body raises."""
         try:
             with nothing_done(self.trace, parts.variables):
@@ -200,13 +203,9 @@ class ControlHooks(Hooks):
             if not is_programs(error):
                 raise
             with self.effects.region(parts.body):  # its first iteration is the last
-                branch(self.trace, self.truth(tested), parts.variables, (), parts.body, _nothing)
+                branch(self.trace, parts.tested, parts.variables, (), parts.body, _nothing)
         else:
             self._emit(found)
-
-    @property
-    def _writes(self) -> int:
-        return len(self.trace.journal) + self.trace.plain_changes
 
     def _emit(self, found: LoopResult) -> None:
         """Put the loop into the graph, if what it appends to is not older than a region around."""

@@ -6,13 +6,46 @@ sees a copy, which is read and not changed.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
-from ..container_changes import KINDS, items_in, may_be_held
+import optree
+
+from ..container_changes import KINDS, items_in, may_be_held, put_content
 from ..context import Trace
 from ..optional import UNBOUND, Optional
-from .perhaps import Perhaps
+from ..trees import NAMESPACE
+from .perhaps import Perhaps, Tail
+
+
+class Contents:
+    """What is in the lists and dicts whose items are variables, at the end of a side of a branch:
+    what the side assigned to them is taken back when the other one is traced."""
+
+    def __init__(self, trace: Trace | None = None) -> None:
+        places = trace.outer_names.places.values() if trace is not None else ()
+        scopes = {id(p.scope): p.scope for p in places
+                  if may_be_held(p.scope) and type(p) is not Tail}
+        self._found = {key: copy.copy(scope) for key, scope in scopes.items()}
+
+    def of(self, x: Any) -> Any:
+        """``x`` with copies in the place of these containers, which hold what was in them then."""
+        if not self._found:
+            return x
+        return optree.tree_map(self._copied, x, is_leaf=may_be_held, none_is_leaf=True,
+                               namespace=NAMESPACE)
+
+    def _copied(self, x: Any) -> Any:
+        if not may_be_held(x):
+            return x
+        content = self._found.get(id(x), x)
+        items = [(key, self.of(item)) for key, item in items_in(content)]
+        if content is x and all(new is x[key] for key, new in items):
+            return x
+        made = copy.copy(content)
+        put_content(made, items)
+        return made
 
 
 def relinked(trace: Trace, a: Any, b: Any, new: Any, is_older: Callable[[Any], bool]) -> Any:

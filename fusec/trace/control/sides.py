@@ -20,6 +20,7 @@ from ..python_numbers import interval
 from ..selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
 from ..selected import roots as memory_of
 from ..storage import Storage, ViewStep
+from .identities import Contents
 from .merge import (
     Disagreement,
     common_strides,
@@ -48,6 +49,7 @@ class Side:
     checks: list[Node] = field(default_factory=list)
     index_uses: list[Use] = field(default_factory=list)
     raised: Exception | None = None
+    left: Contents = field(default_factory=Contents)
 
     def value_of(self, trace: Trace, x: Any) -> Value:
         """What a leaf holds at the end of this side."""

@@ -279,11 +279,31 @@ class Writer:
         self.whiles += 1
         name = f"w{self.whiles}"
         self.line(f"{name} = {self.pick('n % 9', '5', '12')}")
-        self.line(f"while {name} > 0{self.pick('', ' and ' + self.test(1))}:")
+        has_effects = self.chance(0.5)
+        test = self.test_with_effects(name) if has_effects else (
+            f"{name} > 0{self.pick('', ' and ' + self.test(1))}")
+        self.line(f"while {test}:")
         self.loops.append("")
-        self.line(f"    {name} -= 1")
+        if "-= 1" not in test and ":= w" not in test:
+            self.line(f"    {name} -= 1")
+        if has_effects and self.chance(0.5):
+            self.line(f"    if {self.test(1)}:\n        {self.pick('break', 'break', 'continue')}")
         self.block(3)
         self.loops.pop()
+
+    def test_with_effects(self, name: str) -> str:
+        """A test of a ``while`` that changes what the body or what follows sees."""
+        effect = self.effect()
+        return self.pick(f"{name} > 0 and {effect}", f"{effect} and {name} > 0",
+                         f"({name} := {name} - 1) >= 0", f"({name} := {name} - 1) > 0 and {effect}",
+                         f"{name} > 0 and ({effect} or {self.test(1)})")
+
+    def effect(self) -> str:
+        """An expression with an effect, which is mostly true."""
+        return self.pick("(k := (k + 1) % 20) != 9", "(k := (k + 3) % 20) >= 0",
+                         f"({self.pick('s', 't')} := {self.number(1)}) < 9.0",
+                         *([f"helper({self.pick('v', 'x', 'A[1]')}, {self.leaf()}) < 9.0"] * 2
+                           if self.has_helper else []))
 
 
 def program_of(seed: int) -> ControlProgram:

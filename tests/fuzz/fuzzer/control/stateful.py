@@ -102,6 +102,7 @@ LOCALS = {
     "best": "best = {0}",
     "found": "found = False",
 }
+CONTENTS = {"items": ("items[0]", "items[-1]", "sum(items)"), "notes": ('notes["p"]', 'notes["n"]')}
 OBJECTS = ("one", "one", "two")
 BOUND = ("GAIN", "COUNT", "MODE", "BUFFER", "PAIR", "one", "two", "SPAN", "SLOT", "bounded",
          "halved")  # by touches
@@ -233,6 +234,33 @@ class StatefulWriter(Writer):
             f"t = getattr({thing}, 'extra', {number})", f"v = {thing}.data",
             f"Gauge.scale = {number}",
             f"g = {thing}.add\nq = g({number})", 'MODE = "down"', "v = BUFFER if s > t else v")
+
+    def effect(self) -> str:
+        if self.chance(0.3):
+            return super().effect()
+        thing, leaf = self.object(), super().leaf()
+        own = [f"{self.local()} < 9.0" for _ in range(3)
+               if {"bump", "both", "tune", "mine"} & {*self.known}]
+        return self.pick(f"{thing}.add({leaf}) < 9.0", f"{thing}.keep({leaf}) > -9.0",
+                         f"{thing}.push({leaf}) is None", *own)
+
+    def branch(self) -> None:
+        """One side may write to a container, the other bind its name to another one."""
+        own = [name for name in CONTENTS if name in self.known]
+        if not own or self.chance(0.7):
+            super().branch()
+            return
+        name = self.random.choice(own)
+        writes = {"items": (f"items[0] = {self.number(1)}", f"items[-1] = {self.number(1)}",
+                            f"items[1], items[2] = {self.leaf()}, items[0]"),
+                  "notes": (f'notes["p"] = {self.number(1)}', f"notes.update(p={self.leaf()})",
+                            'notes["n"] += 1')}[name]
+        made = {"items": f"items = [{self.leaf()}, {self.leaf()}, 2.0]",
+                "notes": f'notes = {{"p": {self.leaf()}, "n": 3}}'}[name]
+        sides = [self.pick(*writes), made]
+        self.random.shuffle(sides)
+        self.line(f"if {self.test()}:\n    {sides[0]}\nelse:\n    {sides[1]}")
+        self.line(f"{self.pick(*NUMBERS)} = {self.pick(*CONTENTS[name])}")
 
     def for_loop(self) -> None:
         unused = [c for c in ("i0", "i1", "i2") if c not in self.loops]
