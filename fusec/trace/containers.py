@@ -206,6 +206,8 @@ class Containers:
             place = Item(name, container, read, f"item {name!r} of a {type(container).__name__}")
             if place.key not in outer.known:
                 outer.hold_inside(place)
+        hooks: Any = self.trace.hooks
+        outer.born.setdefault(id(container), (hooks.effects.birth(container), container))
         return True
 
     def takes_appended(self, fn: Any) -> bool:

@@ -382,6 +382,9 @@ class GraphHooks(ItemHooks):
             self.trace.watched += [(g, random_state([g])) for g in generators_of(fn)]
         return result
 
+    def frame(self, where: Where, variables: Callable[[], Any]) -> None:
+        self.trace.outer_names.note_frame(variables.__closure__ or ())
+
     def format_value(
         self, where: Where, value: Any, conversion: int, spec: str, source: str = ""
     ) -> str:

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fusec.ir.graph import new_id
+
 from .apart import captured
 from .assigned_names import AssignedLater, is_named
 from .attributes import Assignment, scalar_type
@@ -80,17 +82,36 @@ class OuterNames:
     before: dict[str, Any] = field(default_factory=dict)  # of those from outside: to put back
     known: set[Key] = field(default_factory=set)
     entered: set[FunctionType] = field(default_factory=set)
+    # Variables of functions that were called in a region, and containers made in one, with when
+    # that was.
+    born: dict[int, tuple[int, Any]] = field(default_factory=dict)
     is_begun: bool = False
 
     def enter(self, fn: FunctionType) -> None:
         """A function of the program is about to be called."""
-        self.entered.add(fn)
         is_inside = HOOKS_NAME in fn.__code__.co_freevars
+        self.entered.add(fn)
         for place in _assigned(fn, not is_inside):
             if place.key not in self.known:
                 self._check_unread(fn, place, is_inside)
                 self.known.add(place.key)
                 self._add(place, is_inside)
+
+    def note_frame(self, cells: Iterable[CellType]) -> None:
+        """A function of the program begins with these variables."""
+        if self.trace.in_region:
+            self.born.update((id(cell), (new_id(), cell)) for cell in cells)
+
+    def forget(self, start: int) -> None:
+        """Let go of variables that began after ``start``, in a side of a branch or in a loop's body
+        that ends: each of its ways, and each iteration, has its own."""
+        over = {key for key, (born, _) in self.born.items() if born > start}
+        for title, place in list(self.places.items()) if over else ():
+            if id(place.scope) in over:
+                del self.places[title], self.initial[title]
+                self.known.discard(place.key)
+        for key in over:
+            del self.born[key]
 
     def _check_unread(self, fn: FunctionType, place: Place, is_inside: bool) -> None:
         """What was read as a constant cannot become an input: the trace begins anew."""

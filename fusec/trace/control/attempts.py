@@ -127,6 +127,7 @@ class Attempting:
             test = self._test(counter)
             self._body(counter)
             self._at_loop()
+            self.trace.outer_names.forget(self.region.start)
             finals = variables.read()
             for name, value in finals.items():
                 finals[name] = self._aligned(name, value)

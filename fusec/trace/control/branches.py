@@ -86,6 +86,7 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
     region = Region(trace)
     try:
         result = settled(trace, bound(trace, thunk()))
+        trace.outer_names.forget(region.start)
         held = {name: settled(trace, x) for name, x in variables.read().items()}
         return Side(region, result, held, region.written(), last_line(trace, thunk),
                     region.take_checks(), region.take_index_uses(), left=Contents(trace))

@@ -108,6 +108,15 @@ class Effects:
         return any(key in outside for outside in self._outside) and not is_outside(
             self.trace, container)
 
+    def birth(self, container: Any) -> int:
+        """When at the latest the function made a container that is older than the innermost region:
+        0 if before all regions, or if that is not known."""
+        key = id(container)
+        if key in self.read:
+            return 0
+        first = next(i for i, outside in enumerate(self._outside) if key in outside)
+        return self.trace.regions[first] if first else 0
+
     def was_there(self, container: Any) -> bool:
         """Whether a container is older than the innermost region, whoever made it."""
         key = id(container)

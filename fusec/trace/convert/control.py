@@ -10,7 +10,7 @@ statements after them.  What must run as Python runs it (see `flow.stays_python`
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from . import flow
@@ -82,11 +82,16 @@ class ControlFlow(Conditions):
         saved = self.current, self.loop, self.guarded, self.in_lambda
         self.current, self.loop, self.guarded = _facts(node.body), None, set()
         self.in_lambda = False
+        shared = _shared_with_inner(node)
         body = self.tail(node.body)
         start = [self._declaration(name, node) for name in self.current.shared]
         if self.current.returns:
             start.append(self._set(RETURNED, False, node.body[0]))
         start += [self._setter(name, like) for name, like in self.current.setters.items()]
+        if shared:
+            start.insert(0, self._expr(self.hook("frame", node.body[0], self._thunk(
+                ast.copy_location(ast.Tuple([self.name(n, LOAD, node) for n in shared], LOAD),
+                                  node), node)), node.body[0]))
         self.current, self.loop, self.guarded, self.in_lambda = saved
         return [*start, *body]
 
@@ -490,6 +495,28 @@ def _facts(body: list[ast.stmt]) -> _Function:
             if isinstance(node, ast.Nonlocal):
                 outer.update(node.names)
     return _Function(unshared, outer, flow.Liveness(body), CertainReads(body), {})
+
+
+def _shared_with_inner(node: ast.FunctionDef) -> list[str]:
+    """The function's variables that functions inside it assign."""
+    inner = {name for n in ast.walk(node) if isinstance(n, ast.Nonlocal) for name in n.names}
+    if not inner:
+        return []
+    args = node.args
+    named = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+    own = {a.arg for a in named if a is not None} | {*flow.bound_names(node.body)}
+    return sorted((own & inner) - _declared(node.body))
+
+
+def _declared(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names that a function itself, and none inside it, declares global or nonlocal."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            found.update(node.names)
+        elif not isinstance(node, flow.FUNCTIONS):
+            found |= _declared(ast.iter_child_nodes(node))
+    return found
 
 
 def _drop_flag(function: ast.FunctionDef, name: str) -> None:

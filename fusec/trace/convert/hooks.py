@@ -266,6 +266,9 @@ class Hooks:
         """What one of two blocks returns, both at the end of the function."""
         return (then if self.test(where, test) else orelse)()
 
+    def frame(self, where: Where, variables: Callable[[], Any]) -> None:
+        """A function begins whose ``variables`` functions inside it assign."""
+
     def returned(self, where: Where, value: Any) -> Any:
         """``value`` of a ``return`` inside a loop, which is left after it."""
         self.where = where
