@@ -19,6 +19,7 @@ from fusec.codegen.cpu.indices import RECORD
 from fusec.codegen.cpu.llvm import NativeCode
 from fusec.codegen.cpu.loops import ControlProgram, NotNativeError, compile_control
 from fusec.codegen.cpu.loops.frame import OF_NOTHING, ErrorExit, Word
+from fusec.codegen.cpu.loops.polls import CALLS
 from fusec.codegen.cpu.loops.program import RUN
 from fusec.errors import InternalError, located
 from fusec.ir import Graph, Node, TensorType
@@ -34,6 +35,7 @@ from .addresses import address_of
 from .call_spec import CallSpec, LeafSpec, ResultSpec, words_of
 from .cells import taken
 from .host_sites import HostCaller
+from .native import interrupts
 from .work import GRAIN_NS, work_ns
 
 if TYPE_CHECKING:
@@ -291,10 +293,6 @@ def memory_of(nbytes: int) -> np.ndarray:
     return memory.empty((max(nbytes, 1),), np.dtype(np.uint8), "C")
 
 
-# The functions run with the GIL held, so they may call it; ctypes then raises what it left behind.
-_SIGNALS = int(ctypes.cast(ctypes.pythonapi.PyErr_CheckSignals, ctypes.c_void_p).value or 0)
-
-
 class _Blocks:
     """The argument blocks of one call at a time."""
 
@@ -335,9 +333,9 @@ class _Blocks:
             return pool
         if word.kind == "callback":
             return self.host.address(word.value)
-        if word.kind == "signals":
-            return _SIGNALS
-        if word.kind not in ("nest", "code", "finish", "tasks", "grain"):
+        if word.kind in CALLS:
+            return interrupts.addresses()[word.kind]
+        if word.kind not in ("nest", "code", "finish", "tasks", "grain", "work"):
             return 0
         nest = program.nests[word.value]
         work, tasks = work_ns(nest.form), nest.form.tasks
@@ -347,6 +345,7 @@ class _Blocks:
         return {
             "nest": int(self.nests[word.value].ctypes.data), "code": nest.code.entry,
             "finish": nest.code.finish, "tasks": tasks, "grain": max(grain, 1),
+            "work": math.ceil(work / max(tasks, 1)),
         }[word.kind]
 
     def error(self, found: ErrorExit) -> BaseException:
@@ -356,8 +355,8 @@ class _Blocks:
             return located(FUNCTIONS[symbol].error(arguments), found.node.loc)
         if self.host.error is not None or found.node.op == "HostCall":
             raised, self.host.error = self.host.error, None
-            return located(raised, found.node.loc) if isinstance(raised, Exception) else (
-                raised or InternalError("a host call failed without an error"))
+            return located(raised or InternalError("a host call failed without an error"),
+                           found.node.loc)
         if found.node.op == "Check":
             return located(make_error(found.node.attrs["error"]), found.node.loc)
         if found.axis == OF_NOTHING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ from fusec.ir import Node, TensorType
 from fusec.ops import get
 from fusec.ops.host_calls import prepared
 
-CALLBACK = ctypes.PYFUNCTYPE(ctypes.c_int64)
 MOST_PLACES = 8
 Cell = Callable[[int, np.dtype], np.ndarray]  # a word, by its number, as an array of one number
 
@@ -34,22 +32,23 @@ class HostCaller:
 
     def __init__(self, sites: list[HostSite], cell: Cell) -> None:
         self.cell = cell
-        self.error: BaseException | None = None
-        self.callbacks = [CALLBACK(self._callback(site)) for site in sites]
+        self.error: Exception | None = None
+        self.callbacks = [self._callback(site) for site in sites]
 
     def address(self, number: int) -> int:
-        return int(ctypes.cast(self.callbacks[number], ctypes.c_void_p).value or 0)
+        """Of the object that native code calls; it lives as long as this one."""
+        return id(self.callbacks[number])
 
-    def _callback(self, site: HostSite) -> Callable[[], int]:
+    def _callback(self, site: HostSite) -> Callable[[], bool]:
         do = self._product(site) if _is_product(site) else self._results_kept(site)
 
-        def call() -> int:
+        def call() -> bool:
             try:
                 do()
-            except BaseException as error:  # Ctrl-C too: native code cannot pass it on
+            except Exception as error:  # the error of a line; a signal's goes through native code
                 self.error = error
-                return 1
-            return 0
+                return False
+            return True
 
         return call
 

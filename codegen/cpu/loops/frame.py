@@ -27,7 +27,6 @@ from .errors import NotNativeError
 Strides = tuple[Any, ...]  # bytes; the register of one that the run decides
 MAX_LITERAL = 3
 WORD = 8  # bytes
-POLL_EVERY = 1024
 OF_NOTHING = -2  # the axis of an error exit for an extremum of nothing
 
 
@@ -100,7 +99,8 @@ class Word:
     ``scalar``: the bits of an operand; ``rest``: the second half of the number in the word before;
     ``temp``: the address of fresh memory of ``value`` bytes; ``nest``: the address of a nest's
     block; ``code`` and ``finish``: of its functions; ``pool``: of the function that spreads tasks
-    over threads; ``signals``: of Python's own that handles signals; ``size``: the value of a symbol
+    over threads; ``work``: the ns that one of a nest's tasks takes; those of `.polls.CALLS`: of
+    functions of the interpreter's lock, and ``lock``: their state; ``size``: the value of a symbol
     that was decided before; ``result``: where a scalar result is stored; ``callback``: of Python's
     side of a host call, and ``host``: what is passed to it and back; ``index``: the index that is
     out of range and, where only the run knows it, the size; ``left``: where a result's memory is
@@ -150,6 +150,8 @@ class Frame:
     passed: list[str] = field(default_factory=list)  # those of them that it is told
     left: dict[int, str] = field(default_factory=dict)  # memory of the addresses of results
     code: str = ""  # memory of what is returned early
+    budget: str = ""  # memory of the ns of work that are left before others may run
+    at_end: str = ""  # an instruction before any return
     _known: dict[Word, str] = field(default_factory=dict)
 
     def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:
@@ -308,6 +310,7 @@ class Frame:
         for number, slot in self.left.items():
             em.line(f"%left{number} = load ptr, ptr {slot}")
             em.line(f"store ptr %left{number}, ptr {self.word_address('left', number)}")
+        em.line(self.at_end)
         em.line(f"%code = load i64, ptr {self.code}")
         em.line("ret i64 %code")
         return em.lines
@@ -330,29 +333,12 @@ class Frame:
         self.leave(number + 1)
         em.label(good)
 
-    def poll_signals(self) -> None:
-        """Every `POLL_EVERY` iterations let Python handle signals; an exception ends the call."""
-        em = self.em
-        slot = em.alloca("i64", "ticks", 8)
-        self.entry.append(f"  store i64 0, ptr {slot}")
-        ticks = em.add(em.value(f"load i64, ptr {slot}"), 1)
-        em.line(f"store i64 {ticks}, ptr {slot}")
-        due = em.value(f"icmp eq i64 {em.value(f'and i64 {ticks}, {POLL_EVERY - 1}')}, 0")
-        handler = self.word("signals", 0, "ptr")
-        with em.branch(due):
-            raised = em.value(f"call i32 {handler}()")
-            leave, on = em.fresh("leave"), em.fresh("on")
-            em.line(f"br i1 {em.value(f'icmp ne i32 {raised}, 0')}, label %{leave}, label %{on}")
-            em.label(leave)
-            self.leave(-1)
-            em.label(on)
-
     def text(self, name: str) -> str:
         """The finished function."""
         em, leaving = self.em, self._leaving()
         head = f"define i64 @{name}(ptr %block) nounwind {{"
-        return "\n".join([head, "entry:", *em.allocas, *self.entry, *em.lines, "  ret i64 0",
-                          *leaving, "}"])
+        return "\n".join([head, "entry:", *em.allocas, *self.entry, *em.lines, f"  {self.at_end}",
+                          "  ret i64 0", *leaving, "}"])
 
 
 Held = Operand | ArrayRef

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from fusec.codegen.cpu.emitter import Operand
+from fusec.codegen.cpu.emitter import I64, Operand
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops import get
 from fusec.passes.fusion import fuse
@@ -17,6 +17,7 @@ from . import host_calls, kernels, picks, sizes
 from .errors import NotNativeError
 from .frame import ArrayRef, Frame, Held, Token
 from .order import ordered
+from .polls import Counted, enter, in_chunks, poll_each
 from .products import open_products
 from .views import viewed
 
@@ -170,37 +171,42 @@ class GraphEmitter:
 
 
 def _loop(emitter: GraphEmitter, node: Node) -> None:
-    frame, em = emitter.frame, emitter.frame.em
+    frame = emitter.frame
     carried = node.attrs["carried"]
     homes: list[Any] = []
     for value in node.inputs[:carried]:
         homes.append(_home(emitter, value))
     others = [emitter.held(v) for v in node.inputs[carried:]]
-    with em.while_loop() as (_, done):
-        now = [_present(frame, home) for home in homes]
-        test = GraphEmitter.of(frame, node.attrs["test"], [*now, *others])
-        test.run()
-        going = test.scalar(test.graph.outputs[0])
-        inside = em.fresh("inside")
-        em.line(f"br i1 {going.text}, label %{inside}, label %{done}")
-        em.label(inside)
-        if _may_last(node):
-            frame.poll_signals()
-        _iteration(emitter, node.attrs["body"], homes, [*now, *others])
+    counted = Counted.of(node)
+    if counted is not None:
+        limit = _limit(emitter, node, counted)
+        with in_chunks(frame, node, homes[counted.number].slot, limit):
+            now = [_present(frame, home) for home in homes]
+            _iteration(emitter, node.attrs["body"], homes, [*now, *others])
+    else:
+        _loop_of_any_kind(emitter, node, homes, others)
     for value, home in zip(node.outputs, homes, strict=True):
         emitter.env[value] = _present(frame, home)
 
 
-def _may_last(node: Node) -> bool:
-    """Whether a loop may run long: one without a counter, or around other loops and kernels.
+def _limit(emitter: GraphEmitter, node: Node, counted: Counted) -> str:
+    value = counted.limit
+    if value.node.op == "Const":
+        return emitter.frame.constant(I64, value.node.attrs["value"]).text
+    return emitter.scalar(node.inputs[node.attrs["test"].inputs.index(value)]).text
 
-    Short bodies of counted loops are left to LLVM's vectoriser.
-    """
-    inside = {n.op for n in node.attrs["body"].nodes}
-    counted = "counter" in node.attrs["names"]
-    return not counted or "Loop" in inside or any(
-        t.shape for n in node.attrs["body"].nodes for t in n.types
-        if get(n.op).kind in ("elementwise", "reduce"))
+
+def _loop_of_any_kind(
+    emitter: GraphEmitter, node: Node, homes: Sequence[Any], others: Sequence[Held]
+) -> None:
+    frame = emitter.frame
+    with frame.em.while_loop() as (_, done):
+        now = [_present(frame, home) for home in homes]
+        test = GraphEmitter.of(frame, node.attrs["test"], [*now, *others])
+        test.run()
+        enter(frame, test.scalar(test.graph.outputs[0]).text, done)
+        poll_each(frame, node)
+        _iteration(emitter, node.attrs["body"], homes, [*now, *others])
 
 
 @dataclass(frozen=True)

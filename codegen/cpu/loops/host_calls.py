@@ -1,7 +1,8 @@
 """Calls of Python from a native loop: random generators, prints and library functions.
 
 The function leaves operands, or their addresses, in words of its block and calls a callback, which
-Python has put into another word; results come back the same way.  The interpreter's lock is held.
+Python has put into another word; results come back the same way.  The interpreter's lock is taken
+back for it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from fusec.ops.library import LIBRARY, called_name
 
 from .errors import NotNativeError
 from .frame import ArrayRef, ErrorExit, Frame, Held
+from .polls import call_python
 from .sizes import bound_of
 
 if TYPE_CHECKING:
@@ -107,8 +109,7 @@ def _call(
         _word(emitter, t, place, node) for t, place in zip(types, places, strict=True))
     number = len(frame.sites)
     frame.sites.append(HostSite(node, name, operands, results))
-    failed = em.value(f"call i64 {frame.word('callback', number, 'ptr')}()")
-    frame.fail_unless(em.value(f"icmp eq i64 {failed}, 0"), ErrorExit(node, -1, 0), "0")
+    frame.fail_unless(call_python(frame, number), ErrorExit(node, -1, 0), "0")
     for value, result, place in zip(node.outputs, results, places, strict=False):
         _define(frame, result)
         emitter.env[value] = place or em.load(

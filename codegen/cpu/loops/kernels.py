@@ -30,6 +30,7 @@ from fusec.ops.scalar_calls import CALLS, CHECKED
 from .errors import NotNativeError
 from .frame import OF_NOTHING, ArrayRef, ErrorExit, Frame, Held, NestCall
 from .order import updated_operands
+from .polls import before_work
 
 if TYPE_CHECKING:
     from .graph_emitter import GraphEmitter
@@ -230,6 +231,7 @@ def _call(
     status = _status(frame, block, form) if form.nest.has_checks else ""
     code, pool = frame.word("code", number, "ptr"), frame.word("pool", 0, "ptr")
     tasks, grain = _tasks(frame, number, block, form), frame.word("grain", number)
+    before_work(frame, em.mul(tasks, frame.word("work", number)))
     with em.branch(em.value(f"icmp ule i64 {tasks}, {grain}")):  # one thread's: no pool needed
         em.line(f"call void {code}(ptr {block}, i64 0, i64 {tasks})")
     with em.branch(em.value(f"icmp ugt i64 {tasks}, {grain}")):

@@ -12,6 +12,7 @@ from fusec.ir.dims import Size, is_static
 
 from .errors import NotNativeError
 from .frame import ArrayRef, ErrorExit, Frame, contiguous, is_dense
+from .polls import BYTES_OF_A_NS, spend
 
 if TYPE_CHECKING:
     from .graph_emitter import GraphEmitter
@@ -162,6 +163,7 @@ def copy(frame: Frame, target: ArrayRef, source: ArrayRef) -> None:
             nbytes *= size
         em.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
         count = frame.number(nbytes * itemsize)
+        spend(frame, em.value(f"lshr i64 {count}, {BYTES_OF_A_NS.bit_length() - 1}"))
         em.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {come}, i64 {count}, i1 false)")
         return
     if target.token is source.token:  # element by element it might overwrite what is still to come

@@ -1,0 +1,194 @@
+"""Where a native loop lets others run: it gives up the interpreter's lock, and handles signals.
+
+Work is counted in estimated nanoseconds.  When `BUDGET_NS` are used up the function calls
+``release`` before a kernel and ``poll`` between two iterations, which look at the clock (see
+``fusec.runtime.native.interrupts``).  An exception of a signal's handler ends the call between two
+iterations, so arrays hold what whole iterations left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from fusec.codegen.cpu.emitter import I64, UNLIKELY
+from fusec.ir import Graph, Node, Value
+
+from .frame import Frame
+
+CALLS = ("release", "hold", "call_python", "poll")  # of the lock, each told where its state is
+BUDGET_NS = 50_000
+# Iterations without a poll of loops that LLVM may vectorise, and their least time.
+CHUNK, NODE_NS = 1 << 14, 1
+BYTES_OF_A_NS = 8  # that are copied
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A loop over a few numbers while the carried ``number``, one more each time, is below a limit:
+    LLVM may vectorise it."""
+
+    number: int
+    limit: Value  # an input of the test, or a constant
+
+    @classmethod
+    def of(cls, node: Node) -> Counted | None:
+        test: Graph = node.attrs["test"]
+        less = test.outputs[0].node
+        if less.op != "Less" or any(v.dtype != I64 for v in less.inputs) or not _is_of_numbers(
+                node.attrs["body"]):
+            return None
+        counter, limit = less.inputs
+        carried = test.inputs[: node.attrs["carried"]]
+        fixed = limit.node.op == "Const" or limit in test.inputs[len(carried):]
+        if not fixed or counter not in carried or not _grows(node, carried.index(counter)):
+            return None
+        return cls(carried.index(counter), limit)
+
+
+@contextmanager
+def in_chunks(frame: Frame, node: Node, counter: str, limit: str) -> Iterator[None]:
+    """Repeats while what is in the slot ``counter`` is below the limit.
+
+    `CHUNK` iterations are a loop of their own, with nothing in it that LLVM does not know.  It is
+    told that the counter only grows: a chunk, which begins anywhere, would check for negative
+    indices otherwise.
+    """
+    em = frame.em
+    for name in ("llvm.sadd.sat.i64", "llvm.smin.i64"):
+        em.declare(f"declare i64 @{name}(i64, i64)")
+    em.declare("declare void @llvm.assume(i1)")
+    begun = em.value(f"load i64, ptr {counter}")
+    with em.while_loop() as (_, done):
+        first = em.value(f"load i64, ptr {counter}")
+        em.line(f"call void @llvm.assume(i1 {em.value(f'icmp sge i64 {first}, {begun}')})")
+        full = em.value(f"call i64 @llvm.sadd.sat.i64(i64 {first}, i64 {CHUNK})")
+        end = em.value(f"call i64 @llvm.smin.i64(i64 {limit}, i64 {full})")
+        with em.while_loop() as (_, rest):
+            enter(frame, em.value(f"icmp slt i64 {em.value(f'load i64, ptr {counter}')}, {end}"),
+                  rest)
+            yield
+        last = em.value(f"load i64, ptr {counter}")
+        _poll(frame, em.mul(em.value(f"sub i64 {last}, {first}"), str(_cost(node))))
+        enter(frame, em.value(f"icmp slt i64 {last}, {limit}"), done)
+
+
+def enter(frame: Frame, going: str, done: str) -> None:
+    """Leave a loop for ``done`` unless it is going on."""
+    inside = frame.em.fresh("inside")
+    frame.em.line(f"br i1 {going}, label %{inside}, label %{done}")
+    frame.em.label(inside)
+
+
+def poll_each(frame: Frame, node: Node) -> None:
+    """At the beginning of an iteration."""
+    _poll(frame, str(_cost(node)))
+
+
+def _cost(node: Node) -> int:
+    return NODE_NS * _count(node.attrs["test"], node.attrs["body"])
+
+
+def _poll(frame: Frame, cost: str) -> None:
+    """Between two iterations, the last of which took so many ns besides what was spent in it."""
+    em = frame.em
+    spend(frame, cost)
+    with em.branch(_is_spent(frame), UNLIKELY):
+        em.line(f"store i64 {BUDGET_NS}, ptr {_budget(frame)}")
+        raised = em.value(f"call i64 {_callee(frame, 'poll')}(ptr {_state(frame)})")
+        _leave_if(frame, em.value(f"icmp ne i64 {raised}, 0"))
+
+
+def before_work(frame: Frame, cost: str) -> None:
+    """Before so many ns of work during which nobody looks at signals."""
+    spend(frame, cost)
+    with frame.em.branch(_is_spent(frame), UNLIKELY):
+        frame.em.line(f"call void {_callee(frame, 'release')}(ptr {_state(frame)})")
+
+
+def call_python(frame: Frame, number: int) -> str:
+    """Call the callback of that number; the text of whether it did what it should.
+
+    The function is left where an exception of a signal's handler came before or after that.
+    """
+    em = frame.em
+    code = em.value(f"call i64 {_callee(frame, 'call_python')}(ptr {_state(frame)}, "
+                    f"ptr {frame.word('callback', number, 'ptr')})")
+    _leave_if(frame, em.value(f"icmp eq i64 {code}, 2"))
+    return em.value(f"icmp eq i64 {code}, 0")
+
+
+def spend(frame: Frame, cost: str) -> None:
+    """Count so many ns of work."""
+    em, budget = frame.em, _budget(frame)
+    left = em.value(f"load i64, ptr {budget}")
+    em.line(f"store i64 {em.value(f'sub i64 {left}, {cost}')}, ptr {budget}")
+
+
+def _leave_if(frame: Frame, raised: str) -> None:
+    """Leave the function where an exception is set."""
+    em = frame.em
+    leave, on = em.fresh("leave"), em.fresh("on")
+    em.line(f"br i1 {raised}, label %{leave}, label %{on}")
+    em.label(leave)
+    frame.leave(-1)
+    em.label(on)
+
+
+def _is_spent(frame: Frame) -> str:
+    left = frame.em.value(f"load i64, ptr {_budget(frame)}")
+    return frame.em.value(f"icmp slt i64 {left}, 0")
+
+
+def _budget(frame: Frame) -> str:
+    if not frame.budget:
+        frame.budget = frame.em.alloca("i64", "budget", 8)
+        frame.entry.append(f"  store i64 {BUDGET_NS}, ptr {frame.budget}")
+    return frame.budget
+
+
+def _callee(frame: Frame, name: str) -> str:
+    return frame.word(name, 0, "ptr")
+
+
+def _state(frame: Frame) -> str:
+    """The address of the lock's two words; who asks may give it up, so the end takes it back."""
+    if not frame.at_end:
+        first, second = (frame.word_address("lock", number) for number in range(2))
+        frame.entry += [f"  store i64 0, ptr {first}", f"  store i64 0, ptr {second}"]
+        frame.at_end = f"call void {_callee(frame, 'hold')}(ptr {first})"
+    return frame.word_address("lock", 0)
+
+
+def _count(*graphs: Graph) -> int:
+    """How many operations the graphs and those of their branches have; loops count for themselves.
+    """
+    return sum(1 + (_count(*_inner(node)) if node.op != "Loop" else 0)
+               for graph in graphs for node in graph.nodes)
+
+
+def _inner(node: Node) -> list[Graph]:
+    return [value for value in node.attrs.values() if isinstance(value, Graph)]
+
+
+def _is_of_numbers(graph: Graph) -> bool:
+    return all(
+        node.op not in ("Loop", "HostCall") and all(map(_is_of_numbers, _inner(node)))
+        and not any(v.shape for v in _made(node)) for node in graph.nodes)
+
+
+def _grows(node: Node, number: int) -> bool:
+    """Whether a carried number is one more after each iteration."""
+    body = node.attrs["body"]
+    scalars = [i for i in range(node.attrs["carried"]) if node.types[i].kind != "array"]
+    made = body.outputs[scalars.index(number)].node
+    return made.op == "Add" and body.inputs[number] in made.inputs and any(
+        v.node.op == "Const" and v.node.attrs["value"] == 1 for v in made.inputs)
+
+
+def _made(node: Node) -> list[Value]:
+    """What a node makes; an array with another element is the array that it was."""
+    if node.op == "Input":
+        return []
+    return [node.inputs[1]] if node.op == "PickUpdate" else list(node.outputs)
