@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from . import config
 from .errors import (
     ConcreteValueError,
+    FallbackWarning,
     FusecError,
     InternalError,
     SideEffectWarning,
@@ -46,8 +47,8 @@ _LAZY = {
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
 }
 __all__ = [
-    "ConcreteFunction", "ConcreteValueError", "Function", "FusecError", "InternalError",
-    "RunMetadata", "RunOptions", "SideEffectWarning", "TensorSpec", "TraceError",
+    "ConcreteFunction", "ConcreteValueError", "FallbackWarning", "Function", "FusecError",
+    "InternalError", "RunMetadata", "RunOptions", "SideEffectWarning", "TensorSpec", "TraceError",
     "UnsupportedError", "benchmark", "check_numerics", "config", "explain", "history", "jit",
     "no_retrace", "print", "random", "vectorize",
 ]

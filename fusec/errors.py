@@ -163,6 +163,10 @@ class SideEffectWarning(UserWarning):
     """A side effect of a compiled function happens while it is traced, not at each call."""
 
 
+class FallbackWarning(UserWarning):
+    """A function jitted with ``fallback="eager"`` runs uncompiled."""
+
+
 class InternalError(FusecError):
     """A defect of fusec, never of the user's program."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from fusec.runtime.outcomes import BUSY, FAILED, MISS
 
 from . import config, locks
 from .errors import (
+    FallbackWarning,
     FusecError,
     InternalError,
     OverlapError,
@@ -51,6 +53,13 @@ def _with_first(plan: Plan, plans: Sequence[Plan]) -> list[Plan]:
     return [plan, *(other for other in plans if other[1] is not plan[1])][:MAX_FAST]
 
 
+class _RefusedError(Exception):
+    """A call was refused before anything ran."""
+
+    def __init__(self, refusal: BaseException) -> None:
+        self.refusal = refusal
+
+
 class Function:
     """A Python function compiled per signature; made by `jit`.
 
@@ -60,13 +69,16 @@ class Function:
     def __init__(
         self, fn: Callable[..., Any], *, static: Sequence[str | int] = (), fp: str = "contract",
         check_indices: bool = True, reduce_retracing: bool = True, input_signature: Any = None,
-        receiver: Callable[[], Any] | None = None,
+        receiver: Callable[[], Any] | None = None, fallback: str = "error",
     ) -> None:
         """``receiver``, for methods, gives the instance; it is called, not kept."""
         check_supported(fn)
         self._fn = fn
         self._receiver = receiver
         self.fp, self.check_indices = fp, check_indices
+        self.fallback = fallback
+        self.eager_calls = 0  # of those that fusec refused to compile
+        self._refused: set[tuple] = set()
         self.reduce_retracing = reduce_retracing
         self.input_signature = input_signature
         self._signature = Signature.of(self.python_function, static)
@@ -153,7 +165,11 @@ class Function:
         trace = current()
         if trace is not None:
             return self._inline(trace, args, kwargs)
-        call: Any = self._flatten(args, kwargs)
+        if self.fallback == "eager":
+            return self._call_or_eager(args, kwargs)
+        return self._call_compiled(self._flatten(args, kwargs))
+
+    def _call_compiled(self, call: FlatCall) -> Any:
         written = self._written.get(call.key)
         if written is not None and overlapping(call, written):
             call = merged(call) or call
@@ -162,13 +178,55 @@ class Function:
         except OverlapError:
             if call.separate is not None:
                 raise
-            call = merged(self._flatten(args, kwargs))  # with what the first try learnt
-            if call is None:
+            separate = merged(self._again(call))  # with what the first try learnt
+            if separate is None:
                 raise
-        return self._run(call)
+        return self._run(separate)
+
+    def _call_or_eager(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The call compiled, or as Python runs it where fusec refuses it before anything ran."""
+        from .trace.caught import REFUSALS
+
+        key: tuple = ()
+        try:
+            call = self._flatten(args, kwargs)
+            key = call.key
+            if key not in self._refused:
+                return self._call_compiled(call)
+        except _RefusedError as found:
+            self._refuse(key, found.refusal)
+        except REFUSALS as refusal:
+            if key and not isinstance(refusal, OverlapError):  # raised by the run
+                raise
+            self._refuse(key, refusal)
+        self.eager_calls += 1
+        return self.python_function(*args, **kwargs)
+
+    def _refuse(self, key: tuple, refusal: BaseException) -> None:
+        """Note that calls of this key run eagerly; warn once."""
+        if not self._refused:
+            code = getattr(self.python_function, "__code__", None)
+            where = (code.co_filename, code.co_firstlineno) if code else ("<unknown>", 1)
+            warnings.warn_explicit(
+                f"{self.__name__} runs uncompiled (fallback=\"eager\"; F.eager_calls counts such "
+                f"calls): {refusal}", FallbackWarning, *where)
+        self._refused.add(key)
+
+    def _looked_up(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
+        """`_lookup`; a refusal, where calls fall back, is known from one of the run."""
+        if self.fallback == "error":
+            return self._lookup(call)
+        from .trace.caught import REFUSALS
+
+        try:
+            return self._lookup(call)
+        except OverlapError:
+            raise
+        except REFUSALS as refusal:
+            raise _RefusedError(refusal) from refusal
 
     def _run(self, call: FlatCall) -> Any:
-        concrete, is_new = self._lookup(call)
+        concrete, is_new = self._looked_up(call)
         start = time.perf_counter()
         try:
             result = concrete.run_leaves(call.leaves)
@@ -442,6 +500,7 @@ class Function:
             self._fast, self._structured = [], {}
             self._seen_ints.clear()
             self._written.clear()
+            self._refused.clear()
             self._dynamic_ints = self._pinned_ints = frozenset()
 
     # -- methods
@@ -479,7 +538,7 @@ class Function:
         """What it was made with, as keyword arguments."""
         return {"static": self._static, "fp": self.fp, "check_indices": self.check_indices,
                 "reduce_retracing": self.reduce_retracing,
-                "input_signature": self.input_signature}
+                "input_signature": self.input_signature, "fallback": self.fallback}
 
     def __reduce__(self) -> tuple[Any, ...]:
         from .travel import reduced

@@ -13,6 +13,7 @@ from .function import Function
 from .specs import TensorSpec
 
 _FP = ("contract", "strict", "fast")
+_FALLBACKS = ("error", "eager")
 
 
 def _misuse(message: str) -> Exception:
@@ -61,18 +62,22 @@ def jit(
     their second value, unless Python needs them.  ``input_signature``: `TensorSpec` s that calls
     must fit.  ``check_indices=False`` leaves out the checks of indices that only the run knows:
     negative ones still count from the end, but one out of range reads or writes whatever lies
-    there, or ends the process.  Functions called from this one, jitted or not, follow its options.
+    there, or ends the process.  ``fallback="eager"``: calls that fusec refuses to compile run as
+    Python runs them, with one `FallbackWarning`; ``F.eager_calls`` counts them.  Functions called
+    from this one, jitted or not, follow its options.
 
     Raises ``ValueError`` for unknown options, ``UnsupportedError`` for generators and coroutines.
     """
     if fp not in _FP:
         raise ValueError(f"fp={fp!r}: expected one of {', '.join(map(repr, _FP))}")
     for option, value, only in (("autograph", autograph, True), ("device", device, None),
-                                ("fallback", fallback, "error"), ("compile", compile, "now")):
+                                ("compile", compile, "now")):
         if value != only:
             raise NotImplementedError(
                 f"fusec.jit({option}={value!r}) is not available in this release, only "
                 f"{option}={only!r}: leave it out")
+    if fallback not in _FALLBACKS:
+        raise ValueError(f"fallback={fallback!r}: expected {' or '.join(map(repr, _FALLBACKS))}")
     if type(check_indices) is not bool:
         raise TypeError(f"check_indices={check_indices!r}: expected True or False")
     statics = (static,) if isinstance(static, (str, int)) else tuple(static)
@@ -83,7 +88,8 @@ def jit(
         with short_errors:
             _check_compilable(fn)
             made = Function(_as_function(fn), static=statics, fp=fp, check_indices=check_indices,
-                            reduce_retracing=reduce_retracing, input_signature=input_signature)
+                            reduce_retracing=reduce_retracing, input_signature=input_signature,
+                            fallback=fallback)
         if not isinstance(fn, (FunctionType, MethodType, functools.partial)):
             made.__name__ = made.__qualname__ = type(fn).__name__
         return made

@@ -151,7 +151,7 @@ class TracedArray:
             f"{wanted} is needed while {self.trace.name} is traced, but this value is only known "
             f"when the compiled code runs", loc=self.trace.loc,
             values=[("value", describe(self.value, None, self.trace.outside))],
-            cure=way_out(self.value, otherwise), notes=self.trace.no_source,
+            cure=way_out(self.value, otherwise),
         )
 
     def __bool__(self) -> bool:

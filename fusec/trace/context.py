@@ -58,7 +58,6 @@ class Trace:
         self.mapped: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._captured_storage: dict[int, Storage] = {}
         self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
-        self.no_source: tuple[str, ...] = ()  # a note for errors of a function not converted
         self.outside: dict[int, str] = {}  # what inputs that are no arguments are, by position
         self.hooks: Hooks | None = None
         self.active = True
@@ -106,7 +105,6 @@ class Trace:
         self.calls_host = False
         self.generators: dict[int, HostObject] = {}
         self.slots = 0
-        self.watched: list[tuple[Any, Any]] = []  # generators of functions without source, states
         self.own = OwnArrays(self)
 
     @property

@@ -52,7 +52,7 @@ from .object_reads import (
 from .own_arrays import WRITERS, WRITING_METHODS
 from .plain_calls import goes_over, takes_at_once, takes_values
 from .python_numbers import BOOL, weak
-from .randomness import drawn, generators_of, is_random, random_state
+from .randomness import drawn, is_random
 from .shaping import spread_scalar
 from .side_effects import check_unconsumed, warn_of_effect
 from .sizes import of_length
@@ -377,10 +377,7 @@ class GraphHooks(ItemHooks):
             if HOOKS_NAME not in fn.__code__.co_freevars:
                 check_names(fn, self.loc)
                 self.effects.note_function(fn)
-        result = super().converted(fn)
-        if fn.__code__ in self.unconverted:
-            self.trace.watched += [(g, random_state([g])) for g in generators_of(fn)]
-        return result
+        return super().converted(fn)
 
     def frame(self, where: Where, variables: Callable[[], Any]) -> None:
         self.trace.outer_names.note_frame(variables.__closure__ or ())

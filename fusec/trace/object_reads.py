@@ -63,15 +63,14 @@ def note_read(hooks: GraphHooks, fn: Any, args: tuple[Any, ...]) -> None:
     """
     is_ours = hooks.table.find(fn) is not None and not any(fn is one for one in _SHOWING)
     if hooks.trace.active and not is_ours and next(instances(args), None) is not None and (
-            _runs_as_it_is(hooks, fn)):
+            _runs_as_it_is(fn)):
         note_instances(hooks, getattr(fn, "__qualname__", str(fn)), args)
 
 
-def _runs_as_it_is(hooks: GraphHooks, fn: Any) -> bool:
+def _runs_as_it_is(fn: Any) -> bool:
     function = getattr(fn, "__func__", fn)
-    if type(function) is FunctionType and not stays_plain(function):
-        return hooks.converted(function) is function  # it has no source
-    return takes_values(fn)
+    is_converted = type(function) is FunctionType and not stays_plain(function)
+    return not is_converted and takes_values(fn)
 
 
 def note_instances(hooks: GraphHooks, name: str, args: tuple[Any, ...]) -> None:

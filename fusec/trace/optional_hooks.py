@@ -12,6 +12,7 @@ from fusec.ir import Value
 from .array import TracedArray
 from .control.ranges import number
 from .convert.hooks import Tested, Where
+from .convert.policy import stays_plain
 from .convert.source import HOOKS_NAME
 from .hooks import GraphHooks, is_numpys
 from .optional import Optional, bound, is_absent, settled, unbound
@@ -235,7 +236,7 @@ class OptionalHooks(GraphHooks):
         args = tuple(self.bound(where, x) for x in args)
         kwargs = {name: self.bound(where, x) for name, x in kwargs.items()}
         if _keeps(fn):
-            if self._is_unconverted(fn):  # it would see what stands for the value
+            if _runs_as_it_is(fn):  # it would see what stands for the value
                 args = tuple(self._undecided(where, x, f"as an argument of {fn.__name__}")
                              for x in args)
             return super().call(where, fn, *args, **kwargs)
@@ -254,12 +255,11 @@ class OptionalHooks(GraphHooks):
         return super().call(where, fn, *args, **kwargs)
 
 
-    def _is_unconverted(self, fn: Any) -> bool:
-        """Whether it is a Python function that runs as it is."""
-        function = getattr(fn, "__func__", fn)
-        is_own = type(function) is FunctionType and HOOKS_NAME in function.__code__.co_freevars
-        return type(function) is FunctionType and not is_own and (
-            self.converted(function) is function)
+def _runs_as_it_is(fn: Any) -> bool:
+    """Whether it is a Python function that is not converted."""
+    function = getattr(fn, "__func__", fn)
+    return type(function) is FunctionType and stays_plain(function) and (
+        HOOKS_NAME not in function.__code__.co_freevars)
 
 
 _MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}

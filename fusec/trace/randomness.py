@@ -11,20 +11,18 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import sys
 import warnings
 from collections.abc import Callable, Sequence
-from types import CellType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import FusecError, nearest, unsupported, user_error
-from fusec.ops.host_calls import HostObject, generator_state, is_generator
+from fusec.ops.host_calls import HostObject, is_generator
 from fusec.ops.library import LibraryCall
 
 from .array import TracedArray
-from .code_names import names_in
 from .context import Trace
 from .host_calls import call_host
 from .library import Encoder, result_like, type_of
@@ -307,28 +305,3 @@ def _shuffle(
     value, = call_host(trace, "change", generator._target, "shuffle", call.values, call.form,
                        call.named, (target.type,))
     target.write(value)
-
-
-def generators_of(fn: Any) -> list[Any]:
-    """The generators that a function without source can reach by name."""
-    code = getattr(fn, "__code__", None)
-    if code is None:
-        return []
-    cells = zip(code.co_freevars, fn.__closure__ or (), strict=False)
-    held = [fn.__globals__.get(name) for name in names_in(code)]
-    held += [cell.cell_contents for _, cell in cells if cell != CellType()]
-    return [x for x in held if is_generator(x)]
-
-
-def random_state(generators: Sequence[Any] = ()) -> tuple[Any, ...]:
-    """The states of these generators and of NumPy's and Python's own; equal when nothing was drawn.
-    """
-    numpy_random, python_random = (sys.modules.get(m) for m in ("numpy.random", "random"))
-    states: list[Any] = []
-    if numpy_random is not None:
-        name, keys, *rest = numpy_random.get_state(legacy=True)
-        states += [name, keys.tobytes(), *rest]
-    states += [str(generator_state(g)) for g in generators]
-    if python_random is not None:
-        states.append(python_random.getstate())
-    return tuple(states)

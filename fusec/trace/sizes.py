@@ -122,7 +122,7 @@ def undecided(trace: Trace, error: UndecidedSizeError) -> ConcreteValueError:
     names = sorted(error.dim.symbols)
     values = [(f"size {name}", f"of the result at {trace.size_locs.get(name)}") for name in names]
     return ConcreteValueError(
-        str(error), loc=trace.loc, values=values, notes=trace.no_source,
+        str(error), loc=trace.loc, values=values,
         cure="mark elements instead of selecting them (np.where(mask, x, 0)), or select outside "
              "the function and pass the result as an argument",
     )

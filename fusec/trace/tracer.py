@@ -6,9 +6,9 @@ import functools
 import time
 from collections import deque
 from collections.abc import Callable, ItemsView, Iterable, KeysView, ValuesView
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from types import CellType, FunctionType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ import optree
 from fusec.errors import (
     ConcreteValueError,
     FusecError,
-    innermost_line,
     unsupported,
     user_error,
     users_own,
@@ -46,7 +45,7 @@ from .optional import Optional, unbound
 from .optional_hooks import OptionalHooks
 from .overlap import view_of
 from .own_arrays import WHAT
-from .randomness import TracedGenerator, generators_of, random_state
+from .randomness import TracedGenerator
 from .refusals import is_compiled
 from .selected import LibraryView
 from .shared_results import linked
@@ -58,7 +57,6 @@ from .texts import check_text, without_values
 from .trees import flattened
 from .ufuncs import as_traced
 
-NO_SOURCE = "the function's source is not at hand, so only NumPy's own protocols are traced"
 _WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64),
          complex: np.dtype(np.complex128)}
 
@@ -129,14 +127,12 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     trace.assigned_names = names
     hooks = OptionalHooks(trace)
     args, kwargs, positions = _traced_arguments(trace, call)
-    runnable, notes = _converted(fn, hooks)
-    if notes:
-        trace.no_source = tuple(notes)
     function: Any = fn
     while isinstance(function, functools.partial):
         function = function.func
     function = getattr(function, "__func__", function)
     trace.entry = (function,) if isinstance(function, FunctionType) else ()
+    runnable = _converted(trace, fn, hooks)
     for function in trace.entry:
         check_names(function, trace.entry_loc)
         trace.reachable.enter(function)
@@ -170,8 +166,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
               *_layout_guards(trace), *apart_guards(trace, {i for i, _ in graph.updates}),
               *trace.reachable.guards(functions, trace.outer_names.are_inputs())]
     trace.reachable.close()
-    notes = [*notes, *trace.notes, *map(str, once)]
-    notes += [f"called as it is (no source): {reason}" for reason in hooks.unconverted.values()]
+    notes = [*trace.notes, *map(str, once)]
     return Traced(
         graph, outputs, treespec, strides, _input_strides(trace), trace.captured,
         _read_only(trace), positions, guards, 0.0, notes,
@@ -194,10 +189,8 @@ def _run(
     trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> Any:
     """The function's result; exceptions of its own leave marked as the user's."""
-    reached = [g for fn in trace.entry for g in generators_of(fn)] if trace.no_source else []
-    state = random_state(reached)
     try:
-        result = runnable(*args, **kwargs)
+        return runnable(*args, **kwargs)
     except FusecError as error:
         if _raises_in_the_run(trace, error):
             return None
@@ -210,7 +203,7 @@ def _run(
             raise cause from None  # NumPy's C code replaced it by a message about sequences
         if "'Traced" in str(error) and type(error) in (TypeError, AttributeError):
             raise _in_numpys_words(trace, error) from None
-        if type(error) is NameError and "free variable" in str(error) and not trace.no_source:
+        if type(error) is NameError and "free variable" in str(error):
             error = unbound(error.name or "").with_traceback(error.__traceback__)
             users_own(error)
             raise error from None
@@ -224,12 +217,6 @@ def _run(
         without_values(error)
         users_own(error)
         raise
-    unseen = trace.no_source or list(trace.hooks.unconverted.values())  # type: ignore[union-attr]
-    if unseen and (random_state(reached) != state or any(
-            random_state([g]) != before for g, before in trace.watched)):
-        raise unsupported("drawing random numbers", loc=trace.entry_loc, notes=unseen[:1],
-                          cure="draw them before the call and pass them as an argument")
-    return result
 
 
 def _raises_in_the_run(trace: Trace, error: Exception) -> bool:
@@ -245,21 +232,16 @@ def _in_numpys_words(trace: Trace, error: Exception) -> Exception:
     """Python's complaint about an operand's type, with the type the user knows."""
     text = str(error).replace("'TracedArray'", "'numpy.ndarray'").replace(
         "'TracedGenerator'", "'Generator'")
-    found = trace.error(type(error)(text))
-    if trace.no_source:
-        found.diagnostic = replace(found.diagnostic, loc=innermost_line(error))
-    return found
+    return trace.error(type(error)(text))
 
 
-def _converted(
-    fn: Callable[..., Any], hooks: OptionalHooks
-) -> tuple[Callable[..., Any], list[str]]:
-    if isinstance(fn, functools.partial):
-        return hooks.resolve(fn), []
+def _converted(trace: Trace, fn: Callable[..., Any], hooks: OptionalHooks) -> Callable[..., Any]:
+    if not isinstance(fn, (FunctionType, MethodType)):
+        return hooks.resolve(fn)
     try:
-        return convert(fn, hooks), []
+        return convert(fn, hooks)
     except SourceUnavailable as error:
-        return fn, [f"{NO_SOURCE} ({error.diagnostic.title})"]
+        raise error.located(trace.entry_loc) from None
 
 
 def _traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, Any], list[int]]:

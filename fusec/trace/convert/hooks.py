@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 from fusec.ir.graph import Loc
@@ -70,9 +70,8 @@ def untested(value: Any) -> Any:
 class Hooks:
     """Python's semantics for every hook.
 
-    ``table`` says which callables have handlers; ``unconverted`` holds the functions that were
-    called as they are because their source is missing, with the reason.  Functions defined in a
-    converted function may outlive the trace: a tracer's hooks must then mean what these do.
+    ``table`` says which callables have handlers.  Functions defined in a converted function may
+    outlive the trace: a tracer's hooks must then mean what these do.
     """
 
     table: CallTable = CALLS
@@ -83,7 +82,6 @@ class Hooks:
             self.table = table
         self.where: Where = _START
         self.cell = CellType(self)
-        self.unconverted: dict[CodeType, str] = {}
 
     @property
     def loc(self) -> Loc:
@@ -132,14 +130,13 @@ class Hooks:
         return MethodType(self.converted(function), receiver)
 
     def converted(self, fn: FunctionType) -> Callable[..., Any]:
-        """``fn`` converted, or ``fn`` where the policy says so or its source is missing."""
+        """``fn`` converted, or ``fn`` where the policy says so.  Raises ``SourceUnavailable``."""
         if HOOKS_NAME not in fn.__code__.co_freevars and stays_plain(fn):
             return fn
         try:
             return convert(fn, self)
         except SourceUnavailable as error:
-            self.unconverted[fn.__code__] = str(error)
-            return fn
+            raise error.located(self.loc if self.where[0] else None) from None
 
     def starred(self, where: Where, value: Any) -> Any:
         """What is taken apart in ``f(*value)`` and ``[*value]``."""

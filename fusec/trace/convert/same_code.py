@@ -33,8 +33,9 @@ def same_code(a: CodeType, b: CodeType) -> bool:
             getattr(a, t) != getattr(b, t) for t in _TABLES):
         return False
     if a.co_code == b.co_code and a.co_names == b.co_names and (
-            a.co_exceptiontable == b.co_exceptiontable):
-        return constant_key(a.co_consts) == constant_key(b.co_consts)
+            a.co_exceptiontable == b.co_exceptiontable) and (
+            constant_key(a.co_consts) == constant_key(b.co_consts)):
+        return True
     return list(_steps(a)) == list(_steps(b))
 
 
@@ -63,18 +64,27 @@ class _Code:
 
 def _steps(code: CodeType) -> Iterator[Any]:
     """Each instruction with its argument, then the parts under handlers."""
-    kept = [i for i in dis.get_instructions(code) if i.opname not in _DROPPED]
-    offsets = [i.offset for i in kept]
-    for i in kept:
-        yield _SAME.get(i.opname, i.opname), _argument(i, offsets)
+    found = [(i.offset, *part) for i in dis.get_instructions(code) if i.opname not in _DROPPED
+             for part in _parts(i, code)]
+    offsets = [offset for offset, *_ in found]
+    for _, name, argument, is_jump in found:
+        yield name, bisect_left(offsets, argument) if is_jump else argument
     for part in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
         ends = (bisect_left(offsets, at) for at in (part.start, part.end, part.target))
         yield *ends, part.depth, part.lasti
 
 
-def _argument(i: dis.Instruction, offsets: list[int]) -> Any:
-    if i.opcode in _JUMPS:
-        return bisect_left(offsets, i.argval)
-    if i.opcode in _CONSTANT:
-        return constant_key(i.argval)
-    return i.argval if i.opcode in _NAMED else i.arg
+def _parts(i: dis.Instruction, code: CodeType) -> Iterator[tuple[str, Any, bool]]:
+    """The instruction; the two of one that stands for two, which depends on lines."""
+    if i.opname.count("_FAST") == 2:
+        verbs = i.opname.replace("_FAST", "").split("_")
+        yield from ((f"{verb}_FAST", name, False)
+                    for verb, name in zip(verbs, i.argval, strict=True))
+    elif i.opcode in _CONSTANT:  # `dis` does not know all of them
+        yield i.opname.replace("RETURN", "LOAD"), constant_key(code.co_consts[i.arg or 0]), False
+        if i.opname == "RETURN_CONST":
+            yield "RETURN_VALUE", None, False
+    else:
+        is_jump = i.opcode in _JUMPS
+        argument = i.argval if is_jump or i.opcode in _NAMED else i.arg
+        yield _SAME.get(i.opname, i.opname), argument, is_jump

@@ -20,6 +20,8 @@ from typing import Any
 
 from .errors import SourceUnavailable
 from .pytest_asserts import is_rewritten, rewritten
+from .rebuild import CannotRebuild
+from .rebuild_blocks import rebuilt
 from .same_code import same_code
 from .source_texts import texts_of
 
@@ -64,34 +66,59 @@ def find_source(code: CodeType, module_globals: dict[str, Any] | None = None) ->
 
     Raises ``SourceUnavailable`` naming the reason.
     """
-    found_text = False
+    names = module_globals or {}
+    found = written_source(code, names) or _rebuilt(code, names)
+    if found is None:
+        raise _missing(code, names)
+    return found
+
+
+def written_source(code: CodeType, module_globals: dict[str, Any]) -> Source | None:
+    """The same where it can be read as it was written."""
     for lines in texts_of(code, module_globals):
-        found_text = True
         for node in _candidates(lines, code):
             for level in _LEVELS:
                 source = Source(node, code, lines, class_of(code.co_qualname), level)
-                if is_current(source, module_globals or {}):
+                if is_current(source, module_globals):
                     return source
-    raise _missing(code, found_text)
+    return None
 
 
-def _missing(code: CodeType, has_text: bool) -> SourceUnavailable:
+def _rebuilt(code: CodeType, module_globals: dict[str, Any]) -> Source | None:
+    """The function as its bytecode tells it, where that is all there is."""
+    for joins in (True, False):
+        try:
+            node = rebuilt(code, joins)
+            source = Source(node, code, [], class_of(code.co_qualname))
+            if is_current(source, module_globals):
+                return source
+        except (CannotRebuild, SyntaxError):  # nothing that compiles was found
+            continue
+    return None
+
+
+_READ = ("its bytecode has something that fusec reads from source only: try, with, match, a class, "
+         "or control flow that the compiler folded together",)
+_EAGER = ', or run it uncompiled: fusec.jit(fallback="eager")'
+
+
+def _missing(code: CodeType, module_globals: dict[str, Any]) -> SourceUnavailable:
     name, file = code.co_qualname, code.co_filename
-    if has_text and not file.startswith("<"):
+    if any(texts_of(code, module_globals)) and not file.startswith("<"):
         return SourceUnavailable(
             f"the source of {name!r} at {file}:{code.co_firstlineno} is not what was compiled: the "
             f"file has changed since it was imported, or an import hook rewrote it",
-            cure="reload the module or restart Python",
+            cure=f"reload the module or restart Python{_EAGER}", notes=_READ,
         )
     if file.startswith("<"):
         return SourceUnavailable(
             f"{name!r} has no source: its code was compiled from text ({file}), as by exec(), "
             f"standard input or a code generator",
-            cure="put the function in a file or in a notebook's cell",
+            cure=f"put the function in a file or in a notebook's cell{_EAGER}", notes=_READ,
         )
     return SourceUnavailable(
         f"{name!r} has no source: the file {file!r} cannot be read",
-        cure="keep the .py file beside the compiled one",
+        cure=f"keep the .py file beside the compiled one{_EAGER}", notes=_READ,
     )
 
 

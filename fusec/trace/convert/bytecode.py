@@ -1,0 +1,75 @@
+"""Bytecode in one form for all Python versions: what `rebuild` reads."""
+
+from __future__ import annotations
+
+import dis
+import itertools
+import sys
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+Position = tuple[int | None, int | None, int | None, int | None]
+
+_DROPPED = frozenset({
+    "CACHE", "PUSH_NULL", "PRECALL", "NOP", "EXTENDED_ARG", "RESUME", "COPY_FREE_VARS", "MAKE_CELL",
+    "TO_BOOL", "RETURN_GENERATOR", "END_FOR"})
+_SCOPES = ("_FAST", "_DEREF", "_GLOBAL", "_NAME")
+_RENAMED = {"LOAD_METHOD": "LOAD_ATTR", "LOAD_FAST_CHECK": "LOAD", "LOAD_CLASSDEREF": "LOAD",
+            "LOAD_CLOSURE": "LOAD", "JUMP": "JUMP_FORWARD",
+            **{f"{verb}{scope}": verb for verb in ("LOAD", "STORE", "DELETE") for scope in _SCOPES}}
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+_RESOLVED = frozenset((*dis.hasname, *dis.haslocal, *dis.hasfree, *dis.hascompare))
+_CONSTANT = frozenset(dis.hasconst)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An instruction: ``arg`` resolved where it names something, ``to`` the number of the step that
+    a jump leads to."""
+
+    op: str
+    arg: Any
+    to: int
+    place: Position
+
+
+def steps_of(code: CodeType) -> tuple[list[Step], int]:
+    """Its instructions, less those that only matter to the interpreter, and the number of those
+    before the first handler of exceptions."""
+    every = list(dis.get_instructions(code))
+    if sys.version_info >= (3, 13):  # the end of a loop takes two instructions
+        every = [i for before, i in itertools.pairwise([every[0], *every])
+                 if (before.opname, i.opname) != ("END_FOR", "POP_TOP")]
+    found = [(i.offset, *made) for i in every for made in _simple(i, code)]
+    offsets = [offset for offset, *_ in found]
+    steps = [Step(op, arg, bisect_left(offsets, arg) if is_jump else -1, place)
+             for _, op, arg, is_jump, place in found]
+    parts = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    return steps, bisect_left(offsets, min((p.target for p in parts), default=1 << 62))
+
+
+def _simple(i: dis.Instruction, code: CodeType) -> Iterator[tuple[str, Any, bool, Position]]:
+    place: Position = tuple(i.positions or (None,) * 4)  # type: ignore[assignment]
+    op = i.opname.replace("_FORWARD_IF", "_IF").replace("_BACKWARD_IF", "_IF")
+    arg = i.argval if i.opcode in _RESOLVED else i.arg
+    if i.opcode in _CONSTANT and i.arg is not None:
+        arg = code.co_consts[i.arg]
+    if op in _DROPPED:
+        return
+    if op.endswith(("IF_NONE", "IF_NOT_NONE")):
+        yield "IS_NONE", None, False, place
+        yield "POP_JUMP_IF_" + ("FALSE" if "NOT" in op else "TRUE"), i.argval, True, place
+    elif i.opcode in _JUMPS:
+        yield op, i.argval, True, place
+    elif op == "RETURN_CONST":
+        yield "LOAD_CONST", arg, False, place
+        yield "RETURN_VALUE", None, False, place
+    elif op.count("_FAST") == 2:  # two instructions in one
+        verbs = [word for word in op.split("_") if word != "FAST"]
+        for verb, name in zip(verbs, arg, strict=True):
+            yield verb, name, False, place
+    else:
+        yield _RENAMED.get(op, op), arg, False, place

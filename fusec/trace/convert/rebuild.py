@@ -1,0 +1,375 @@
+"""The tree of a function from its bytecode alone, where there is no source: `exec`, the prompt,
+standard input.
+
+What is found need not be what was written, and is used only where it compiles to the function's
+own bytecode (`source.find_source` compares).  So this may guess, and may give up: at ``try``,
+``with``, ``match``, classes, and control flow that the compiler has folded together.
+
+Here are expressions, which come off a stack of trees; `rebuild_blocks` has statements.
+"""
+
+from __future__ import annotations
+
+import ast
+from types import CodeType
+from typing import Any
+
+from .bytecode import Step, steps_of
+
+LOAD, STORE, DEL = ast.Load(), ast.Store(), ast.Del()
+Stack = list[Any]
+
+_BINARY: tuple[type[ast.operator], ...] = (
+    ast.Add, ast.BitAnd, ast.FloorDiv, ast.LShift, ast.MatMult, ast.Mult, ast.Mod, ast.BitOr,
+    ast.Pow, ast.RShift, ast.Sub, ast.Div, ast.BitXor)
+_UNARY: dict[str, type[ast.unaryop]] = {
+    "UNARY_NEGATIVE": ast.USub, "UNARY_NOT": ast.Not, "UNARY_INVERT": ast.Invert,
+    "UNARY_POSITIVE": ast.UAdd}
+_COMPARED: dict[str, type[ast.cmpop]] = {
+    "<": ast.Lt, "<=": ast.LtE, "==": ast.Eq, "!=": ast.NotEq, ">": ast.Gt, ">=": ast.GtE}
+_COMPREHENSIONS = {"<listcomp>": ast.ListComp, "<setcomp>": ast.SetComp,
+                   "<dictcomp>": ast.DictComp, "<genexpr>": ast.GeneratorExp}
+
+
+class CannotRebuild(Exception):
+    """At an instruction that this does not read."""
+
+
+class Iter:
+    """What a loop goes over, on the stack."""
+
+    def __init__(self, over: ast.expr) -> None:
+        self.over = over
+
+
+class Made:
+    """A function that was just made, with its defaults."""
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        self.defaults: Any = None
+        self.kwdefaults: Any = None
+
+
+class AssertionFailed:
+    """``AssertionError`` as an ``assert`` loads it."""
+
+
+class InPlace(ast.BinOp):
+    """``left op right`` of ``left op= right``."""
+
+
+class Reader:
+    """Reads the steps of one code object; `stack` operations are methods named after them."""
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        self.steps, self.end = steps_of(code)
+        self.declared: dict[str, ast.stmt] = {}  # global and nonlocal names
+        self.step = self.steps[0]
+        self.keywords: tuple[str, ...] = ()
+        self.made = 0
+
+    # -- building blocks
+
+    def at(self, node: Any) -> Any:
+        """The node in the place of the step that is read."""
+        line, end_line, col, end_col = self.step.place
+        node.lineno = line or self.code.co_firstlineno
+        node.end_lineno = max(end_line or 0, node.lineno)
+        node.col_offset, node.end_col_offset = col or 0, end_col or 0
+        self.made += 1
+        node.number = self.made  # in the order of evaluation
+        return node
+
+    def name(self, name: str, ctx: ast.expr_context = LOAD) -> ast.Name:
+        return self.at(ast.Name(name, ctx))  # type: ignore[no-any-return]
+
+    def constant(self, value: Any) -> ast.expr:
+        if type(value) is tuple:
+            return self.at(ast.Tuple([self.constant(v) for v in value], LOAD))  # type: ignore[no-any-return]
+        if type(value) is frozenset:
+            return self.at(ast.Set([self.constant(v) for v in value]))  # type: ignore[no-any-return]
+        return self.at(ast.Constant(value))  # type: ignore[no-any-return]
+
+    # -- running
+
+    def values(self, i: int, stop: int, stack: Stack) -> int:
+        """Read expressions from step ``i`` on; gives the step at which a statement begins, or the
+        jump of one."""
+        while i < stop:
+            self.step = step = self.steps[i]
+            following = self.branching(i, stop, stack)
+            if following is not None:
+                if following == i:
+                    return i
+                i = following
+                continue
+            method = getattr(self, f"on_{step.op}", None)
+            if method is None:
+                made = self.simple(step, stack)
+                if not made:
+                    return i
+            else:
+                method(step, stack)
+            i += 1
+        return i
+
+    def branching(self, i: int, stop: int, stack: Stack) -> int | None:
+        """The step after an expression with branches that begins its decision here; ``i`` where a
+        statement's does; None where nothing is decided."""
+        raise NotImplementedError
+
+    def simple(self, step: Step, stack: Stack) -> bool:
+        if step.op in _UNARY:
+            stack.append(self.at(ast.UnaryOp(_UNARY[step.op](), stack.pop())))
+            return True
+        return False
+
+    def popped(self, stack: Stack, count: int) -> list[Any]:
+        if count > len(stack):
+            raise CannotRebuild
+        taken = stack[len(stack) - count:]
+        del stack[len(stack) - count:]
+        return taken
+
+    # -- names, constants, operators
+
+    def on_LOAD(self, step: Step, stack: Stack) -> None:
+        stack.append(self.name(step.arg))
+
+    def on_LOAD_CONST(self, step: Step, stack: Stack) -> None:
+        is_code = isinstance(step.arg, CodeType)
+        stack.append(step.arg if is_code else self.constant(step.arg))
+
+    def on_LOAD_ASSERTION_ERROR(self, step: Step, stack: Stack) -> None:
+        stack.append(AssertionFailed())
+
+    def on_LOAD_ATTR(self, step: Step, stack: Stack) -> None:
+        stack.append(self.at(ast.Attribute(stack.pop(), step.arg, LOAD)))
+
+    def on_LOAD_SUPER_ATTR(self, step: Step, stack: Stack) -> None:
+        function, *_ = self.popped(stack, 3)
+        stack.append(self.at(ast.Attribute(self.at(ast.Call(function, [], [])), step.arg, LOAD)))
+
+    def on_BINARY_OP(self, step: Step, stack: Stack) -> None:
+        left, right = self.popped(stack, 2)
+        is_in_place = step.arg >= len(_BINARY)
+        kind = InPlace if is_in_place else ast.BinOp
+        stack.append(self.at(kind(left, _BINARY[step.arg % len(_BINARY)](), right)))
+
+    def compared(self, stack: Stack, op: ast.cmpop) -> None:
+        left, right = self.popped(stack, 2)
+        stack.append(self.at(ast.Compare(left, [op], [right])))
+
+    def comparison(self, step: Step) -> ast.cmpop | None:
+        if step.op == "COMPARE_OP":
+            return _COMPARED[step.arg]()
+        if step.op == "IS_OP":
+            return ast.IsNot() if step.arg else ast.Is()
+        if step.op == "CONTAINS_OP":
+            return ast.NotIn() if step.arg else ast.In()
+        return None
+
+    def _compare(self, step: Step, stack: Stack) -> None:
+        op = self.comparison(step)
+        assert op is not None
+        self.compared(stack, op)
+
+    on_COMPARE_OP = on_IS_OP = on_CONTAINS_OP = _compare
+
+    def on_IS_NONE(self, step: Step, stack: Stack) -> None:
+        stack.append(self.constant(None))
+        self.compared(stack, ast.Is())
+
+    def on_COPY(self, step: Step, stack: Stack) -> None:
+        stack.append(stack[-step.arg])
+
+    def on_SWAP(self, step: Step, stack: Stack) -> None:
+        stack[-1], stack[-step.arg] = stack[-step.arg], stack[-1]
+
+    # -- items and containers
+
+    def on_BINARY_SUBSCR(self, step: Step, stack: Stack) -> None:
+        owner, key = self.popped(stack, 2)
+        stack.append(self.at(ast.Subscript(owner, key, LOAD)))
+
+    def on_BUILD_SLICE(self, step: Step, stack: Stack) -> None:
+        stack.append(self.slice(self.popped(stack, step.arg)))
+
+    def slice(self, parts: list[Any]) -> ast.Slice:
+        """``None`` stands where nothing was written."""
+        return self.at(ast.Slice(*[None if _is_none(p) else p for p in parts]))  # type: ignore[no-any-return]
+
+    def on_BINARY_SLICE(self, step: Step, stack: Stack) -> None:
+        owner, *ends = self.popped(stack, 3)
+        stack.append(self.at(ast.Subscript(owner, self.slice(ends), LOAD)))
+
+    def on_BUILD_TUPLE(self, step: Step, stack: Stack) -> None:
+        stack.append(self.at(ast.Tuple(self.popped(stack, step.arg), LOAD)))
+
+    def on_BUILD_LIST(self, step: Step, stack: Stack) -> None:
+        stack.append(self.at(ast.List(self.popped(stack, step.arg), LOAD)))
+
+    def on_BUILD_SET(self, step: Step, stack: Stack) -> None:
+        stack.append(self.at(ast.Set(self.popped(stack, step.arg))))
+
+    def on_BUILD_MAP(self, step: Step, stack: Stack) -> None:
+        taken = self.popped(stack, 2 * step.arg)
+        stack.append(self.at(ast.Dict(taken[::2], taken[1::2])))
+
+    def on_BUILD_CONST_KEY_MAP(self, step: Step, stack: Stack) -> None:
+        *items, keys = self.popped(stack, step.arg + 1)
+        stack.append(self.at(ast.Dict(keys.elts, items)))
+
+    def _extend(self, step: Step, stack: Stack) -> None:
+        more = stack.pop()
+        constants = isinstance(more, ast.Tuple | ast.Set) and not stack[-1].elts and all(
+            isinstance(e, ast.Constant) for e in more.elts)
+        stack[-1].elts += more.elts if constants else [self.at(ast.Starred(more, LOAD))]
+
+    on_LIST_EXTEND = on_SET_UPDATE = _extend
+
+    def _merge(self, step: Step, stack: Stack) -> None:
+        more, into = stack.pop(), stack[-1]
+        is_display = isinstance(more, ast.Dict) and step.op == "DICT_MERGE" and not into.keys
+        into.keys += more.keys if is_display else [None]
+        into.values += more.values if is_display else [more]
+
+    on_DICT_UPDATE = on_DICT_MERGE = _merge
+
+    def on_LIST_APPEND(self, step: Step, stack: Stack) -> None:
+        if step.arg != 1 or not isinstance(stack[-2], ast.List):
+            raise CannotRebuild
+        stack[-2].elts.append(stack.pop())
+
+    def on_SET_ADD(self, step: Step, stack: Stack) -> None:
+        stack[-2].elts.append(stack.pop())
+
+    def on_LIST_TO_TUPLE(self, step: Step, stack: Stack) -> None:
+        stack.append(self.at(ast.Tuple(stack.pop().elts, LOAD)))
+
+    def on_CALL_INTRINSIC_1(self, step: Step, stack: Stack) -> None:
+        if step.arg == 6:
+            self.on_LIST_TO_TUPLE(step, stack)
+        elif step.arg == 5:
+            stack.append(self.at(ast.UnaryOp(ast.UAdd(), stack.pop())))
+        else:
+            raise CannotRebuild
+
+    # -- text
+
+    def on_FORMAT_VALUE(self, step: Step, stack: Stack) -> None:
+        spec = stack.pop() if step.arg & 4 else None
+        self._formatted(stack, (-1, ord("s"), ord("r"), ord("a"))[step.arg & 3], spec)
+
+    def on_CONVERT_VALUE(self, step: Step, stack: Stack) -> None:
+        self._formatted(stack, (-1, ord("s"), ord("r"), ord("a"))[step.arg], None)
+
+    def on_FORMAT_SIMPLE(self, step: Step, stack: Stack) -> None:
+        if not isinstance(stack[-1], ast.JoinedStr):
+            self._formatted(stack, -1, None)
+
+    def on_FORMAT_WITH_SPEC(self, step: Step, stack: Stack) -> None:
+        spec = stack.pop()
+        if isinstance(stack[-1], ast.JoinedStr):
+            stack[-1].values[0].format_spec = self._spec(spec)  # type: ignore[attr-defined]
+        else:
+            self._formatted(stack, -1, spec)
+
+    def _formatted(self, stack: Stack, conversion: int, spec: Any) -> None:
+        part = self.at(ast.FormattedValue(stack.pop(), conversion, spec and self._spec(spec)))
+        stack.append(self.at(ast.JoinedStr([part])))
+
+    def _spec(self, spec: Any) -> Any:
+        return spec if isinstance(spec, ast.JoinedStr) else self.at(ast.JoinedStr([spec]))
+
+    def on_BUILD_STRING(self, step: Step, stack: Stack) -> None:
+        parts = self.popped(stack, step.arg)
+        flat = [v for p in parts for v in (p.values if isinstance(p, ast.JoinedStr) else [p])]
+        stack.append(self.at(ast.JoinedStr(flat)))
+
+    # -- calls
+
+    def on_KW_NAMES(self, step: Step, stack: Stack) -> None:
+        self.keywords = step.arg
+
+    def on_CALL(self, step: Step, stack: Stack) -> None:
+        names, self.keywords = self.keywords, ()
+        args = self.popped(stack, step.arg)
+        function = stack.pop()
+        if isinstance(function, Iter):  # a comprehension's function gets what it goes over
+            made = stack.pop()
+            stack.append(self.comprehension_of(made.code, function.over))
+            return
+        if not args and stack and isinstance(stack[-1], AssertionFailed):
+            args, function = [function], stack.pop()
+        if isinstance(function, AssertionFailed):
+            stack.append((function, *args))
+            return
+        self._call(stack, function, args, names)
+
+    def on_CALL_KW(self, step: Step, stack: Stack) -> None:
+        names = [e.value for e in stack.pop().elts]
+        args = self.popped(stack, step.arg)
+        self._call(stack, stack.pop(), args, names)
+
+    def _call(self, stack: Stack, function: Any, args: list[Any], names: Any) -> None:
+        plain = len(args) - len(names)
+        keywords = [self.at(ast.keyword(n, v)) for n, v in zip(names, args[plain:], strict=True)]
+        stack.append(self.at(ast.Call(function, args[:plain], keywords)))
+
+    def on_CALL_FUNCTION_EX(self, step: Step, stack: Stack) -> None:
+        named = stack.pop() if step.arg & 1 else None
+        given, function = stack.pop(), stack.pop()
+        args = given.elts if isinstance(given, ast.Tuple) else [
+            self.at(ast.Starred(given, LOAD))]
+        keywords = [] if named is None else [
+            self.at(ast.keyword(None if k is None else k.value, v))
+            for k, v in zip(named.keys, named.values, strict=True)]
+        stack.append(self.at(ast.Call(function, args, keywords)))
+
+    # -- functions
+
+    def on_MAKE_FUNCTION(self, step: Step, stack: Stack) -> None:
+        made = Made(stack.pop())
+        for flag in (8, 4, 2, 1):
+            if (step.arg or 0) & flag:
+                self._attribute(made, flag, stack.pop())
+        stack.append(self._lambda(made))
+
+    def on_SET_FUNCTION_ATTRIBUTE(self, step: Step, stack: Stack) -> None:
+        made = stack.pop()
+        node = made if isinstance(made, Made) else made.made
+        self._attribute(node, step.arg, stack.pop())
+        stack.append(self._lambda(node))
+
+    def _attribute(self, made: Made, flag: int, value: Any) -> None:
+        if flag == 4:
+            raise CannotRebuild
+        if flag == 2:
+            made.kwdefaults = value
+        elif flag == 1:
+            made.defaults = value
+
+    def _lambda(self, made: Made) -> Any:
+        """The expression of a lambda; other functions wait for their name or their call."""
+        if made.code.co_name != "<lambda>":
+            return made
+        node = self.at(self.function_of(made))
+        node.made = made
+        return node
+
+    def function_of(self, made: Made) -> Any:
+        """The tree of a function inside this one."""
+        raise NotImplementedError
+
+    def comprehension_of(self, code: CodeType, over: ast.expr) -> ast.expr:
+        raise NotImplementedError
+
+    def on_GET_ITER(self, step: Step, stack: Stack) -> None:
+        stack.append(Iter(stack.pop()))
+
+
+def _is_none(node: Any) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

@@ -1,0 +1,323 @@
+"""Statements of a function that is rebuilt from its bytecode (see `rebuild`)."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import sys
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from .bytecode import Step
+from .rebuild import DEL, AssertionFailed, CannotRebuild, InPlace, Iter, Made, Stack
+from .rebuild_branches import _FAILURES, Branches, in_place
+
+_JUMPS_BACK = sys.version_info < (3, 12)  # whether tests can, so that others are a ``continue``
+_STORES = ("STORE", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "UNPACK_SEQUENCE", "UNPACK_EX")
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The innermost loop: where its next iteration begins, where it goes on after it, and whether
+    it is a ``while`` that ends with another test."""
+
+    head: int
+    exit: int
+    tested: bool = False
+
+
+def rebuilt(code: CodeType, joins: bool = True) -> ast.FunctionDef | ast.Lambda:
+    """A function that may be the one ``code`` was compiled from; ``joins``: see `Branches`.
+
+    Raises ``CannotRebuild``.
+    """
+    reader = Blocks(code, joins)
+    try:
+        node: Any = reader.function_of(Made(code))
+    except _FAILURES as error:
+        raise CannotRebuild(reader.step.place[0] or code.co_firstlineno) from error
+    return ast.fix_missing_locations(reader.at(node))  # type: ignore[no-any-return]
+
+
+class Blocks(Branches):
+    """Reads statements."""
+
+    # -- functions
+
+    def function_of(self, made: Made) -> Any:
+        reader = self if made.code is self.code else type(self)(made.code, self.joins)
+        body = reader.block(0, reader.end, [], None)
+        arguments = _arguments(made)
+        if made.code.co_name == "<lambda>":
+            return ast.Lambda(arguments, _expression(body))
+        body = [*reader.declared.values(), *body]
+        node = ast.FunctionDef(made.code.co_name, arguments, body, [])
+        node.type_params = []  # type: ignore[attr-defined,unused-ignore]  # from Python 3.12 on
+        return node
+
+    def declare(self, step: Step) -> None:
+        name = step.arg
+        if name in self.code.co_freevars:
+            self.declared[name] = self.at(ast.Nonlocal([name]))
+        elif name not in self.code.co_varnames and name not in self.code.co_cellvars:
+            self.declared[name] = self.at(ast.Global([name]))
+
+    # -- blocks
+
+    def block(self, i: int, stop: int, base: Stack, loop: Loop | None, entered: int = -1
+              ) -> list[ast.stmt]:
+        """The statements of steps ``i`` to ``stop``; ``base`` is what loops around them keep on the
+        stack, ``entered`` the step at which a ``while True`` that they are in begins."""
+        body: list[ast.stmt] = []
+        while i < stop:
+            i = self.dead.get(i, i)
+            back = self._last_jump_to(i, stop) if i != entered else -1
+            if back > i and not self._is_while(i, stop, base):
+                inside = self.block(i, back + self._tests(back), base, Loop(i, back + 1), i)
+                body.append(self.at(ast.While(self.at(ast.Constant(True)), inside or _pass(self),
+                                              [])))
+                i = back + 1
+                continue
+            entered = -1
+            start, stack = i, list(base)
+            i = self.values(i, stop, stack)
+            if i >= stop:
+                if len(stack) != len(base):
+                    raise CannotRebuild
+                break
+            i = self.statement(start, i, stop, stack, base, loop, body)
+        return body
+
+    def _tests(self, i: int) -> int:
+        return int(self.steps[i].op != "JUMP_BACKWARD")
+
+    def _last_jump_to(self, i: int, stop: int) -> int:
+        if i < len(self.steps) and self.steps[i].op == "FOR_ITER":
+            return -1
+        return max((b for b in range(i, stop) if self.steps[b].to == i), default=-1)
+
+    def statement(
+        self, start: int, i: int, stop: int, stack: Stack, base: Stack, loop: Loop | None,
+        body: list[ast.stmt],
+    ) -> int:
+        """Add the statement that ends, or branches, at step ``i``; gives the step after it."""
+        self.step = step = self.steps[i]
+        if step.op in _STORES or step.op == "COPY":
+            return self._assign(i, stack, base, body)
+        if self.jump(i) is not None:
+            return self._branch(start, i, stop, stack, base, loop, body)
+        if step.op == "FOR_ITER":
+            return self._for(i, stack, base, body)
+        if step.op == "POP_TOP":
+            return self._dropped(i, stack, loop, body)
+        if step.op in ("JUMP_FORWARD", "JUMP_BACKWARD"):
+            return self._jump(i, stop, loop, body)
+        method = getattr(self, f"do_{step.op}", None)
+        if method is None:
+            raise CannotRebuild
+        body.append(self.at(method(step, stack)))
+        return i + 1
+
+    def do_RETURN_VALUE(self, step: Step, stack: Stack) -> ast.stmt:
+        return ast.Return(stack.pop())
+
+    def do_RAISE_VARARGS(self, step: Step, stack: Stack) -> ast.stmt:
+        parts = self.popped(stack, step.arg)
+        failed = parts[0] if parts else None
+        if isinstance(failed, AssertionFailed | tuple):
+            message = failed[1:] if isinstance(failed, tuple) else ()
+            return ast.Assert(ast.Constant(False), *message)
+        return ast.Raise(*parts)
+
+    def do_DELETE(self, step: Step, stack: Stack) -> ast.stmt:
+        self.declare(step)
+        return ast.Delete([self.name(step.arg, DEL)])
+
+    def do_DELETE_ATTR(self, step: Step, stack: Stack) -> ast.stmt:
+        return ast.Delete([self.at(ast.Attribute(stack.pop(), step.arg, DEL))])
+
+    def do_DELETE_SUBSCR(self, step: Step, stack: Stack) -> ast.stmt:
+        owner, key = self.popped(stack, 2)
+        return ast.Delete([self.at(ast.Subscript(owner, key, DEL))])
+
+    def do_IMPORT_NAME(self, step: Step, stack: Stack) -> ast.stmt:
+        raise CannotRebuild
+
+    # -- assignment
+
+    def _assign(self, i: int, stack: Stack, base: Stack, body: list[ast.stmt]) -> int:
+        pairs = []
+        while not pairs or len(stack) > len(base):
+            i = self.values(i, len(self.steps), stack)
+            if self.op(i, "COPY"):
+                stack.append(stack[-1])
+                i += 1
+            target, value, i = self.store(i, stack)
+            pairs.append((target, value))
+        body.append(self.at(self._assignment(pairs)))
+        return i
+
+    def _assignment(self, pairs: list[tuple[Any, Any]]) -> ast.stmt:
+        target, value = pairs[0]
+        if isinstance(value, Made):
+            return self._definition(pairs)
+        if isinstance(value, InPlace):
+            if len(pairs) != 1 or not in_place(target, value):
+                raise CannotRebuild
+            return ast.AugAssign(target, value.op, value.right)
+        if all(v is value for _, v in pairs):
+            return ast.Assign([t for t, _ in pairs], value)
+        pairs.sort(key=lambda pair: pair[1].number)  # as they were evaluated
+        targets = self.at(ast.Tuple([t for t, _ in pairs], ast.Store()))
+        return ast.Assign([targets], self.at(ast.Tuple([v for _, v in pairs], ast.Load())))
+
+    def _definition(self, pairs: list[tuple[Any, Any]]) -> ast.stmt:
+        (target, made), = pairs
+        if not isinstance(target, ast.Name) or target.id != made.code.co_name:
+            raise CannotRebuild
+        return self.function_of(made)  # type: ignore[no-any-return]
+
+    # -- control flow
+
+    def _branch(
+        self, start: int, i: int, stop: int, stack: Stack, base: Stack, loop: Loop | None,
+        body: list[ast.stmt],
+    ) -> int:
+        first = stack.pop()
+        if len(stack) != len(base):
+            raise CannotRebuild
+        test, when, to, following = self.test(i, stop, first)
+        test = self.holds(test, when)
+        is_last = loop is not None and to == loop.head  # it goes on with the next iteration
+        end = stop if is_last else to
+        bottom = self.bottom(start, following, end)
+        if bottom >= 0:
+            inside = self.block(following, bottom, base, Loop(start, end, True))
+            body.append(self.at(ast.While(test, inside or _pass(self), [])))
+            return end
+        if loop and is_last:
+            if following >= loop.exit:
+                body.append(self.at(ast.If(test, [self.at(ast.Break())], [])))
+                return stop
+            if (_JUMPS_BACK or loop.tested) and self.steps[following - 1].op == "JUMP_BACKWARD":
+                leave = self.at(ast.If(self.holds(test, True), [self.at(ast.Continue())], []))
+                body.append(leave)
+                return following
+            to = stop
+        return self._if(test, following, min(to, stop), stop, base, loop, body)
+
+    def _is_while(self, i: int, stop: int, base: Stack) -> bool:
+        """Whether a ``while`` with a test begins at step ``i``."""
+        stack = list(base)
+        try:
+            j = self.values(i, stop, stack)
+            if self.jump(j) is None:
+                return False
+            _, _, to, following = self.test(j, stop, stack[-1])
+        except _FAILURES:
+            return False
+        return self.bottom(i, following, to if to > i else stop) >= 0
+
+    def _if(
+        self, test: ast.expr, i: int, end: int, stop: int, base: Stack, loop: Loop | None,
+        body: list[ast.stmt],
+    ) -> int:
+        last, orelse, after = self.steps[end - 1], [], end
+        leaves = loop is not None and last.to == loop.exit
+        if last.op == "JUMP_FORWARD" and last.to > end and not leaves:
+            after = min(last.to, stop)
+        elif last.op == "JUMP_BACKWARD" and loop and last.to == loop.head and (
+                end < stop and not loop.tested):
+            after = stop
+        then = self.block(i, end - (after > end), base, loop)
+        if after > end:
+            orelse = self.block(end, after, base, loop)
+        if len(then) == 1 and isinstance(then[0], ast.Assert) and not orelse:
+            test = test.operand if isinstance(test, ast.UnaryOp) else test
+            body.append(self.at(ast.Assert(test, then[0].msg)))
+        else:
+            body.append(self.at(ast.If(test, then or _pass(self), orelse)))
+        return after
+
+    def _for(self, i: int, stack: Stack, base: Stack, body: list[ast.stmt]) -> int:
+        found, end = stack.pop(), self.steps[i].to
+        if len(stack) != len(base) or not isinstance(found, Iter):
+            raise CannotRebuild
+        target, following = self.loop_target(i)
+        last = self.steps[end - 1]
+        is_back = last.op == "JUMP_BACKWARD" and last.to == i
+        leaves = [b.to for a, b in itertools.pairwise(self.steps[i: end])
+                  if (a.op, b.op) == ("POP_TOP", "JUMP_FORWARD") and b.to > end]
+        after = max(leaves, default=end)
+        inside = self.block(following, end - is_back, [*base, found], Loop(i, after))
+        orelse = self.block(end, after, base, None)
+        body.append(self.at(ast.For(target, found.over, inside or _pass(self), orelse)))
+        return after
+
+    def _dropped(self, i: int, stack: Stack, loop: Loop | None, body: list[ast.stmt]) -> int:
+        """A value nobody needs: that of a statement, or a loop's own where it is left."""
+        value = stack.pop()
+        if not isinstance(value, Iter):
+            body.append(self.at(ast.Expr(value)))
+            return i + 1
+        assert loop is not None
+        length = self._breaks(i + 1, loop)
+        if length and not (stack and not isinstance(stack[-1], Iter)):
+            body.append(self.at(ast.Break()))
+            return i + 1 + length
+        while not self.op(i := self.values(i + 1, len(self.steps), stack), "RETURN_VALUE"):
+            if not self.op(i, "POP_TOP") or not isinstance(stack.pop(), Iter):
+                raise CannotRebuild
+        body.append(self.at(ast.Return(stack.pop())))
+        return i + 1
+
+    def _breaks(self, i: int, loop: Loop) -> int:
+        """How many steps go on after the loop: a jump, or a copy of what returns there."""
+        if self.op(i, "JUMP_FORWARD") and self.steps[i].to == loop.exit:
+            return 1
+        after = self.steps[loop.exit:]
+        length = 1 + next((n for n, s in enumerate(after) if s.op == "RETURN_VALUE"), len(after))
+        copied = [(s.op, s.arg) for s in self.steps[i: i + length]]
+        return length * (copied == [(s.op, s.arg) for s in after[:length]])
+
+    def _jump(self, i: int, stop: int, loop: Loop | None, body: list[ast.stmt]) -> int:
+        to = self.steps[i].to
+        if loop and to == loop.head:
+            body.append(self.at(ast.Continue()))
+        elif loop and to == loop.exit:
+            body.append(self.at(ast.Break()))
+        elif to < stop or i != stop - 1:
+            raise CannotRebuild
+        return i + 1
+
+
+def _pass(reader: Blocks) -> list[ast.stmt]:
+    return [reader.at(ast.Pass())]
+
+
+def _expression(body: list[ast.stmt]) -> ast.expr:
+    """The expression that a lambda's statements return."""
+    first, *rest = body
+    if isinstance(first, ast.Return) and first.value is not None:
+        return first.value
+    if isinstance(first, ast.If):
+        made = ast.IfExp(first.test, _expression(first.body), _expression([*first.orelse, *rest]))
+        return ast.copy_location(made, first)
+    raise CannotRebuild
+
+
+def _arguments(made: Made) -> ast.arguments:
+    code = made.code
+    names = [ast.arg(name) for name in code.co_varnames]
+    plain, only = code.co_argcount, code.co_kwonlyargcount
+    rest = iter(names[plain + only:])
+    kwonly = names[plain: plain + only]
+    given = {} if made.kwdefaults is None else {
+        k.value: v for k, v in zip(made.kwdefaults.keys, made.kwdefaults.values, strict=True)}
+    return ast.arguments(
+        posonlyargs=names[: code.co_posonlyargcount], args=names[code.co_posonlyargcount: plain],
+        vararg=next(rest) if code.co_flags & 0x04 else None, kwonlyargs=kwonly,
+        kw_defaults=[given.get(a.arg) for a in kwonly],
+        kwarg=next(rest) if code.co_flags & 0x08 else None,
+        defaults=[] if made.defaults is None else made.defaults.elts)
