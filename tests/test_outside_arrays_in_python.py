@@ -32,7 +32,8 @@ READ = (
     "sum(map(operator.mul, A, x))", "A.tolist()[1] * x", "pow(A, 2)", "divmod(A, 2)[1]",
     "(lambda v=LIST[0]: v * 1)()", "[A.sum() for _ in range(2)][1] * x",
 )
-REFUSED = ("str(A)", "f'{A}'", "'{}'.format(A)", "math.fsum(A) * x", "memoryview(A)[1] * x",
+TEXTS = ("str(A)", "f'{A}'", "'{}'.format(A)")
+REFUSED = ("math.fsum(A) * x", "memoryview(A)[1] * x",
            "bytes(A)", "hash(A.tobytes())")
 WRITES = "    LIST[0][:] = x; DICT['a'][:] = x; A[:] = x\n"
 
@@ -64,8 +65,15 @@ def test_they_are_read_at_each_call(expression: str, before: str) -> None:
     assert results(expression, before, True) == results(expression, before, False)
 
 
-@pytest.mark.parametrize("expression", REFUSED)
-def test_or_refused(expression: str) -> None:
-    module = module_of(expression, "")
+@pytest.mark.parametrize("expression", TEXTS)
+def test_text_is_of_the_call(expression: str) -> None:
+    assert results(expression, "", True) == results(expression, "", False)
+
+
+@pytest.mark.parametrize(("expression", "before"), [
+    *((expression, "") for expression in REFUSED),
+    *((expression, WRITES) for expression in (*REFUSED, *TEXTS))])
+def test_or_refused(expression: str, before: str) -> None:
+    module = module_of(expression, before)
     with pytest.raises((FusecError, TypeError)):
         fusec.jit(module["program"])(np.ones(3))

@@ -18,12 +18,13 @@ from .composed import strong
 from .context import Trace
 from .known import known
 from .library import call_by_name, call_library
+from .taken import value_of
 from .ufuncs import as_traced, cast, truth
 
 
 def static_number(trace: Trace, x: Any, what: str) -> int:
     """A Python int known while tracing; raises `UnsupportedError` for one that data decides."""
-    if type(x) is TracedArray and known(x.value) is None:
+    if type(x) is TracedArray and value_of(trace, x.value) is None:
         raise unsupported(f"{what} that depends on data", loc=trace.loc,
                           cure="make it a static argument: sizes of results must be known")
     return operator.index(x)

@@ -144,7 +144,9 @@ class TracedArray:
 
     def concrete(self, wanted: str, otherwise: str) -> Any:
         """The value itself where no argument decides it; else raises `ConcreteValueError`."""
-        found = known(self.value)
+        from .taken import value_of
+
+        found = value_of(self.trace, self.value)
         if found is not None:
             return found
         raise ConcreteValueError(

@@ -30,6 +30,7 @@ from .outside import Outside
 from .plain_calls import DICT_VIEWS
 from .refusals import is_compiled
 from .special_methods import SpecialMethods, method_of
+from .taken import take
 from .ufuncs import as_traced, holds_traced
 
 _SIZES = frozenset({"shape", "size", "nbytes", "strides"})
@@ -103,8 +104,28 @@ class AttributeHooks(SpecialMethods):
         return deque(items, x.maxlen) if isinstance(x, deque) else items
 
     def _is_outside(self, x: Any) -> bool:
-        return type(x) in (np.ndarray, np.memmap) and self.trace.active and is_compiled(
-            x.dtype) and (id(x) not in self.trace.local_arrays or self.trace.own.is_traced(x))
+        if not issubclass(type(x), np.ndarray) or not self.trace.active:
+            return False
+        if type(x) not in (np.ndarray, np.memmap) or not is_compiled(x.dtype):
+            take(self.trace, x)
+            return False
+        return id(x) not in self.trace.local_arrays or self.trace.own.is_traced(x)
+
+    def took(self, *values: Any) -> None:
+        """Python is about to use the values of arrays among these, or of a slice's bounds."""
+        for x in values:
+            if type(x) in (tuple, slice):
+                self.took(*(x if type(x) is tuple else (x.start, x.stop, x.step)))
+            elif issubclass(type(x), np.ndarray):
+                take(self.trace, x)
+
+    def test(self, where: Where, value: Any) -> bool:
+        self.took(value)
+        return super().test(where, value)
+
+    def decide(self, test: Any) -> bool | None:
+        self.took(test)
+        return super().decide(test)
 
     def _local(self, result: Any) -> Any:
         """Remembers an array that plain NumPy made of arrays of the trace: a constant."""

@@ -56,6 +56,7 @@ class Trace:
         self.readers: dict[int, Callable[[], Any]] = {}  # of arrays that attributes hold, by id
         self.titles: dict[int, str] = {}  # of these arrays, for messages
         self.mapped: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.taken: dict[int, tuple[np.ndarray, list[Guard]]] = {}  # see `taken`
         self._captured_storage: dict[int, Storage] = {}
         self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
         self.outside: dict[int, str] = {}  # what inputs that are no arguments are, by position

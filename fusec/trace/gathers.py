@@ -7,6 +7,7 @@ stand-ins first: it raises its own errors, and says shape and layout of the resu
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -183,6 +184,7 @@ def take(
     if type(indices) in (list, tuple) and not len(indices):
         indices = np.array(indices, np.intp)
     array, places = as_traced(trace, a), as_traced(trace, indices)
+    axis = operator.index(axis) if isinstance(axis, np.ndarray) else axis
     if out is not None or mode not in ("raise", "wrap", "clip") or not array.is_array or not (
             axis is None or type(axis) is int):
         options = {} if out is None else {"out": out}

@@ -41,6 +41,7 @@ from .item_hooks import ItemHooks
 from .iteration import gone_over, items_of
 from .kept_values import note_given
 from .known import known
+from .measures import ATOMS
 from .object_reads import (
     GETTERS,
     getter,
@@ -52,13 +53,15 @@ from .object_reads import (
 from .own_arrays import WRITERS, WRITING_METHODS
 from .plain_calls import goes_over, takes_at_once, takes_values
 from .python_numbers import BOOL, weak
-from .randomness import drawn, is_random
+from .randomness import TracedGenerator, drawn, is_random
 from .shaping import spread_scalar
 from .side_effects import check_unconsumed, warn_of_effect
 from .sizes import of_length
 from .special_methods import method_of
 from .ufuncs import as_traced, with_joined
 
+_INDEXED = (list, tuple, deque, range)
+_BY_VALUE = frozenset({"index", "count", "remove", "pop", "insert", "rotate"})
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
 _DISPATCHED = (FunctionType, type(np.argmax), type(np.concatenate))
 ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full, np.empty_like)
@@ -92,6 +95,8 @@ class GraphHooks(ItemHooks):
             args, kwargs = self._with_lifted(fn, args, kwargs, is_numeric)
         elif self.trace.active and takes_values(fn):
             args, kwargs = self._with_values(fn, args, kwargs)
+        elif self.trace.active:
+            args, kwargs = self._with_seen(fn, args, kwargs)
         answer = self._answered(where, fn, args, kwargs)
         if answer is not NotImplemented:
             return answer
@@ -143,6 +148,18 @@ class GraphHooks(ItemHooks):
         if is_numeric or takes_at_once(fn):
             args = tuple(list(x) if type(x) is deque else x for x in args)
         return args, {name: lifted(value) for name, value in kwargs.items()}
+
+    def _with_seen(
+        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of other calls: of methods of traced arrays, and of those that look at the
+        values."""
+        owner = type(getattr(fn, "__self__", None))
+        if owner in (TracedArray, TracedGenerator):
+            return self._with_lifted(fn, args, kwargs, False)
+        if issubclass(owner, ATOMS) or (owner in _INDEXED and fn.__name__ in _BY_VALUE):
+            self.took(*args)
+        return args, kwargs
 
     def _note_given(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """What code that is called as it is may do with what it is given."""
@@ -250,6 +267,7 @@ class GraphHooks(ItemHooks):
 
     def matched(self, where: Where, value: Any) -> Any:
         self.where = where
+        self.took(value)
         if self.trace.active:
             note_instances(self, "match", (value,))
         return value
@@ -327,6 +345,7 @@ class GraphHooks(ItemHooks):
         if (is_number or _holds_open(item)) and type(container) in _SMALL_SETS and (
                 len(container) <= _MOST_ALTERNATIVES):
             return self._is_one_of(where, item, container)
+        self.took(item)
         note_compared(self, "eq", item, container)
         return super().contains(where, item, container)
 

@@ -34,6 +34,7 @@ class ItemHooks(AttributeHooks):
     def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
         self.where = where
         texts.check_text(self.trace, key)
+        self._took_key(obj, key)
         if id(obj) in self.trace.flats and not obj.is_writeable:
             _set_flat(self.trace.flats[id(obj)][1], key, value)
             return
@@ -59,6 +60,13 @@ class ItemHooks(AttributeHooks):
                 raise AssignedLater(containers=[self.trace.containers.titled(obj)])
         self.trace.plain_changes += 1
         super().setitem(where, value, obj, key)
+
+    def _took_key(self, obj: Any, key: Any) -> None:
+        """Python takes the value of bounds, and of an index into what is no array."""
+        if not isinstance(obj, (np.ndarray, np.generic)) or type(key) is slice:
+            self.took(key)
+        elif type(key) is tuple:
+            self.took(*(k for k in key if type(k) is slice))
 
     def _put_at(self, items: list[Any], key: TracedArray, value: Any) -> bool:
         """``items[key] = value`` at a position that only the run knows."""
@@ -114,6 +122,7 @@ class ItemHooks(AttributeHooks):
     def getitem(self, where: Where, obj: Any, key: Any) -> Any:
         self.where = where
         texts.check_text(self.trace, key)
+        self._took_key(obj, key)
         if self._is_outside(obj) or (
                 isinstance(obj, (np.ndarray, np.generic)) and _holds_traced(key)):
             return as_traced(self.trace, obj)[key]

@@ -62,6 +62,12 @@ def known(value: Value) -> Any:
     return result
 
 
+def note_known(node: Node, array: np.ndarray) -> None:
+    """An input is this array in every call that uses the trace."""
+    if array.size <= _MOST_ELEMENTS:
+        _COMPUTED.add(node, [array.copy()])
+
+
 def _history(value: Value) -> list[Node] | None:
     """Every node behind a value, operands first; None when an input or effect is among them."""
     order: list[Node] = []

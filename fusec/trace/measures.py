@@ -2,7 +2,7 @@
 
 ``Identity``: the same object; ``Bits``: a number or text of the same type and bits; ``Layout``: an
 array or number that the same code can run on; ``Content``: a container, or an array that Python
-took the value of, with the same in it, at any depth.
+took the value of (`ArrayContent`), with the same in it, at any depth.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ VIEWS = (ChainMap, MappingProxyType, UserDict, UserList)  # of containers
 BUFFERS = (bytearray, array.array)
 ATOMS = (int, float, complex, str, bytes, type(None), np.generic, type(Ellipsis))
 Key = Any
+_SMALL = 512  # bytes of an array that is compared by content although nothing is known to read it
 
 
 class Measure(Protocol):
@@ -93,27 +94,29 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _of_one(value: Any) -> Measure:
-    if isinstance(value, np.ndarray) or not isinstance(value, (*DATA, *BUFFERS, set, frozenset,
-                                                               slice, range)):
-        return Identity(value)
-    return Bits(value)
+    if isinstance(value, np.ndarray):
+        return ArrayContent(value) if value.nbytes <= _SMALL else Identity(value)
+    is_data = isinstance(value, (*DATA, *BUFFERS, set, frozenset, slice, range))
+    return Bits(value) if is_data else Identity(value)
 
 
 class Identity:
-    """One object, which is not kept alive where that can be avoided."""
+    """One object, which is not kept alive where that can be avoided; an array of one layout."""
 
-    __slots__ = ("reference",)
+    __slots__ = ("layout", "reference")
 
     is_of_start = False
 
     def __init__(self, value: Any) -> None:
+        self.layout = layout_of(value) if type(value) is np.ndarray else None
         try:
             self.reference: Callable[[], Any] = weakref.ref(value)
         except TypeError:
             self.reference = _Kept(value)
 
     def matches(self, found: Any) -> bool:
-        return self.reference() is found
+        return self.reference() is found and (
+            self.layout is None or layout_of(found) == self.layout)
 
     def text(self) -> str:
         return short(self.reference())
@@ -242,17 +245,16 @@ def _same_keys(keys: list[Key], expected: list[Key]) -> bool:
 class Content:
     """A container by what is in it, in containers in it, and so on.
 
-    Arrays in it that the trace reads at each call (`leave_to_readers`) are compared by the guards
-    of these; others by which array they are.
+    Arrays in it with guards of their own (`close`) are not compared again.
     """
 
-    __slots__ = ("_entries", "_kind", "_paths", "_size")
+    __slots__ = ("_arrays", "_entries", "_kind", "_size")
     is_of_start = True
 
     def __init__(self, root: Any, apart: Container[int] = ()) -> None:
         self._kind = type(root)
         self._entries: list[Any] = []  # in the order in which `matches` comes to them
-        self._paths: list[tuple[int, tuple[Key, ...]]] = []
+        self._arrays: list[tuple[int, np.ndarray, Any]] = []
         self._size = 0
         seen: dict[int, int] = {}
         kept: list[Any] = []  # so that ids stay theirs
@@ -264,7 +266,8 @@ class Content:
                 continue
             items = None if id(found) in apart else inside(found)
             if items is None:
-                self._paths.append((len(self._entries), path))
+                if isinstance(found, np.ndarray):
+                    self._arrays.append((len(self._entries), found, path))
                 self._entries.append(_of_one(found))
                 continue
             seen[id(found)] = len(kept)
@@ -280,20 +283,15 @@ class Content:
         return self._size
 
     def arrays(self) -> Iterator[tuple[np.ndarray, tuple[Key, ...]]]:
-        """The arrays in it, with the keys that lead to each."""
-        for number, path in self._paths:
-            entry = self._entries[number]
-            found = entry.reference() if type(entry) is Identity else None
-            if isinstance(found, np.ndarray):
-                yield found, _unlinked(path)
+        """The arrays in it, with the keys that lead to each, until `close`."""
+        return ((held, _unlinked(path)) for _, held, path in self._arrays)
 
-    def leave_to_readers(self, arrays: Container[int]) -> None:
-        """Arrays with these ids have guards of their own."""
-        for number, _ in self._paths:
-            entry = self._entries[number]
-            found = entry.reference() if type(entry) is Identity else None
-            if isinstance(found, np.ndarray) and id(found) in arrays:
+    def close(self, guarded: Container[int]) -> None:
+        """Arrays with these ids have guards of their own; the others are no longer kept alive."""
+        for number, held, _ in self._arrays:
+            if id(held) in guarded:
                 self._entries[number] = ANY
+        self._arrays.clear()
 
     def matches(self, found: Any) -> bool:
         todo, seen = [found], list[Any]()
@@ -315,6 +313,43 @@ class Content:
 
     def text(self) -> str:
         return f"this {self._kind.__name__} ({self._size} items in all)"
+
+
+class ArrayContent:
+    """An array of any class and dtype by all that it holds."""
+
+    __slots__ = ("content", "dtype", "kind", "shape")
+    is_of_start = True
+
+    def __init__(self, value: np.ndarray) -> None:
+        self.kind, self.dtype, self.shape = type(value), value.dtype, value.shape
+        content = _held_in(value)
+        self.content = content if type(content) is bytes else Content(content)
+
+    def matches(self, found: Any) -> bool:
+        if type(found) is not self.kind or found.dtype != self.dtype or (
+                found.shape != self.shape):
+            return False
+        content = _held_in(found)
+        if type(self.content) is bytes:
+            return bool(content == self.content)
+        return self.content.matches(content)
+
+    def text(self) -> str:
+        return f"this {self.kind.__name__} ({self.dtype}{list(self.shape)}), whose value is used"
+
+
+def _held_in(x: np.ndarray) -> Any:
+    """The bytes of an array, or a container of what it holds."""
+    if type(x) is np.ndarray and not x.dtype.hasobject and x.dtype.kind != "T":
+        return x.tobytes()
+    if isinstance(x, np.ma.MaskedArray):
+        plain: Any = np.ma.getdata(x, subok=False)
+        return [_held_in(plain), np.ma.getmaskarray(x).tobytes(), repr(vars(x).get("_fill_value"))]
+    plain = np.asarray(x)
+    items = plain.ravel().tolist() if plain.dtype.hasobject or plain.dtype.kind == "T" else (
+        plain.tobytes())
+    return [items, dict(getattr(x, "__dict__", ()))]
 
 
 class _Any:

@@ -20,7 +20,7 @@ from .code_names import names_in
 from .convert.source import HOOKS_NAME
 from .guards import Guard, is_data
 from .kept_values import bound_to
-from .measures import ATOMS, Content, Identity, measure, values_inside
+from .measures import ATOMS, ArrayContent, Content, Identity, measure, values_inside
 
 if TYPE_CHECKING:
     from .context import Trace
@@ -125,10 +125,13 @@ class Outside:
 
     # -- arrays that are read at each call --------------------------------------------------------
 
-    def place_of(self, array: np.ndarray) -> ArrayPlace | None:
+    def places_of(self, array: np.ndarray) -> list[ArrayPlace]:
         """Where an array lies."""
-        places = self.arrays.get(id(array))
-        return places[0] if places else None
+        return self.arrays.get(id(array), [])
+
+    def place_of(self, array: np.ndarray) -> ArrayPlace | None:
+        """The first of these."""
+        return next(iter(self.places_of(array)), None)
 
     def guards(
         self, functions: Collection[FunctionType], inputs: Collection[Key]
@@ -146,15 +149,19 @@ class Outside:
     def close(self) -> None:
         """At the end of the trace, which keeps no array: a weak reference to one forbids
         ``resize``.  Arrays in containers that are read at each call have guards of their own."""
+        guarded = self.trace.readers.keys() | self.trace.taken.keys()
         for content in self._contents:
-            content.leave_to_readers(self.trace.readers)
-        for found in (self.names, self.arrays, self.reached, self.trace.guards):
+            content.close(guarded)
+        for found in (self.names, self.arrays, self.reached, self.trace.guards, self.trace.taken):
             found.clear()
 
     def is_read(self, guard: Guard) -> bool:
-        """Whether the array that the guard is for is read at each call, which guards its layout."""
-        held = guard.measure.reference() if type(guard.measure) is Identity else None
-        return isinstance(held, np.ndarray) and id(held) in self.trace.readers
+        """Whether the array that the guard is for has guards of its own: it is read at each call,
+        or Python took its value."""
+        if type(guard.measure) not in (Identity, ArrayContent):
+            return False
+        held = id(guard.read())
+        return held in self.trace.readers or held in self.trace.taken
 
     def _same(self, inputs: Collection[Key]) -> Iterator[Guard]:
         """Two places of one array are one input: they must go on to hold one array."""

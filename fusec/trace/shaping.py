@@ -274,7 +274,7 @@ def concatenate(
         raise trace.error(ValueError("need at least one array to concatenate"))
     if axis is None:
         parts, axis = [ravel(trace, p) for p in parts], 0
-    elif type(axis) is not TracedArray:
+    else:
         axis = _guarded(trace, operator.index, axis)
     _check_joinable(trace, parts, axis)
     position = _guarded(trace, normalise_axis, axis, parts[0].ndim)

@@ -162,7 +162,8 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     functions = [*hooks.functions, *trace.entry]
     for guard in trace.guards.values():
         guard.refresh()
-    guards = [*once, *(g for g in trace.guards.values() if not trace.reachable.is_read(g)),
+    taken = [g for _, guards in trace.taken.values() for g in guards]
+    guards = [*once, *taken, *(g for g in trace.guards.values() if not trace.reachable.is_read(g)),
               *_layout_guards(trace), *apart_guards(trace, {i for i, _ in graph.updates}),
               *trace.reachable.guards(functions, trace.outer_names.are_inputs())]
     trace.reachable.close()

@@ -11,7 +11,7 @@ import pytest
 
 import fusec
 from fusec.trace.guards import Guard
-from fusec.trace.measures import Bits, Content, Identity, measure, same
+from fusec.trace.measures import ArrayContent, Bits, Content, Identity, measure, same
 
 WEIGHTS = [1.0, 2.0]
 PAIR = (1.0, (2.0, "a"))
@@ -24,7 +24,7 @@ def scaled(x):
 
 @pytest.mark.parametrize(("a", "b"), [
     (1, True), (1, 1.0), (0.0, -0.0), ([1], (1,)), ({"a": 1}, {"a": 2}), (None, 0),
-    (np.zeros(2), np.zeros(2)),
+    (np.zeros(100), np.zeros(100)), (np.zeros(2), np.ones(2)),
 ])
 def test_different_values_are_told_apart(a, b):
     assert not same(a, b)
@@ -45,7 +45,8 @@ def test_a_changed_list_is_noticed():
 
 def test_values_have_the_measures_that_they_need():
     assert type(measure(1.0)) is Bits
-    assert type(measure(scaled)) is type(measure(X)) is Identity
+    assert type(measure(scaled)) is type(measure(np.ones(100))) is Identity
+    assert type(measure(X)) is ArrayContent
     assert type(measure(PAIR)) is type(measure(WEIGHTS)) is Content
     assert Guard("global", "PAIR", lambda: PAIR).holds()
 
