@@ -16,6 +16,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from . import checkout as checkout  # first: it lets a checkout's folders be found
 from . import config
 from .errors import (
     ConcreteValueError,

@@ -293,9 +293,11 @@ MORE: dict[Any, Handler] = {
     np.lib.stride_tricks.sliding_window_view: sliding_window_view,
     np.insert: insert, np.einsum: einsum, np.linalg.tensorinv: tensorinv,
     np.piecewise: piecewise, np.average: average,
-    np.row_stack: shaping.vstack, np.nanmin: nan_extremum(np.fmin),
-    np.nanmax: nan_extremum(np.fmax),
+    np.nanmin: nan_extremum(np.fmin), np.nanmax: nan_extremum(np.fmax),
 }
+# What only some of the supported NumPys have.
+SOMETIMES: dict[str, Handler] = {"row_stack": shaping.vstack}
+MORE.update({getattr(np, name): f for name, f in SOMETIMES.items() if hasattr(np, name)})
 MORE_METHODS: dict[str, Handler] = {
     "repeat": arranging.repeat, "diagonal": arranging.diagonal, "trace": arranging.trace_,
 }

@@ -8,6 +8,7 @@ a negative shift), the int itself is needed, so the argument it comes from becom
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -174,8 +175,18 @@ def index_of(trace: Trace, x: TracedArray) -> TracedArray:
     return TracedArray(trace, None, (), weak(trace, x.value, INT64))
 
 
-# From NumPy 2.4 on an array of one element is no number, unless it has rank 0.
-_TAKES_VECTORS = np.lib.NumpyVersion(np.__version__) < "2.4.0"
+def _numpy_takes_vectors() -> bool:
+    """Whether an array of one element is a number to this NumPy, or only one of rank 0."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            float(np.zeros(1))
+        except TypeError:
+            return False
+    return True
+
+
+_TAKES_VECTORS = _numpy_takes_vectors()
 
 
 def check_number(trace: Trace, x: TracedArray) -> None:
