@@ -1,8 +1,10 @@
-# Two commands matter: `make demo` and `make test`.  Each needs Python >= 3.11 (with venv and pip),
-# make and a package index, and makes what else it needs under .venv.
+# Two commands matter: `make demo` and `make test`.  Each needs Python 3.11, 3.12 or 3.13
+# (with venv and pip), make and a package index, and makes what else it needs under .venv.
 #
 #   make demo          the benchmark: every program, eager against compiled
 #   make test          the test suite
+#   make test-versions a part of the suite on every supported Python that is here, with the oldest
+#                      and the newest NumPy
 #   make lint          ruff, and mypy on the installed package
 #   make fuzz N=5000   random programs against NumPy; SEED=0 (or random), SAVE=folder for failures,
 #                      CONTROL=1 for those with branches, loops and views, STATEFUL=1 for
@@ -22,13 +24,13 @@ PIP_FLAGS := --disable-pip-version-check --quiet --retries 10 --timeout 60
 
 # An interpreter counts when it runs, is new enough and can make environments: version managers put
 # names on PATH that only print an error.
-NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))
 ifeq ($(origin PYTHON),undefined)
 PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && echo $$p && break; done)
 endif
 
-.PHONY: demo test lint style types fuzz clean
+.PHONY: demo test test-versions lint style types fuzz clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/stamp-bench
@@ -36,6 +38,10 @@ demo: $(VENV)/stamp-bench
 
 test: $(VENV)/stamp-test
 	$(BIN) -m pytest
+
+# TESTED=python names an interpreter that has just run the whole suite.
+test-versions: $(VENV)/stamp-venv
+	$(BIN) .ci/versions.py $(if $(TESTED),--tested $(TESTED))
 
 fuzz: $(VENV)/stamp-test
 	$(BIN) tests/fuzz --programs $(N) --seed $(SEED) $(if $(SAVE),--save $(SAVE)) \
@@ -55,14 +61,14 @@ types: $(TYPES_VENV)/stamp-dev
 	cd $(TYPES_VENV) && $(TYPES_BIN) -m mypy --config-file $(CURDIR)/pyproject.toml -p fusec
 
 clean:
-	rm -rf $(VENV) $(TYPES_VENV) build
+	rm -rf $(VENV) $(VENV)-versions $(TYPES_VENV) build
 
 # A stamp is written last, so an interrupted step starts again.
 $(VENV)/stamp-venv $(TYPES_VENV)/stamp-venv:
-	@$(if $(PYTHON),,echo "fusec needs Python 3.11 or newer with venv and pip; none of python3.13," \
+	@$(if $(PYTHON),,echo "fusec needs Python 3.11, 3.12 or 3.13 with venv and pip; none of python3.13," \
 	  "python3.12, python3.11, python3 on PATH is. Install one (on Debian also python3-venv), or" \
 	  "name it: make PYTHON=/path/to/python" >&2; exit 1)
-	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo "fusec needs Python 3.11 or newer with venv and pip;" \
+	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo "fusec needs Python 3.11, 3.12 or 3.13 with venv and pip;" \
 	  "PYTHON=$(PYTHON) is not" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(@D)
 	@touch $@

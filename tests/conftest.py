@@ -1,4 +1,7 @@
-"""What every test shares: a disk cache of its own, so that runs never meet the user's."""
+"""What every test shares: a disk cache of its own, so that runs never meet the user's.
+
+``--part`` runs every eighth test of each file, for the Pythons and NumPys beside the first.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,28 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections import Counter
+
+import pytest
+
+PART = 8
 
 # Before anything imports fusec: settings are read once, and child processes inherit them.
 os.environ["FUSEC_CACHE_DIR"] = tempfile.mkdtemp(prefix="fusec-test-cache-")
 atexit.register(shutil.rmtree, os.environ["FUSEC_CACHE_DIR"], ignore_errors=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", action="store_true", help=f"every {PART}th test of each file")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--part"):
+        return
+    places: Counter[object] = Counter()
+    chosen, left = [], []
+    for item in items:
+        (left if places[item.path] % PART else chosen).append(item)
+        places[item.path] += 1
+    items[:] = chosen
+    config.hook.pytest_deselected(items=left)
