@@ -40,3 +40,14 @@ def test_the_dependencies_are_those_of_the_project_file() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = tuple(parse_requirement(line).package for line in project["dependencies"])
     assert names == checkout.DEPENDENCIES
+
+
+def test_doctor_reads_the_project_file_of_a_checkout() -> None:
+    """As if no distribution of that name had been found."""
+    hidden = ("from importlib import metadata\n"
+              "def absent(name): raise metadata.PackageNotFoundError(name)\n"
+              "metadata.requires = metadata.metadata = absent\n")
+    done = run(f"{UNINSTALLED}{hidden}import fusec.__main__ as m\n"
+               "raise SystemExit(m.main(['doctor']))")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "fusec itself: complete" in done.stdout

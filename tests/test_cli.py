@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -104,17 +105,31 @@ def test_doctor_reads_every_part(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"numpy {np.__version__}" in text
     assert text.endswith("fusec has what it needs\n")
     titles = [line for line in text.splitlines() if line and not line.startswith(" ")]
-    assert titles[:-1] == ["versions", "cpu", "threads", "runtime", "gpu", "packages", "settings"]
+    assert titles[:-1] == ["versions", "cpu", "threads", "runtime", "packages", "settings"]
+    assert not {"pytest", "ruff", "mypy", "jax"} & set(re.findall(r"\w+", text))
 
 
 def test_doctor_names_the_missing_packages() -> None:
-    needs = [Requirement("numpy", ">=2", ""), Requirement("numpy", ">=99", "old"),
-             Requirement("surely-absent", ">=1", "bench"), Requirement("numpy", "", "bench")]
+    needs = [Requirement("numpy", ">=99", ""), Requirement("surely-absent", ">=1", "bench"),
+             Requirement("numpy", "", "bench"), Requirement("surely-absent", "", "dev")]
     assert doctor.package_lines(needs) == [
-        "fusec itself: complete",
-        f"extra old: missing numpy>=99 (has {np.__version__}); run: pip install 'numpy>=99'",
-        "extra bench: missing surely-absent>=1; run: pip install 'surely-absent>=1'",
+        f"fusec itself: missing numpy>=99 (has {np.__version__}); run: pip install 'numpy>=99'",
+        "python -m fusec bench: missing surely-absent>=1; run: pip install 'surely-absent>=1'",
     ]
+    assert doctor.package_lines([Requirement("numpy", ">=2", "")]) == ["fusec itself: complete"]
+
+
+def test_doctor_names_what_is_untested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "python_bounds", lambda: ">=3.8,<3.9")
+    lines = list(doctor.version_lines([Requirement("numpy", ">=1,<2", "")]))
+    assert f"numpy {np.__version__}: UNTESTED, fusec is tested with >=1,<2" in lines
+    assert lines[1].endswith(": UNTESTED, fusec is tested with >=3.8,<3.9")
+    assert "UNTESTED" not in "".join(lines[2:3] + lines[4:])
+
+
+def test_these_versions_are_tested_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["doctor"])
+    assert "UNTESTED" not in capsys.readouterr().out
 
 
 def test_doctor_goes_on_when_a_part_fails() -> None:

@@ -1,12 +1,12 @@
 """``python -m fusec doctor``: what this installation has, what it lacks, and the command to get it.
 
-Nothing is installed or changed.  Each part that cannot be read says so in its own line.
+What users need, that is: not what the developers' tests, linters and comparisons do.  Nothing is
+installed or changed.  Each part that cannot be read says so in its own line.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import platform
 import sys
@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from .. import config, machine
-from .versions import FOUNDATIONS, Requirement, requirements, version_of
+from .versions import FOUNDATIONS, Requirement, python_bounds, requirements, version_of, within
 
 # Of the many features LLVM reports, those that decide how wide and how fast kernels run.
 _VECTOR_FEATURES = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512vl", "neon",
                     "sve", "sve2")
+# The extras that a command of users reads, by what they are for.
+_PURPOSES = {"": "fusec itself", "bench": "python -m fusec bench"}
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,11 @@ class Report:
 
 
 def examine() -> Report:
-    """Look at versions, CPU, LLVM, threads, runtime, GPU, extras and settings."""
+    """Look at versions, CPU, LLVM, threads, runtime, packages and settings."""
     needs = requirements()
     parts: list[tuple[str, Callable[[], Iterable[str]]]] = [
-        ("versions", _versions), ("cpu", _cpu), ("threads", _threads), ("runtime", _runtime),
-        ("gpu", _gpu), ("packages", lambda: package_lines(needs)), ("settings", _settings),
+        ("versions", lambda: version_lines(needs)), ("cpu", _cpu), ("threads", _threads),
+        ("runtime", _runtime), ("packages", lambda: package_lines(needs)), ("settings", _settings),
     ]
     sections = tuple(Section(title, tuple(_guarded(lines))) for title, lines in parts)
     return Report(sections, all(need.satisfied for need in needs if not need.extra))
@@ -63,13 +65,24 @@ def _guarded(lines: Callable[[], Iterable[str]]) -> list[str]:
     return read
 
 
-def _versions() -> Iterable[str]:
+def version_lines(needs: Iterable[Requirement]) -> Iterable[str]:
+    """A line each for fusec, Python, the system and what fusec stands on; untested ones say so."""
+    bounds = {need.package: need.bounds for need in needs if not need.extra}
     yield f"fusec {version_of('fusec') or 'not installed (run: pip install -e .)'}"
-    python = platform.python_implementation()
-    yield f"Python {platform.python_version()} ({python}) {sys.executable}"
+    python = platform.python_version()
+    kind = f"({platform.python_implementation()}) {sys.executable}"
+    yield f"Python {python} {kind}{untested(python, python_bounds())}"
     yield f"{platform.system()} {platform.release()} {platform.machine()}"
     for name in FOUNDATIONS:
-        yield f"{name} {version_of(name) or 'missing'}"
+        version = version_of(name)
+        yield f"{name} {version or 'missing'}{untested(version, bounds.get(name, ''))}"
+
+
+def untested(version: str | None, bounds: str) -> str:
+    """What to add to a version outside the tested ones; '' for one within, or none."""
+    if version is None or within(version, bounds):
+        return ""
+    return f": UNTESTED, fusec is tested with {bounds}"
 
 
 def _cpu() -> Iterable[str]:
@@ -103,28 +116,17 @@ def _runtime() -> Iterable[str]:
         yield f"{title}: {'in use' if status.available else 'NOT in use'}, {status.reason}"
 
 
-def _gpu() -> Iterable[str]:
-    if importlib.util.find_spec("cupy") is None:
-        yield "cupy is not installed; with an NVIDIA GPU: pip install 'fusec[cuda]'"
-        return
-    import cupy
-
-    yield f"cupy {cupy.__version__}"
-    for index in range(cupy.cuda.runtime.getDeviceCount()):
-        properties = cupy.cuda.runtime.getDeviceProperties(index)
-        yield f"GPU:{index} {properties['name'].decode()}"
-
-
 def package_lines(needs: Iterable[Requirement]) -> list[str]:
-    """A line per extra: complete, or the packages that are missing and the exact command."""
+    """A line per purpose: complete, or the packages that are missing and the exact command."""
     groups: dict[str, list[Requirement]] = {}
     for need in needs:
-        groups.setdefault(need.extra, []).append(need)
+        if need.extra in _PURPOSES:
+            groups.setdefault(need.extra, []).append(need)
     return [_extra_line(extra, group) for extra, group in groups.items()]
 
 
 def _extra_line(extra: str, group: list[Requirement]) -> str:
-    title = f"extra {extra}" if extra else "fusec itself"
+    title = _PURPOSES[extra]
     absent = [need for need in group if not need.satisfied]
     if not absent:
         return f"{title}: complete"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
+from typing import Any
+
+import fusec
+from fusec import checkout
 
 FOUNDATIONS = ("numpy", "numba", "llvmlite")
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[[^]]*\])?\s*\(?(?P<bounds>[^;)]*)\)?")
@@ -59,8 +64,32 @@ def parse_requirement(line: str) -> Requirement:
 
 
 def requirements() -> list[Requirement]:
-    """What fusec and its extras need, from the installed package's metadata."""
-    return [parse_requirement(line) for line in metadata.requires("fusec") or ()]
+    """What fusec and its extras need: the installed package's metadata, or the checkout's file."""
+    try:
+        return [parse_requirement(line) for line in metadata.requires("fusec") or ()]
+    except metadata.PackageNotFoundError:
+        project = _checkout_project()
+        extras = {"": project["dependencies"], **project["optional-dependencies"]}
+        return [replace(parse_requirement(line), extra=extra)
+                for extra, lines in extras.items() for line in lines]
+
+
+def python_bounds() -> str:
+    """The Pythons that fusec is tested with, such as ``>=3.11,<3.14``."""
+    try:
+        return metadata.metadata("fusec")["Requires-Python"]
+    except metadata.PackageNotFoundError:
+        return _checkout_project()["requires-python"]
+
+
+def _checkout_project() -> dict[str, Any]:
+    import tomllib
+
+    root = checkout.root_of(os.path.dirname(fusec.__file__))
+    if root is None:
+        raise metadata.PackageNotFoundError("fusec")
+    with open(os.path.join(root, "pyproject.toml"), "rb") as file:
+        return tomllib.load(file)["project"]
 
 
 def _numbers(version: str) -> tuple[int, ...]:

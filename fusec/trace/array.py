@@ -12,6 +12,7 @@ from fusec.errors import ConcreteValueError, TraceError, nearest, unsupported, u
 from fusec.ir import TensorType, Value
 from fusec.ops.complex_parts import component
 
+from . import this_numpy
 from .context import Trace
 from .known import known
 from .layout import Strides, contiguous
@@ -176,7 +177,7 @@ class TracedArray:
         return complex(self.concrete("a complex number", "keep real and imaginary parts apart"))
 
     def __index__(self) -> int:
-        if self.dtype.kind not in "iu" or self.ndim:
+        if not is_index(self):
             raise not_an_index(self)
         return int(self.concrete("an index or a length", "compute it before the call and pass it "
                                  "as a static argument"))
@@ -396,6 +397,12 @@ def _are_ints(x: Any) -> bool:
     return all(map(_are_ints, x)) if type(x) in (list, tuple) else type(x) is int
 
 
+def is_index(x: TracedArray) -> bool:
+    """Whether ``operator.index`` takes it."""
+    is_bool = this_numpy.BOOLS_ARE_INDICES and x.dtype.kind == "b" and not x.is_array
+    return not x.ndim and (x.dtype.kind in "iu" or is_bool)
+
+
 def not_an_index(x: TracedArray) -> Exception:
     """The error of ``operator.index`` for anything but integers and their arrays of rank 0."""
     text = ("only integer scalar arrays can be converted to a scalar index" if x.is_array
@@ -422,6 +429,12 @@ def fresh_strides(value: Value, order: list[int]) -> Strides:
     return contiguous(value.shape, value.dtype.itemsize, order)
 
 
+def _known_power(x: TracedArray, y: Any, in_place: bool) -> Any:
+    from .powers import known_to_operator
+
+    return known_to_operator(x, y, in_place)
+
+
 def _binary(ufunc: np.ufunc, name: str) -> None:
     def forward(self: TracedArray, other: Any, *modulus: Any) -> Any:
         from .ufuncs import call_ufunc, takes
@@ -429,6 +442,9 @@ def _binary(ufunc: np.ufunc, name: str) -> None:
         self.check_alive()
         if modulus or not takes(self, other):
             return NotImplemented
+        known = _known_power(self, other, False) if ufunc is np.power else None
+        if known is not None:
+            return known
         return call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
 
     def backward(self: TracedArray, other: Any) -> Any:
@@ -445,6 +461,9 @@ def _binary(ufunc: np.ufunc, name: str) -> None:
         from .ufuncs import call_ufunc
 
         self.check_alive()
+        known = _known_power(self, other, True) if ufunc is np.power else None
+        if known is not None:
+            return known
         out = {"out": (self,)} if self.is_array else {}
         return call_ufunc(self.trace, ufunc, "__call__", (self, other), out, True)
 

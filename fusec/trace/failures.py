@@ -19,6 +19,7 @@ from .array import TracedArray
 from .context import Trace
 from .known import known
 from .layout import like_order
+from .this_numpy import signature_of
 
 _USER = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError)
 _MOST_ELEMENTS = 1 << 20
@@ -77,7 +78,7 @@ def _out_by_keyword(
     plain: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """The call with ``out``, which may have been given by position, as a keyword."""
-    names = list(inspect.signature(plain).parameters)
+    names = list(signature_of(plain).parameters)
     place = names.index("out") if "out" in names else len(args)
     named = dict(zip(names[place:], args[place:], strict=False))
     return args[:place], {**named, **kwargs}

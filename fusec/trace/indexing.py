@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -337,7 +338,9 @@ def _check_element(array: TracedArray, source: Value) -> None:
     if not source.type.is_static:
         return
     try:
-        np.zeros(1, array.dtype)[0] = np.zeros(source.shape, source.dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # where it is a number as yet
+            np.zeros(1, array.dtype)[0] = np.zeros(source.shape, source.dtype)
     except (TypeError, ValueError) as error:
         raise array.trace.error(error, [source, array.value], ("value", "array")) from None
 

@@ -8,7 +8,6 @@ answer has the dtypes, kinds, shapes and strides of the results.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +30,7 @@ from .result_sizes import sized_types
 from .selected import LibraryView, roots
 from .sizes import define
 from .stand_ins import ask, is_accepted
+from .this_numpy import signature_of
 from .ufuncs import as_traced
 
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64),
@@ -91,8 +91,8 @@ class Encoder:
 def _parameters(function: Callable[..., Any]) -> list[str]:
     """The names of positional parameters; a variadic one's name stands at the end."""
     try:
-        found = inspect.signature(function).parameters.values()
-    except ValueError:  # ndarray's methods have no signature; their first argument is the array
+        found = signature_of(function).parameters.values()
+    except ValueError:  # its arguments are given by position
         return ["a", "kth", "kind", "order"]
     return [p.name for p in found if p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_KEYWORD]
 
@@ -101,7 +101,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 def _takes_out(function: Callable[..., Any]) -> bool:
     """Whether it has a parameter ``out``, or says nothing about its parameters."""
     try:
-        found = inspect.signature(function).parameters.values()
+        found = signature_of(function).parameters.values()
     except ValueError:
         return True
     return any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in found)

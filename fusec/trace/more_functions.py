@@ -9,7 +9,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 
-from . import arranging, complex_numbers, creation, shaping
+from . import arranging, complex_numbers, creation, shaping, this_numpy
 from .array import TracedArray
 from .context import Trace
 from .gathers import are_static
@@ -146,7 +146,10 @@ def from_dlpack(trace: Trace, x: Any, /, *, device: Any = None, copy: Any = None
     array = as_traced(trace, x)
     if device not in (None, "cpu"):
         raise ValueError('Device not understood. Only "cpu" is allowed, but received: ' + device)
-    return shaping.copy_of(array) if copy else array[...]
+    found = shaping.copy_of(array) if copy else array[...]
+    if this_numpy.DLPACK_IS_READ_ONLY:
+        return found.view_through("ReadOnly", found.strides)
+    return found
 
 
 _ORDERS = {"C": creation.ascontiguousarray, "F": asfortranarray}

@@ -1,7 +1,8 @@
 """``x ** y`` and ``np.power``: products for whole exponents, NumPy's shortcuts for floats.
 
 NumPy's loops of float32 and float64 take ``sqrt`` for an exponent of 0.5 that they meet again and
-again: -inf and -0.0 give NaN and -0.0 there, where ``pow`` of C gives inf and 0.0.
+again: -inf and -0.0 give NaN and -0.0 there, where ``pow`` of C gives inf and 0.0.  In older NumPys
+only the operator does, whatever the dtype.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ops.shapes import broadcast
 
+from . import this_numpy
 from .array import TracedArray, from_value
 from .context import Trace
 from .layout import broadcast_strides
@@ -83,8 +85,40 @@ def _has_shortcuts(values: Sequence[Value], dtype: np.dtype, python: bool) -> bo
     base, exponent = values
     if python and base.type.kind != "array" and exponent.type.kind != "array":
         return False
-    operator = python and base.type.kind == "array" and exponent.type.is_weak
-    return operator or (dtype.kind == "f" and dtype != np.float16)
+    is_scalar = exponent.type.is_weak or (
+        this_numpy.OPERATOR_KNOWS_SCALARS and not exponent.shape)
+    operator = python and base.type.kind == "array" and is_scalar
+    return operator or (
+        this_numpy.POWER_TAKES_ROOTS and dtype.kind == "f" and dtype != np.float16)
+
+
+def known_to_operator(x: TracedArray, y: Any, in_place: bool) -> Any:
+    """``x ** y`` of an array in NumPys whose operator looks into every scalar; None if they go on.
+
+    They keep the array's dtype, so a scalar of a wider one must be known.
+    """
+    is_scalar = isinstance(y, (int, float, np.generic)) or (
+        type(y) in (TracedArray, np.ndarray) and not y.ndim)
+    if not this_numpy.OPERATOR_KNOWS_SCALARS or not x.is_array or not is_scalar:
+        return None
+    if type(y) is TracedArray:
+        if y.type.is_weak or np.result_type(x.dtype, y.dtype) == x.dtype:
+            return None
+        y = y.concrete("an exponent that may change the dtype in this NumPy",
+                       f"give it the array's dtype: np.{x.dtype}(p)")
+    y = np.asarray(y)
+    if y.dtype.kind not in "iuf":
+        return None
+    out = {"out": x} if in_place else {}
+    if x.dtype.kind in "fc":
+        if y == 0:
+            return np.multiply(np.ones_like(x), 1, **out)
+        found = {1: np.positive, -1: np.reciprocal, 0.5: np.sqrt, 2: np.square}.get(float(y))
+        return None if found is None else found(x, **out)
+    if y != 2:
+        return None
+    widens = y.dtype.kind == "f" and x.dtype.kind in "iu" and not in_place
+    return np.square(x.astype(np.float64) if widens else x, **out)
 
 
 def _is_repeated(operands: Sequence[TracedArray], dtype: np.dtype) -> bool:

@@ -8,7 +8,6 @@ a negative shift), the int itself is needed, so the argument it comes from becom
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +17,8 @@ from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.types import RUN_TIME_INT
 
-from .array import TracedArray, not_an_index
+from . import this_numpy
+from .array import TracedArray, is_index, not_an_index
 from .context import Trace
 
 Interval = tuple[int, int]
@@ -170,28 +170,14 @@ def weak(trace: Trace, value: Any, dtype: np.dtype) -> Any:
 
 def index_of(trace: Trace, x: TracedArray) -> TracedArray:
     """What ``operator.index`` gives: a Python int."""
-    if x.ndim or x.dtype.kind not in "iub" or (x.dtype == BOOL and not x.type.is_weak):
+    if not is_index(x) and not (x.dtype == BOOL and x.type.is_weak):
         raise not_an_index(x)
     return TracedArray(trace, None, (), weak(trace, x.value, INT64))
 
 
-def _numpy_takes_vectors() -> bool:
-    """Whether an array of one element is a number to this NumPy, or only one of rank 0."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        try:
-            float(np.zeros(1))
-        except TypeError:
-            return False
-    return True
-
-
-_TAKES_VECTORS = _numpy_takes_vectors()
-
-
 def check_number(trace: Trace, x: TracedArray) -> None:
     """That Python's ``float``, ``int``, ``complex`` and `math` take it."""
-    if x.ndim and not (_TAKES_VECTORS and x.size == 1):
+    if x.ndim and not (this_numpy.TAKES_VECTORS and x.size == 1):
         raise trace.error(TypeError(
             "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
 

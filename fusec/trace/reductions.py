@@ -11,11 +11,13 @@ from fusec.ir import Value
 from fusec.ir.dims import Dim
 from fusec.ops.shapes import normalise_axes
 
+from . import this_numpy
 from .array import TracedArray, from_value
 from .composed import _scaled, strong
 from .context import Trace
 from .layout import broadcast_strides, contiguous, k_order
 from .masks import add_up
+from .python_numbers import weak
 from .refusals import target_dtype
 from .shaping import spread_scalar
 from .ufuncs import BOOL, as_traced, cast, spread, store, truth
@@ -141,6 +143,8 @@ def element(trace: Trace, initial: Any, dtype: np.dtype) -> Value:
     if not given.ndim:
         value = given.value if dtype != BOOL else truth(trace, given.value)
         return cast(trace, value, dtype)
+    if this_numpy.TAKES_VECTORS and given.size == 1:
+        return element(trace, given.reshape(()), dtype)
     if dtype != BOOL or given.size != 1:
         error = TypeError("only 0-dimensional arrays can be converted to Python scalars") if (
             dtype.kind == "c") else ValueError("setting an array element with a sequence.")
@@ -408,7 +412,10 @@ def count_nonzero(
     axes = _axes(trace, x, axis)
     value = cast(trace, x.value, np.dtype(np.int64))
     result = trace.emit("Sum", value, axes=axes) if axes else value
-    return _finish(trace, x, result, axes, is_kept(keepdims), None)
+    count = _finish(trace, x, result, axes, is_kept(keepdims), None)
+    if axis is None and this_numpy.COUNTS_ARE_INTS and not count.is_array:
+        return TracedArray(trace, None, (), weak(trace, count.value, value.dtype))
+    return count
 
 
 def peak_to_peak(
