@@ -13,7 +13,7 @@ from fusec.ir import Value
 from fusec.ir.dims import is_static
 from fusec.ir.types import RUN_TIME_INT
 
-from . import sizes
+from . import sizes, this_numpy
 from .array import TracedArray, from_value
 from .context import Trace
 from .layout import contiguous, is_c_contiguous, k_order, order_like
@@ -353,8 +353,8 @@ def where(trace: Trace, condition: Any, *choices: Any) -> Any:
 
 
 def _choice(trace: Trace, value: Value, dtype: np.dtype) -> Value:
-    """A side of ``np.where``: unlike in ufuncs, Python ints out of range wrap around."""
-    if not value.type.is_weak or dtype.kind not in "iu":
+    """A side of ``np.where``: in older NumPys Python ints out of range wrap around."""
+    if not value.type.is_weak or dtype.kind not in "iu" or not this_numpy.WHERE_WRAPS:
         return cast(trace, value, dtype)
     if not misses_dtype(value, dtype):
         return trace.emit("Cast", value, dtype=dtype)

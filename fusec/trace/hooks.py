@@ -499,7 +499,11 @@ def _seen_through_dlpack(hooks: GraphHooks, x: Any, /, **options: Any) -> Any:
     if type(x) is TracedArray:
         return call_function(hooks.trace, np.from_dlpack, (x,), options)
     found = np.from_dlpack(x, **options)
-    return x[...] if type(x) is np.ndarray and np.may_share_memory(x, found) else found
+    if type(x) is not np.ndarray or not np.may_share_memory(x, found):
+        return found
+    shown = x[...]
+    shown.flags.writeable = found.flags.writeable
+    return shown
 
 
 for _function, _handler in CREATION.items():

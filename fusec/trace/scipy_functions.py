@@ -169,10 +169,17 @@ _FILLS: tuple[Callable[[np.ndarray], None], ...] = (
 
 def _cho_factor(trace: Trace, a: Any, lower: bool = False, overwrite_a: bool = False,
                 check_finite: bool = True) -> Any:
-    """The factor, with the flag that says which half of it counts: that is known while tracing."""
+    """The factor, with the flag that says which half of it counts: that is known while tracing.
+
+    SciPy says what it looks like, which in newer ones is an array.
+    """
+    from scipy import linalg
+
     factor, _ = call_scipy(trace, "linalg.cho_factor", (a, bool(lower)),
                            {"check_finite": check_finite})
-    return factor, bool(lower)
+    stack = factor.shape[:-2]
+    shown = linalg.cho_factor(np.broadcast_to(np.eye(1), (*stack, 1, 1)), bool(lower))[1]
+    return factor, shown
 
 
 TRACED: dict[str, Callable[..., Any]] = {

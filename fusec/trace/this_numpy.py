@@ -22,7 +22,7 @@ def _takes(call: Callable[..., Any], *args: Any) -> bool:
         warnings.simplefilter("ignore")
         try:
             call(*args)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return False
     return True
 
@@ -45,6 +45,8 @@ COUNTS_ARE_INTS = type(np.count_nonzero(_INTS)) is int
 ROUNDS_INTS_TO_THEMSELVES = np.round(_INTS) is _INTS
 # What `np.from_dlpack` gives is read-only.
 DLPACK_IS_READ_ONLY = not np.from_dlpack(_ZEROS).flags.writeable
+# ``np.where`` wraps Python ints that are out of the dtype's range.
+WHERE_WRAPS = _takes(np.where, [True], np.int8(0), 300)
 # The loops of `np.power` take the root where the exponent is 0.5 again and again.
 POWER_TAKES_ROOTS = _is_root(np.power(_ZEROS, 0.5))
 # ``x ** y`` looks for shortcuts in NumPy's scalars and arrays of rank 0, not in Python's alone.
