@@ -155,7 +155,7 @@ def test_functions_at_special_values_and_cuts(name: str, dtype: str) -> None:
 def test_powers_of_numbers_and_arrays() -> None:
     z = arr("c16", 9)
     for exponent in (0, 1, 2, 3, -1, 0.5, 2.0, 1j, np.float64(2), np.complex64(2)):
-        rounds_alike = exponent != 2 or np.array_equal(z**exponent, np.square(z))
+        rounds_alike = np.array_equal(z**exponent, np.power(z, exponent))  # not in older NumPys
         check(lambda z, e=exponent: (z**e, z[0]**e, np.power(z[1:], 3)), z,
               tolerance=EXACT if rounds_alike else CLOSE)
 
