@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -95,7 +96,25 @@ def imported(package: str, name: str) -> Callable[..., Any]:
             raise RuntimeError("these tests need: pip install -e '.[packages]'") from error
 
 
-@pytest.mark.parametrize(("package", "name"), CASES)
+# From its release 1.1 on, an extension module computes these.
+COMPILED = {("numpy_financial", "nper"), ("numpy_financial", "npv")}
+
+
+def is_refused(package: str, name: str) -> bool:
+    return (package, name) in COMPILED and (
+        importlib.util.find_spec(f"{package}._cfinancial") is not None)
+
+
+@pytest.mark.parametrize(("package", "name"), sorted(COMPILED))
+def test_extension_modules_are_refused_by_name(package: str, name: str) -> None:
+    if not is_refused(package, name):
+        test_as_in_numpy(package, name)
+        return
+    with pytest.raises(fusec.UnsupportedError, match=rf"{package}.*{name} is not supported"):
+        fusec.jit(imported(package, name))(*CALLS[package][name])
+
+
+@pytest.mark.parametrize(("package", "name"), [c for c in CASES if not is_refused(*c)])
 def test_as_in_numpy(package: str, name: str) -> None:
     function, args = imported(package, name), CALLS[package][name]
     with np.errstate(all="ignore"), warnings.catch_warnings():

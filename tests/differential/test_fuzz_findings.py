@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -518,7 +519,9 @@ def test_functions_that_call_themselves() -> None:
     def folded(x: np.ndarray, n: int) -> np.ndarray:
         return x if n == 0 else folded(x, n - 1) * 0.5 + 1
 
-    check(lambda x: folded(x, 300), np.ones(2))
+    # CPython 3.12 bounds the frames of C apart from those of Python, in its first releases tightly.
+    depth = 200 if sys.version_info[:2] == (3, 12) else 300
+    check(lambda x: folded(x, depth), np.ones(2))
     check(lambda x: np.polyint(x, m=np.array(100)), np.zeros(0, int))
 
 

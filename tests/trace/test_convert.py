@@ -7,6 +7,7 @@ import difflib
 import fractions
 import functools
 import inspect
+import itertools
 import math
 import re
 import statistics
@@ -76,6 +77,31 @@ def outcome(fn, args):
     return result, list(samples.CALLS), samples.COUNT
 
 
+def _asks_twice():
+    """Whether this Python asks for the truth of an operand twice: 3.12 up to .7, and 3.13.0."""
+    asked = []
+
+    class Operand:
+        def __bool__(self):
+            asked.append(self)
+            return False
+
+    first = Operand()
+    if (first and first) or None:
+        pass
+    bool((first and first) or None)
+    return len(asked) > 2
+
+
+ASKS_TWICE = _asks_twice()
+
+
+def each_once(found):
+    """The outcome as Pythons without that fault have it."""
+    result, calls, count = found
+    return result, [call for call, _ in itertools.groupby(calls)], count
+
+
 @pytest.mark.parametrize(
     ("fn", "args"), samples.SAMPLES,
     ids=[f"{getattr(f, '__name__', f)}{i}" for i, (f, _) in enumerate(samples.SAMPLES)],
@@ -83,7 +109,8 @@ def outcome(fn, args):
 def test_converted_functions_mean_the_same(fn, args):
     hooks = Recorder()
     expected = outcome(fn, args)
-    assert outcome(functools.partial(hooks.call, hooks.where, fn), args) == expected
+    got = outcome(functools.partial(hooks.call, hooks.where, fn), args)
+    assert got == expected or (ASKS_TWICE and each_once(got) == each_once(expected))
 
 
 def without_source(fn):

@@ -52,9 +52,14 @@ def test_common_divisors(numbers: tuple[Any, Any]) -> None:
 
 @pytest.mark.parametrize("numbers", [(12.5, 3), (np.bool_(True), 3)])
 def test_divisors_of_what_is_no_int(numbers: tuple[Any, Any]) -> None:
-    with pytest.raises(TypeError) as raised:
-        math.gcd(*numbers)
-    with pytest.raises(TypeError, match=str(raised.value)):
+    try:
+        want = math.gcd(*numbers)
+    except TypeError as error:
+        refusal = str(error)
+    else:  # NumPy's booleans, which older ones take for indices
+        assert fusec.jit(lambda a, b: math.gcd(a, b))(*numbers) == want
+        return
+    with pytest.raises(TypeError, match=refusal):
         fusec.jit(lambda a, b: math.gcd(a, b))(*numbers)
 
 

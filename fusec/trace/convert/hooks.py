@@ -8,6 +8,7 @@ the order Python evaluates them, so ``setitem`` takes the value before the objec
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -45,6 +46,18 @@ COMPARE: dict[str, Operator] = {
 _CONVERSIONS: dict[int, Operator] = {
     -1: lambda v: v, ord("s"): str, ord("r"): repr, ord("a"): ascii,
 }
+
+
+def _of_bool(op: str, a: bool, where: Where) -> Any:
+    """What Python 3.12 announces of ``~True`` is said of the program's own line."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        result = UNARY[op](a)
+    for warning in found:
+        warnings.warn_explicit(warning.message, warning.category, where[0], where[1])
+    return result
+
+
 _START: Where = ("", 0, -1, "", -1)
 
 
@@ -201,7 +214,7 @@ class Hooks:
     def unop(self, where: Where, op: str, a: Any) -> Any:
         """``op`` is a key of `UNARY`."""
         self.where = where
-        return UNARY[op](a)
+        return UNARY[op](a) if type(a) is not bool else _of_bool(op, a, where)
 
     def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         """``op`` is a key of `BINARY`."""
