@@ -22,6 +22,7 @@ _CURES = (
     ("dimensions except for the concatenation axis", "make the other axes equal, or join along "
      "another axis"),
     ("only 0-dimensional arrays", "take one element, x[0], or keep the array: x.astype(float)"),
+    ("only length-1 arrays", "take one element, x[0], or keep the array: x.astype(float)"),
     ("out of bounds for uint", "convert the array to a wider or signed dtype first"),
     ("out of bounds for int", "convert the array to a wider dtype first"),
 )

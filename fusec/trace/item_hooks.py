@@ -11,7 +11,7 @@ import numpy as np
 from fusec.errors import unsupported
 
 from . import list_items, texts
-from .array import TracedArray
+from .array import TracedArray, is_index
 from .assigned_names import AssignedLater
 from .attribute_hooks import AttributeHooks
 from .container_changes import CONTAINERS, may_be_held
@@ -21,6 +21,7 @@ from .convert.hooks import Where
 from .creation import _holds_traced
 from .kept_values import note_given
 from .known import known
+from .python_numbers import index_of
 from .shaping import copy_of
 from .side_effects import is_outside
 from .ufuncs import as_traced
@@ -126,8 +127,9 @@ class ItemHooks(AttributeHooks):
         if self._is_outside(obj) or (
                 isinstance(obj, (np.ndarray, np.generic)) and _holds_traced(key)):
             return as_traced(self.trace, obj)[key]
-        if type(obj) in (list, tuple) and type(key) is TracedArray and not key.ndim and (
-                key.dtype.kind in "iu") and known(key.value) is None:
+        if type(obj) in (list, tuple) and type(key) is TracedArray and (
+                is_index(key)) and known(key.value) is None:
+            key = key if key.dtype.kind in "iu" else index_of(self.trace, key)
             numbers = table(self.trace, obj)
             if numbers is not None:
                 return number_at(numbers, key)

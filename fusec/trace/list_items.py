@@ -8,7 +8,7 @@ import numpy as np
 
 from fusec.ir import Value
 
-from .array import TracedArray
+from .array import TracedArray, is_index
 from .context import Trace
 from .control.ranges import number
 from .creation import array
@@ -29,7 +29,7 @@ def kind_of(trace: Trace, x: Any) -> tuple[np.dtype, bool] | None:
 
 
 def is_position(x: Any) -> bool:
-    return type(x) is TracedArray and not x.is_array and x.dtype.kind in "iu"
+    return type(x) is TracedArray and not x.is_array and is_index(x)
 
 
 def item_at(trace: Trace, items: Any, position: TracedArray) -> Any:

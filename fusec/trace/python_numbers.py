@@ -178,8 +178,7 @@ def index_of(trace: Trace, x: TracedArray) -> TracedArray:
 def check_number(trace: Trace, x: TracedArray) -> None:
     """That Python's ``float``, ``int``, ``complex`` and `math` take it."""
     if x.ndim and not (this_numpy.TAKES_VECTORS and x.size == 1):
-        raise trace.error(TypeError(
-            "only 0-dimensional arrays can be converted to Python scalars"), [x.value])
+        raise trace.error(TypeError(this_numpy.NO_NUMBER), [x.value])
 
 
 def scalar_of(trace: Trace, x: TracedArray) -> Any:

@@ -146,7 +146,7 @@ def element(trace: Trace, initial: Any, dtype: np.dtype) -> Value:
     if this_numpy.TAKES_VECTORS and given.size == 1:
         return element(trace, given.reshape(()), dtype)
     if dtype != BOOL or given.size != 1:
-        error = TypeError("only 0-dimensional arrays can be converted to Python scalars") if (
+        error = TypeError(this_numpy.NO_NUMBER) if (
             dtype.kind == "c") else ValueError("setting an array element with a sequence.")
         raise trace.error(error, [given.value])
     return trace.emit("Squeeze", truth(trace, given.value), axes=tuple(range(given.ndim)),

@@ -27,6 +27,15 @@ def _takes(call: Callable[..., Any], *args: Any) -> bool:
     return True
 
 
+def _refusal(call: Callable[..., Any], *args: Any) -> str:
+    """The text of the exception; empty if there is none."""
+    try:
+        call(*args)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
 def _is_root(result: Any) -> bool:
     """Whether a power of -0.0 is -0.0, as ``sqrt`` has it, or 0.0, as ``pow`` of C does."""
     return bool(np.signbit(result).all())
@@ -37,6 +46,8 @@ _INTS = np.zeros(2, int)
 
 # An array of one element is a number, and can be an element, whatever its rank.
 TAKES_VECTORS = _takes(float, np.zeros(1))
+# What is said of arrays that are no number.
+NO_NUMBER = _refusal(float, np.zeros(2))
 # A boolean scalar of NumPy's is an index, as Python's is.
 BOOLS_ARE_INDICES = _takes(operator.index, np.True_)
 # ``np.count_nonzero`` of all of an array is a Python int.

@@ -78,7 +78,13 @@ def test_read_before_written() -> None:
     check(lambda y, i: put(y[:30], i, y[10:][i]), y, i)
     check(lambda x, i: put(x, i, i), within(9, 9), within(9, 9))
     z = within(9, 9)
-    check(lambda z: put(z, z, z), z)
+    want, own = z.copy(), z.copy()
+    put(want, z, z)
+    put(own, own, own)
+    if np.array_equal(own, want):  # older NumPys read indices that they have overwritten
+        check(lambda z: put(z, z, z), z)
+    fusec.jit(lambda z: put(z, z, z))(z)
+    np.testing.assert_array_equal(z, want)
 
 
 def test_several_in_a_row() -> None:
