@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import MutableSequence
 
 DEPENDENCIES = ("numpy", "numba", "llvmlite", "optree", "rich")
 
@@ -19,7 +20,7 @@ def root_of(package: str) -> str | None:
     return root if os.path.exists(os.path.join(root, "pyproject.toml")) else None
 
 
-def join_folders(path: list[str]) -> None:
+def join_folders(path: MutableSequence[str]) -> None:
     """Let the package's search path find the folders beside it.
 
     Raises ``ModuleNotFoundError`` with the command to run when a dependency is not installed.

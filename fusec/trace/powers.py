@@ -109,7 +109,7 @@ def known_to_operator(x: TracedArray, y: Any, in_place: bool) -> Any:
     y = np.asarray(y)
     if y.dtype.kind not in "iuf":
         return None
-    out = {"out": x} if in_place else {}
+    out: dict[str, Any] = {"out": x} if in_place else {}
     if x.dtype.kind in "fc":
         if y == 0:
             return np.multiply(np.ones_like(x), 1, **out)

@@ -98,7 +98,7 @@ def _receiver(line: str, name: str) -> list[inspect.Parameter]:
 def _parameters(written: ast.arguments) -> Iterator[inspect.Parameter]:
     """The parameters; every default is shown as None."""
     kinds = inspect.Parameter
-    plain = [(a, kinds.POSITIONAL_ONLY) for a in written.posonlyargs]
+    plain: list[tuple[ast.arg, Any]] = [(a, kinds.POSITIONAL_ONLY) for a in written.posonlyargs]
     plain += [(a, kinds.POSITIONAL_OR_KEYWORD) for a in written.args]
     needed = len(plain) - len(written.defaults)
     for i, (a, kind) in enumerate(plain):
