@@ -137,7 +137,7 @@ def test_functions_rebuilt_from_their_bytecode_mean_the_same():
         expected = outcome(fn, args)
         found = outcome(functools.partial(hooks.call, hooks.where, plain), args)
         assert (found[0], found[2]) == (expected[0], expected[2]), fn.__name__
-    assert rebuilt > 60, rebuilt
+    assert rebuilt > 55, rebuilt  # 3.12 inlines comprehensions: a few less than in 3.11
 
 
 def test_every_hook_is_reached_by_the_samples():
