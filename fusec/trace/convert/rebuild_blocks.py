@@ -113,6 +113,8 @@ class Blocks(Branches):
             return self._dropped(i, stack, loop, body)
         if step.op in ("JUMP_FORWARD", "JUMP_BACKWARD"):
             return self._jump(i, stop, loop, body)
+        if step.op == "IMPORT_NAME":
+            return self._import(i, stack, body)
         method = getattr(self, f"do_{step.op}", None)
         if method is None:
             raise CannotRebuild
@@ -141,8 +143,31 @@ class Blocks(Branches):
         owner, key = self.popped(stack, 2)
         return ast.Delete([self.at(ast.Subscript(owner, key, DEL))])
 
-    def do_IMPORT_NAME(self, step: Step, stack: Stack) -> ast.stmt:
-        raise CannotRebuild
+    # -- imports
+
+    def _import(self, i: int, stack: Stack, body: list[ast.stmt]) -> int:
+        """The statement whose module is imported at step ``i``; gives the step after it."""
+        module = self.steps[i].arg
+        level, names = self.popped(stack, 2)
+        if isinstance(names, ast.Constant):
+            dots = module.count(".")  # ``import a.b as c`` looks for b in what a is
+            name, i = self._stored(i + 1 if self.op(i + 1, "STORE") else i + 3 * dots - 1)
+            other = None if name == module.partition(".")[0] else name
+            body.append(self.at(ast.Import([self.at(ast.alias(module, other))])))
+            return i + (other is not None and dots > 0)
+        found, i = [], i + 1
+        while self.op(i, "IMPORT_FROM"):
+            name = self.steps[i].arg
+            other, i = self._stored(i + 1)
+            found.append(self.at(ast.alias(name, None if other == name else other)))
+        body.append(self.at(ast.ImportFrom(module or None, found, level.value)))
+        return i + 1
+
+    def _stored(self, i: int) -> tuple[str, int]:
+        if not self.op(i, "STORE"):
+            raise CannotRebuild
+        self.declare(self.steps[i])
+        return self.steps[i].arg, i + 1
 
     # -- assignment
 

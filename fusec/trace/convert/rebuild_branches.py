@@ -131,17 +131,22 @@ class Branches(Reader):
 
     def _join(self, found: list[Test]) -> bool:
         (left, when, to, _), (right, then, there, following) = found[-2:]
-        same = (to, when) == (there, then)
-        if not same and (to != following or when == then):
+        if to == there:
+            node = ast.BoolOp(ast.And(), [self.holds(left, when), self.holds(right, then)])
+        elif to == following:
+            node = ast.BoolOp(ast.Or(), [self.holds(left, not when), self.holds(right, then)])
+        else:
             return False
-        kind = ast.Or if when else ast.And
-        node = self.at(ast.BoolOp(kind(), [left, right]))
-        found[-2:] = [(node, then, there, following)]
+        found[-2:] = [(self.at(node), False, there, following)]
         return True
 
     def holds(self, test: ast.expr, when: bool) -> ast.expr:
         """What is true where a test that jumps when it is ``when`` does not jump."""
-        return self.at(ast.UnaryOp(ast.Not(), test)) if when else test  # type: ignore[no-any-return]
+        if not when:
+            return test
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return test.operand
+        return self.at(ast.UnaryOp(ast.Not(), test))  # type: ignore[no-any-return]
 
     def _conditional(self, i: int, stop: int, stack: Stack) -> int:
         test, when, to, following = self.test(i, stop, stack[-1])
