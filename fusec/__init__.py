@@ -31,6 +31,7 @@ from .errors import (
 if TYPE_CHECKING:
     from . import random
     from .bench.measure import benchmark
+    from .caches import clear_caches
     from .concrete import ConcreteFunction, RunMetadata, RunOptions
     from .explanation import explain
     from .function import Function, no_retrace
@@ -46,12 +47,13 @@ _LAZY = {
     "ConcreteFunction": "concrete", "RunMetadata": "concrete", "RunOptions": "concrete",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
+    "clear_caches": "caches",
 }
 __all__ = [
     "ConcreteFunction", "ConcreteValueError", "FallbackWarning", "Function", "FusecError",
     "InternalError", "RunMetadata", "RunOptions", "SideEffectWarning", "TensorSpec", "TraceError",
-    "UnsupportedError", "benchmark", "check_numerics", "config", "explain", "history", "jit",
-    "no_retrace", "print", "random", "vectorize",
+    "UnsupportedError", "benchmark", "check_numerics", "clear_caches", "config", "explain",
+    "history", "jit", "no_retrace", "print", "random", "vectorize",
 ]
 
 

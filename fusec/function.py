@@ -47,6 +47,12 @@ MAX_FAST = 4  # recent plans tried before the arguments are looked at in Python
 MAX_STRONG = 16  # instances that cannot be referenced weakly, whose traces are kept
 Plan = tuple[Callable[..., Any], "ConcreteFunction"]  # answers for leaves, or MISS
 _state = threading.local()
+_all: weakref.WeakValueDictionary[int, Function] = weakref.WeakValueDictionary()
+
+
+def every_function() -> list[Function]:
+    """The functions that are alive, those of methods too."""
+    return [found for reference in _all.valuerefs() if (found := reference()) is not None]
 
 
 def _with_first(plan: Plan, plans: Sequence[Plan]) -> list[Plan]:
@@ -95,6 +101,7 @@ class Function:
         self._methods: dict[int, tuple[Any, Function]] = {}
         self.__name__ = self.__qualname__ = type(fn).__name__  # callables without names of theirs
         functools.update_wrapper(self, fn)
+        _all[id(self)] = self
 
     @property
     def python_function(self) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fusec import locks
 from fusec.codegen.specialise import LoopForm, structure_key
 
+from .code_cache import CodeCache
 from .emitter import METADATA, UNLIKELY, Emitter
 from .llvm import NativeCode, compile_ir
 from .modes import emit_nest
@@ -38,31 +39,35 @@ class CompileStats:
     llvm_ms: float = 0.0
 
 
-_cache: dict[tuple, NativeNest] = {}
+_nests: CodeCache[tuple, NativeNest] = CodeCache()
 _lock = locks.Lock()
+_made = 0
 
 
-def cached_nests() -> int:
-    """How many nests this process has machine code for."""
-    return len(_cache)
+def nests_made() -> int:
+    """How many nests this process has compiled, or loaded from disk."""
+    return _made
 
 
 def clear_cache() -> None:
     """Forget compiled nests; those in use live on with their plans."""
     with _lock:
-        _cache.clear()
+        _nests.clear()
 
 
 def compile_forms(forms: Sequence[LoopForm], stats: CompileStats) -> list[NativeNest]:
     """The machine code of each form, compiling all unknown ones as one module."""
+    global _made
     keys = [structure_key(f) for f in forms]
     with _lock:
-        missing = {k: f for k, f in zip(keys, forms, strict=True) if k not in _cache}
+        found = {k: nest for k in keys if (nest := _nests.get(k)) is not None}
+        missing = {k: f for k, f in zip(keys, forms, strict=True) if k not in found}
         stats.compiled += len(missing)
         stats.reused += len(forms) - len(missing)
+        _made += len(missing)
         if missing:
-            _cache.update(_compile(missing, stats))
-        return [_cache[k] for k in keys]
+            found |= {k: _nests.add(k, nest) for k, nest in _compile(missing, stats).items()}
+        return [found[k] for k in keys]
 
 
 def _compile(forms: dict[tuple, LoopForm], stats: CompileStats) -> dict[tuple, NativeNest]:

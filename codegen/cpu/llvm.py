@@ -45,7 +45,7 @@ class NativeCode:
 
     def __init__(
         self, source: str, engine: Any, obj: bytes, times: CompileTimes, speed: int = 2,
-        optimised: Any = None, links: Mapping[str, str] = MappingProxyType({}),
+        links: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.source = source
         self._links = links
@@ -53,15 +53,13 @@ class NativeCode:
         self.object_code = obj
         self._engine = engine
         self._speed = speed
-        self._module = optimised
 
-    @property
     def _optimised(self) -> Any:
-        """LLVM's module; code that came from disk is compiled once more when someone looks."""
-        if self._module is None:
-            self._module = _parse(self.source, self._links)
-            _optimise(self._module, self._speed)
-        return self._module
+        """LLVM's module, made once more when someone looks: it takes ten times the code's memory.
+        """
+        module = _parse(self.source, self._links)
+        _optimise(module, self._speed)
+        return module
 
     def address(self, symbol: str) -> int:
         """The address of a function; raises ``KeyError`` when the module does not define it."""
@@ -75,13 +73,13 @@ class NativeCode:
     def llvm_ir(self) -> str:
         """The IR after LLVM's optimiser."""
         with _lock:
-            return str(self._optimised)
+            return str(self._optimised())
 
     @property
     def assembly(self) -> str:
         """The machine code as text, in the target's assembly language."""
         with _lock, _as_emitted():
-            return target_machine().emit_assembly(self._optimised)
+            return target_machine().emit_assembly(self._optimised())
 
 
 @functools.cache
@@ -234,7 +232,7 @@ def _from_disk(text: str, obj: bytes, speed: int, links: Mapping[str, str]) -> N
     engine = _load(obj)
     times = CompileTimes(load=1e3 * (time.perf_counter() - start))
     times.cached = True
-    return NativeCode(text, engine, obj, times, speed, links=links)
+    return NativeCode(text, engine, obj, times, speed, links)
 
 
 def _compile(text: str, speed: int, links: Mapping[str, str]) -> NativeCode:
@@ -252,7 +250,7 @@ def _compile(text: str, speed: int, links: Mapping[str, str]) -> NativeCode:
         parse=1e3 * (parsed - start), optimise=1e3 * (optimised - parsed),
         emit=1e3 * (emitted - optimised), load=1e3 * (loaded - emitted),
     )
-    return NativeCode(text, engine, obj, times, speed, module, links)
+    return NativeCode(text, engine, obj, times, speed, links)
 
 
 class InternalCompilerError(RuntimeError):

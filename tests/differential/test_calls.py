@@ -17,7 +17,7 @@ from harness import check, run
 from tolerance import NEAR
 
 import fusec
-from fusec.codegen.cpu.compile import cached_nests
+from fusec.codegen.cpu.compile import nests_made
 
 Point = namedtuple("Point", "x y")
 
@@ -311,11 +311,11 @@ def test_new_shapes_compile_nothing(number: int) -> None:
     f, shapes = PROGRAMS[number]
     function = fusec.jit(f)
     function(ordinary("f8", *shapes[0]))
-    known = cached_nests()
+    known = nests_made()
     for shape in shapes[1:]:
         check(f, ordinary("f8", *shape), jitted=function, tolerance=NEAR, engines=False)
         assert function.traces[-1].build.stats.compiled == 0
-    assert cached_nests() == known
+    assert nests_made() == known
 
 
 def test_clear_and_bounded_cache() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from fusec import locks
 from fusec.codegen.cpu.abi import BlockLayout, fill_block
+from fusec.codegen.cpu.code_cache import CodeCache
 from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
 from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, Emitter
 from fusec.codegen.cpu.llvm import NativeCode, compile_ir
@@ -32,7 +33,7 @@ BRANCH_SPEED = 2  # code that runs once
 UNKNOWN = -1  # bytes of an operand, which is only read
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
-_codes: dict[str, NativeCode] = {}
+_codes: CodeCache[str, NativeCode] = CodeCache()
 _lock = locks.Lock()
 
 
@@ -91,11 +92,18 @@ def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:
     links = frame.em.links  # their symbols, which the text names, say what they are
     key = hashlib.sha256(text.encode()).hexdigest()
     with _lock:
-        if key not in _codes:
+        code = _codes.get(key)
+        if code is None:
             start = time.perf_counter()
-            _codes[key] = compile_ir(text, LOOP_SPEED if links else speed, links)
+            code = _codes.add(key, compile_ir(text, LOOP_SPEED if links else speed, links))
             stats.llvm_ms += 1e3 * (time.perf_counter() - start)
-        return _codes[key]
+        return code
+
+
+def clear_cache() -> None:
+    """Forget compiled functions; those in use live on with their plans."""
+    with _lock:
+        _codes.clear()
 
 
 def _module(em: Emitter, function: str) -> str:
