@@ -153,3 +153,36 @@ def test_sequences_beside_arrays(f: Callable[..., Any], sequence: Any) -> None:
 def test_sequences_beside_python_numbers() -> None:
     with pytest.raises(TypeError, match="'float' and 'range'"):
         fusec.jit(lambda s: s + range(3))(2.0)
+
+
+def given(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator whose wrapper has parameters of its own."""
+    @functools.wraps(f)
+    def wrapper(x: Any, k: Any = 2.0) -> Any:
+        return f(x, k, flag=False)
+
+    return wrapper
+
+
+@given
+def scaled_by(x: Any, k: Any = 5.0, flag: bool = True, *, other: int = 3) -> Any:
+    return x * k if flag else x - k
+
+
+def test_a_wrapper_with_other_parameters() -> None:
+    f = fusec.jit(scaled_by)
+    np.testing.assert_array_equal(f(X), scaled_by(X))
+    np.testing.assert_array_equal(f(X, k=3.0), scaled_by(X, k=3.0))
+
+
+def test_constants_decide_and_or() -> None:
+    def f(x: Any, mode: str) -> Any:
+        if x.any() and mode == "drop":
+            x = x[x > 1]
+        if x.all() or mode != "drop":
+            y: Any = 3
+        else:
+            y = "text"
+        return x * y
+
+    np.testing.assert_array_equal(fusec.jit(f)(X, "keep"), f(X, "keep"))

@@ -6,6 +6,7 @@ tell is refused with the name of the callee.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from types import FunctionType, MethodType
@@ -18,6 +19,7 @@ from fusec.errors import (
     innermost_line,
     unsupported,
 )
+from fusec.ir.graph import Loc
 
 from .array import TracedArray
 from .context import Trace
@@ -50,6 +52,14 @@ def callee_name(fn: Any) -> str:
     return ".".join([*parts, name] if parts != ["builtins"] else [name])
 
 
+def check_uncompiled(trace: Trace, fn: Any) -> None:
+    """Raise for a function that Numba compiled, which is called with traced values."""
+    if type(fn).__module__.partition(".")[0] == "numba" and hasattr(fn, "py_func"):
+        raise unsupported(
+            f"{callee_name(fn)}, which Numba compiled,", loc=trace.loc,
+            cure="call the Python function that it was made of: f.py_func")
+
+
 def runs_as_it_is(fn: Any) -> bool:
     """Whether no converted code runs for ``fn``: it is a library's, or written in C."""
     function = fn.__func__ if type(fn) is MethodType else fn
@@ -69,8 +79,9 @@ def _is_pythons(fn: Any) -> bool:
     return type(fn) is TracedArray or _root(fn) in ("builtins", "fusec", "_operator", "operator")
 
 
-def named(trace: Trace, fn: Any, error: Exception) -> Exception:
-    """The error with the name of the callee that it was raised in."""
+def named(trace: Trace, fn: Any, error: Exception, where: Loc) -> Exception:
+    """The error with the name of the callee that it was raised in; ``where`` it is called."""
+    _move_out(fn, error, where)
     if getattr(error, "_fusec_is_named", False):
         return error
     error._fusec_is_named = True  # type: ignore[attr-defined]
@@ -81,6 +92,21 @@ def named(trace: Trace, fn: Any, error: Exception) -> Exception:
     elif type(error) is TypeError and _OURS.search(str(error)) and _root(fn) != "numpy":
         return _refused(trace, fn, error)
     return error
+
+
+def _move_out(fn: Any, error: Exception, users: Loc) -> None:
+    """An error in SciPy's source, which was converted, is shown where the program calls it."""
+    if _root(fn) != "scipy" or _is_scipys(users.file) or not isinstance(error, FusecError):
+        return
+    inner = error.diagnostic.loc
+    if inner is not None and _is_scipys(inner.file):
+        called = ("called", f"{callee_name(fn)} ({inner.file}:{inner.line})")
+        error.diagnostic = replace(
+            error.diagnostic, loc=users, values=(*error.diagnostic.values, called))
+
+
+def _is_scipys(file: str) -> bool:
+    return f"{os.sep}scipy{os.sep}" in file
 
 
 def _name(error: FusecError, name: str, place: str) -> None:
@@ -116,4 +142,4 @@ def _refused(trace: Trace, fn: Any, error: TypeError) -> UnsupportedError:
     return made
 
 
-__all__ = ["callee_name", "in_numpys_words", "named", "runs_as_it_is"]
+__all__ = ["callee_name", "check_uncompiled", "in_numpys_words", "named", "runs_as_it_is"]

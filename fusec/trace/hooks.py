@@ -26,9 +26,10 @@ from . import (  # noqa: F401 (fill TABLE)
 )
 from .array import TracedArray
 from .cached_calls import cached_behind, call_cached
-from .callees import in_numpys_words, named
+from .callees import check_uncompiled, in_numpys_words, named
 from .chosen import identity
 from .control.ranges import number
+from .convert import SourceUnavailable, convert
 from .convert.hooks import Where
 from .convert.policy import stays_plain
 from .convert.source import HOOKS_NAME
@@ -109,12 +110,33 @@ class GraphHooks(ItemHooks):
             result = call_function(self.trace, fn, args, kwargs)
         else:
             try:
-                result = super().call(where, fn, *args, **kwargs)
+                result = self._called(where, fn, args, kwargs)
             except (FusecError, TypeError) as error:
-                raise named(self.trace, fn, error)  # noqa: B904 (mostly the same one)
+                raise named(self.trace, fn, error, Loc._make(where))  # noqa: B904 (mostly the same one)
         if kwargs.get("out") is Ellipsis:  # which ``__array_ufunc__`` is not told
             result = _as_arrays(result)
         return self._noted(where, fn, args, result, is_numeric)
+
+    def _called(
+        self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """The call itself.
+
+        SciPy's Python functions see traced values as the program's do: their
+        sources are converted, where an argument is one."""
+        if not self.trace.active or not any_traced(args, kwargs):
+            return super().call(where, fn, *args, **kwargs)
+        check_uncompiled(self.trace, fn)
+        if not scipy_functions.is_pythons(fn) or self.table.find(fn) is not None:
+            return super().call(where, fn, *args, **kwargs)
+        try:
+            function = convert(fn, self)
+        except SourceUnavailable:
+            return super().call(where, fn, *args, **kwargs)
+        self.where = where
+        result = function(*args, **kwargs)
+        self.where = where
+        return result
 
     def _done_by_items(
         self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

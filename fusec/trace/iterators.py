@@ -6,6 +6,7 @@ Over anything else they are what they always are.
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from fusec.errors import unsupported
 
 from .array import TracedArray
+from .context import Trace
 from .control import (
     Enumerate,
     NdEnumerate,
@@ -101,6 +103,28 @@ def _ndenumerate(hooks: GraphHooks, arr: Any) -> Any:
     if type(arr) is not TracedArray or not arr.is_array or not arr.ndim:
         raise unsupported("np.ndenumerate of a scalar", loc=hooks.loc)
     return NdEnumerate((Product(tuple(map(range, arr.shape))), arr))
+
+
+class Broadcast:
+    """What ``np.broadcast`` says of its operands; it does not go through them."""
+
+    def __init__(self, trace: Trace, arrays: tuple[Any, ...]) -> None:
+        self.trace = trace
+        self.shape = np.broadcast_shapes(*[np.shape(a) for a in arrays])
+        self.ndim = self.nd = len(self.shape)
+        self.size, self.numiter = math.prod(self.shape), len(arrays)
+
+    def __iter__(self) -> Any:
+        raise unsupported("going through np.broadcast", loc=self.trace.loc,
+                          cure="go through np.broadcast_arrays(...)")
+
+
+@when_called(np.broadcast)
+def _broadcast(hooks: GraphHooks, *arrays: Any) -> Broadcast:
+    try:
+        return Broadcast(hooks.trace, arrays)
+    except ValueError as error:
+        raise hooks.trace.error(error) from None
 
 
 @when_called(np.nditer)

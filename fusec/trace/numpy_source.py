@@ -248,19 +248,6 @@ def concatenated_by_key(trace: Trace, joiner: Any, key: Any) -> Any:
     return run_source(trace, type(joiner).__getitem__, None, (joiner, key), {})
 
 
-class _Broadcast:
-    """What ``np.broadcast`` says of its operands."""
-
-    def __init__(self, *arrays: Any) -> None:
-        self.shape = np.broadcast_shapes(*[np.shape(a) for a in arrays])
-        self.ndim = self.nd = len(self.shape)
-
-
-@_register(np.broadcast)
-def _broadcast(hooks: GraphHooks, *arrays: Any) -> _Broadcast:
-    return _Broadcast(*arrays)
-
-
 def _undispatched(function: Any, handler: Callable[..., Any]) -> None:
     """NumPy's code calls the C function below the dispatcher: the same handler answers."""
     @_register(function)

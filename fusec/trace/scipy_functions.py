@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -180,6 +181,12 @@ def _cho_factor(trace: Trace, a: Any, lower: bool = False, overwrite_a: bool = F
     stack = factor.shape[:-2]
     shown = linalg.cho_factor(np.broadcast_to(np.eye(1), (*stack, 1, 1)), bool(lower))[1]
     return factor, shown
+
+
+def is_pythons(fn: Any) -> bool:
+    """Whether it is a function of SciPy's that is written in Python."""
+    return type(fn) is FunctionType and str(
+        fn.__globals__.get("__name__") or "").partition(".")[0] == "scipy"
 
 
 TRACED: dict[str, Callable[..., Any]] = {

@@ -6,6 +6,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class Signature:
     @classmethod
     def of(cls, fn: Callable[..., Any], static: Sequence[str | int]) -> Signature:
         """Raises ``ValueError`` when ``static`` names no parameter."""
-        parameters = inspect.signature(fn)
+        parameters = _parameters(fn)
         names = tuple(parameters.parameters)
         chosen = frozenset(_static_name(names, s) for s in static)
         found = parameters.parameters.values()
@@ -94,6 +95,21 @@ class Signature:
         if position < len(self.names):
             return self.names[position]
         return f"arg{position}"
+
+
+def _parameters(fn: Callable[..., Any]) -> inspect.Signature:
+    """Those of the function that is called: of one that a wrapper shows only where the wrapper
+    passes on whatever it is given."""
+    shown = inspect.signature(fn)
+    if not isinstance(fn, (FunctionType, MethodType)):
+        return shown
+    own = inspect.signature(fn, follow_wrapped=False)
+    kinds = {p.kind for p in own.parameters.values()}
+    needed: set[Any] = {inspect.Parameter.VAR_POSITIONAL}
+    if any(p.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+           for p in shown.parameters.values()):
+        needed.add(inspect.Parameter.VAR_KEYWORD)
+    return shown if needed <= kinds else own
 
 
 def _static_name(names: tuple[str, ...], static: str | int) -> str:

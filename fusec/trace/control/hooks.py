@@ -107,7 +107,7 @@ class ControlHooks(Hooks):
         if role != "test":
             sides: list[Callable[[], Any]] = [lambda: untested(rest()), lambda: value]
         else:
-            sides = [lambda: number(self.trace, self.truth(rest())), lambda: not going]
+            sides = [lambda: self._truth_of(rest()), lambda: not going]
         if not going:
             sides.reverse()
         variables = self.variables((), *thunks)
@@ -115,6 +115,11 @@ class ControlHooks(Hooks):
             result = branch(self.trace, test, variables, list(variables.cells), sides[0], sides[1])
         self.where = where
         return result
+
+    def _truth_of(self, operand: Any) -> Any:
+        """A bool; Python's where data does not decide it: ``x.any() and False`` is False."""
+        found = self.decide(operand)
+        return number(self.trace, self.truth(operand)) if found is None else found
 
     def assert_(
         self, where: Where, test: Any, message: Callable[[], Any], has_message: bool

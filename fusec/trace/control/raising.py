@@ -23,7 +23,7 @@ _ON_BEHALF = (
     "fusec.trace.failures", "fusec.trace.handlers", "fusec.trace.hooks",
     "fusec.trace.in_python", "fusec.trace.optional_hooks",
 )
-_LIBRARIES = ("numpy", "scipy", "optree")
+_LIBRARIES = ("numpy", "optree")
 
 
 def check_not(trace: Trace, test: Value, error: Exception) -> None:
@@ -43,7 +43,7 @@ def is_programs(error: Exception) -> bool:
 def _is_programs_own(error: Exception) -> bool:
     """Whether the program raised it, or Python or NumPy on its behalf: no defect of the tracer."""
     modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
-    innermost = next(m for m in reversed(modules) if not m.startswith(_LIBRARIES))
+    innermost = next(m for m in reversed(modules) if m.partition(".")[0] not in _LIBRARIES)
     return not innermost.startswith("fusec.") or innermost.startswith(_ON_BEHALF)
 
 

@@ -37,9 +37,11 @@ def stays_plain(fn: FunctionType) -> bool:
 
 
 def is_numeric_stack(module_globals: dict[str, Any] | None) -> bool:
-    """Whether a module of these globals belongs to NumPy, SciPy or a compiler."""
+    """Whether a module of these globals belongs to NumPy or a compiler, whose control flow decides
+    on no data.  SciPy's does."""
     module = str((module_globals or {}).get("__name__") or "")
-    return _in_package(module, tuple(PLAIN_PACKAGES)) and not _in_package(module, USER_LIKE)
+    return _in_package(module, tuple(PLAIN_PACKAGES - {"scipy"})) and not _in_package(
+        module, USER_LIKE)
 
 
 def _is_stdlib(file: str) -> bool:

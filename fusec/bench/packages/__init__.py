@@ -1,0 +1,1 @@
+"""Functions of published NumPy packages, as they are, under ``fusec.jit``: what runs, how fast."""

@@ -1,0 +1,33 @@
+"""What is called of a package: functions by dotted name, with their arguments."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Cases:
+    """``calls``: arguments by the function's name below ``home``, the module that is imported.
+
+    What stands after a space tells calls of one function apart.
+    """
+
+    home: str
+    calls: dict[str, tuple[Any, ...]]
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """Raises ``ImportError`` or ``AttributeError`` where the package has none."""
+        found: Any = importlib.import_module(self.home)
+        path = self.home
+        for part in name.partition(" ")[0].split("."):
+            path = f"{path}.{part}"
+            if not hasattr(found, part):
+                importlib.import_module(path)
+            found = getattr(found, part)
+        return found
+
+
+__all__ = ["Cases"]
