@@ -25,7 +25,8 @@ from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
 from fusec.runtime.plan import ExternStep, KernelStep, Schedule
 
 from .inspect.explain import Operand
-from .trace.guards import OnceGuard
+from .trace.asked import CodeGuard
+from .trace.guards import OnceGuard, check_of
 from .trace.signature import FlatCall
 from .trace.tracer import Traced
 from .trace.trees import flattened
@@ -275,7 +276,8 @@ class ConcreteFunction:
         self._assignments = build.traced.assignments
         self.guards = build.traced.guards
         # Those that the launcher does not check itself.
-        self.watched = [g for g in self.guards if not g.is_native]
+        watched = [g for g in self.guards if not g.is_native]
+        self.unchanged = check_of(watched) if watched else None
         # No other call can use it: the trace changed containers that outlive it.
         self.is_for_once = any(isinstance(g, OnceGuard) for g in self.guards)
         self.hits = 0
@@ -344,10 +346,6 @@ class ConcreteFunction:
     def guards_hold(self) -> bool:
         """Whether Python values read while tracing still are what they were."""
         return all(g.holds() for g in self.guards)
-
-    def watched_hold(self) -> bool:
-        """The same of all but the layouts that the native call compares."""
-        return all(g.holds() for g in self.watched)
 
     def call_of(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
         """The leaves of these arguments; overlapping arrays as their memory, if that was traced.
@@ -454,6 +452,8 @@ def _call_spec(build: Build) -> CallSpec:
         tuple(traced.captured), results, tuple(traced.updates),
         bare=traced.treespec.is_leaf() and not traced.assignments, calls_host=traced.calls_host,
         read_only=frozenset(traced.read_only),
+        code=tuple((g.function(), g.code) for g in traced.guards
+                   if isinstance(g, CodeGuard) and g.is_native),
     )
 
 

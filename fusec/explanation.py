@@ -9,6 +9,7 @@ from . import config
 from .concrete import ConcreteFunction
 from .inspect.dump import dump_artifacts
 from .inspect.explain import Assumed, Explanation
+from .trace.asked import OwnGuard
 from .trace.guards import OnceGuard
 
 
@@ -28,7 +29,8 @@ def explanation_of(concrete: ConcreteFunction, function: str = "") -> Explanatio
         plan="\n".join(_plan_lines(concrete)),
         threads=f"{config.num_threads} threads for kernels above "
                 f"{config.parallel_threshold} ns of estimated work",
-        assumed=[Assumed(g.place, g.value) for g in code.guards if not isinstance(g, OnceGuard)],
+        assumed=[Assumed(g.place, g.value) for g in code.guards
+                 if not isinstance(g, OnceGuard | OwnGuard)],
     )
 
 

@@ -127,7 +127,7 @@ class Function:
                     return result
             elif leaves is not None:  # `_answer` without the call, which is a tenth of it all
                 for fast, concrete in self._fast:
-                    if concrete.watched and not concrete.watched_hold():
+                    if concrete.unchanged is not None and not concrete.unchanged():
                         continue
                     result = fast(*leaves)
                     if result is not MISS and result is not BUSY and result is not FAILED:
@@ -145,7 +145,7 @@ class Function:
     def _answer(self, plans: Sequence[Plan], leaves: Sequence[Any]) -> Any:
         """What the first of these plans that fits the leaves answers; MISS where none does."""
         for fast, concrete in plans:
-            if concrete.watched and not concrete.watched_hold():
+            if concrete.unchanged is not None and not concrete.unchanged():
                 continue
             start = time.perf_counter() if history.on else 0.0
             result = fast(*leaves)

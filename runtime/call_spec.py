@@ -46,6 +46,7 @@ class CallSpec:
     updates: tuple[int, ...]
     bare: bool  # one leaf, not in a tuple
     calls_host: bool = False  # whether steps call objects of the user's
+    code: tuple[tuple[Any, Any], ...] = ()  # functions, and the code that they must go on to have
     read_only: frozenset[int] = frozenset()  # inputs from outside, arrays that cannot be written
 
     @property

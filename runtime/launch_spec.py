@@ -153,6 +153,15 @@ class Same:
     second: int
 
 
+@dataclass(frozen=True)
+class Word:
+    """A word of memory, part of ``owner``, must hold this object's address."""
+
+    owner: object
+    offset: int
+    expected: object
+
+
 Arg = ArrayArg | ScalarArg | IntArg | BoolArg | ObjectArg
 Out = ArrayOut | ScalarOut | ArgOut | ObjectOut | ViewOut
 
@@ -168,6 +177,7 @@ class PlanSpec:
     relations: tuple[Disjoint | Same, ...] = ()
     release_gil: bool = False
     as_tuple: bool = False
+    words: tuple[Word, ...] = ()
     status_slots: tuple[int, ...] = ()   # words that receive the address of the status word
     keep: tuple[object, ...] = ()
     name: str = "plan"

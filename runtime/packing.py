@@ -161,6 +161,8 @@ def pack_plan(packer: Packer, spec: PlanSpec) -> Any:
     flags = ((records.FLAG_RELEASE_GIL if spec.release_gil else 0)
              | (records.FLAG_TUPLE if spec.as_tuple else 0)
              | (records.FLAG_PARALLEL if any(s.parallel for s in spec.steps) else 0))
+    words = [packer.record("word", address=packer.object(w.owner) + w.offset,
+                           expected=packer.object(w.expected)) for w in spec.words]
     relations = [_pack_relation(packer, spec.args, relation) for relation in spec.relations]
     record = packer.record(
         "plan", nargs=len(spec.args), flags=flags,
@@ -168,5 +170,6 @@ def pack_plan(packer: Packer, spec: PlanSpec) -> Any:
         nrelations=len(relations), relations=packer.table(relations),
         nouts=len(spec.outs), outs=packer.table([_pack_out(packer, out) for out in spec.outs]),
         ntemps=len(temps), temps=packer.table(temps), nsteps=len(steps), steps=packer.table(steps),
+        nwords=len(words), words=packer.table(words),
         results=packer.words([0] * len(spec.outs)), scratch=packer.words([0] * len(temps)))
     return (ctypes.c_int64 * len(record))(*record)

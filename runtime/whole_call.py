@@ -12,6 +12,7 @@ from fusec.ir.types import RUN_TIME_INT
 
 from . import launch, launch_spec
 from .call_spec import CallSpec, LeafSpec, ResultSpec, cell_count, cell_of_input, words_of
+from .native import launcher
 from .plan import Blocks, Place, Schedule, make_blocks
 
 # Above this the GIL is released around the kernels; giving it up and taking it back costs 0.1 µs
@@ -66,7 +67,7 @@ class WholeCall:
             outs=tuple(outs), steps=native_steps(blocks),
             temps=tuple(hidden + partial_temps(blocks)), relations=_relations(spec),
             status_slots=status_slots(blocks), release_gil=work > RELEASE_GIL_NS,
-            as_tuple=not spec.bare,
+            as_tuple=not spec.bare, words=_words(spec),
             keep=(self.cells, blocks, schedule), name=spec.name,
         ))
 
@@ -97,7 +98,7 @@ def guard_plan(spec: CallSpec) -> launch.Plan:
     return launch.Plan(launch_spec.PlanSpec(
         args=tuple(_leaf_guard(spec, leaf, (), cells) for leaf in spec.native_leaves),
         outs=(launch_spec.ObjectOut(None),), steps=(), relations=_relations(spec), keep=(cells,),
-        name=spec.name,
+        words=_words(spec), name=spec.name,
     ))
 
 
@@ -147,3 +148,7 @@ def _relations(spec: CallSpec) -> tuple[Any, ...]:
                 if j != i and leaves[j].alias_of != i and leaves[i].alias_of != j
             )
     return tuple(result)
+
+
+def _words(spec: CallSpec) -> tuple[launch_spec.Word, ...]:
+    return tuple(launch_spec.Word(fn, launcher.code_offset(), code) for fn, code in spec.code)

@@ -15,6 +15,7 @@ from fusec.ir.graph import Loc, new_id
 from . import sizes
 from .array import TracedArray
 from .array_attributes import Flags, assign
+from .asked import note_library
 from .attributes import Attributes
 from .code_names import HEAP_TYPE
 from .containers import Containers
@@ -211,6 +212,8 @@ class AttributeHooks(SpecialMethods):
             self._note_method(obj, name)
         elif type(result) is FunctionType and name not in getattr(obj, "__dict__", ()):
             self.note_of_class(type(obj), name)  # a static method
+        if type(obj) is ModuleType and not is_guarded(obj):
+            note_library(self.trace, obj, name)
         if self.trace.active and type(obj) is not TracedArray and is_guarded(obj) and (
                 id(obj) not in self.trace.local_objects):
             result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))

@@ -6,7 +6,7 @@ A guard compares what a place holds with what it held, by a measure: see `measur
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from types import (
     BuiltinMethodType,
     FunctionType,
@@ -27,12 +27,16 @@ from .measures import (
     CONTAINERS,
     DATA,
     VIEWS,
+    Bits,
+    Identity,
+    Kept,
     Layout,
     Measure,
     measure,
 )
 
-_MISSING = object()
+MISSING = object()
+Bind = Callable[[Any], str]
 
 
 def is_data(value: Any) -> bool:
@@ -83,6 +87,21 @@ class Guard:
         except LookupError:
             return False
 
+    def expression(self, bind: Bind) -> str:
+        """`holds` as text; ``bind`` gives a name for an object."""
+        if type(self).holds is not Guard.holds:
+            return f"{bind(self.holds)}()"
+        place = getattr(self.read, "expression", None)
+        found = f"{bind(self.read)}()" if place is None else place(bind)
+        kind, measured = type(self.measure), self.measure
+        if kind is Identity and measured.layout is None:
+            held = measured.reference
+            return f"{found} is {bind(held.value) if type(held) is Kept else f'{bind(held)}()'}"
+        matches = f"{bind(measured.matches)}({found})"
+        if kind is Bits and not measured.is_of_start:
+            return f"({found} is {bind(measured.value)} or {matches})"
+        return matches
+
     @property
     def value(self) -> str:
         """The expected value, shortened."""
@@ -125,6 +144,22 @@ def _held_now() -> Container[int]:
     return trace.containers.guarded if trace is not None else ()
 
 
+class Attribute:
+    """An attribute of an object that is not kept alive; called, it gives what is there."""
+
+    __slots__ = ("name", "owner")
+
+    def __init__(self, owner: Callable[[], Any], name: str) -> None:
+        self.owner, self.name = owner, name
+
+    def __call__(self) -> Any:
+        return getattr(self.owner(), self.name, MISSING)
+
+    def expression(self, bind: Bind) -> str:
+        """The same as text."""
+        return f"getattr({bind(self.owner)}(), {self.name!r}, {bind(MISSING)})"
+
+
 def attribute_guard(obj: Any, name: str) -> Guard:
     """``obj.name``; the object is not kept alive by the guard."""
     owner = obj.__name__ if isinstance(obj, ModuleType) else type(obj).__name__
@@ -133,16 +168,13 @@ def attribute_guard(obj: Any, name: str) -> Guard:
     except TypeError:
         def reference() -> Any:
             return obj
-    return Guard(
-        f"attribute {owner}.{name}", f"{owner}.{name}",
-        lambda: getattr(reference(), name, _MISSING),
-    )
+    return Guard(f"attribute {owner}.{name}", f"{owner}.{name}", Attribute(reference, name))
 
 
 def method_guard(obj: Any, name: str) -> Guard:
     """``obj.name`` is a method, which is bound anew each time: its function must stay."""
     guard = attribute_guard(obj, name)
-    bound, guard.read = guard.read, lambda: getattr(bound(), "__func__", _MISSING)
+    bound, guard.read = guard.read, lambda: getattr(bound(), "__func__", MISSING)
     guard.refresh()
     return guard
 
@@ -157,3 +189,20 @@ def is_guarded(obj: Any) -> bool:
     if isinstance(obj, (type, FunctionType)) and obj.__module__ == "numpy":
         return False
     return type(obj) is not TracedArray and not isinstance(obj, (np.ndarray, np.generic, np.dtype))
+
+
+def check_of(guards: Sequence[Guard]) -> Callable[[], bool]:
+    """A function that says whether all of them hold, made of their own texts."""
+    names: dict[str, Any] = {}
+
+    def bind(value: Any) -> str:
+        name = f"n{len(names)}"
+        names[name] = value
+        return name
+
+    tests = " and ".join(f"({guard.expression(bind)})" for guard in guards)
+    text = (f"def unchanged():\n    try:\n        return {tests}\n"
+            "    except (LookupError, ValueError):\n        return False\n")
+    exec(compile(text, "<guards>", "exec"), names)
+    made: Callable[[], bool] = names["unchanged"]
+    return made

@@ -25,6 +25,7 @@ from . import (  # noqa: F401 (fill TABLE)
     texts,
 )
 from .array import TracedArray
+from .asked import ENVIRONMENT, asked, is_asking
 from .cached_calls import cached_behind, call_cached
 from .callees import check_uncompiled, in_numpys_words, named
 from .chosen import identity
@@ -98,6 +99,8 @@ class GraphHooks(ItemHooks):
             args, kwargs = self._with_values(fn, args, kwargs)
         elif self.trace.active:
             args, kwargs = self._with_seen(fn, args, kwargs)
+        if self.trace.active and is_asking(fn) and not any_traced(args, kwargs):
+            return asked(self.trace, fn, args, kwargs)
         answer = self._answered(where, fn, args, kwargs)
         if answer is not NotImplemented:
             return answer
@@ -368,6 +371,8 @@ class GraphHooks(ItemHooks):
                 len(container) <= _MOST_ALTERNATIVES):
             return self._is_one_of(where, item, container)
         self.took(item)
+        if type(container) is ENVIRONMENT:
+            return self.call(where, container.__contains__, item)
         note_compared(self, "eq", item, container)
         return super().contains(where, item, container)
 

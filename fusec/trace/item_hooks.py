@@ -12,6 +12,7 @@ from fusec.errors import unsupported
 
 from . import list_items, texts
 from .array import TracedArray, is_index
+from .asked import ENVIRONMENT
 from .assigned_names import AssignedLater
 from .attribute_hooks import AttributeHooks
 from .container_changes import CONTAINERS, may_be_held
@@ -124,6 +125,8 @@ class ItemHooks(AttributeHooks):
         self.where = where
         texts.check_text(self.trace, key)
         self._took_key(obj, key)
+        if type(obj) is ENVIRONMENT:
+            return self.call(where, obj.__getitem__, key)
         if self._is_outside(obj) or (
                 isinstance(obj, (np.ndarray, np.generic)) and _holds_traced(key)):
             return as_traced(self.trace, obj)[key]

@@ -112,7 +112,7 @@ class Identity:
         try:
             self.reference: Callable[[], Any] = weakref.ref(value)
         except TypeError:
-            self.reference = _Kept(value)
+            self.reference = Kept(value)
 
     def matches(self, found: Any) -> bool:
         return self.reference() is found and (
@@ -122,7 +122,7 @@ class Identity:
         return short(self.reference())
 
 
-class _Kept:
+class Kept:
     """A reference to what cannot be referenced weakly."""
 
     __slots__ = ("value",)

@@ -51,7 +51,15 @@ class Name:
             return f"global {self.name}"
         return f"the defaults of {self.scope.__name__}"
 
-    def read(self) -> Any:
+    def expression(self, bind: Callable[[Any], str]) -> str:
+        """`__call__` as text."""
+        if isinstance(self.scope, CellType):
+            return f"{bind(self)}()"
+        if isinstance(self.scope, dict):
+            return f"{bind(self.scope.get)}({self.name!r}, {bind(_NOTHING)})"
+        return f"{bind(self.scope)}.{self.name}"
+
+    def __call__(self) -> Any:
         """What it holds now."""
         if isinstance(self.scope, CellType):
             return self.scope.cell_contents if self.scope != _EMPTY else _NOTHING
@@ -83,14 +91,14 @@ class Outside:
         """A function of the program is about to be called."""
         made = self.trace.outer_names.made()
         for name in names_of(fn):
-            value = name.read()
+            value = name()
             if name.key not in self.names and _is_constant(value) and id(value) not in made:
                 self.names[name.key] = guard = self._guard(name)
                 self.note(guard, name.key)
 
     def _guard(self, name: Name) -> Guard:
-        measured = measure(name.read(), self.trace.containers.guarded)
-        return Guard(name.subject, name.subject, name.read, measured)
+        measured = measure(name(), self.trace.containers.guarded)
+        return Guard(name.subject, name.subject, name, measured)
 
     def note(self, guard: Guard, key: Key) -> None:
         """What a guarded place holds, and what lies in that, was there before the call."""
@@ -140,7 +148,7 @@ class Outside:
         found: dict[Key, Guard] = {}
         for fn in functions:
             for name in names_of(fn):
-                value = name.read()
+                value = name()
                 if name.key not in found and name.key not in inputs and _is_constant(value):
                     found[name.key] = guard = self.names.get(name.key) or self._guard(name)
                     guard.refresh()

@@ -28,6 +28,7 @@ from fusec.ops.host_calls import HostObject, is_generator
 
 from .apart import apart_guards
 from .array import TracedArray
+from .asked import builtin_guards, code_guards
 from .assigned_names import AssignedLater, AssignedNames, until_known
 from .attributes import Assignment
 from .chosen import flat_results
@@ -165,7 +166,8 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     taken = [g for _, guards in trace.taken.values() for g in guards]
     guards = [*once, *taken, *(g for g in trace.guards.values() if not trace.reachable.is_read(g)),
               *_layout_guards(trace), *apart_guards(trace, {i for i, _ in graph.updates}),
-              *trace.reachable.guards(functions, trace.outer_names.are_inputs())]
+              *trace.reachable.guards(functions, trace.outer_names.are_inputs()),
+              *builtin_guards(functions), *code_guards(functions, trace.entry)]
     trace.reachable.close()
     notes = [*trace.notes, *map(str, once)]
     return Traced(

@@ -152,6 +152,31 @@ no:
   ret i1 false
 }
 
+; Do the words of memory outside of the arguments, such as a function's code, hold what they held?
+define internal i1 @words_hold(ptr %plan) {
+entry:
+  %records = call ptr @pointer(ptr %plan, i64 plan.words)
+  %count = call i64 @word(ptr %plan, i64 plan.nwords)
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %look ]
+  %end = icmp sge i64 %i, %count
+  br i1 %end, label %yes, label %look
+look:
+  %at = mul i64 %i, word.SIZE
+  %record = getelementptr i64, ptr %records, i64 %at
+  %place = call ptr @pointer(ptr %record, i64 word.address)
+  %found = load i64, ptr %place
+  %expected = call i64 @word(ptr %record, i64 word.expected)
+  %same = icmp eq i64 %found, %expected
+  %next = add i64 %i, 1
+  br i1 %same, label %loop, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
 define internal i64 @data_of(ptr %args, i64 %index) {
   %object = call ptr @pointer(ptr %args, i64 %index)
   %place = getelementptr i8, ptr %object, i64 AT_DATA

@@ -273,7 +273,10 @@ guard:
   br i1 %fit, label %relate, label %miss
 relate:
   %related = call i1 @relations_hold(ptr %plan, ptr %args)
-  br i1 %related, label %take, label %miss
+  br i1 %related, label %watch, label %miss
+watch:
+  %unchanged = call i1 @words_hold(ptr %plan)
+  br i1 %unchanged, label %take, label %miss
 miss:
   %m = load ptr, ptr @miss
   %m2 = call ptr @new_reference(ptr %m)
@@ -301,6 +304,16 @@ def type_offset() -> int:
                for sample in (1.5, "text", (), [1])):
             return offset
     raise NativeUnavailableError("objects of this Python do not hold their type's address")
+
+
+@functools.cache
+def code_offset() -> int:
+    """The offset of a function's code in the function object."""
+    sample = type_offset
+    for offset in range(0, type(sample).__basicsize__, numpy_api.WORD):
+        if numpy_api.word(id(sample) + offset) == id(sample.__code__):
+            return offset
+    raise NativeUnavailableError("functions of this Python do not hold their code's address")
 
 
 def _constants() -> dict[str, int]:
