@@ -19,7 +19,8 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.cones import has_unit_region, is_piecewise, operands, root_operands
 from fusec.ops.gather import gathered_map, index_checks, index_operands
-from fusec.ops.index_maps import COMPUTED, AxisIndex, IndexMap, identity
+from fusec.ops.index_maps import COMPUTED, AxisIndex, IndexMap, identity, without_loop
+from fusec.ops.reductions import folded
 from fusec.ops.scalar_calls import CALLS
 
 from .boxes import Box, Split, cut, live_branch
@@ -62,6 +63,8 @@ class _KernelLowering:
         self.body: Graph = node.attrs["body"]
         self.domain: tuple[int, ...] = node.attrs["domain"]
         self.axes: tuple[int, ...] = node.attrs["axes"]
+        parts = dict(node.attrs.get("apart", ()))
+        self.apart = {n.out(): parts[n.name] for n in self.body.nodes if n.name in parts}
         self.checks = {n: k for k, n in enumerate(index_checks(self.body))}
         self.params: list[Param] = []
         self._param_index: dict[tuple, int] = {}
@@ -232,32 +235,39 @@ class _NestLowering:
         return draft
 
     def _evaluate_root(self, root: Value) -> None:
-        reads = root_operands(root)[1]
+        domain, reads = root_operands(root, self.kernel.apart.get(root))
         level = self._level(reads)
         if get(root.node.op).kind == "reduce":
-            self._evaluate_reduction(root, reads[0], level)
-        elif self.kernel.axes and root.shape != self.kernel.domain:
+            self._evaluate_reduction(root, reads, level)
+        elif self.kernel.axes and domain != self.kernel.domain:
             row = self._draft(inner=False, level=level - 1)
-            index = tuple(
-                i._replace(loop=self.order[i.loop]) if i.loop >= 0 else i
-                for i in identity(root.shape)
-            )
-            self._store(row, root, self._build(row, root, index), index)
+            for index in self._points(root):
+                index = tuple(
+                    i._replace(loop=self.order[i.loop]) if i.loop >= 0 else i for i in index)
+                self._store(row, root, self._build(row, root, index), index)
         else:
             draft = self._draft(inner=bool(self.kernel.axes), level=level)
             self._store_full(draft, root)
 
+    def _points(self, root: Value) -> list[IndexMap]:
+        """Where a root is stored: once, or a part after the other."""
+        index, apart = identity(root.shape), self.kernel.apart.get(root)
+        return [index] if apart is None else [
+            without_loop(index, apart, at) for at in range(root.shape[apart])]
+
     def _store_full(self, draft: _StageDraft, root: Value) -> None:
-        index = identity(root.shape)
         source = root
         if is_piecewise(root.node) and not has_unit_region(root.node):
             source = root.node.inputs[0]
-        self._store(draft, root, self._build(draft, source, index), index)
+        for index in self._points(root):
+            self._store(draft, root, self._build(draft, source, index), index)
 
-    def _evaluate_reduction(self, root: Value, read: tuple[Value, IndexMap], level: int) -> None:
+    def _evaluate_reduction(
+        self, root: Value, reads: list[tuple[Value, IndexMap]], level: int
+    ) -> None:
         draft = self._draft(inner=True, level=level)
-        value = self._build(draft, *read)
-        parts = value if isinstance(value, tuple) else (value,)
+        values = [self._build(draft, *read) for read in reads]
+        parts = [part for v in values for part in (v if isinstance(v, tuple) else (v,))]
         number = self.numbers[root] = self.reductions
         self.reductions += len(parts)
         self.levels[root] = level
@@ -267,11 +277,15 @@ class _NestLowering:
             Reduction(number + i, kind, part, dtype) for i, part in enumerate(parts))
         if root in self.kernel.outputs:
             row = self._draft(inner=False, level=level)
+            kept = root.shape if len(reads) == 1 else root.shape[:-1]
             index = tuple(
                 AxisIndex(-1, 0, 0) if size == 1 else AxisIndex(self.order[loop], 1, 0)
-                for loop, size in enumerate(root.shape)
+                for loop, size in enumerate(kept)
             )
-            self._store(row, root, self._reduced(root), index)
+            if len(reads) == 1:
+                self._store(row, root, self._reduced(root), index)
+            for at in range(len(reads)) if len(reads) > 1 else ():
+                self._store(row, root, self._reduced(root, at), (*index, AxisIndex(-1, 0, at)))
 
     def _level(self, reads: list[tuple[Value, IndexMap]]) -> int:
         """The first stage at which every reduction below is complete."""
@@ -287,10 +301,12 @@ class _NestLowering:
                 stack.extend(value.node.inputs)
         return level
 
-    def _reduced(self, root: Value) -> Expr | Pair:
-        number, dtype = self.numbers[root], buffer_layout(root.dtype, ())[0]
-        real = expr("reduced", dtype, attr=number)
-        return (real, expr("reduced", dtype, attr=number + 1)) if root.dtype.kind == "c" else real
+    def _reduced(self, root: Value, part: int = 0) -> Expr | Pair:
+        dtype = buffer_layout(root.dtype, ())[0]
+        if root.dtype.kind != "c":
+            return expr("reduced", dtype, attr=self.numbers[root] + part)
+        number = self.numbers[root] + 2 * part
+        return expr("reduced", dtype, attr=number), expr("reduced", dtype, attr=number + 1)
 
     def _store(
         self, draft: _StageDraft, root: Value, value: Expr | Pair, index: IndexMap
@@ -422,6 +438,8 @@ class _NestLowering:
             return _scan(node, args[0])
         if node.op == "ScalarCall":
             return self._scalar_call(draft, node, args)
+        if node.op == "Fold":
+            return _folded(self.kernel, node, args)
         if get(node.op).kind != "elementwise":
             return args[0]
         if concerns(node):
@@ -447,6 +465,29 @@ class _NestLowering:
 def _computed(index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
     """The indices of a load that are values themselves."""
     return (i.computed for i in index if i.loop == COMPUTED)
+
+
+def _folded(kernel: _KernelLowering, node: Node, args: list[Any]) -> Expr | Pair:
+    """The expression of all elements of short axes; complex ones are added part by part."""
+    row, dtype = get(node.attrs["of"]), buffer_layout(node.types[0].dtype, ())[0]
+
+    def join(a: Expr, b: Expr) -> Expr:
+        return operation(kernel, row.scalar or "", dtype, [a, b])
+
+    def joined(parts: list[Expr]) -> Expr:
+        if row.name != "Sum":
+            return folded(parts, join, in_order=True)
+        if dtype.kind == "f" and not _is_square(parts[0]):  # of -0.0 alone NumPy's sum is 0.0
+            parts = [join(parts[0], kernel.constant(dtype, 0)), *parts[1:]]
+        return folded(parts, join, in_order=False)
+
+    if not isinstance(args[0], tuple):
+        return joined(args)
+    return joined([real for real, _ in args]), joined([imag for _, imag in args])
+
+
+def _is_square(e: Expr) -> bool:
+    return e.op == "mul" and e.args[0] is e.args[1]
 
 
 def _scan(node: Node, value: Expr | Pair) -> Expr | Pair:

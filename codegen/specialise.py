@@ -112,7 +112,22 @@ class LoopForm:
             return "zero"
         return "unit" if stride == operand.dtype.itemsize else "strided"
 
+    def near_stride(self, number: int) -> int:
+        """Bytes from lane to lane where they are part of the code, 0: an argument.
 
+        So it is where several operands are the parts of one short axis.
+        """
+        operand = self.operands[number]
+        stride, size = operand.strides[self.axis], operand.dtype.itemsize
+        if not isinstance(stride, int) or stride % size or not 1 < stride // size <= NEAR:
+            return 0
+        parts = sum(o.buffer == operand.buffer and o.strides == operand.strides
+                    for o in self.operands)
+        return stride if parts > 1 else 0
+
+
+# Elements of a short axis, whose length machine code may know.
+NEAR = 16
 # A vectorised loop shorter than this leaves most lanes of its only vector idle.
 SHORT_AXIS = 8
 # Columns of an outer-axis reduction that one task carries in registers.
@@ -226,9 +241,12 @@ class _Specialiser:
         longest = groups[max(range(len(groups)), key=lambda i: lengths[i])][-1]
         return [*(d for d in loops if d != longest), longest]
 
-    def _misfits(self, loop: int) -> int:
-        """Operands that a vector along this loop could not load in one piece."""
-        return sum(o.strides[loop] not in (0, o.dtype.itemsize) for o in self.operands)
+    def _misfits(self, loop: int, inner: Sequence[int]) -> int:
+        """Operands that a vector along this loop could not load in one piece, over and over."""
+        enough = typical(self.nest.extents[loop]) >= COLUMN_BLOCK
+        return sum(
+            o.strides[loop] not in (0, o.dtype.itemsize) for o in self.operands
+            if not enough or any(o.strides[d] for d in inner))
 
     def _column_axis(self, outer: list[int], inner: list[int]) -> int | None:
         """The outer loop to vectorise when the innermost loop is strided and it is not."""
@@ -238,8 +256,8 @@ class _Specialiser:
         widest = max(outer, key=lambda d: typical(self.nest.extents[d]))
         if short and typical(self.nest.extents[widest]) >= 2 * SHORT_AXIS:
             return widest
-        best = min(outer, key=self._misfits)
-        if self._misfits(best) < self._misfits(inner[-1]):
+        best = min(outer, key=lambda loop: self._misfits(loop, inner))
+        if self._misfits(best, inner) < self._misfits(inner[-1], inner):
             varies = any(o.strides[best] for o in self.operands)
             return best if varies else None
         return None
@@ -321,8 +339,8 @@ def structure_key(form: LoopForm) -> tuple:
     # Pointers are moved only along loops with a stride: see `NestEmitter._moved`.
     operands = tuple(
         (o.dtype.str, form.stride_class(o), o.is_store, tuple(s == 0 for s in o.strides),
-         tuple(s == o.dtype.itemsize for s in o.gathered))
-        for o in form.operands
+         tuple(s == o.dtype.itemsize for s in o.gathered), form.near_stride(number))
+        for number, o in enumerate(form.operands)
     )
     scratch = tuple(d.str for d in form.nest.scratch)
     return (form.mode, len(form.extents), form.outer, form.axis, operands, tuple(body), stages,

@@ -28,8 +28,9 @@ from fusec.ops.cones import (
     is_piecewise,
     view_base,
 )
-from fusec.ops.index_maps import AxisIndex, IndexMap, identity
+from fusec.ops.index_maps import AxisIndex, IndexMap, identity, without_loop
 
+from .apart import apart_axes
 from .materialise import RECOMPUTE_LIMIT, materialised_values
 
 MAX_OPERANDS = 48  # more pointers than this in one loop spill registers
@@ -99,16 +100,17 @@ class Unit:
 def fuse(graph: Graph) -> Graph:
     """Replace groups of nodes by ``Fused`` nodes; see the module docstring."""
     extra: set[Value] = set()
+    apart = apart_axes(graph)
     for _ in range(max(MIN_ROUNDS, min(MAX_ROUNDS, MAX_VISITS // max(len(graph.nodes), 1)))):
-        materialised = materialised_values(graph, extra)
-        units, home = _group(graph, materialised)
+        materialised = materialised_values(graph, extra, apart)
+        units, home = _group(graph, materialised, apart)
         duplicated = _most_expensive_duplicate(units, materialised)
         if duplicated is None:
             break
         extra.add(duplicated)
     if all(unit.opaque is not None for unit in units):
         return graph
-    return _rebuild(graph, units, home, materialised)
+    return _rebuild(graph, units, home, materialised, apart)
 
 
 # -------------------------------------------------------------------------------------- grouping
@@ -130,7 +132,9 @@ def _accumulates(value: Value) -> bool:
     return get(value.node.op).kind in ("reduce", "scan")
 
 
-def _group(graph: Graph, materialised: set[Value]) -> tuple[list[Unit], dict[Value, Unit]]:
+def _group(
+    graph: Graph, materialised: set[Value], apart: dict[Value, int]
+) -> tuple[list[Unit], dict[Value, Unit]]:
     units: list[Unit] = []
     home: dict[Value, Unit] = {}
     check: Unit | None = None  # the last: what may raise, or go on for ever, comes after it
@@ -146,7 +150,7 @@ def _group(graph: Graph, materialised: set[Value]) -> tuple[list[Unit], dict[Val
                 home.update((out, unit) for out in node.outputs)
                 units.append(unit)
         elif _accumulates(value) or value in materialised:
-            _place(value, cone(value, materialised), units, home)
+            _place(value, cone(value, materialised, apart.get(value)), units, home)
     return units, home
 
 
@@ -233,8 +237,13 @@ def _mixes_sums(unit: Unit, root: Value) -> bool:
 def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:
     """Values made and used inside one group must be exchanged at the same point."""
     is_full = _is_reduction(root) or reach.domain == unit.domain
-    for value in unit.roots:
+    for value, made in zip(unit.roots, unit.cones, strict=True):
         for index in reach.reads.get(value, ()):
+            if made.apart is not None:
+                if reach.apart == made.apart and not _is_reduction(value) and (
+                        index in _parts(value, made.apart)):
+                    continue
+                return f"{value.name} is computed part by part"
             if root.node.op == "Scatter" and value in root.node.inputs[1:]:
                 return f"{value.name} is computed as a whole before any of it is written"
             if is_piecewise(value.node) and not has_unit_region(value.node):
@@ -247,6 +256,11 @@ def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:
             elif index != _row_index(unit, value, is_full):
                 return f"{value.name} is read at another outer index than it is reduced at"
     return None
+
+
+def _parts(value: Value, apart: int) -> list[IndexMap]:
+    """Where the parts of a value are."""
+    return [without_loop(identity(value.shape), apart, at) for at in range(value.shape[apart])]
 
 
 def _row_index(unit: Unit, value: Value, is_full: bool) -> IndexMap:
@@ -279,7 +293,8 @@ def _most_expensive_duplicate(units: list[Unit], materialised: set[Value]) -> Va
 
 
 def _rebuild(
-    graph: Graph, units: list[Unit], home: dict[Value, Unit], materialised: set[Value]
+    graph: Graph, units: list[Unit], home: dict[Value, Unit], materialised: set[Value],
+    apart: dict[Value, int],
 ) -> Graph:
     namer = Namer(n.name for n in graph.nodes)
     replaced: dict[Value, Value] = {v: v for v in graph.inputs}
@@ -295,7 +310,7 @@ def _rebuild(
             effects += [node] if has_effects(node) else []
             replaced.update(zip(unit.opaque.outputs, node.outputs, strict=True))
         else:
-            node = _emit_group(unit, wanted, materialised, replaced, namer)
+            node = _emit_group(unit, wanted, apart, replaced, namer)
             newest = node.id
             effects += [node] if has_effects(node) else []
     return Graph.build(
@@ -352,7 +367,7 @@ def _in_order(units: list[Unit]) -> list[Unit]:
 
 
 def _emit_group(
-    unit: Unit, wanted: set[Value], materialised: set[Value], replaced: dict[Value, Value],
+    unit: Unit, wanted: set[Value], apart: dict[Value, int], replaced: dict[Value, Value],
     namer: Namer,
 ) -> Node:
     """The group's node, entered into ``replaced``."""
@@ -362,6 +377,9 @@ def _emit_group(
         "body": body, "domain": unit.domain, "axes": unit.axes or (),
         "boundaries": tuple(unit.boundaries),
     }
+    parts = tuple((v.node.name, apart[v]) for v in unit.roots if v in apart)
+    if parts:
+        attrs["apart"] = parts
     node = Node(
         "Fused", [_value(v, replaced) for v in externals], [v.type for v in results], attrs,
         name=body.name, loc=results[-1].node.loc,

@@ -7,11 +7,13 @@ shape makes the same kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.cones import (
+    Operand,
     can_split,
     cone_cost,
     has_unit_region,
@@ -21,7 +23,14 @@ from fusec.ops.cones import (
     root_operands,
     view_base,
 )
-from fusec.ops.index_maps import IndexMap
+from fusec.ops.index_maps import (
+    EACH,
+    AxisIndex,
+    IndexMap,
+    identity,
+    with_axes,
+    without_loop,
+)
 
 # A store and a load of 8 bytes through memory take about as long as this many vectorised additions
 # (2 ns against 0.08 ns); in cache it is a tenth of that, so the figure leans towards recomputing.
@@ -68,8 +77,13 @@ def _sources(value: Value) -> set[Value]:
     return found
 
 
-def materialised_values(graph: Graph, extra: Iterable[Value] = ()) -> set[Value]:
-    """The values that get storage of their own, decided from the results backwards."""
+def materialised_values(
+    graph: Graph, extra: Iterable[Value] = (), apart: Mapping[Value, int] = MappingProxyType({})
+) -> set[Value]:
+    """The values that get storage of their own, decided from the results backwards.
+
+    ``apart``: see `passes.apart`.
+    """
     chosen = required_values(graph) | set(extra)
     contexts: dict[Value, set[Context]] = {}
     for node in reversed(graph.nodes):
@@ -77,21 +91,29 @@ def materialised_values(graph: Graph, extra: Iterable[Value] = ()) -> set[Value]
             continue
         if is_boundary(node):
             if get(node.op).kind in ("reduce", "scan"):
-                _start(node.out(), contexts, reduction=True)
+                _start(node.out(), contexts, apart, reduction=True)
             continue
         value = node.out()
         uses = contexts.get(value, set())
         if value not in chosen and _is_worth_storing(value, uses, chosen):
             chosen.add(value)
         if value in chosen:
-            _start(value, contexts, reduction=False)
+            _start(value, contexts, apart, reduction=False)
         else:
             _propagate(node, uses, contexts)
     return chosen
 
 
-def _start(value: Value, contexts: dict[Value, set[Context]], reduction: bool) -> None:
+def _start(
+    value: Value, contexts: dict[Value, set[Context]], apart: Mapping[Value, int], reduction: bool
+) -> None:
     domain, reads = root_operands(value)
+    if value.node.op == "Fold":
+        reads = [_read(value.node, identity(value.shape))]
+    axis = apart.get(value)
+    if axis is not None:
+        domain = (*domain[:axis], *domain[axis + 1:])
+        reads = [(operand, without_loop(index, axis, None)) for operand, index in reads]
     for position, (operand, index) in enumerate(reads):
         if position == 1 and is_piecewise(value.node) and not has_unit_region(value.node):
             domain = operand.shape  # what is written has loops of its own
@@ -101,8 +123,15 @@ def _start(value: Value, contexts: dict[Value, set[Context]], reduction: bool) -
 def _propagate(node: Node, uses: set[Context], contexts: dict[Value, set[Context]]) -> None:
     pieces = is_piecewise(node)
     for domain, index, reduction, partly in uses:
-        for operand, inner in operands(node, index):
+        reads = [_read(node, index)] if node.op == "Fold" else operands(node, index)
+        for operand, inner in reads:
             contexts.setdefault(operand, set()).add((domain, inner, reduction, partly or pieces))
+
+
+def _read(fold: Node, index: IndexMap) -> Operand:
+    """What a ``Fold`` reads, as one map: every element of the short axes, each once."""
+    axes = fold.attrs["axes"]
+    return fold.inputs[0], with_axes(index, axes, [AxisIndex(EACH, 1, 0)] * len(axes))
 
 
 def _is_worth_storing(value: Value, uses: set[Context], chosen: set[Value]) -> bool:
@@ -114,6 +143,8 @@ def _is_worth_storing(value: Value, uses: set[Context], chosen: set[Value]) -> b
     distinct = len({(domain, index) for domain, index, *_ in uses})
     if distinct > 1 and (distinct - 1) * cost > RECOMPUTE_LIMIT:
         return True
+    if value.node.op == "Fold":  # short rows: the innermost loop repeats it as often as others
+        return cost > BROADCAST_LIMIT and any(_missing(d, index) for d, index, *_ in uses)
     return cost > BROADCAST_LIMIT and any(
         _is_repeated(d, index) or _is_gathered(index) for d, index, *_ in uses)
 
@@ -123,9 +154,10 @@ def _is_partial(value: Value, use: Context) -> bool:
     domain, index, _, partly = use
     if partly or (0 in domain and (not value.type.is_static or value.type.size)):
         return True
-    loops = [i.loop for i, size in zip(index, value.shape, strict=True) if size != 1]
-    whole = all(loop >= 0 and domain[loop] == size for loop, size in zip(
-        loops, (s for s in value.shape if s != 1), strict=True))
+    entries = [(i, size) for i, size in zip(index, value.shape, strict=True) if size != 1]
+    entries = [(i, size) for i, size in entries if i[:3] != (EACH, 1, 0)]
+    loops = [i.loop for i, _ in entries]
+    whole = all(i.loop >= 0 and domain[i.loop] == size for i, size in entries)
     return not whole or len(set(loops)) != len(loops)
 
 
@@ -146,6 +178,11 @@ def _is_repeated(domain: tuple[int, ...], index: IndexMap) -> bool:
     A value that lacks only the innermost loops is computed once outside them.
     """
     present = {loop for i in index for loop in i.loops}
-    missing = [loop for loop, size in enumerate(domain) if size != 1 and loop not in present]
-    return any(loop < max(present, default=-1) for loop in missing)
+    return any(loop < max(present, default=-1) for loop in _missing(domain, index))
+
+
+def _missing(domain: tuple[int, ...], index: IndexMap) -> list[int]:
+    """The loops that a value read at this map does not depend on."""
+    present = {loop for i in index for loop in i.loops}
+    return [loop for loop, size in enumerate(domain) if size != 1 and loop not in present]
 

@@ -29,6 +29,7 @@ from .kernel_checks import kernel_checks
 from .options import PassOptions
 from .powers import expand_powers
 from .prune import prune
+from .short_axes import short_axes
 from .simplify import simplify
 from .subgraphs import optimise_subgraphs
 from .unchecked_indices import unchecked_indices
@@ -86,6 +87,7 @@ def simplification(options: PassOptions) -> list[Pass | Repeat]:
         Pass("powers", partial(expand_powers, options=options)),
         Pass("fma", partial(form_fmas, options=options)),
         CLEAN_UP,                                   # the Neg nodes that fma makes
+        Pass("short_axes", short_axes),
     ]
 
 

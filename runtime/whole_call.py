@@ -57,7 +57,7 @@ class WholeCall:
         hidden = [
             launch_spec.Temp(p.dtype.itemsize * math.prod(p.shape),
                              stores_of(blocks.pointers, "temp", i))
-            for i, p in enumerate(schedule.temps)
+            for i, p in enumerate(schedule.temps) if stores_of(blocks.pointers, "temp", i)
         ]
         self.plan = launch.Plan(launch_spec.PlanSpec(
             args=tuple(

@@ -149,11 +149,12 @@ class AxisLoop:
     def _padding(self, number: int) -> str:
         """Zeroed stack memory for one step of an operand."""
         em, dtype = self.em, self.nest.form.operands[number].dtype
-        kind = f"[{self.step} x {memory_type(dtype)}]"
+        size = self.step * max(1, self.nest.form.near_stride(number) // dtype.itemsize)
+        kind = f"[{size} x {memory_type(dtype)}]"
         slot = em.alloca(kind, "pad")
         em.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         em.line(f"call void @llvm.memset.p0.i64(ptr {slot}, i8 0, "
-                f"i64 {self.step * dtype.itemsize}, i1 false)")
+                f"i64 {size * dtype.itemsize}, i1 false)")
         return slot
 
     def _is_unit(self, number: int) -> bool:
@@ -175,9 +176,9 @@ class AxisLoop:
 
     def _stride(self, number: int, partial: str) -> str:
         """Bytes between lanes: those of the operand, or of its padding."""
-        size = self._itemsize(number)
-        if self._is_unit(number):
-            return str(size)
+        size, near = self._itemsize(number), self.nest.form.near_stride(number)
+        if self._is_unit(number) or near:
+            return str(near or size)
         return self.em.value(f"select i1 {partial}, i64 {size}, i64 {self._real_stride(number)}")
 
     # -- moving elements to padding and back
@@ -186,7 +187,7 @@ class AxisLoop:
         if self._is_unit(number):
             self._copy(pad, real, left, number)
             return
-        self._copy_strided(number, left, (pad, str(self._itemsize(number))),
+        self._copy_strided(number, left, (pad, self._pad_stride(number)),
                            (real, self._real_stride(number)))
 
     def _flush(self, number: int, pad: str, real: str, left: str) -> None:
@@ -194,7 +195,10 @@ class AxisLoop:
             self._copy(real, pad, left, number)
             return
         self._copy_strided(number, left, (real, self._real_stride(number)),
-                           (pad, str(self._itemsize(number))))
+                           (pad, self._pad_stride(number)))
+
+    def _pad_stride(self, number: int) -> str:
+        return str(self.nest.form.near_stride(number) or self._itemsize(number))
 
     def _copy(self, target: str, source: str, count: str, number: int) -> None:
         em = self.em

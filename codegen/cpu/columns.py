@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from fusec.codegen.loop_ir import LEAVES, Reduction, Stage, walk
 from fusec.codegen.specialise import BLOCKS, TILE, LoopForm
 
-from .emitter import I64, scalar_type
+from .emitter import I64, Operand, scalar_type
 from .nest import NestEmitter, Point
 from .reductions import Accumulator, finish_lanes, is_indexed, make_accumulator, reset
 
@@ -71,12 +71,23 @@ class ColumnNest(NestEmitter):
         for stage in form.nest.stages:
             accs = [make_accumulator(em, r, width, 1, cascade=False) for r in stage.reductions]
             self.scans.start(stage, width)
+            still = self._still(stage, Point(width, column, pointers, counters, {}))
             with self._each(self._rows(stage), pointers, counters) as (here, at, linear):
                 at = {**at, form.axis: column}
-                point = Point(width, column, here, at, self._invariants(stage, here), linear)
+                point = Point(width, column, here, at, self._invariants(stage, here) | still,
+                              linear)
                 self._run(stage, point, accs, 0)
             for acc in accs:
                 self.reduced[acc.reduction.number] = finish_lanes(em, acc)
+
+
+    def _still(self, stage: Stage, point: Point) -> dict[int, Operand]:
+        """Loads of an inner stage that its loops repeat, done before them."""
+        form, loops = self.form, self._rows(stage)
+        loads = {e.attr for e in walk(stage.roots) if e.op == "load" and not e.args}
+        repeated = [k for k in sorted(loads) if form.stride_class(form.operands[k]) != "zero"
+                    and loops and not any(form.operands[k].strides[loop] for loop in loops)]
+        return {k: self._load(k, point) for k in repeated}
 
 
 class TiledNest(ColumnNest):

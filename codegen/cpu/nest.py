@@ -43,6 +43,7 @@ from .scalar_ops import emit_operation
 from .scans import ScanSlots
 
 STEP_VECTORS = 4  # the most vectors that one step of a loop takes
+MANY_PARTS = 8  # of short axes: each is a vector of its own, so that narrow ones are enough
 
 @dataclass
 class Point:
@@ -52,7 +53,7 @@ class Point:
     position: str  # counter of the vectorised loop
     pointers: list[str]
     counters: dict[int, str]
-    invariant: dict[int, Operand]  # loads that do not move along the vectorised loop
+    invariant: dict[int, Operand]  # loads done before, which do not move along a loop
     linear: str = "0"  # position within the inner loops, for scratch and argmin
     addresses: dict[int, str] = field(default_factory=dict)  # of operands that may be padding
     strides: dict[int, str] = field(default_factory=dict)  # bytes between lanes of those
@@ -61,10 +62,12 @@ class Point:
 
 
 def natural_lanes(form: LoopForm) -> int:
-    """Elements per vector: two AVX2 registers of the widest dtype in the nest."""
+    """Elements per vector: two AVX2 registers of the widest dtype, one where parts are many."""
     sizes = [e.dtype.itemsize for e in walk(form.nest.roots) if e.op != "index"]
     sizes += [o.dtype.itemsize for o in form.operands]
-    return {8: 8, 4: 16}.get(max(sizes, default=8), 32)
+    lanes = {8: 8, 4: 16}.get(max(sizes, default=8), 32)
+    parts = sum(form.near_stride(number) != 0 for number in range(len(form.operands)))
+    return lanes // 2 if parts >= MANY_PARTS and form.mode == "map" else lanes
 
 
 class NestEmitter:
@@ -247,7 +250,7 @@ class NestEmitter:
     def _load(self, number: int, point: Point) -> Operand:
         operand = self.form.operands[number]
         kind = self.form.stride_class(operand)
-        if kind == "zero":
+        if number in point.invariant:
             return point.invariant[number]
         pointer = self._at(number, point)
         if kind == "unit" or point.lanes == 1:
@@ -277,6 +280,9 @@ class NestEmitter:
         return load_at(em, pointer, parts, operand.dtype)
 
     def _axis_stride(self, number: int, point: Point) -> str:
+        near = self.form.near_stride(number)
+        if near:
+            return str(near)
         return point.strides.get(number) or self.stride[number][self.form.axis]
 
     def _at(self, number: int, point: Point) -> str:

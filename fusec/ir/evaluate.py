@@ -80,7 +80,7 @@ def _function(node: Node, sizes: dict[str, int]) -> Callable[..., Any]:
     reference = row.reference
     attrs = {k: resolve(v, sizes) for k, v in node.attrs.items()}
     called = registry.get(node.attrs["of"]) if node.op == "NumPy" else row
-    reduces = called.kind == "reduce" or (called.kind == "composite" and "axes" in attrs)
+    reduces = called.kind in ("reduce", "fold") or (called.kind == "composite" and "axes" in attrs)
     if reduces:  # NumPy adds in the order of the memory, whose layout is no value
         return lambda *operands: reference(*(np.asarray(x, order="C") for x in operands), **attrs)
     return lambda *operands: reference(*operands, **attrs)

@@ -6,6 +6,7 @@ until it meets boundary values: arguments, reductions, library results and whate
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -13,10 +14,20 @@ from fusec.ir import Node, Value
 
 from . import registry
 from .gather import gather_operands, index_operands
-from .index_maps import COMPUTED, ZERO, IndexMap, identity, is_affine, pull
+from .index_maps import (
+    COMPUTED,
+    ZERO,
+    IndexMap,
+    fold_maps,
+    identity,
+    is_affine,
+    pull,
+    without_loop,
+)
 
-_EVALUATED = frozenset({"elementwise", "view", "gather"})
+_EVALUATED = frozenset({"elementwise", "view", "gather", "fold"})
 Operand = tuple[Value, IndexMap]
+Shape = tuple[int, ...]
 
 
 def is_boundary(node: Node) -> bool:
@@ -95,14 +106,29 @@ def operands(node: Node, index: IndexMap) -> Iterator[Operand]:
             yield value, pull(node, position, index)
     elif is_piecewise(node):
         yield from pieces(node, index)
+    elif node.op == "Fold":
+        yield from ((node.inputs[0], inner) for inner in fold_maps(node, index))
     elif node.op == "Scan":
         yield node.inputs[0], index
     elif node.op == "Gather":
         yield from gather_operands(node, index)
 
 
-def root_operands(root: Value) -> tuple[tuple[int, ...], list[Operand]]:
-    """The iteration domain of a root and what it evaluates there."""
+def root_operands(root: Value, apart: int | None = None) -> tuple[Shape, list[Operand]]:
+    """The iteration domain of a root and what it evaluates there.
+
+    Along the axis ``apart`` of the domain, a short one, it is written out: no loop, a part for each
+    index.
+    """
+    domain, reads = _root_operands(root)
+    if apart is None:
+        return domain, reads
+    return (*domain[:apart], *domain[apart + 1:]), [
+        (value, without_loop(index, apart, at)) for at in range(domain[apart])
+        for value, index in reads]
+
+
+def _root_operands(root: Value) -> tuple[Shape, list[Operand]]:
     node = root.node
     if registry.get(node.op).kind == "reduce":
         operand = node.inputs[0]
@@ -117,18 +143,22 @@ def root_operands(root: Value) -> tuple[tuple[int, ...], list[Operand]]:
 
 @dataclass
 class Cone:
-    """``reads``: boundary values with their maps; ``inlined``: recomputed values with theirs."""
+    """``reads``: boundary values with their maps; ``inlined``: recomputed values with theirs.
+
+    ``apart``: see `root_operands`.
+    """
 
     domain: tuple[int, ...]
+    apart: int | None = None
     reads: dict[Value, set[IndexMap]] = field(default_factory=dict)
     inlined: dict[Value, set[IndexMap]] = field(default_factory=dict)
     piecewise: bool = False
 
 
-def cone(root: Value, materialised: set[Value]) -> Cone:
+def cone(root: Value, materialised: set[Value], apart: int | None = None) -> Cone:
     """Pull from ``root`` until materialised or boundary values."""
-    domain, stack = root_operands(root)
-    result = Cone(domain, piecewise=is_piecewise(root.node))
+    domain, stack = root_operands(root, apart)
+    result = Cone(domain, apart, piecewise=is_piecewise(root.node))
     seen: set[Operand] = set()
     while stack:
         operand = stack.pop()
@@ -146,13 +176,43 @@ def cone(root: Value, materialised: set[Value]) -> Cone:
 
 def cone_cost(value: Value, materialised: set[Value], limit: float) -> float:
     """Scalar work to recompute one element of ``value``, counted up to ``limit``."""
-    total, stack, seen = 0.0, [value], set()
+    total, stack, seen = 0.0, [(value, 1)], set()
     while stack and total < limit:
-        v = stack.pop()
+        v, times = stack.pop()
         if v in seen or (v is not value and v in materialised) or is_boundary(v.node):
             continue
         seen.add(v)
         row = registry.get(v.node.op)
-        total += row.cost if row.kind in ("elementwise", "gather") else 0.0
-        stack.extend(v.node.inputs)
+        if row.kind == "fold":
+            count = fold_count(v.node)
+            total += times * (count - 1)
+            times *= count
+        total += times * row.cost if row.kind in ("elementwise", "gather") else 0.0
+        stack.extend((operand, times) for operand in v.node.inputs)
     return total
+
+
+def written_cost(root: Value, limit: float, apart: int | None = None) -> float:
+    """Scalar work of one point of a root's domain as it is written out, counted up to ``limit``.
+
+    What is read at several indices counts as often, where nothing is stored between.
+    """
+    total, seen = 0.0, set[Operand]()
+    stack = root_operands(root, apart)[1]
+    while stack and total < limit:
+        operand = stack.pop()
+        value, index = operand
+        if operand in seen or is_boundary(value.node):
+            continue
+        seen.add(operand)
+        reads = list(operands(value.node, index))
+        row = registry.get(value.node.op)
+        total += len(reads) if row.kind == "fold" else (
+            row.cost if row.kind in ("elementwise", "gather") else 0.0)
+        stack += reads
+    return total
+
+
+def fold_count(node: Node) -> int:
+    """How many elements a ``Fold`` joins."""
+    return math.prod(node.inputs[0].shape[axis] for axis in node.attrs["axes"])

@@ -8,6 +8,7 @@ indices" into "the input at those indices".
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -16,13 +17,15 @@ from fusec.ir import Node
 from . import registry
 
 COMPUTED = -2
+EACH = -3  # every index of a short axis, which no loop steps through
 
 
 class AxisIndex(NamedTuple):
     """``start + step * i[loop]``; ``loop == -1``: just ``start``.
 
     With ``loop == COMPUTED`` the counter is what ``computed`` says: in a graph the pair (value, its
-    own map), in the loop IR the number of the load's operand.
+    own map), in the loop IR the number of the load's operand.  ``loop == EACH`` stands for as many
+    maps as the axis has elements, where which of them it is makes no difference.
     """
 
     loop: int
@@ -100,6 +103,34 @@ _VIEWS = {
     "ExpandDims": _expand_dims,
     "Squeeze": _squeeze,
 }
+
+
+def without_loop(index: IndexMap, loop: int, at: int | None) -> IndexMap:
+    """The map in a domain without that loop, at one of its points; ``None``: at each of them."""
+    def fixed(i: AxisIndex) -> AxisIndex:
+        if i.computed is not None:
+            value, inner = i.computed
+            i = i._replace(computed=(value, without_loop(inner, loop, at)))
+        if i.loop == loop:
+            return i._replace(loop=EACH) if at is None else AxisIndex(-1, 0, i.start + i.step * at)
+        return i._replace(loop=i.loop - 1) if i.loop > loop else i
+
+    return tuple(map(fixed, index))
+
+
+def fold_maps(node: Node, index: IndexMap) -> Iterator[IndexMap]:
+    """The maps at which a ``Fold`` reads its operand, in C order."""
+    axes, shape = node.attrs["axes"], node.inputs[0].shape
+    for point in itertools.product(*(range(shape[axis]) for axis in axes)):
+        yield with_axes(index, axes, [AxisIndex(-1, 0, at) for at in point])
+
+
+def with_axes(index: IndexMap, axes: Sequence[int], entries: Sequence[AxisIndex]) -> IndexMap:
+    """The map with these entries at these axes of the result, which are ascending."""
+    result = list(index)
+    for axis, entry in zip(axes, entries, strict=True):
+        result.insert(axis, entry)
+    return tuple(result)
 
 
 def is_affine(node: Node) -> bool:

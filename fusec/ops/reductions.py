@@ -1,19 +1,23 @@
 """Reductions over attrs ``axes`` (sorted, non-negative); reduced axes disappear.
 
+`Fold` is a reduction over so few elements that it is written out: an expression of all of them.
+
 Frontends cast the operand to NumPy's accumulator dtype first (``sum`` of int32 is int64) and
 restore axes for ``keepdims``.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fusec.ir import TensorType
 
-from .registry import Op, register
+from .registry import Op, get, register
 from .shapes import reduced
 
 
@@ -65,3 +69,34 @@ _reduction("Any", "or", _by_ufunc(np.logical_or))
 _reduction("All", "and", _by_ufunc(np.logical_and))
 _reduction("ArgMax", "argmax", _by_index(np.argmax), infer_index)
 _reduction("ArgMin", "argmin", _by_index(np.argmin), infer_index)
+
+FOLDED = ("Sum", "Prod", "Max", "Min", "Any", "All")
+TOTALS = 8  # NumPy's pairwise sum of this many elements or more has so many running totals
+
+
+def _infer_fold(types: Any, attrs: Any) -> tuple[TensorType, ...]:
+    if attrs["of"] not in FOLDED:
+        raise TypeError(f"Fold: {attrs['of']} is not written out")
+    return _infer(types, {"axes": attrs["axes"]})
+
+
+def fold_reference(x: Any, of: str, axes: tuple[int, ...]) -> Any:
+    return get(of).reference(x, axes=axes)
+
+
+def folded(parts: Sequence[Any], join: Callable[[Any, Any], Any], in_order: bool) -> Any:
+    """The parts joined in NumPy's order: from the left, or as its sum of contiguous elements."""
+    if in_order or len(parts) < TOTALS:
+        return functools.reduce(join, parts)
+    whole = len(parts) - len(parts) % TOTALS
+    totals = [functools.reduce(join, parts[k:whole:TOTALS]) for k in range(TOTALS)]
+    while len(totals) > 1:
+        totals = [join(a, b) for a, b in zip(totals[::2], totals[1::2], strict=True)]
+    return functools.reduce(join, parts[whole:], totals[0])
+
+
+register(Op(
+    name="Fold", kind="fold", arity=1, infer=_infer_fold, reference=fold_reference,
+    doc="The reduction attr of over attrs axes, the last ones, in registers: no loop, no order "
+        "but the one in docs/ir.md.",
+))

@@ -12,8 +12,8 @@ import numpy as np
 from fusec.ir import Node, TensorType, Value
 
 OpKind = Literal[
-    "source", "elementwise", "view", "piecewise", "gather", "reduce", "scan", "composite", "extern",
-    "call",
+    "source", "elementwise", "view", "piecewise", "gather", "reduce", "fold", "scan", "composite",
+    "extern", "call",
 ]
 Types = tuple[TensorType, ...]
 Lowering = Literal["fused", "decompose", "library", "structural"]
@@ -29,7 +29,8 @@ class Op:
 
     ``kind`` decides how the op is compiled: *elementwise* ops become the scalar op ``scalar``;
     *view*, *piecewise* and *gather* ops become index functions; *reduce* ops become accumulators
-    combining with ``scalar``, *scan* ops such that give every step; *composite* ops are rewritten
+    combining with ``scalar``, *fold* ops are expressions of every element along short axes, *scan*
+    ops accumulators that give every step; *composite* ops are rewritten
     by ``decompose`` before anything else; *extern* ops call ``reference``, a library.
     ``reference`` is NumPy's own evaluation always:
     ``reference(*arrays, **attrs)``.  ``ufunc`` resolves dtypes exactly as NumPy does.  ``cost`` is

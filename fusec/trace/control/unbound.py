@@ -26,7 +26,7 @@ from .regions import Region
 if TYPE_CHECKING:
     from .sides import Pairs, Side
 
-_PLAIN = ("elementwise", "view", "source", "reduce", "composite")
+_PLAIN = ("elementwise", "view", "source", "reduce", "fold", "composite")
 _NEVER_RAISES = {
     "Fill", "Size", "MatMul", "Sort", "Argsort", "Cumsum", "Cumprod", "Concat", "SliceUpdate",
     "Scan", "Extent", "Window", "WindowUpdate", "Nonzero", "Flatnonzero", "Compress",
