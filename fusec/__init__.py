@@ -48,6 +48,7 @@ _LAZY = {
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
     "clear_caches": "caches",
+    "load_ipython_extension": "magics",
 }
 __all__ = [
     "ConcreteFunction", "ConcreteValueError", "FallbackWarning", "Function", "FusecError",
@@ -69,7 +70,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)
 
 
 class _Package(ModuleType):

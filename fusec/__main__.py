@@ -92,12 +92,33 @@ def explain(options: argparse.Namespace) -> int:
     if not callable(function):
         raise UsageError(f"{options.target!r} is not callable, it is a {type(function).__name__}")
     args, kwargs = example_arguments(options.args, vars(module))
+    _check_given(options, function, args, kwargs)
     try:
         print(fusec.explain(function, *args, **kwargs))
     except FusecError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _check_given(options: argparse.Namespace, function: Any, args: Any, kwargs: Any) -> None:
+    """Raise `UsageError` with an example where arguments are missing."""
+    import inspect
+
+    try:
+        signature = inspect.signature(function)
+        signature.bind(*args, **kwargs)
+    except ValueError:  # it has none that Python knows
+        return
+    except TypeError as error:
+        names = [p.name for p in signature.parameters.values()
+                 if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        example = ", ".join("an_object" if n == "self" else "np.ones(1000)" for n in names)
+        given = f"with --args {options.args!r} {error}" if options.args else (
+            "what becomes of it depends on its arguments")
+        raise UsageError(
+            f"{options.target}{signature}: {given}; give examples of what it is called with, as "
+            f'--args "{example}"') from None
 
 
 def doctor(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..inspect.notebook import Shown, headline, preformatted, table
 from .adapter import Traffic
 from .equality import Equality
 from .stats import Timing, count, digits, duration
@@ -27,7 +28,7 @@ class PeerResult:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Shown):
     """The outcome of :func:`fusec.benchmark`.
 
     Times are seconds per call, ``compile_ms`` milliseconds per stage, memory and traffic bytes.
@@ -155,6 +156,18 @@ class Report:
         lines += [self._kept_line(), self._compile_line(), self._memory_line(), self._work_line()]
         lines += [f"  {name:9} {peer_text(peer)}" for name, peer in self.peers.items()]
         return "\n".join(lines)
+
+    def html(self) -> str:
+        times = {"eager": self.eager} | {
+            f"compiled, {plural(n, 'thread')}": t for n, t in sorted(self.compiled.items())}
+        times |= {f"{n} ({p.version})": p.timing for n, p in self.peers.items() if p.timing}
+        rows = [[name, duration(t.seconds), f"{duration(t.low)} … {duration(t.high)}",
+                 f"{digits(self.eager.seconds / t.seconds)}x"] for name, t in times.items()]
+        lines = [str(self.equality), self._kept_line(), self._compile_line(), self._memory_line(),
+                 self._work_line()]
+        return headline(self.verdict) + table(
+            ("", "a call", "95 % interval", "speed-up"), rows, (True, False, False, False)
+        ) + preformatted("\n".join(line.strip() for line in lines))
 
     def _kept_line(self) -> str:
         if self.eager_kept is None or self.compiled_kept is None:

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from ..ir.dims import Size
 from ..ir.graph import Loc
+from .notebook import Shown, folded, headline
 from .passes_report import PassRecord, passes_text
 
 Direction = Literal["in", "out", "inout"]
@@ -74,7 +75,7 @@ class Assumed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """The parts of an explanation; empty parts are said to be empty or left out."""
 
     function: str
@@ -94,9 +95,20 @@ class Explanation:
     def __str__(self) -> str:
         return explain_text(self)
 
+    def html(self) -> str:
+        summary, *sections = _sections(self)
+        parts = [section.partition("\n")[::2] for section in sections]
+        return headline(summary) + "".join(
+            folded(title, text, title == "kernels") for title, text in parts)
+
 
 def explain_text(parts: Explanation) -> str:
     """The full explanation, a titled section a part."""
+    return "\n\n".join(_sections(parts))
+
+
+def _sections(parts: Explanation) -> list[str]:
+    """Title and lines of each part; the first is the summary, empty ones are left out."""
     kernels, externs = len(parts.kernels), len(parts.externs)
     summary = f"{_count(kernels, 'kernel')}, {_count(externs, 'library call')}"
     if parts.control:
@@ -116,7 +128,7 @@ def explain_text(parts: Explanation) -> str:
         _section("assumed constant", _assumed(parts.assumed)),
     ]
     head, *rest = sections
-    return "\n\n".join([head, *(section for section in rest if "\n" in section)])
+    return [head, *(section for section in rest if "\n" in section)]
 
 
 def _key(parts: Explanation) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import config
 from . import log
+from .notebook import Shown, preformatted, table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,7 +71,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class History:
+class History(Shown):
     """Launches, oldest first; ``str()`` is a plain table, ``rich.print`` a drawn one."""
 
     rows: tuple[Launch, ...]
@@ -89,6 +90,12 @@ class History:
     def __str__(self) -> str:
         lines = plain_table(COLUMNS, self.rows) if self.rows else ["no launch was recorded"]
         return "\n".join([*lines, *self._note()])
+
+    def html(self) -> str:
+        rows = [[column.show(row) for column in COLUMNS] for row in self.rows]
+        drawn = table([c.title for c in COLUMNS], rows, [c.left for c in COLUMNS])
+        return (drawn if rows else preformatted(str(self))) + "".join(
+            f"<p>{note}</p>" for note in self._note() if rows)
 
     def _note(self) -> list[str]:
         if self.hits_recorded:

@@ -1,0 +1,141 @@
+"""In notebooks: reports as HTML, ``%load_ext fusec`` and ``%%fusec``."""
+
+from __future__ import annotations
+
+import linecache
+import subprocess
+import sys
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec.inspect.notebook import escape, table
+
+
+class Balanced(HTMLParser):
+    """Checks that each tag is closed; collects the text."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], ""
+
+    def handle_starttag(self, tag, attributes):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def text_of(html):
+    parser = Balanced()
+    parser.feed(html)
+    assert not parser.open
+    return parser.text
+
+
+class Shell:
+    """What the extension uses of IPython's shell."""
+
+    def __init__(self):
+        self.user_ns, self.magics, self.count = {"np": np, "fusec": fusec}, {}, 0
+
+    def register_magic_function(self, function, magic_kind, magic_name):
+        self.magics[magic_kind, magic_name] = function
+
+    def run_cell(self, cell):
+        self.count += 1
+        name = f"<cell {self.count}>"
+        linecache.cache[name] = len(cell), None, cell.splitlines(True), name
+        try:
+            exec(compile(cell, name, "exec"), self.user_ns)
+        except Exception:
+            return SimpleNamespace(success=False)
+        return SimpleNamespace(success=True)
+
+
+@pytest.fixture
+def shell():
+    made = Shell()
+    fusec.load_ipython_extension(made)
+    return made
+
+
+CELL = """
+@fusec.jit
+def scaled(x, k=2.0):
+    return np.exp(-x) * k < 0.5
+
+@fusec.jit
+def unused(x):
+    return x
+
+small = scaled(np.arange(100.0))
+smaller = scaled(np.arange(50.0), k=3.0)
+"""
+
+
+def test_the_cell_magic_times_each_jitted_function_of_the_cell(shell):
+    found = shell.magics["cell", "fusec"]("0.05", CELL)
+    report, = found.reports
+    assert report.name == "scaled"
+    assert report.equality.equal
+    assert shell.user_ns["small"].shape == (100,)  # names stay, as with %%time
+    assert shell.user_ns["smaller"].shape == (50,)
+    assert "fusec is" in str(found) or "NumPy is" in str(found) or "No measurable" in str(found)
+    assert "scaled" in text_of(found._repr_html_())
+    assert fusec.Function.__call__.__module__ == "fusec.function"
+
+
+def test_a_cell_without_jitted_calls_or_with_an_error(shell):
+    magic = shell.magics["cell", "fusec"]
+    assert "no jitted function was called" in str(magic("", "x = 1"))
+    assert "no jitted function was called" in text_of(magic("", "x = 1")._repr_html_())
+    assert magic("", "1 / 0") is None
+    assert fusec.Function.__call__.__module__ == "fusec.function"
+
+
+def test_reports_have_html_and_text():
+    @fusec.jit
+    def f(x):
+        return np.where(x < 1, x, 2 & 3)
+
+    x = np.linspace(0, 2, 1000)
+    f(x)
+    shown = [fusec.explain(f, x), fusec.benchmark(f, x, time_budget_s=0.05), fusec.history()]
+    for report in shown:
+        bundle = report._repr_mimebundle_()
+        assert bundle == {"text/plain": str(report), "text/html": report._repr_html_()}
+        assert text_of(bundle["text/html"]).strip()
+    explained, measured, launches = (text_of(r._repr_html_()) for r in shown)
+    assert "f: 1 kernel" in explained and "plan" in explained
+    assert shown[1].verdict in measured and "compiled, " in measured
+    assert "build ms" in launches
+
+
+def test_markup_in_what_is_shown_is_escaped():
+    assert escape('<a href="x">&') == "&lt;a href=&quot;x&quot;&gt;&amp;"
+    assert text_of(table(["<b>"], [["<i>"]], [True])) == "<b><i>"
+
+
+def test_dir_lists_public_names_only():
+    assert dir(fusec) == sorted(fusec.__all__)
+    assert all(hasattr(fusec, name) for name in dir(fusec))
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    ([], 'work(x, rate, *, k=1): what becomes of it depends on its arguments'),
+    (["--args", "1"], "with --args '1' missing a required argument: 'rate'"),
+])
+def test_explain_says_what_to_give(arguments, said, tmp_path):
+    (tmp_path / "prog.py").write_text("def work(x, rate, *, k=1):\n    return x * rate\n")
+    command = [sys.executable, "-m", "fusec", "explain", "prog:work", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert '--args "np.ones(1000), np.ones(1000)"' in done.stderr
