@@ -6,7 +6,7 @@ import platform
 import sys
 
 _LINUX = sys.platform == "linux"
-AFFINITY_SYMBOLS = ("sched_getcpu", "sched_getaffinity", "sched_setaffinity") if _LINUX else ()
+AFFINITY_SYMBOLS = ("sched_getcpu", "sched_getaffinity", "sched_setaffinity", "getpid") if _LINUX else ()
 
 _ELSEWHERE = """
 define internal i32 @current_cpu() {
@@ -22,6 +22,7 @@ _ON_LINUX = """
 declare i32 @sched_getcpu()
 declare i32 @sched_getaffinity(i32, i64, ptr)
 declare i32 @sched_setaffinity(i32, i64, ptr)
+declare i32 @getpid()
 
 define internal i32 @current_cpu() {
   %cpu = call i32 @sched_getcpu()
@@ -43,11 +44,13 @@ define internal void @set_bit(ptr %mask, i32 %index, i8 %value) {
   ret void
 }
 
-; Move this thread's ban from CPU `avoided` (-1: none) to `cpu`; returns what is banned now.  Where
-; that would leave no CPU, or one numbered beyond the mask, the kernel refuses and nothing changes.
+; Move this thread's ban from CPU `avoided` (-1: none) to `cpu`; returns what is banned now.  The
+; thread stays on CPUs that the process, which is its first thread, may use by now.  Where that would
+; leave no CPU, or one numbered beyond the mask, the kernel refuses and nothing changes.
 define internal i32 @avoid_cpu(i32 %avoided, i32 %cpu) {
 entry:
   %mask = alloca [128 x i8], align 8
+  %process = alloca [128 x i8], align 8
   %same = icmp eq i32 %avoided, %cpu
   %small = icmp ult i32 %cpu, 1024
   %different = xor i1 %same, true
@@ -57,7 +60,13 @@ read:
   call void @llvm.memset.p0.i64(ptr %mask, i8 0, i64 128, i1 false)
   %got = call i32 @sched_getaffinity(i32 0, i64 128, ptr %mask)
   %ok = icmp sge i32 %got, 0
-  br i1 %ok, label %lift, label %unchanged
+  br i1 %ok, label %ask, label %unchanged
+ask:
+  call void @llvm.memset.p0.i64(ptr %process, i8 0, i64 128, i1 false)
+  %pid = call i32 @getpid()
+  %found = call i32 @sched_getaffinity(i32 %pid, i64 128, ptr %process)
+  %known = icmp sge i32 %found, 0
+  br i1 %known, label %lift, label %unchanged
 lift:
   %banned = icmp sge i32 %avoided, 0
   br i1 %banned, label %allow, label %ban
@@ -65,6 +74,10 @@ allow:
   call void @set_bit(ptr %mask, i32 %avoided, i8 1)
   br label %ban
 ban:
+  %own = load <16 x i64>, ptr %mask, align 8
+  %whole = load <16 x i64>, ptr %process, align 8
+  %both = and <16 x i64> %own, %whole
+  store <16 x i64> %both, ptr %mask, align 8
   call void @set_bit(ptr %mask, i32 %cpu, i8 0)
   %set = call i32 @sched_setaffinity(i32 0, i64 128, ptr %mask)
   %done = icmp eq i32 %set, 0

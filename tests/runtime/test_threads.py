@@ -240,3 +240,50 @@ def test_symbols_are_what_they_say() -> None:
     threads.ensure_workers()
     workers = ctypes.CFUNCTYPE(ctypes.c_int64)(symbols["fusec_pool_workers"])
     assert workers() >= 1
+
+
+FORBIDDEN = """
+import ctypes, os, threading
+from fusec.codegen.cpu import llvm
+from fusec.runtime.native import cpus, libc_addresses
+
+llvm.add_symbols(libc_addresses(*cpus.AFFINITY_SYMBOLS))
+code = llvm.compile_ir(cpus.affinity_text() + '''
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+define i32 @avoid(i32 %avoided, i32 %cpu) {
+  %now = call i32 @avoid_cpu(i32 %avoided, i32 %cpu)
+  ret i32 %now
+}''')
+avoid = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int)(code.address("avoid"))
+process = os.getpid()
+first, *rest = sorted(os.sched_getaffinity(process))
+last = (rest or [first])[-1]
+
+def worker():
+    banned = avoid(-1, first)
+    assert os.sched_getaffinity(0) == set(rest or [first]) and banned in (first, -1)
+    assert avoid(banned, last) == (last if rest else -1)  # a ban moves with the caller
+    assert first in os.sched_getaffinity(0)
+    banned = avoid(last, first) if rest else -1
+    os.sched_setaffinity(process, {last})  # the process may not use the first any more
+    avoid(banned, last)
+    assert os.sched_getaffinity(0) <= {last}, os.sched_getaffinity(0)
+
+def run():
+    try:
+        worker()
+    except BaseException as error:
+        failed.append(error)
+
+failed = []
+thread = threading.Thread(target=run)
+thread.start(), thread.join()
+if failed:
+    raise failed[0]
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there do threads choose their CPUs")
+def test_a_worker_stays_off_cpus_that_the_process_was_forbidden() -> None:
+    done = subprocess.run([sys.executable, "-c", FORBIDDEN], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
