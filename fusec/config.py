@@ -48,6 +48,7 @@ cache_cap_bytes: int
 Parser = Callable[[str], Any]
 Listener = Callable[[Any], None]
 
+_MOST = (1 << 63) - 1  # that the machine counts to
 _WORDS = {int: "an int", bool: "True or False", str: "a path (str or os.PathLike)"}
 
 
@@ -63,13 +64,15 @@ class Setting:
     low: int | None = None
     high: int | None = None
     optional: bool = False
+    off: tuple[str, ...] = ()  # texts that stand for no folder
 
     @property
     def expects(self) -> str:
         """What may be assigned, in words."""
         words = _WORDS[self.type]
         if self.low is not None:
-            words += f" from {self.low} to {self.high}" if self.high else f" of at least {self.low}"
+            few = self.high not in (None, _MOST)
+            words += f" from {self.low} to {self.high}" if few else f" of at least {self.low}"
         return words + (" or None" if self.optional else "")
 
 
@@ -80,30 +83,33 @@ _ROWS = (
             "what is written to stderr: 0 silent, 1 warnings and fallbacks, 2 compiles and "
             "retraces with their reason, 3 pass log, 4 graphs and kernels, 5 every launch", 0, 5),
     Setting("dump_dir", str, lambda: None, "FUSEC_DUMP",
-            "folder that receives every artefact of every compile as a file", optional=True),
+            "folder that receives every artefact of every compile as a file", optional=True,
+            off=("",)),
     Setting("num_threads", int, machine.default_threads, "FUSEC_NUM_THREADS",
             "threads of a kernel; starts as OMP_NUM_THREADS, else the cores that affinity and "
             "control groups leave to this process", 1, 1024),
     Setting("parallel_threshold", int, lambda: 1 << 15, "FUSEC_PARALLEL_THRESHOLD",
-            "estimated nanoseconds of work below which a kernel runs on the calling thread", 0),
+            "estimated nanoseconds of work below which a kernel runs on the calling thread", 0,
+            _MOST),
     Setting("memory_cap_bytes", int, machine.default_memory_cap, "FUSEC_MEMORY_CAP",
             "bytes of freed results kept for reuse (the variable takes K, M and G); 0 keeps "
-            "nothing; starts as an eighth of the memory, at most 1 GiB", 0),
+            "nothing; starts as an eighth of the memory, at most 1 GiB", 0, _MOST),
     Setting("logical_cpu_devices", int, lambda: 1, "FUSEC_LOGICAL_CPU_DEVICES",
             "devices CPU:0, CPU:1, ... that this machine's CPU is presented as", 1, 64),
     Setting("history", bool, lambda: False, "FUSEC_HISTORY",
             "record every launch for fusec.history(), not only those that compiled"),
     Setting("history_size", int, lambda: 10_000, "FUSEC_HISTORY_SIZE",
-            "launches that fusec.history() remembers", 1),
+            "launches that fusec.history() remembers", 1, _MOST),
     Setting("verify", bool, lambda: False, "FUSEC_VERIFY",
             "run the graph verifier after every pass"),
     Setting("verbose_errors", bool, lambda: False, "FUSEC_VERBOSE_ERRORS",
             "keep fusec's own frames in the traceback of a user error"),
     Setting("cache_dir", str, machine.default_cache_dir, "FUSEC_CACHE_DIR",
-            "folder that keeps machine code between processes; \"off\" keeps none"),
+            "folder that keeps machine code between processes; \"off\" keeps none",
+            off=("", "off")),
     Setting("cache_cap_bytes", int, lambda: 256 << 20, "FUSEC_CACHE_CAP",
             "bytes that the disk cache may take (the variable takes K, M and G); the entries used "
-            "longest ago go first", 0),
+            "longest ago go first", 0, _MOST),
 )
 SETTINGS: Mapping[str, Setting] = {row.name: row for row in _ROWS}
 
@@ -163,7 +169,10 @@ def _as_type(setting: Setting, value: Any) -> Any:
     if value is None and setting.optional:
         return None
     if setting.type is str:
-        return os.fspath(value)
+        text = os.fspath(value)
+        if not isinstance(text, str):
+            raise TypeError
+        return text if text.lower() in setting.off else os.path.abspath(os.path.expanduser(text))
     if setting.type is bool or isinstance(value, bool):
         if type(value) is not setting.type:
             raise TypeError
@@ -184,6 +193,33 @@ def _checked(setting: Setting, value: Any) -> Any:
     if too_low or (setting.high is not None and value > setting.high):
         raise ValueError(f"fusec.config.{setting.name} = {value!r}: expected {setting.expects}")
     return value
+
+
+def _check_folder(setting: Setting, value: Any) -> None:
+    """Raise ``ValueError`` for a folder that is none and cannot be made.
+
+    Asked of assignments; one from the environment costs a warning when it is used.
+    """
+    if setting.type is not str or value is None or value.lower() in setting.off:
+        return
+    reason = _why_no_folder(value)
+    if reason:
+        cure = f", or {setting.off[-1]!r} for none" if setting.off else ""
+        raise ValueError(f"fusec.config.{setting.name} = {value!r}: {reason}; give a folder that "
+                         f"is there or can be made{cure}")
+
+
+def _why_no_folder(path: str) -> str:
+    if "\0" in path:
+        return "no path holds a NUL character"
+    there = path
+    while not os.path.lexists(there) and os.path.dirname(there) != there:
+        there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        return f"{there} is no folder"
+    if not os.access(there, os.R_OK | os.X_OK if there == path else os.W_OK | os.X_OK):
+        return f"this user may not use {there}"
+    return ""
 
 
 def _setting(name: str) -> Setting:
@@ -239,6 +275,8 @@ def override(**values: Any) -> Iterator[None]:
     see it too.
     """
     checked = {name: _checked(_setting(name), value) for name, value in values.items()}
+    for name, value in checked.items():
+        _check_folder(_setting(name), value)
     before = as_dict()
     done: list[str] = []
     try:
@@ -278,6 +316,7 @@ class _ConfigModule(ModuleType):
         if name.startswith("_") or isinstance(value, ModuleType):  # the import system's own
             super().__setattr__(name, value)
         else:
+            _check_folder(_setting(name), _checked(_setting(name), value))
             _store(name, value)
 
     def __delattr__(self, name: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import threading
 import time
-import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -214,7 +213,7 @@ class Function:
         if not self._refused:
             code = getattr(self.python_function, "__code__", None)
             where = (code.co_filename, code.co_firstlineno) if code else ("<unknown>", 1)
-            warnings.warn_explicit(
+            log.warn(
                 f"{self.__name__} runs uncompiled (fallback=\"eager\"; F.eager_calls counts such "
                 f"calls): {refusal}", FallbackWarning, *where)
         self._refused.add(key)
@@ -638,9 +637,18 @@ def _report(function: Function, concrete: ConcreteFunction, reason: str) -> None
         log.write(log.CODE, f"{concrete.optimized_graph}\n" + "\n\n".join(
             k.loops for k in concrete.kernels))
     if config.dump_dir:
-        from .explanation import dump
+        _dump(concrete, config.dump_dir)
 
-        dump(concrete, config.dump_dir)
+
+def _dump(concrete: ConcreteFunction, directory: str) -> None:
+    from .explanation import dump
+
+    try:
+        dump(concrete, directory)
+    except OSError as error:  # a call does not fail for what is written about it
+        log.write(log.WARN, f"nothing of {concrete.name} was written to {directory} "
+                            f"({error.strerror or error}): set fusec.config.dump_dir or FUSEC_DUMP "
+                            f"to a folder that can be written, or to nothing")
 
 
 @contextmanager

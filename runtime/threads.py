@@ -117,18 +117,32 @@ def ensure_workers() -> int:
     if _workers.ready or _workers.stopped:
         return len(_workers.threads)
     with _workers.guard:
-        main = _native().worker_main
-        while len(_workers.threads) < get_num_threads() - 1:
-            _workers.threads.append(_start_worker(main, len(_workers.threads)))
-        _admit()
-        _workers.ready = True
+        try:
+            _start_workers(_native().worker_main)
+        finally:  # those that there are work, and calls do not try again
+            _admit()
+            _workers.ready = True
         return len(_workers.threads)
 
 
-def _start_worker(main: Callable[[], None], index: int) -> threading.Thread:
-    thread = threading.Thread(target=main, name=f"fusec-worker-{index}", daemon=True)
-    thread.start()
-    return thread
+def _start_workers(main: Callable[[], None]) -> None:
+    while len(_workers.threads) < get_num_threads() - 1:
+        name = f"fusec-worker-{len(_workers.threads)}"
+        thread = threading.Thread(target=main, name=name, daemon=True)
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError) as error:  # a limit of the system or of a container
+            _warn_of_threads(error)
+            return
+        _workers.threads.append(thread)
+
+
+def _warn_of_threads(error: Exception) -> None:
+    from fusec.inspect import log
+
+    log.write(log.WARN, f"only {1 + len(_workers.threads)} of {get_num_threads()} threads could be "
+                        f"started ({error}): kernels run on those; set fusec.config.num_threads to "
+                        f"fewer, or raise the limit (ulimit -u)")
 
 
 def _admit() -> None:

@@ -37,7 +37,6 @@ _STAMP = "last-trim"
 _TRIM_EVERY_S = 86_400.0  # at least this often where anything is stored at all
 _TOUCH_AFTER_S = 3_600.0  # a use is noted by the file's time, once an hour at most
 _KEEP = 0.75  # what trimming leaves of the cap
-_OFF = ("", "off")
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class _State:
 def directory() -> Path | None:
     """The folder in use, or None when the cache is switched off."""
     text = config.cache_dir
-    return None if text.lower() in _OFF else Path(text).expanduser()
+    return None if text.lower() in config.SETTINGS["cache_dir"].off else Path(text)
 
 
 def key_of(parts: Sequence[str]) -> str:

@@ -8,12 +8,12 @@ function is traced.
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
 from fusec.errors import SideEffectWarning, unsupported
+from fusec.inspect import log
 from fusec.ir import Loc
 
 from .context import Trace
@@ -38,7 +38,7 @@ def warn(trace: Trace, what: str, way_out: str) -> None:
     if (loc.file, loc.line, what) in _seen:
         return
     _seen.add((loc.file, loc.line, what))
-    warnings.warn_explicit(
+    log.warn(
         f"{what} happens while {trace.name} is traced, not at each call: {way_out}",
         SideEffectWarning, loc.file, loc.line)
 

@@ -6,7 +6,8 @@ import platform
 import sys
 
 _LINUX = sys.platform == "linux"
-AFFINITY_SYMBOLS = ("sched_getcpu", "sched_getaffinity", "sched_setaffinity", "getpid") if _LINUX else ()
+AFFINITY_SYMBOLS = (
+    ("sched_getcpu", "sched_getaffinity", "sched_setaffinity", "getpid") if _LINUX else ())
 
 _ELSEWHERE = """
 define internal i32 @current_cpu() {
@@ -45,8 +46,8 @@ define internal void @set_bit(ptr %mask, i32 %index, i8 %value) {
 }
 
 ; Move this thread's ban from CPU `avoided` (-1: none) to `cpu`; returns what is banned now.  The
-; thread stays on CPUs that the process, which is its first thread, may use by now.  Where that would
-; leave no CPU, or one numbered beyond the mask, the kernel refuses and nothing changes.
+; thread stays on CPUs that the process, which is its first thread, may use by now.  Where that
+; would leave no CPU, or one numbered beyond the mask, the kernel refuses and nothing changes.
 define internal i32 @avoid_cpu(i32 %avoided, i32 %cpu) {
 entry:
   %mask = alloca [128 x i8], align 8

@@ -99,8 +99,8 @@ def test_a_folder_that_cannot_be_used_costs_one_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
     blocked = tmp_path / "file"
-    blocked.write_text("not a folder")
     config.cache_dir = str(blocked)
+    blocked.write_text("not a folder")
     for factor in (2.0, 4.0):
         assert run(llvm.compile_ir(IR.format(factor=factor)), 64.0) == 2 * factor
     warning = capsys.readouterr().err

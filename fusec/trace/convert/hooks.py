@@ -15,6 +15,7 @@ from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
+from fusec.inspect import log
 from fusec.ir.graph import Loc
 
 from .cache import convert
@@ -54,7 +55,7 @@ def _of_bool(op: str, a: bool, where: Where) -> Any:
         warnings.simplefilter("always")
         result = UNARY[op](a)
     for warning in found:
-        warnings.warn_explicit(warning.message, warning.category, where[0], where[1])
+        log.warn(warning.message, warning.category, where[0], where[1])
     return result
 
 
