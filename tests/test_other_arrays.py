@@ -23,6 +23,8 @@ class Table:
     __hash__ = None
     def __init__(self, values): self.values = values
     def __eq__(self, other): return Table(self.values == other)
+    shape = property(lambda self: self.values.shape)
+    dtype = property(lambda self: self.values.dtype)
     def __array__(self, dtype=None, copy=None): return np.array(self.values, dtype)
     def __radd__(self, other): return Table(other + self.values)
 

@@ -17,7 +17,7 @@ from fusec.ir import Loc
 
 from .array import TracedArray
 
-_PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__",
+_OF_ARRAYS = ("__array_namespace__", "__array_interface__", "__array_struct__", "__dlpack__",
               "__cuda_array_interface__")
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _CURES = {
@@ -46,9 +46,14 @@ def _is_foreign_class(kind: Any) -> bool:
     root = kind.__module__.partition(".")[0]
     if kind.__module__.startswith("scipy.sparse"):
         return hasattr(kind, "toarray")
-    if root in ("numpy", "fusec") or not any(hasattr(kind, name) for name in _PROTOCOLS):
+    if root in ("numpy", "fusec") or issubclass(kind, np.ndarray):
         return False
-    return root in _CURES or any(part in _file_of(kind) for part in _INSTALLED)
+    if root in _CURES:
+        return hasattr(kind, "__array__")
+    # Others that NumPy makes arrays of may be objects of several: those are looked into.
+    is_array = any(hasattr(kind, name) for name in _OF_ARRAYS) or all(
+        hasattr(kind, name) for name in ("__array__", "dtype", "shape"))
+    return is_array and any(part in _file_of(kind) for part in _INSTALLED)
 
 
 def _file_of(kind: type) -> str:
