@@ -48,7 +48,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_findings(home: str) -> None:
-    cases = Cases(home, {n: (X,) for n in ("good", "writes", "refused", "unknown", "Holder.inner")})
+    names = ("good", "writes", "refused", "unknown", "Holder.inner")
+    cases = Cases(home, dict.fromkeys(names, (X,)))
     found = {name: measured("surveyed", cases, name) for name in cases.calls}
     for name in ("good", "writes", "Holder.inner"):
         assert not found[name].refusal and not found[name].problem and found[name].speedup > 0
