@@ -159,6 +159,12 @@ def overlap_error(written: str, other: str) -> OverlapError:
                         cure=f"pass a copy of {other}, or the same array for both")
 
 
+def entangled_error(written: str) -> UnsupportedError:
+    """For an argument of this path."""
+    return unsupported(f"writing to argument {written}, of which several elements share memory,",
+                       cure="write to the array behind it, or pass a copy")
+
+
 class SideEffectWarning(UserWarning):
     """A side effect of a compiled function happens while it is traced, not at each call."""
 

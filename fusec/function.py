@@ -23,6 +23,7 @@ from .errors import (
     FusecError,
     InternalError,
     OverlapError,
+    entangled_error,
     overlap_error,
     short_errors,
     user_error,
@@ -31,7 +32,7 @@ from .errors import (
 from .inspect import history, log
 from .specs import TensorSpec, describe
 from .trace.convert import check_supported
-from .trace.overlap import merged, overlapping
+from .trace.overlap import merged, overlapping, overlaps_itself
 from .trace.signature import FlatCall, Signature, explain_miss, flatten
 from .trace.trees import flattened
 
@@ -377,6 +378,10 @@ class Function:
 
     def _check_overlap(self, call: FlatCall, traced: Traced) -> None:
         """Raise before what this call cannot run is compiled."""
+        entangled = overlaps_itself(call, traced.written_leaves)
+        if entangled is not None:
+            traced.container_changes.take_back()
+            raise entangled_error(call.paths[entangled])
         found = overlapping(call, traced.written_leaves)
         if found is None:
             return

@@ -18,7 +18,7 @@ from fusec.ops.python_operators import PYTHON_OPERATORS
 
 from .dims import bind, resolve
 from .graph import Graph, Node, Value
-from .types import TensorType
+from .types import BEYOND_64_BITS, TensorType
 
 
 def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
@@ -92,7 +92,7 @@ def as_type(
     """``value`` as an ndarray, NumPy scalar or Python number; raises when dtype or shape differ."""
     array = np.asarray(value)
     if type(value) is int and kind.dtype.kind == "i":
-        array = _int64(value, node)
+        array = _int64(value)
     if array.dtype != kind.dtype or not bind(kind.shape, array.shape, {} if sizes is None
                                              else sizes):
         raise InternalError(
@@ -104,8 +104,8 @@ def as_type(
     return array[()] if kind.kind == "scalar" else array.item()
 
 
-def _int64(value: int, node: Node) -> np.ndarray:
-    """A Python int as int64; raises ``OverflowError`` where Python's exceeds it."""
+def _int64(value: int) -> np.ndarray:
+    """A Python int as int64; raises ``OverflowError`` where Python's is larger."""
     if not -(2**63) <= value < 2**63:
-        raise OverflowError(f"{node.name!r}: the Python int {value} does not fit in int64")
+        raise OverflowError(f"the Python int {value} {BEYOND_64_BITS}")
     return np.asarray(value, np.int64)

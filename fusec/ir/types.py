@@ -27,6 +27,8 @@ DTYPE_NAMES: dict[str, np.dtype] = {
 # Python ints that are passed at run time; larger ones are static, so that sums and products of a
 # few still fit into int64.
 RUN_TIME_INT = (-(1 << 31), (1 << 31) - 1)
+BEYOND_64_BITS = ("does not fit into 64 bits: compute in floats, or in NumPy's integers, which "
+                  "wrap: np.int64(n)")
 _SHORT = {dtype: name for name, dtype in DTYPE_NAMES.items()}
 
 

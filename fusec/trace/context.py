@@ -95,6 +95,7 @@ class Trace:
         self.mask_indices: dict[tuple[int, int], Any] = {}
         self.rows: dict[Value, tuple[Value, int]] = {}  # what loops appended, of which array
         self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
+        self.overflow_checks = 0  # of Python ints
         self.loops_traced = 0  # loops of the graph around what is being traced
         self.markers: set[str] = set()  # see `texts`
         self.flats: dict[int, Any] = {}  # ``x.flat``, and x

@@ -11,7 +11,6 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.dims import is_static
-from fusec.ir.types import RUN_TIME_INT
 
 from . import sizes, this_numpy
 from .array import TracedArray, from_value
@@ -25,7 +24,7 @@ from .selected import with_one_layout
 from .shaping import copy_of, spread_scalar, stack
 from .storage import Storage
 from .ufuncs import as_traced, cast, spread
-from .windows import from_ints, new_shape
+from .windows import LONGEST, from_ints, new_shape
 
 
 def _dtype(trace: Trace, dtype: Any, default: Any = float) -> np.dtype:
@@ -274,7 +273,7 @@ def _range(trace: Trace, start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     start = _python_int(trace, start)
     length = span if int(step) == 1 else -(-span // int(step))
     count = trace.emit("Maximum", as_traced(trace, length).value, trace.builder.const(0))
-    trace.intervals[count] = (0, RUN_TIME_INT[1])
+    trace.intervals[count] = (0, LONGEST)
     size = new_shape(trace, TracedArray(trace, None, (), count))[0]
     places = call_library(trace, "Numpy", ("arange", sizes.number(trace, size)), {})
     result = places * int(step) if int(step) != 1 else places

@@ -21,6 +21,7 @@ from .array import TracedArray, from_value
 from .context import Trace
 from .index_uses import note_checked
 from .library import call_library, result_like
+from .python_numbers import check_signed
 from .scatter_order import in_numpys_order
 from .sizes import number as size_number
 from .stand_ins import ask_on_stand_ins
@@ -152,6 +153,8 @@ def checked_index(
 
     ``nowhere``: no element is read at it, so NumPy does not look at it.
     """
+    if not index.shape:  # index arrays wrap
+        check_signed(trace, index, OverflowError("Python int too large to convert to C long"))
     index = cast(trace, index, INDEX)
     if nowhere:
         return index

@@ -70,7 +70,8 @@ def put_at(trace: Trace, items: list[Any], position: TracedArray, new: Any) -> b
 
 def _checked(trace: Trace, position: TracedArray, count: int, what: str) -> TracedArray:
     """The position counted from the start; out of range it raises as Python does."""
-    place = cast(trace, index_of(trace, position).value, I64)
+    place = cast(trace, index_of(trace, position, IndexError(
+        "cannot fit 'numpy.uint64' into an index-sized integer")).value, I64)
     const = trace.builder.const
     is_negative = trace.emit("Less", place, const(np.int64(0)))
     from_end = trace.emit("Add", place, const(np.int64(count)))

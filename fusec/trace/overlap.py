@@ -56,6 +56,28 @@ def overlapping(call: FlatCall, written: frozenset[int]) -> tuple[int, int] | No
                  and np.may_share_memory(x, y)), None)
 
 
+def overlaps_itself(call: FlatCall, written: frozenset[int]) -> int | None:
+    """A written array of the call of which several elements lie in one place.
+
+    NumPy reads all before it writes any of them, and a loop over elements sees each write: no
+    value stands for such an array.
+    """
+    return next((i for i, x in enumerate(call.leaves)
+                 if i in written and type(x) is np.ndarray and not call.is_static[i]
+                 and _is_entangled(x)), None)
+
+
+def _is_entangled(x: np.ndarray) -> bool:
+    """Whether two of its elements overlap, as far as strides and sizes tell."""
+    reach = x.itemsize  # of the axes with smaller steps
+    for step, size in sorted((abs(s), n) for s, n in zip(x.strides, x.shape, strict=True)
+                             if n > 1):
+        if step < reach:
+            return x.size > 0
+        reach += step * (size - 1)
+    return False
+
+
 def _groups(leaves: Sequence[Any], is_static: Sequence[bool]) -> list[list[int]]:
     """Positions of arrays that overlap, directly or through others; no group of one memory."""
     arrays = [i for i, x in enumerate(leaves)

@@ -15,7 +15,7 @@ from fusec.ir.dims import Dim
 from .array import TracedArray, from_value
 from .index_uses import note_pick
 from .known import known
-from .python_numbers import interval
+from .python_numbers import check_signed, interval
 
 I64 = np.dtype(np.int64)
 
@@ -91,6 +91,7 @@ def _index(array: TracedArray, entry: Any, axis: int) -> Value:
     trace = array.trace
     if is_run_time_int(entry):
         value = entry.value
+        check_signed(trace, value, OverflowError("Python int too large to convert to C long"))
         return value if value.dtype == I64 else trace.emit(
             "Cast", value, dtype=I64, kind="weak" if value.type.is_weak else "scalar")
     size, index = array.shape[axis], operator.index(entry)

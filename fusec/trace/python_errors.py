@@ -20,7 +20,7 @@ from fusec.errors import UnsupportedError
 from fusec.ir import Value
 
 from .context import Trace
-from .python_numbers import interval
+from .python_numbers import TEXT, check_signed, interval
 
 F64 = np.dtype(np.float64)
 _DIVISIONS: dict[np.ufunc, Callable[[Any, Any], Any]] = {
@@ -99,26 +99,16 @@ def check_math(
         _check_finite(trace, values, result, _TOO_LARGE)
 
 
-def _check_bits(trace: Trace, value: Value) -> None:
-    """Python's integers are of 64 bits with a sign here."""
-    if value.dtype == np.uint64:
-        limit = trace.builder.const(np.uint64(2 ** 63))
-        trace.check(trace.emit("Less", value, limit), UnsupportedError(
-            "a Python int beyond 63 bits is not supported inside a fusec.jit function: use the "
-            "NumPy number itself"))
-
-
 def check_integer(trace: Trace, value: Value) -> None:
     """Raise when the code runs what ``int(x)`` of a float raises; and where it needs more bits."""
     if value.dtype.kind != "f":
-        _check_bits(trace, value)
+        check_signed(trace, value, OverflowError(TEXT))
         return
     trace.check(trace.emit("LogicalNot", trace.emit("IsNan", value)), _raised(int, math.nan))
     trace.check(trace.emit("LogicalNot", trace.emit("IsInf", value)), _raised(int, math.inf))
     size = trace.emit("Abs", trace.emit("Cast", value, dtype=F64))
     limit = trace.builder.const(np.float64(2.0 ** 63))
-    trace.check(trace.emit("Less", size, limit), UnsupportedError(
-        "int() of a float beyond 64 bits is not supported inside a fusec.jit function"))
+    trace.check(trace.emit("Less", size, limit), OverflowError(TEXT))
 
 
 def _check_shift(trace: Trace, count: Value) -> None:

@@ -2,7 +2,8 @@
 
 A run-time Python int is an int64 in compiled code.  The values it can take are followed as
 intervals: where Python's result might not fit into int64, or Python would raise (division by zero,
-a negative shift), the int itself is needed, so the argument it comes from becomes static.
+a negative shift), the int itself is needed, so the argument it comes from becomes static.  Of an
+int that the run computes (loops do, and ``int()``) that is checked: see `overflow`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.types import RUN_TIME_INT
+from fusec.ir.types import BEYOND_64_BITS, RUN_TIME_INT
 
 from . import this_numpy
 from .array import TracedArray, is_index, not_an_index
 from .context import Trace
 
 Interval = tuple[int, int]
+TEXT = f"a Python int that the run computes {BEYOND_64_BITS}"
 BOOL, INT64 = np.dtype(np.bool_), np.dtype(np.int64)
 _WIDEST = (-(1 << 63), (1 << 63) - 1)
 _ON_BITS = {np.bitwise_and, np.bitwise_or, np.bitwise_xor}
@@ -32,6 +34,13 @@ _MONOTONE: dict[np.ufunc, Callable[..., int]] = {
 }
 _DIVISIONS = {np.divide, np.floor_divide, np.remainder}
 _SHIFTS = {np.left_shift, np.right_shift}
+_GROWING = {np.add, np.subtract, np.multiply, np.negative, np.absolute, np.floor_divide,
+            np.left_shift, np.power}  # whose results need more bits than their operands
+
+
+# What loops change in steps of at most `STEP`: 2**53 of these take months, and do not leave it.
+SLOW: Interval = (-(1 << 62), 1 << 62)
+STEP, START = 1 << 8, 1 << 61
 
 
 def interval(trace: Trace, value: Value) -> Interval | None:
@@ -44,7 +53,26 @@ def interval(trace: Trace, value: Value) -> Interval | None:
         return (value.node.attrs["value"],) * 2
     if value.node.op == "Input" and value.node.attrs["index"] >= 0:
         return RUN_TIME_INT
+    if value not in trace.intervals and value.node.op == "Cast":
+        source = value.node.inputs[0].dtype
+        if source.kind in "iu" and source.itemsize < 8:
+            return int(np.iinfo(source).min), int(np.iinfo(source).max)
     return trace.intervals.get(value)
+
+
+def is_slow(found: Interval | None) -> bool:
+    """Whether a loop that goes on from there in small steps stays in `SLOW`."""
+    return found is not None and (found is SLOW or -START <= found[0] <= found[1] <= START)
+
+
+def hull(found: Sequence[Interval | None]) -> Interval | None:
+    """An interval of all that these hold."""
+    known = [bounds for bounds in found if bounds is not None]
+    if len(known) < len(found):
+        return None
+    if any(bounds is SLOW for bounds in known):
+        return SLOW if all(map(is_slow, known)) else None
+    return min(b[0] for b in known), max(b[1] for b in known)
 
 
 def operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> list[Value]:
@@ -56,24 +84,40 @@ def operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> list[Val
     ]
 
 
-def result_interval(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> Interval | None:
-    """What an operator on Python numbers can give.
+def result_interval(
+    trace: Trace, ufunc: np.ufunc, values: Sequence[Value]
+) -> tuple[Interval | None, bool]:
+    """What an operator on Python numbers can give, and whether that must be checked.
 
-    Raises `ConcreteValueError` where int64 arithmetic might differ from Python's.
+    Raises `ConcreteValueError` where int64 arithmetic might differ from Python's, and the int
+    itself can be had.
     """
     if ufunc in _COMPARISONS:
-        return None
+        return None, False
     _check_width(trace, values)
     ranges = [interval(trace, v) for v in values]
-    if ufunc in _DIVISIONS and ranges[1] is not None and ranges[1][0] <= 0 <= ranges[1][1]:
+    of_run = trace.in_region or any(r is None or r is SLOW for r in ranges)
+    divisor = ranges[1] if ufunc in _DIVISIONS else None
+    if divisor is not None and divisor is not SLOW and divisor[0] <= 0 <= divisor[1]:
         _need(trace, values, "division by zero raises in Python")
-    known = [r for r in ranges if r is not None]
-    if len(known) < len(ranges):
-        return None
-    result = _result(ufunc, known)
-    if result is None or result[0] < _WIDEST[0] or result[1] > _WIDEST[1]:
+    if any(v.dtype.kind not in "bi" for v in values) or ufunc is np.divide:
+        return None, False
+    result = _slow_step(ufunc, ranges) or _result(ufunc, [r or _WIDEST for r in ranges])
+    if result is not None and _WIDEST[0] <= result[0] and result[1] <= _WIDEST[1]:
+        return result, False
+    if not of_run:
         _need(trace, values, "the result may not fit into 64 bits")
-    return result
+    return None, ufunc in _GROWING
+
+
+def _slow_step(ufunc: np.ufunc, ranges: Sequence[Interval | None]) -> Interval | None:
+    """`SLOW` for a small step from there."""
+    if ufunc not in (np.add, np.subtract) or SLOW not in ranges:
+        return None
+    first, second = ranges if ranges[0] is SLOW else ranges[::-1]
+    is_step = second is not None and -STEP <= second[0] <= second[1] <= STEP
+    return SLOW if first is SLOW and is_step and (
+        ufunc is np.add or ranges[0] is SLOW) else None
 
 
 def _check_width(trace: Trace, values: Sequence[Value]) -> None:
@@ -95,16 +139,20 @@ def _result(ufunc: np.ufunc, ranges: list[Interval]) -> Interval | None:
     if ufunc in _ON_BITS:
         bits = max(abs(n).bit_length() for r in ranges for n in r)
         return (-(1 << bits), (1 << bits) - 1)
-    if ufunc in _DIVISIONS:
-        largest = max(abs(n) for r in ranges for n in r)
-        return (-largest, largest)
     low, high = ranges[1]
+    if ufunc is np.remainder:
+        return (min(low + 1, 0), max(high - 1, 0))
+    if ufunc is np.floor_divide:
+        if low > 0:
+            return _hull(int.__floordiv__, ranges)
+        largest = max(map(abs, ranges[0]))
+        return (-largest, largest)
     if ufunc in _SHIFTS:
         return _hull(int.__lshift__ if ufunc is np.left_shift else int.__rshift__, ranges) if (
             low >= 0 and high < 64) else None
     if ufunc is np.power and low == high and 0 <= low <= 64:
         largest = max(abs(n) for n in ranges[0]) ** low
-        return (-largest, largest)
+        return (-largest if low % 2 else 0, largest)
     return None
 
 
@@ -168,10 +216,18 @@ def weak(trace: Trace, value: Any, dtype: np.dtype) -> Any:
     return trace.emit("Cast", value, dtype=dtype, kind="weak")
 
 
-def index_of(trace: Trace, x: TracedArray) -> TracedArray:
-    """What ``operator.index`` gives: a Python int."""
+def check_signed(trace: Trace, value: Value, error: Exception) -> None:
+    """Raise when the code runs where an unsigned integer is beyond those with a sign."""
+    if value.dtype == np.uint64:
+        limit = trace.builder.const(np.uint64(2**63))
+        trace.check(trace.emit("Less", value, limit), error)
+
+
+def index_of(trace: Trace, x: TracedArray, error: Exception | None = None) -> TracedArray:
+    """What ``operator.index`` gives: a Python int; what to raise beyond 64 bits."""
     if not is_index(x) and not (x.dtype == BOOL and x.type.is_weak):
         raise not_an_index(x)
+    check_signed(trace, x.value, error or OverflowError(TEXT))
     return TracedArray(trace, None, (), weak(trace, x.value, INT64))
 
 

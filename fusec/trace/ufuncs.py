@@ -371,10 +371,14 @@ class _Call:
         if not self.python:
             return self._compute([cast(self.trace, v, v.dtype) for v in values])
         values = python_numbers.operands(self.trace, self.ufunc, values)
-        bounds = python_numbers.result_interval(self.trace, self.ufunc, values)
+        bounds, is_checked = python_numbers.result_interval(self.trace, self.ufunc, values)
         check_operands(self.trace, self.ufunc, values)
         result = self._compute(values)
         check_result(self.trace, self.ufunc, values, result)
+        if is_checked:
+            from .overflow import check_overflow
+
+            check_overflow(self.trace, self.ufunc, values, result)
         if bounds is not None:
             self.trace.intervals[result] = bounds
         return result

@@ -23,7 +23,7 @@ from .ufuncs import as_traced
 
 Bound = Value | None
 
-_LONGEST = 1 << 62  # no array is
+LONGEST = 1 << 62  # no array is
 _NO_STEP = "slice step cannot be zero"
 _NEGATIVE_STEP = ("a slice with a negative step that is only known when the code runs is not "
                   "supported inside a fusec.jit function")
@@ -124,7 +124,7 @@ def _stepped(trace: Trace, axis: int, entry: slice, limit: Size) -> _Part:
     """A slice with a step that only the run knows: every so many elements of one with step 1."""
     least = TracedArray(trace, None, (), _positive_step(trace, entry.step))
     first, whole, _ = _extent(trace, slice(entry.start, entry.stop), 1, limit)
-    _, step, stride = _extent(trace, slice(None, least), 1, _LONGEST)
+    _, step, stride = _extent(trace, slice(None, least), 1, LONGEST)
     each: Any = TracedArray(trace, None, (), step)
     number = (each + TracedArray(trace, None, (), whole) - 1) // each
     _, count, size = _extent(trace, slice(None, number), 1, limit)
@@ -156,13 +156,13 @@ def _new_length(trace: Trace, x: Any) -> Size:
     if not _is_open_bound(x) or from_ints(x.value):
         return as_size(x)
     length = weak(trace, x.value, np.dtype(np.int64))
-    low, high = interval(trace, length) or (-1, _LONGEST)
+    low, high = interval(trace, length) or (-1, LONGEST)
     if low < 0:  # what follows may be computed before the check has raised
         zero = trace.builder.const(0)
         trace.check(trace.emit("GreaterEqual", length, zero), ValueError(_NEGATIVE))
         length = trace.emit("Maximum", length, zero)
     return _extent(trace, slice(None, TracedArray(trace, None, (), length)), 1,
-                   min(high, _LONGEST))[2]
+                   min(high, LONGEST))[2]
 
 
 def _extent(

@@ -199,5 +199,5 @@ def test_python_integers_of_unsigned_numbers() -> None:
     u = np.array([5, 2 ** 63 - 1], np.uint64)
     check(lambda u: (int(u[0]), u[1].item(), int(u[1]), u.tolist()), u)
     for program in (lambda u: int(u[0]), lambda u: u[0].item(), lambda u: u.tolist()):
-        with pytest.raises(fusec.UnsupportedError, match="beyond 63 bits"):
+        with pytest.raises(OverflowError, match="into 64 bits"):
             fusec.jit(program)(u + np.uint64(2 ** 63))

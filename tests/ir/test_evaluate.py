@@ -43,7 +43,7 @@ def test_weak_numbers_follow_python() -> None:
 
 def test_python_ints_beyond_int64_raise() -> None:
     graph = parse_graph("graph main(a: i64~) { %s = Mul(%a, %a) : i64~ return %s }")
-    with pytest.raises(OverflowError, match="does not fit in int64"):
+    with pytest.raises(OverflowError, match="does not fit into 64 bits"):
         evaluate(graph, [2**40])
 
 

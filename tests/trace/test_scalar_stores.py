@@ -10,7 +10,7 @@ import pytest
 from harness import check
 
 import fusec
-from fusec.errors import ConcreteValueError, UnsupportedError
+from fusec.errors import ConcreteValueError
 
 KINDS = ["i1", "i2", "i4", "i8", "u1", "u8"]
 NUMBERS: list[Any] = [
@@ -112,7 +112,7 @@ def test_pythons_floats_of_data() -> None:
 def test_floats_that_are_no_ints(program: Any) -> None:
     for number in (2.5, -2.5, np.nan, np.inf, -np.inf):
         check(program, np.array([number]))
-    with pytest.raises(UnsupportedError, match="beyond 64 bits"):
+    with pytest.raises(OverflowError, match="into 64 bits"):
         fusec.jit(program)(np.array([1e19]))
 
 

@@ -23,6 +23,7 @@ from ..array import TracedArray, from_value
 from ..context import Trace
 from ..index_uses import Use
 from ..optional import Optional, aligned, assuming, likeness
+from ..python_numbers import SLOW, hull, interval, is_slow
 from ..selected import roots
 from ..storage import Storage
 from ..ufuncs import call_ufunc
@@ -109,6 +110,7 @@ class Attempting:
         self.by_leaf: dict[Leaf, Carried] = {}
         self.arrays: dict[Leaf, TracedArray] = {}  # what stands for arrays carried by value
         self.copies = Copies(trace)
+        self.checked = trace.overflow_checks
 
     def run(self) -> Attempt:
         self.trace.loops_traced += 1
@@ -185,6 +187,7 @@ class Attempting:
             initial = leaf_value(self.trace, leaf)
             type_ = self.known.types.get(key) or initial.type
             carried = self._carry(key, type_, converted(self.trace, initial, type_))
+            self._bound(key, carried)
             return number(self.trace, carried.parameter)
         if key in self.known.rebound:
             leaf = lifted(self.trace, leaf)
@@ -196,6 +199,33 @@ class Attempting:
                 made.storage.stands_for = leaf.storage
             return made
         return leaf
+
+    def _bound(self, key: Leaf, carried: Carried) -> None:
+        """What a Python int can be in an iteration: supposed at first, see `_check_bounds`."""
+        parameter, initial = carried.parameter, carried.initial
+        if not parameter.type.is_weak or parameter.dtype != I64 or initial is None:
+            return
+        start = interval(self.trace, initial)
+        bounds = self.known.bounds.get(key, SLOW) if is_slow(start) else None
+        if bounds is not None:
+            self.trace.intervals[parameter] = bounds
+
+    def _check_bounds(self, key: Leaf, carried: Carried) -> None:
+        """That an iteration leaves a Python int within what was supposed; a range that does not
+        depend on that is news, where something had to be checked."""
+        supposed = self.trace.intervals.get(carried.parameter)
+        if supposed is None or carried.final is None:
+            return
+        found = interval(self.trace, carried.final)
+        if supposed is SLOW:
+            if not is_slow(found):
+                self.known.bounds[key], self.known.changed = None, True
+            elif found is not SLOW and self.region.trace.overflow_checks > self.checked:
+                assert carried.initial is not None
+                self.known.bounds[key] = hull([interval(self.trace, carried.initial), found])
+                self.known.changed = True
+        elif found is None or not supposed[0] <= found[0] <= found[1] <= supposed[1]:
+            self.known.bounds[key], self.known.changed = None, True
 
     def _carry(self, key: Leaf, type_: TensorType, initial: Value | None) -> Carried:
         carried = Carried(placeholder(self.trace, type_, key[0]), initial, leaf=key)
@@ -347,6 +377,7 @@ class Attempting:
             self.known.types[key] = type_
             self.known.changed = True
         carried.final = converted(self.trace, final, type_)
+        self._check_bounds(key, carried)
         if key in self.known.rebound:
             self._check_rebinding(key, before, after)
 

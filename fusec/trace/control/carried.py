@@ -11,6 +11,7 @@ from fusec.ir import TensorType, Value
 
 from ..context import Trace
 from ..optional import UNBOUND, aligned, as_optional
+from ..python_numbers import Interval
 from ..storage import Storage
 from .cells import Variables
 
@@ -41,6 +42,8 @@ class Known:
     fixed: set[Leaf] = field(default_factory=set)  # numbers that stay what they are
     moving: set[Leaf] = field(default_factory=set)  # those of which that was found to be wrong
     rebound: set[Leaf] = field(default_factory=set)  # arrays that a variable is bound to anew
+    # What Python ints are in all iterations, None where that is not known; others take small steps.
+    bounds: dict[Leaf, Interval | None] = field(default_factory=dict)
     joined: set[str] = field(default_factory=set)  # variables that it leaves with one list or dict
     storages: dict[Storage, None] = field(default_factory=dict)
     optional: dict[str, Any] = field(default_factory=dict)  # what variables are that may be None

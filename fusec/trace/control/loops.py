@@ -101,6 +101,9 @@ class LoopResult:
         self.at_entry = [*initial, *self.outer]
         results = dict(zip((c.leaf for c in self.carried), value.node.outputs, strict=True))
         for carried, output in zip(self.carried, value.node.outputs, strict=True):
+            bounds = trace.intervals.get(carried.parameter)
+            if bounds is not None and carried.leaf is not None:
+                trace.intervals[output] = bounds
             if carried.storage is not None:
                 assign(trace, carried.storage, output)
         self._bind(results)

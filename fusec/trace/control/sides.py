@@ -16,7 +16,7 @@ from ..array import TracedArray, from_value
 from ..context import Trace
 from ..index_uses import Use
 from ..layout import Strides
-from ..python_numbers import interval
+from ..python_numbers import hull, interval
 from ..selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
 from ..selected import roots as memory_of
 from ..storage import Storage, ViewStep
@@ -207,11 +207,7 @@ class Pairs:
         return len(self.sides[0]) - 1
 
     def _interval(self, values: Sequence[Value]) -> tuple[int, int] | None:
-        found = [interval(self.trace, v) for v in values]
-        known = [bounds for bounds in found if bounds is not None]
-        if len(known) < len(found):
-            return None
-        return min(b[0] for b in known), max(b[1] for b in known)
+        return hull([interval(self.trace, v) for v in values])
 
 
 @dataclass

@@ -20,6 +20,7 @@ from typing import Any
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
+from ..overflow import is_overflow_check
 from .cells import Variables
 from .merge import flatten, is_traced
 from .regions import Region
@@ -76,8 +77,9 @@ def pays_to_unroll(body: Graph, count: int) -> bool:
 
 
 def _gains(nodes: Iterable[Node]) -> bool:
-    """Whether unrolled iterations fuse, or a loop could not be native."""
-    nodes = list(nodes)
+    """Whether unrolled iterations fuse, or a loop could not be native.  Ints that Python knows are
+    not checked."""
+    nodes = [n for n in nodes if not is_overflow_check(n)]
     return all(get(n.op).kind in _FUSING for n in nodes) or any(map(_is_complex, nodes))
 
 
