@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fusec.codegen.loop_ir import LEAVES, Expr, Stage, Store, walk
@@ -17,7 +17,7 @@ from fusec.ops.scalar_calls import CALLS
 
 from .abi import BlockLayout
 from .axis_loop import AxisLoop
-from .emitter import I64, Emitter, Operand, memory_type
+from .emitter import I64, Emitter, Operand, memory_type, vector_type
 from .indices import (
     FailureFlags,
     check_index,
@@ -41,6 +41,7 @@ from .reductions import (
 from .scalar_calls import call_lanes
 from .scalar_ops import emit_operation
 from .scans import ScanSlots
+from .sides import Side, Sides, find_sides
 
 STEP_VECTORS = 4  # the most vectors that one step of a loop takes
 MANY_PARTS = 8  # of short axes: each is a vector of its own, so that narrow ones are enough
@@ -82,6 +83,8 @@ class NestEmitter:
         self.scratch: list[str] = []
         self.failures = FailureFlags(self.em)
         self.scans = ScanSlots(self.em, form)
+        self.sides = Sides()
+        self.sides_of: dict[int, Sides] = {}  # of each stage, by its id
 
     # -- function frame
 
@@ -202,13 +205,34 @@ class NestEmitter:
 
     # -- expressions
 
-    def _evaluate(self, root: Expr, point: Point) -> Operand:
+    def _evaluate(self, root: Expr, point: Point, side: Side | None = None) -> Operand:
+        """The value of an expression; ``side``: of a select that branches, which is emitted now."""
         for e in walk([root]):
-            if id(e) not in point.memo:
+            if id(e) not in point.memo and self.sides.side_of.get(id(e)) == side:
                 point.memo[id(e)] = self._expression(e, point)
         return point.memo[id(root)]
 
+    def _branched(self, select: Expr, point: Point) -> Operand:
+        """A select whose test is one value: only the side taken is computed."""
+        em, lanes = self.em, point.lanes
+        test = point.memo[id(select.args[0])].text
+        slot = em.alloca(vector_type(memory_type(select.dtype), lanes), "chosen")
+        for number in (1, 2):
+            taken = test if number == 1 else em.value(f"xor i1 {test}, true")
+            with em.branch(taken):
+                inside = replace(point, memo=dict(point.memo))
+                value = self._evaluate(select.args[number], inside, (id(select), number))
+                em.store(slot, em.splat(value, lanes))
+        return em.load(slot, select.dtype, lanes)
+
+    def _is_even(self, leaf: Expr) -> bool:
+        """Whether a leaf is one value along the vectorised loop."""
+        return leaf.op in ("const", "param") or (
+            leaf.op == "load" and self.form.stride_class(self.form.operands[leaf.attr]) == "zero")
+
     def _expression(self, e: Expr, point: Point) -> Operand:
+        if id(e) in self.sides.selects:
+            return self._branched(e, point)
         args = [point.memo[id(a)] for a in e.args]
         if e.op == "check_index":
             return check_index(
@@ -308,6 +332,8 @@ class NestEmitter:
 
     def _run(self, stage: Stage, point: Point, accs: Sequence[Accumulator], copy: int) -> None:
         em, form = self.em, self.form
+        self.sides = self.sides_of.get(id(stage)) or find_sides(stage, self._is_even)
+        self.sides_of[id(stage)] = self.sides
         stores = [(s, self._evaluate(s.value, point)) for s in stage.stores]
         places = [[self._evaluate(i, point) for i in s.index] for s in stage.stores]
         scratch = [(n, self._evaluate(e, point)) for n, e in stage.scratch]

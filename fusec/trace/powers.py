@@ -23,6 +23,7 @@ from .layout import broadcast_strides
 from .ufuncs import cast
 
 MAX_POWER = 64
+_SHORTCUTS: dict[Any, str] = {2: "Square", 0.5: "Sqrt", -1: "Reciprocal"}
 
 
 def power(
@@ -67,14 +68,28 @@ def _float_power(
     if not _has_shortcuts(values, dtype, python):
         return None
     base, exponent = (cast(trace, v, dtype) for v in values)
-    op = {2: "Square", 0.5: "Sqrt", -1: "Reciprocal"}.get(number)
+    op = _SHORTCUTS.get(number)
     if op is not None:
         return trace.emit(op, base)
     if number is not None or not _is_repeated(operands, dtype):
         return None
-    is_half = trace.emit("Equal", exponent, cast(trace, trace.builder.const(0.5), dtype))
-    return trace.emit("Where", is_half, trace.emit("Sqrt", base),
-                      trace.emit("Pow", base, exponent))
+    result = trace.emit("Pow", base, exponent)
+    if not exponent.shape and dtype.kind == "f":
+        one = cast(trace, trace.builder.const(1.0), dtype)
+        result = _chosen(trace, exponent, 0.0, one, result)
+        result = _chosen(trace, exponent, 1.0, trace.emit("Pos", base), result)
+        result = _chosen(trace, exponent, -1.0, trace.emit("Reciprocal", base), result)
+        result = _chosen(trace, exponent, 2.0, trace.emit("Square", base), result)
+    return _chosen(trace, exponent, 0.5, trace.emit("Sqrt", base), result)
+
+
+def _chosen(trace: Trace, exponent: Value, known: float, power: Value, other: Value) -> Value:
+    """The power where the exponent, which the run decides, is the known one, else the other.
+
+    Kernels branch where the exponent is one number, once for a vector.
+    """
+    number = cast(trace, trace.builder.const(known), exponent.dtype)
+    return trace.emit("Where", trace.emit("Equal", exponent, number), power, other)
 
 
 def _has_shortcuts(values: Sequence[Value], dtype: np.dtype, python: bool) -> bool:

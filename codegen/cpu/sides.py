@@ -1,0 +1,62 @@
+"""Choices that are the same for a whole loop: a branch, of which only the side taken is computed.
+
+``select(p == 2, x*x, pow(x, p))`` with a number ``p`` would compute all of its operands for every
+element.  Where the test does not vary along the vectorised loop, what one side alone needs stands
+in a branch, which the processor foresees.  The values are the same: a branch changes no bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fusec.codegen.loop_ir import CHECKS, Expr, Stage, walk
+from fusec.codegen.scalar_rules import scalar_cost
+from fusec.ops.scalar_calls import CALLS
+
+WORTH_A_BRANCH = 8.0  # additions saved where the other side is taken
+Side = tuple[int, int]  # a select, and which of its operands
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The selects that branch, and the innermost side that each expression is needed by alone."""
+
+    selects: dict[int, Expr] = field(default_factory=dict)
+    side_of: dict[int, Side] = field(default_factory=dict)
+
+
+def find_sides(stage: Stage, is_even: Callable[[Expr], bool]) -> Sides:
+    """The branches of a stage; ``is_even``: whether a leaf is one value along the loop."""
+    sides = Sides()
+    order = list(walk(stage.roots))
+    if not any(e.op == "select" for e in order):
+        return sides
+    users: dict[int, set[int]] = {id(root): {0} for root in stage.roots}
+    for e in order:
+        for arg in e.args:
+            users.setdefault(id(arg), set()).add(id(e))
+    for e in reversed(order):  # the outer ones first: what is inside of both belongs to the inner
+        if e.op != "select" or not all(is_even(x) for x in walk([e.args[0]]) if not x.args):
+            continue
+        found = {k: _needed_by(e, k, users) for k in (1, 2)}
+        inside = [x for part in found.values() for x in part]
+        if any(x.op in CHECKS or x.op in CALLS or x.op == "scan" for x in inside) or (
+                sum(scalar_cost(x.op) for x in inside) < WORTH_A_BRANCH):
+            continue
+        sides.selects[id(e)] = e
+        for k, part in found.items():
+            sides.side_of.update((id(x), (id(e), k)) for x in part)
+    return sides
+
+
+def _needed_by(select: Expr, side: int, users: dict[int, set[int]]) -> list[Expr]:
+    """What nothing but this operand of the select needs."""
+    needed = {id(e) for e in walk([select.args[0], select.args[3 - side]])}
+    inside = {id(select)}
+    found = []
+    for e in reversed(list(walk([select.args[side]]))):
+        if id(e) not in needed and users[id(e)] <= inside:
+            inside.add(id(e))
+            found.append(e)
+    return found
