@@ -9,6 +9,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ from .inspect import history, log
 from .specs import TensorSpec, describe
 from .trace.convert import check_supported
 from .trace.overlap import merged, overlapping, overlaps_itself
-from .trace.signature import FlatCall, Signature, explain_miss, flatten
+from .trace.signature import FlatCall, Signature, explain_miss, flatten, leaves_of
 from .trace.trees import flattened
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ MAX_FAST = 4  # recent plans tried before the arguments are looked at in Python
 MAX_STRONG = 16  # instances that cannot be referenced weakly, whose traces are kept
 Plan = tuple[Callable[..., Any], "ConcreteFunction"]  # answers for leaves, or MISS
 _state = threading.local()
+_UNKNOWN: tuple[Any, Any] = (None, None)
 _all: weakref.WeakValueDictionary[int, Function] = weakref.WeakValueDictionary()
 
 
@@ -93,6 +95,9 @@ class Function:
         self._traces: OrderedDict[tuple, list[ConcreteFunction]] = OrderedDict()
         self._fast: list[Plan] = []
         self._structured: dict[Any, list[Plan]] = {}  # for arguments or results that are pytrees
+        # By what is given by position and name: what makes leaves of that, and plans for these,
+        # None: those of calls with all arguments by position.
+        self._shapes: dict[tuple, tuple[Callable[..., Any], list[Plan] | None]] = {}
         self._lock = locks.Lock()
         self._seen_ints: dict[str, set[int]] = {}
         self._written: dict[tuple, frozenset[int]] = {}  # leaves, where overlapping ones were met
@@ -118,15 +123,19 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves: Any = args
+        plans = self._fast
         if kwargs or len(args) != self._arity:
-            leaves = self._signature.in_order(args, kwargs)
+            leaves, others = self._shapes.get((len(args), *kwargs), _UNKNOWN)
+            if leaves is not None:
+                leaves = leaves(args, kwargs)
+                plans = plans if others is None else others
         try:
             if leaves is not None and history.on:
-                result = self._answer(self._fast, leaves)
+                result = self._answer(plans, leaves)
                 if result is not MISS:
                     return result
             elif leaves is not None:  # `_answer` without the call, which is a tenth of it all
-                for fast, concrete in self._fast:
+                for fast, concrete in plans:
                     if concrete.unchanged is not None and not concrete.unchanged():
                         continue
                     result = fast(*leaves)
@@ -277,7 +286,8 @@ class Function:
             raise users_own(_call_error(self.python_function, args, kwargs, error)) from None
         if self.input_signature is not None:
             self._check_signature(bound)
-        return flatten(self._signature, bound, keywords, self._dynamic_ints, self._pinned_ints)
+        call = flatten(self._signature, bound, keywords, self._dynamic_ints, self._pinned_ints)
+        return replace(call, given=(len(args), *kwargs))
 
     def _check_signature(self, args: tuple) -> None:
         if len(args) != len(self.input_signature):
@@ -330,6 +340,7 @@ class Function:
         """The call flattened anew, with other ints at run time."""
         made = flatten(self._signature, *_unflatten(call.separate or call), self._dynamic_ints,
                        self._pinned_ints)
+        made = replace(made, given=call.given)
         return made if call.separate is None else merged(made) or made
 
     def _make(self, call: FlatCall) -> ConcreteFunction:
@@ -437,7 +448,10 @@ class Function:
                 self.input_signature is not None):
             return
         plan = (concrete.shaped(fast), concrete)
-        if self._signature.positional >= 0 and call.paths == self._signature.order:
+        is_usual = self._signature.positional >= 0 and call.paths == self._signature.order
+        if call.given and call.given != (self._arity,):
+            self._note_shape(call, None if is_usual else plan)
+        if is_usual:
             self._fast = _with_first(plan, self._fast)
             return
         if len(self._structured) >= MAX_TRACES:
@@ -445,6 +459,15 @@ class Function:
         self._structured[call.treespec] = _with_first(
             plan, self._structured.get(call.treespec, ()))
 
+    def _note_shape(self, call: FlatCall, plan: Plan | None) -> None:
+        """Later calls with arguments given in this way find their plans at once."""
+        leaves, plans = self._shapes.get(call.given, _UNKNOWN)
+        leaves = leaves or leaves_of(self._signature, call.given, call.treespec)
+        if leaves is None:
+            return
+        if len(self._shapes) >= MAX_TRACES:
+            self._shapes.clear()
+        self._shapes[call.given] = leaves, plan and _with_first(plan, plans or ())
 
     def _stage(self, call: FlatCall) -> TracedStage:
         from .stages import TracedStage, pass_options
@@ -508,7 +531,7 @@ class Function:
         """Forget every trace."""
         with self._lock:
             self._traces.clear()
-            self._fast, self._structured = [], {}
+            self._fast, self._structured, self._shapes = [], {}, {}
             self._seen_ints.clear()
             self._written.clear()
             self._refused.clear()

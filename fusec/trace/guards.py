@@ -28,6 +28,7 @@ from .measures import (
     DATA,
     VIEWS,
     Bits,
+    Content,
     Identity,
     Kept,
     Layout,
@@ -98,6 +99,8 @@ class Guard:
             held = measured.reference
             return f"{found} is {bind(held.value) if type(held) is Kept else f'{bind(held)}()'}"
         matches = f"{bind(measured.matches)}({found})"
+        if kind is Content and measured.fixed is not None:
+            return f"({found} is {bind(measured.fixed)} or {matches})"
         if kind is Bits and not measured.is_of_start:
             return f"({found} is {bind(measured.value)} or {matches})"
         return matches

@@ -90,11 +90,16 @@ class Outside:
     def enter(self, fn: FunctionType) -> None:
         """A function of the program is about to be called."""
         made = self.trace.outer_names.made()
-        for name in names_of(fn):
+        for name in self._names_of(fn):
             value = name()
             if name.key not in self.names and _is_constant(value) and id(value) not in made:
                 self.names[name.key] = guard = self._guard(name)
                 self.note(guard, name.key)
+
+    def _names_of(self, fn: FunctionType) -> Iterator[Name]:
+        """Defaults of the traced function itself are arguments of the call."""
+        is_called = fn not in self.trace.entry or fn in getattr(self.trace.hooks, "functions", ())
+        return (name for name in names_of(fn) if is_called or name.scope is not fn)
 
     def _guard(self, name: Name) -> Guard:
         measured = measure(name(), self.trace.containers.guarded)
@@ -147,7 +152,7 @@ class Outside:
         """For what these functions can read by name, less the variables that are ``inputs``."""
         found: dict[Key, Guard] = {}
         for fn in functions:
-            for name in names_of(fn):
+            for name in self._names_of(fn):
                 value = name()
                 if name.key not in found and name.key not in inputs and _is_constant(value):
                     found[name.key] = guard = self.names.get(name.key) or self._guard(name)

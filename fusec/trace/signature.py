@@ -127,7 +127,8 @@ def _static_name(names: tuple[str, ...], static: str | int) -> str:
 class FlatCall:
     """A call's leaves with their paths and key parts; equal ``key`` means the same trace.
 
-    ``separate`` is the call as it was made, where overlapping arrays were merged (see `overlap`).
+    ``separate`` is the call as it was made, where overlapping arrays were merged (see `overlap`);
+    ``given`` says how many arguments came by position, and the names of the others.
     """
 
     leaves: tuple[Leaf, ...]
@@ -136,6 +137,28 @@ class FlatCall:
     treespec: Any
     is_static: tuple[bool, ...]
     separate: FlatCall | None = None
+    given: tuple[Any, ...] = ()
+
+
+def leaves_of(
+    signature: Signature, given: tuple[Any, ...], treespec: Any
+) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] | None:
+    """What gives a call's leaves of its arguments as they came, ``args`` and ``kwargs``, where each
+    of them is one leaf; None where one is a pytree."""
+    by_position = tuple(object() for _ in range(given[0]))
+    by_name: dict[str, Any] = {name: object() for name in given[1:]}
+    bound: Any = signature.bind(by_position, by_name)
+    leaves, structure = flattened(bound)
+    if structure != treespec:
+        return None
+    sources = {id(x): f"args[{i}]" for i, x in enumerate(by_position)}
+    sources |= {id(x): f"kwargs[{name!r}]" for name, x in by_name.items()}
+    names = {f"default{i}": leaf for i, leaf in enumerate(leaves) if id(leaf) not in sources}
+    items = "".join(f"{sources.get(id(x), f'default{i}')}, " for i, x in enumerate(leaves))
+    taken = "args" if items == "".join(f"args[{i}], " for i in range(given[0])) else f"({items})"
+    made: Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] = eval(
+        f"lambda args, kwargs: {taken}", names)
+    return made
 
 
 def flatten(

@@ -161,3 +161,41 @@ def test_a_structure_seen_inside_another_trace() -> None:
     inner({"w": X, "b": Y}, Y)
     outer = fusec.jit(lambda x: inner({"w": x, "b": x}, Y)["y"] + 1)
     np.testing.assert_array_equal(outer(X), of_a_dict({"w": X, "b": X}, Y)["y"] + 1)
+
+
+@fusec.jit
+def of_any_kind(a, *more, scale=2.0, **named):
+    total = a * scale
+    for x in more:
+        total = total - x
+    for name in named:
+        total = total * len(name) + named[name]
+    return total
+
+
+V = np.arange(3.0)
+GIVEN = [((V,), {}), ((V, V + 1), {}), ((V, V + 1, V * 2), {}), ((V,), {"scale": 3.0}),
+         ((V,), {"p": V, "qq": 2.0}), ((V,), {"qq": 2.0, "p": V}), ((V, 2.0), {"scale": 1}),
+         ((V, 2), {"p": V, "scale": 5.0}), ((V, (V, V)[0]), {"ppp": V}), ((V,), {"p": True})]
+
+
+def test_arguments_are_given_in_many_ways():
+    program = of_any_kind.python_function
+    for _ in range(4):
+        for args, kwargs in GIVEN:
+            np.testing.assert_array_equal(of_any_kind(*args, **kwargs), program(*args, **kwargs))
+    known = of_any_kind.trace_count
+    for args, kwargs in GIVEN:
+        of_any_kind(*args, **kwargs)
+    assert of_any_kind.trace_count == known
+    with pytest.raises(TypeError):
+        of_any_kind(scale=2.0)
+    with pytest.raises(TypeError):
+        of_any_kind(V, a=V)
+
+
+def test_a_pytree_in_the_place_of_an_array():
+    jitted = fusec.jit(lambda *x: x[0] * 2 if isinstance(x[0], np.ndarray) else x[0][0] * 3)
+    for given in (V, (V, V), V, [V], (V, V)):
+        expected = given * 2 if given is V else V * 3
+        np.testing.assert_array_equal(jitted(given), expected)
