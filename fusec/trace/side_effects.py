@@ -8,9 +8,13 @@ function is traced.
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from pathlib import PurePath
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
+
+import numpy as np
 
 from fusec.errors import SideEffectWarning, unsupported
 from fusec.inspect import log
@@ -20,7 +24,19 @@ from .context import Trace
 
 _PRINT = "fusec.print prints the values of every call"
 _CLOCKS = frozenset({"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic",
-                     "monotonic_ns", "process_time", "process_time_ns"})
+                     "monotonic_ns", "process_time", "process_time_ns", "thread_time",
+                     "localtime", "gmtime", "ctime", "asctime", "strftime"})
+_READ_BEFORE = "do it before the call and pass what it gives"
+_READING: frozenset[Any] = frozenset({
+    open, input, np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.memmap, os.listdir, os.scandir,
+    os.stat, os.urandom, os.read, os.system, os.popen, os.walk, os.path.exists, os.path.isfile,
+    os.path.isdir, os.path.getsize, os.path.getmtime})
+_OUTSIDE = frozenset({  # modules whose functions and classes look at the world
+    "uuid", "secrets", "socket", "_socket", "subprocess", "urllib", "http", "tempfile", "glob",
+    "shutil", "getpass", "platform", "requests", "httpx", "sqlite3", "select", "multiprocessing"})
+_PATHS = frozenset({
+    "read_text", "read_bytes", "open", "exists", "is_file", "is_dir", "stat", "iterdir", "glob",
+    "rglob", "write_text", "write_bytes", "unlink", "mkdir", "touch", "cwd", "home"})
 _LOGGING = frozenset({"debug", "info", "warning", "error", "critical", "exception", "log"})
 _seen: set[tuple[str, int, str]] = set()
 
@@ -49,18 +65,45 @@ def _effect(fn: Callable[..., Any]) -> tuple[str, str] | None:
     owner = getattr(fn, "__self__", None)
     if fn is print:
         return "print", _PRINT
-    if fn is open or fn is input:
-        return name, "do it before the call and pass what it gives"
+    if _looks_outside(fn, module, owner, name):
+        return _title(fn, module, name), _READ_BEFORE
     if module == "time" and (name in _CLOCKS or name == "sleep"):
         return f"time.{name}", "measure around the call, or with fusec.benchmark"
     if module == "logging" and name in _LOGGING:
         return f"logging ({name})", f"log the results after the call; {_PRINT}"
+    if isinstance(owner, io.IOBase) and name.startswith("read"):
+        return f"{type(owner).__name__}.{name}", _READ_BEFORE
     if isinstance(owner, io.IOBase) and name.startswith(("write", "flush")):
         return f"{type(owner).__name__}.{name}", f"{_PRINT}, to a file too (file=...)"
     if owner is not None and name in ("now", "utcnow", "today") and (
             getattr(owner, "__module__", "") == "datetime"):
         return f"{owner.__name__}.{name}", "pass the time as an argument"
     return None
+
+
+_SHORT = {"posix": "os", "nt": "os", "genericpath": "os.path", "posixpath": "os.path",
+          "numpy": "np"}
+
+
+def _looks_outside(fn: Any, module: Any, owner: Any, name: str) -> bool:
+    """Whether a call reads files, processes, sockets, or what is random by intention."""
+    if isinstance(owner, PurePath) or (isinstance(owner, type) and issubclass(owner, PurePath)):
+        return name in _PATHS
+    if str(module).partition(".")[0] in _OUTSIDE:
+        return isinstance(fn, FunctionType | BuiltinFunctionType | MethodType | type)
+    return isinstance(fn, FunctionType | BuiltinFunctionType | type(np.fromfile) | type) and (
+        fn in _READING)
+
+
+def _title(fn: Any, module: Any, name: str) -> str:
+    if fn is open or fn is input:
+        return name
+    found = str(module or type(fn).__module__).removeprefix("_")
+    root = _SHORT.get(found.partition(".")[0], found)
+    owner = getattr(fn, "__self__", None)
+    if isinstance(owner, PurePath):
+        root = type(owner).__name__
+    return f"{root}.{name}"
 
 
 def check_unconsumed(trace: Trace, iterator: Any, loc: Loc | None) -> None:
