@@ -54,7 +54,7 @@ def steps_of(code: CodeType) -> tuple[list[Step], int]:
 def _simple(i: dis.Instruction, code: CodeType) -> Iterator[tuple[str, Any, bool, Position]]:
     place: Position = tuple(i.positions or (None,) * 4)  # type: ignore[assignment]
     op = i.opname.replace("_FORWARD_IF", "_IF").replace("_BACKWARD_IF", "_IF")
-    arg = i.argval if i.opcode in _RESOLVED else i.arg
+    arg: Any = i.argval if i.opcode in _RESOLVED else i.arg
     if i.opcode in _CONSTANT and i.arg is not None:
         arg = code.co_consts[i.arg]
     if op in _DROPPED:

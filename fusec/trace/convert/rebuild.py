@@ -83,14 +83,14 @@ class Reader:
         return node
 
     def name(self, name: str, ctx: ast.expr_context = LOAD) -> ast.Name:
-        return self.at(ast.Name(name, ctx))  # type: ignore[no-any-return]
+        return self.at(ast.Name(name, ctx))
 
     def constant(self, value: Any) -> ast.expr:
         if type(value) is tuple:
-            return self.at(ast.Tuple([self.constant(v) for v in value], LOAD))  # type: ignore[no-any-return]
+            return self.at(ast.Tuple([self.constant(v) for v in value], LOAD))
         if type(value) is frozenset:
-            return self.at(ast.Set([self.constant(v) for v in value]))  # type: ignore[no-any-return]
-        return self.at(ast.Constant(value))  # type: ignore[no-any-return]
+            return self.at(ast.Set([self.constant(v) for v in value]))
+        return self.at(ast.Constant(value))
 
     # -- running
 
@@ -199,7 +199,7 @@ class Reader:
 
     def slice(self, parts: list[Any]) -> ast.Slice:
         """``None`` stands where nothing was written."""
-        return self.at(ast.Slice(*[None if _is_none(p) else p for p in parts]))  # type: ignore[no-any-return]
+        return self.at(ast.Slice(*[None if _is_none(p) else p for p in parts]))
 
     def on_BINARY_SLICE(self, step: Step, stack: Stack) -> None:
         owner, *ends = self.popped(stack, 3)

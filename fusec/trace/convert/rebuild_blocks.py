@@ -37,7 +37,7 @@ def rebuilt(code: CodeType, joins: bool = True) -> ast.FunctionDef | ast.Lambda:
         node: Any = reader.function_of(Made(code))
     except _FAILURES as error:
         raise CannotRebuild(reader.step.place[0] or code.co_firstlineno) from error
-    return ast.fix_missing_locations(reader.at(node))  # type: ignore[no-any-return]
+    return ast.fix_missing_locations(reader.at(node))
 
 
 class Blocks(Branches):
@@ -172,7 +172,7 @@ class Blocks(Branches):
     # -- assignment
 
     def _assign(self, i: int, stack: Stack, base: Stack, body: list[ast.stmt]) -> int:
-        pairs = []
+        pairs: list[tuple[Any, Any]] = []
         while not pairs or len(stack) > len(base):
             i = self.values(i, len(self.steps), stack)
             if self.op(i, "COPY"):
@@ -201,7 +201,7 @@ class Blocks(Branches):
         (target, made), = pairs
         if not isinstance(target, ast.Name) or target.id != made.code.co_name:
             raise CannotRebuild
-        return self.function_of(made)  # type: ignore[no-any-return]
+        return self.function_of(made)
 
     # -- control flow
 

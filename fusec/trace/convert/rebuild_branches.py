@@ -61,7 +61,7 @@ class Branches(Reader):
     def _attempt(self, read: Any, i: int, stop: int, stack: Stack) -> int:
         before = list(stack)
         try:
-            return read(i, stop, stack)  # type: ignore[no-any-return]
+            return read(i, stop, stack)
         except _FAILURES:
             stack[:] = before
             return i
@@ -146,7 +146,7 @@ class Branches(Reader):
             return test
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return test.operand
-        return self.at(ast.UnaryOp(ast.Not(), test))  # type: ignore[no-any-return]
+        return self.at(ast.UnaryOp(ast.Not(), test))
 
     def _conditional(self, i: int, stop: int, stack: Stack) -> int:
         test, when, to, following = self.test(i, stop, stack[-1])
@@ -253,7 +253,8 @@ class Branches(Reader):
                 break
             over = stack.pop().over
         if kind is ast.DictComp:
-            return self.at(ast.DictComp(*stack, generators)), end
+            key, value = stack
+            return self.at(ast.DictComp(key, value, generators)), end
         element, = stack
         return self.at(kind(element, generators)), end
 
@@ -314,7 +315,7 @@ class Branches(Reader):
 
 def in_place(target: Any, value: InPlace) -> bool:
     """Whether ``target op= right`` is what was computed and is stored."""
-    left = value.left
+    left: Any = value.left
     if isinstance(target, ast.Name):
         return isinstance(left, ast.Name) and left.id == target.id
     if type(left) is not type(target) or left.value is not target.value:

@@ -11,7 +11,7 @@ import __future__
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -129,7 +129,7 @@ def _candidates(lines: list[str], code: CodeType) -> Iterator[FunctionNode]:
     first, last = code.co_firstlineno, _last_line(code)
     if is_lambda:
         cut = _parse_lines(lines, first, last)
-        near = _lambdas_of(cut, code) if cut else []
+        near: Iterable[FunctionNode] = _lambdas_of(cut, code) if cut else []
     else:
         cut = _parse_lines(lines, first, _end_of_block(lines, code))
         near = _defs_of(cut, code, first) if cut else []
