@@ -18,7 +18,7 @@ import optree
 
 from fusec.runtime.outcomes import BUSY, FAILED, MISS
 
-from . import config, locks
+from . import config, locks, stack
 from .errors import (
     FallbackWarning,
     FusecError,
@@ -376,12 +376,16 @@ class Function:
 
     def _build(self, call: FlatCall) -> ConcreteFunction:
         """Trace and compile; what fails after the trace is a defect and says so."""
+        with stack.deeper():
+            return self._built(call)
+
+    def _built(self, call: FlatCall) -> ConcreteFunction:
         stage = self._stage(call)
         if call.separate is None:
             self._check_overlap(call, stage.traced)
         try:
             return stage.optimize().lower().compile()
-        except (FusecError, MemoryError):
+        except (FusecError, MemoryError, RecursionError):
             raise
         except Exception as error:
             raise InternalError(f"{self.__name__} was traced but could not be compiled: "
@@ -481,12 +485,12 @@ class Function:
 
     def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
         """The traced stage for these arguments; nothing is cached or run."""
-        with short_errors:
+        with short_errors, stack.deeper():
             return self._stage(self._flatten(args, kwargs))
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """The lowered stage for these arguments: ``.kernels``, ``.as_text()``, ``.compile()``."""
-        with short_errors:
+        with short_errors, stack.deeper():
             return self.trace(*args, **kwargs).optimize().lower()
 
     def concrete(self, *args: Any, **kwargs: Any) -> ConcreteFunction:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fusec import locks
+from fusec import stack
 from fusec.errors import FusecError, user_error
 from fusec.ir import Loc, Node, TensorType, Value
 from fusec.ir.dims import UndecidedSizeError
@@ -300,7 +300,7 @@ def tracing(trace: Trace) -> Iterator[Trace]:
         _state.stack = []
     _state.stack.append(trace)
     try:
-        with _deeper_stack():
+        with stack.deeper():
             yield trace
     finally:
         _state.stack.pop()
@@ -317,23 +317,3 @@ def untraced() -> Iterator[None]:
         yield
     finally:
         _state.stack.pop()
-
-
-FRAMES = 4  # of ours, about, for one of a recursive program's
-_deep: list[int] = []  # the limits to go back to, an entry for each trace in progress
-_deep_lock = locks.Lock()
-
-
-@contextmanager
-def _deeper_stack() -> Iterator[None]:
-    """Room for the hooks' frames between those of the program; the limit is the process's."""
-    with _deep_lock:
-        _deep.append(sys.getrecursionlimit() if not _deep else _deep[0])
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), FRAMES * _deep[0]))
-    try:
-        yield
-    finally:
-        with _deep_lock:
-            before = _deep.pop()
-            if not _deep:
-                sys.setrecursionlimit(before)
