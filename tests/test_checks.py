@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +65,33 @@ def only_a_check(x):
     return len(x)
 
 
+class Stop(BaseException):
+    pass
+
+
+def ends_the_process(x):
+    if x[0] > 5:
+        sys.exit(3)
+    for v in x:
+        if v < 0:
+            raise SystemExit("negative")
+        if v == 4:
+            raise KeyboardInterrupt
+    while x[0] < 3:
+        x = x + 1
+        if x[1] > 7:
+            raise Stop("one", 2)
+    return x
+
+
+def interrupted(x):
+    if x[0] > 5:
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            x = x + 1
+    return x
+
+
 X = np.arange(1.0, 20.0)
 EYE = np.eye(20)
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
@@ -71,6 +101,8 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (assertions, (X,)), (only_a_check, (X,)), (only_a_check, (X * 20,)),
     *[(in_nested_branches, (np.array(pair),)) for pair in (
         [1.0, 0.5], [1.0, 5.0], [-1.0, 5.0], [1.0, -5.0])],
+    *[(ends_the_process, (np.array(pair),)) for pair in (
+        [1.0, 0.5], [6.0, 0.0], [1.0, -1.0], [1.0, 4.0], [2.0, 7.0])],
 ]
 
 
@@ -79,7 +111,7 @@ def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         return fn(*args)
     except AssertionError as error:  # pytest's own asserts add to the text
         return AssertionError, str(error).partition("assert")[0].strip()
-    except Exception as error:
+    except BaseException as error:
         return type(error), error.args
 
 
@@ -93,6 +125,12 @@ def test_the_same_exception_or_result(fn: Callable[..., Any], args: tuple[Any, .
         np.testing.assert_allclose(
             np.hstack(found if isinstance(found, tuple) else (found,)),
             np.hstack(expected if isinstance(expected, tuple) else (expected,)), rtol=1e-12)
+
+
+def test_an_interrupt_while_tracing_is_none_of_the_programs() -> None:
+    """Ctrl-C on a side of a branch ends the call that is traced, and is no part of its code."""
+    with pytest.raises(KeyboardInterrupt):
+        fusec.jit(interrupted)(X)
 
 
 def test_the_users_line_is_a_note() -> None:

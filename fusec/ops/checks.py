@@ -38,7 +38,7 @@ def describe_error(error: BaseException) -> Description | None:
     return (name, tuple(error.args), state, cause) if state or cause else (name, tuple(error.args))
 
 
-def make_error(error: Description) -> Exception:
+def make_error(error: Description) -> BaseException:
     """The exception that `describe_error` described in this process.
 
     Its own ``__init__`` has run and may take other arguments than those that it keeps.

@@ -157,7 +157,7 @@ class Trace:
         except (ValueError, TypeError, IndexError) as error:
             raise self.error(error, inputs) from None
 
-    def check(self, holds: Value, error: Exception) -> None:
+    def check(self, holds: Value, error: BaseException) -> None:
         """Raise the exception where the condition is false, when the code runs.
 
         Its arguments must be plain data: see `describe_error`.

@@ -222,7 +222,7 @@ def _run(
         raise
 
 
-def _raises_in_the_run(trace: Trace, error: Exception) -> bool:
+def _raises_in_the_run(trace: Trace, error: BaseException) -> bool:
     """Whether the program's own exception becomes a check: others come before it, as data decides.
     """
     if not any(map(has_effects, trace.checks)) or not is_programs(error):

@@ -95,7 +95,7 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
     except RecursionError:
         trace.endless = trace.endless or trace.loc
         raise
-    except Exception as error:
+    except BaseException as error:
         if not is_programs(error):
             raise
         if len(trace.checks) > region.first_check:  # what it may have raised before
@@ -133,7 +133,7 @@ def _checked(
     return thunks[failing.index(False)]()
 
 
-def _raise_always(trace: Trace, raised: Exception) -> Node:
+def _raise_always(trace: Trace, raised: BaseException) -> Node:
     """A check that fails, of a side that raises."""
     error = describe_error(as_checked(trace, raised))
     return trace.emit("Check", trace.builder.const(np.bool_(False)), error=error).node

@@ -203,7 +203,7 @@ class ControlHooks(Hooks):
         try:
             with nothing_done(self.trace, parts.variables):
                 found = self._traced(parts)
-        except Exception as error:
+        except BaseException as error:
             self.where = parts.where
             if not is_programs(error):
                 raise
@@ -313,7 +313,7 @@ class ControlHooks(Hooks):
             self.trace.own.restore(written)
             if stop is not None or not self._in_turns(parts, items, body, names):
                 raise
-        except Exception as error:
+        except BaseException as error:
             self.where = parts.where
             check_not(self.trace, self.truth(items.count > 0), error)
         else:

@@ -6,6 +6,7 @@ are raised at once.
 
 from __future__ import annotations
 
+from dis import opmap
 from traceback import walk_tb
 
 from fusec.errors import FusecError, unsupported
@@ -24,32 +25,44 @@ _ON_BEHALF = (
     "fusec.trace.in_python", "fusec.trace.optional_hooks",
 )
 _LIBRARIES = ("numpy", "optree")
+_RAISE = opmap["RAISE_VARARGS"]
 
 
-def check_not(trace: Trace, test: Value, error: Exception) -> None:
+def check_not(trace: Trace, test: Value, error: BaseException) -> None:
     """Raise the program's own ``error``, met while its code was traced, where the test holds."""
     if not is_programs(error):
         raise error
     trace.check(trace.emit("LogicalNot", test), as_checked(trace, error))
 
 
-def is_programs(error: Exception) -> bool:
+def is_programs(error: BaseException) -> bool:
     """Whether eager code raises it too: it is NumPy's, or the program's own."""
+    if not isinstance(error, Exception) and not _is_raised_there(error):
+        return False
     if getattr(error, "in_numpys_words", None) is not None:
         return True
     return not isinstance(error, (FusecError, UndecidedSizeError)) and _is_programs_own(error)
 
 
-def _is_programs_own(error: Exception) -> bool:
+def _is_raised_there(error: BaseException) -> bool:
+    """Whether a ``raise`` of the program made it, or ``sys.exit``: Ctrl-C comes between others."""
+    where = error.__traceback__
+    while where is not None and where.tb_next is not None:
+        where = where.tb_next
+    return where is not None and (
+        isinstance(error, SystemExit) or where.tb_frame.f_code.co_code[where.tb_lasti] == _RAISE)
+
+
+def _is_programs_own(error: BaseException) -> bool:
     """Whether the program raised it, or Python or NumPy on its behalf: no defect of the tracer."""
     modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
     innermost = next(m for m in reversed(modules) if m.partition(".")[0] not in _LIBRARIES)
     return not innermost.startswith("fusec.") or innermost.startswith(_ON_BEHALF)
 
 
-def as_checked(trace: Trace, raised: Exception) -> Exception:
+def as_checked(trace: Trace, raised: BaseException) -> BaseException:
     """The exception that compiled code raises for one that tracing met."""
-    error: Exception = getattr(raised, "in_numpys_words", None) or raised
+    error: BaseException = getattr(raised, "in_numpys_words", None) or raised
     if type(error) is NameError and "free variable" in str(error):  # of a part of the function
         name = error.name or ""
         error = unbound(name)

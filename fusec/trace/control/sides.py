@@ -48,7 +48,7 @@ class Side:
     line: str  # where it ends
     checks: list[Node] = field(default_factory=list)
     index_uses: list[Use] = field(default_factory=list)
-    raised: Exception | None = None
+    raised: BaseException | None = None
     left: Contents = field(default_factory=Contents)
 
     def value_of(self, trace: Trace, x: Any) -> Value:
