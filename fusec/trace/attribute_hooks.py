@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from types import FunctionType, MappingProxyType, MethodType, ModuleType
@@ -286,7 +287,9 @@ class AttributeHooks(SpecialMethods):
             assign(as_traced(self.trace, obj), name, value)
             return
         self.trace.plain_changes += 1
-        super().setattr(where, value, obj, name)
+        with warnings.catch_warnings():  # of NumPy, about a line that is not ours
+            warnings.simplefilter("ignore", DeprecationWarning)
+            super().setattr(where, value, obj, name)
 
     def store_attribute(
         self, where: Where, obj: Any, name: str, value: Any, past_class: bool = False
