@@ -169,6 +169,10 @@ class SideEffectWarning(UserWarning):
     """A side effect of a compiled function happens while it is traced, not at each call."""
 
 
+class RetraceWarning(UserWarning):
+    """A function is traced again and again, each time for some milliseconds."""
+
+
 class FallbackWarning(UserWarning):
     """A function jitted with ``fallback="eager"`` runs uncompiled."""
 

@@ -32,6 +32,7 @@ from .errors import (
 )
 from .inspect import history, log
 from .specs import TensorSpec, describe
+from .storms import Storm
 from .trace.convert import check_supported
 from .trace.overlap import merged, overlapping, overlaps_itself
 from .trace.signature import FlatCall, Signature, explain_miss, flatten, leaves_of
@@ -103,6 +104,7 @@ class Function:
         self._written: dict[tuple, frozenset[int]] = {}  # leaves, where overlapping ones were met
         self._dynamic_ints: frozenset[str] = frozenset()
         self._pinned_ints: frozenset[str] = frozenset()
+        self._storm = Storm()
         self._methods: dict[int, tuple[Any, Function]] = {}
         self.__name__ = self.__qualname__ = type(fn).__name__  # callables without names of theirs
         functools.update_wrapper(self, fn)
@@ -441,8 +443,10 @@ class Function:
         known = self._traces.setdefault(call.key, [])
         known[:] = [concrete, *(c for c in known if not c.is_for_once)]
         self._traces.move_to_end(call.key)
+        self._storm.note(self._fn, concrete.reason, self._pinned_ints)
         while sum(map(len, self._traces.values())) > MAX_TRACES:
             self._traces.popitem(last=False)
+            self._storm.note_dropped(self._fn, MAX_TRACES, call.paths)
         self._promote(call, concrete)
 
     def _promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:

@@ -1,0 +1,64 @@
+"""A function that is traced again and again: one warning, with the cause and the cure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from .errors import RetraceWarning
+from .inspect import log
+
+MANY = 32  # traces of one cause
+_SIZES = "the types or shapes of the arguments"
+
+
+class Storm:
+    """Counts the traces of one function by cause."""
+
+    def __init__(self) -> None:
+        self._made: Counter[str] = Counter()
+        self._told: set[str] = set()
+
+    def note(self, fn: Callable[..., Any], reason: str, ints: Collection[str]) -> None:
+        """A trace was made for this reason, with the arguments ``ints`` static for their values."""
+        cause = _cause(reason, ints)
+        self._made[cause] += 1
+        if self._made[cause] >= MANY:
+            self._tell(cause, fn, f"was traced {MANY} times: {_text(cause, reason)}")
+
+    def note_dropped(self, fn: Callable[..., Any], held: int, paths: Sequence[str]) -> None:
+        """More traces than are held: the least recently used is forgotten."""
+        names = ", ".join(dict.fromkeys(path.partition("[")[0] for path in paths))
+        self._tell("dropped", fn, f"has more than {held} traces, of which the least recently used "
+                   f"are dropped and traced again; they differ in {names}. Pad arrays to a few "
+                   "sizes, or call it with pieces of one size")
+
+    def _tell(self, cause: str, fn: Callable[..., Any], text: str) -> None:
+        if cause in self._told:
+            return
+        self._told.add(cause)
+        code = getattr(fn, "__code__", None)
+        where = (code.co_filename, code.co_firstlineno) if code else ("<unknown>", 1)
+        log.warn(f"{getattr(fn, '__name__', fn)} {text}", RetraceWarning, *where)
+
+
+def _cause(reason: str, ints: Collection[str]) -> str:
+    """What the reasons of one storm have in common."""
+    if reason.startswith("no longer true: "):
+        return reason.removeprefix("no longer true: ").partition(" is ")[0]
+    return ", ".join(sorted(ints)) if any(f"{name}: int" in reason for name in ints) else _SIZES
+
+
+def _text(cause: str, reason: str) -> str:
+    if reason.startswith("no longer true: "):
+        return f"{cause} changes between calls. Pass what changes as an argument"
+    if cause == _SIZES:
+        return (f"{cause} differ ({reason}). Pad arrays to a few sizes, or call it with pieces of "
+                "one size")
+    first = cause.partition(",")[0]
+    return (f"each value of {cause} has its own trace, because it decides sizes. Pass "
+            f"np.asarray({first}), an array of no dimension, which is a number of the run")
+
+
+__all__ = ["MANY", "Storm"]

@@ -1,0 +1,82 @@
+"""A function that is traced again and again says so once, with the cause and the cure."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec import function
+from fusec.errors import RetraceWarning
+from fusec.storms import MANY
+
+X = np.arange(100.0)
+FACTOR: Any = 1.0
+LIST = [1.0]
+
+
+def told(call: Callable[[int], Any], count: int) -> list[str]:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for k in range(count):
+            call(k)
+    return [str(w.message) for w in seen if issubclass(w.category, RetraceWarning)]
+
+
+def test_a_slice_for_each_int() -> None:
+    jitted = fusec.jit(lambda x, i: x[i:i + 10] * 2)
+    found = told(lambda k: jitted(X, k), MANY + 5)
+    assert len(found) == 1
+    assert f"was traced {MANY} times: each value of i has its own trace" in found[0]
+    assert "np.asarray(i)" in found[0]
+
+
+def test_the_cure_of_that() -> None:
+    jitted = fusec.jit(lambda x, i: x[i:i + 10] * 2)
+    for k in range(5):
+        np.testing.assert_array_equal(jitted(X, np.asarray(k)), X[k:k + 10] * 2)
+    assert jitted.trace_count == 1
+
+
+def test_a_global_that_changes() -> None:
+    global FACTOR
+    jitted = fusec.jit(lambda x: x * FACTOR)
+
+    def call(k: int) -> None:
+        global FACTOR
+        FACTOR = float(k)
+        jitted(X)
+
+    found = told(call, MANY + 5)
+    assert len(found) == 1 and "global FACTOR changes between calls" in found[0]
+    assert "Pass what changes as an argument" in found[0]
+
+
+def test_an_item_that_changes() -> None:
+    jitted = fusec.jit(lambda x: x * LIST[0])
+
+    def call(k: int) -> None:
+        LIST[0] = float(k)
+        jitted(X)
+
+    found = told(call, MANY + 5)
+    assert len(found) == 1 and "global LIST changes between calls" in found[0]
+
+
+def test_many_shapes(monkeypatch: Any) -> None:
+    monkeypatch.setattr(function, "MAX_TRACES", 4)
+    jitted = fusec.jit(lambda x, y: x * 2 + y[0])
+    found = told(lambda k: jitted(X[:k + 1], X), 8)
+    assert len(found) == 1 and "has more than 4 traces" in found[0] and "x, y" in found[0]
+    found = told(lambda k: jitted(X[:k + 1], X), MANY)
+    assert len(found) == 1 and "shapes of the arguments differ" in found[0]
+
+
+@pytest.mark.parametrize("count", [1, MANY - 1])
+def test_few_traces_are_no_storm(count: int) -> None:
+    jitted = fusec.jit(lambda x: x * 2)
+    assert told(lambda k: jitted(X[:k + 1]), count) == []
