@@ -32,7 +32,8 @@ class Measure(Protocol):
     """What a place must hold; ``is_of_start``: what can change inside is measured before it does.
     """
 
-    is_of_start: bool
+    @property
+    def is_of_start(self) -> bool: ...
 
     def matches(self, found: Any) -> bool:
         """Whether a trace that saw the measured value may answer for this one."""
@@ -337,9 +338,8 @@ class ArrayContent:
                 found.shape != self.shape):
             return False
         content = _held_in(found)
-        if type(self.content) is bytes:
-            return bool(content == self.content)
-        return self.content.matches(content)
+        return self.content.matches(content) if isinstance(self.content, Content) else bool(
+            content == self.content)
 
     def text(self) -> str:
         return f"this {self.kind.__name__} ({self.dtype}{list(self.shape)}), whose value is used"
