@@ -18,7 +18,8 @@ import pytest
 from docs_runner import fences
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/tutorial.md")
+PAGES = ("README.md", "docs/tutorial.md", "docs/reading-a-dump.md")
+README_LINES = 220
 
 MEASURED = re.compile(
     r"\d[\d.,]*(?:e[+-]?\d+)?\s?(?:(?:ns|ms|µs|us|s|GB/s|ulp|%|calls?|threads?)\b|%|x as\b)"
@@ -92,7 +93,11 @@ def test_pages_show_what_their_code_writes(page: str, tmp_path: Path) -> None:
             f"{page} shows\n{shown}\nbut its code writes\n{written}")
 
 
-@pytest.mark.parametrize("page", [*PAGES, "docs/ir.md", "docs/design-notes.md", "CHANGELOG.md"])
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= README_LINES
+
+
+@pytest.mark.parametrize("page", [*PAGES, "docs/limits.md", "docs/ir.md", "docs/design-notes.md", "CHANGELOG.md"])
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page
     targets = re.findall(r"\]\(([^)#:]+)\)", path.read_text("utf-8"))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from . import plot
 from .adapter import Backend, FusecBackend
 from .measure import benchmark
 from .program import DTYPES, Program
@@ -42,7 +43,11 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
                         help="time every op alone, not the programs; names pick ops")
     parser.add_argument("--quick", action="store_true", help="two sizes each, short timings")
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--plot", type=Path, metavar="FILE.png")
+    parser.add_argument("--plot", type=_figure, nargs="?", const=Path("bench.svg"),
+                        metavar="FILE.svg", help="draw the table (default bench.svg)")
+    parser.add_argument("--from", dest="page", type=Path, metavar="FILE.md",
+                        help="with --plot: draw the table of a page that --markdown wrote, and "
+                             "measure nothing")
     parser.add_argument("--markdown", type=Path, metavar="FILE.md",
                         help="write the page that docs/performance.md is")
     parser.add_argument("--debug", action="store_true", help="stop at the first row that raises")
@@ -69,6 +74,13 @@ def _dtypes(text: str) -> tuple[str, ...]:
     if unknown or not _items(text):
         raise argparse.ArgumentTypeError(f"{text!r}: expected f32, f64 or both")
     return tuple(DTYPE_NAMES[item] for item in _items(text))
+
+
+def _figure(text: str) -> Path:
+    path = Path(text)
+    if path.suffix not in plot.FORMATS:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a name in {', '.join(plot.FORMATS)}")
+    return path
 
 
 def _threads(text: str) -> tuple[int, ...]:
@@ -124,6 +136,8 @@ def run(args: argparse.Namespace, backend: Backend | None = None) -> int:
     from rich.markup import escape
 
     console = Console()
+    if args.page:
+        return _draw_page(args, console)
     if args.ops:
         return _run_ops(args, console)
     try:
@@ -139,6 +153,17 @@ def run(args: argparse.Namespace, backend: Backend | None = None) -> int:
     if reports:
         _write(reports, args, backend or FusecBackend(), console)
     return 0 if not failures and all(r.equality.equal and r.fused for r in reports) else 1
+
+
+def _draw_page(args: argparse.Namespace, console: Any) -> int:
+    target = args.plot or Path("bench.svg")
+    points = plot.points_of_page(args.page.read_text("utf-8")) if args.page.exists() else []
+    if not points:
+        console.print(f"[red]error[/red]: {args.page} is no page with the table of a benchmark")
+        return 2
+    plot.draw(points, target)
+    console.print(f"wrote {target}", highlight=False)
+    return 0
 
 
 def _run_ops(args: argparse.Namespace, console: Any) -> int:
@@ -202,14 +227,14 @@ def _write(
     reports: Sequence[Report], args: argparse.Namespace, backend: Backend, console: Any
 ) -> None:
     """The files asked for; each is named when written."""
-    from . import cold, host, ops, page, plot
+    from . import cold, host, ops, page
 
     if args.json:
         data = {"machine": host.describe(), "rows": [r.to_dict() for r in reports]}
         args.json.write_text(json.dumps(data, indent=1, default=_plain) + "\n")
         console.print(f"wrote {args.json}", highlight=False)
     if args.plot:
-        plot.draw(reports, args.plot)
+        plot.draw(plot.points_of(reports), args.plot)
         console.print(f"wrote {args.plot}", highlight=False)
     if args.markdown:
         old = args.markdown.read_text() if args.markdown.exists() else ""

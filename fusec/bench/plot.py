@@ -1,73 +1,109 @@
-"""Speed-up over eager NumPy against size, one line a program, one panel a dtype."""
+"""The bench table as a figure: a line a program, its speed-up over eager NumPy at its sizes."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from itertools import groupby
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .report import Report
 
-MARKERS = "osD^vP*Xhpd<>"
+FORMATS = (".svg", ".png", ".pdf")
+COLOURS = {"f32": "#d95f02", "f64": "#1b6ca8"}
+_SHORT = {"float32": "f32", "float64": "f64"}
+_FACTORS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+# Text stays text, and the same figures make the same file.
+_STYLE = {"svg.fonttype": "none", "svg.hashsalt": "fusec", "font.family": "sans-serif"}
 
 
-def draw(reports: Sequence[Report], path: str | Path) -> None:
+@dataclass(frozen=True)
+class Point:
+    """One row of the table: a program at a size (elements, rows, bodies or pixels) and dtype."""
+
+    program: str
+    size: float
+    dtype: str
+    speedup: float
+
+
+def points_of(reports: Iterable[Report]) -> list[Point]:
+    """The rows that were measured."""
+    return [Point(r.program or r.name, r.size, _SHORT.get(r.dtype, r.dtype), r.speedup)
+            for r in reports]
+
+
+def points_of_page(text: str) -> list[Point]:
+    """The rows of the first table with speed-ups in a page that ``--markdown`` wrote."""
+    columns: list[str] = []
+    points = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if "speed-up" in cells and not columns:
+            columns = cells
+        elif columns and not line.startswith("|"):
+            break
+        elif columns and not cells[0].startswith("-"):
+            row = dict(zip(columns, cells, strict=True))
+            points.append(Point(row["program"], _number(row["size"]), row["dtype"],
+                                float(row["speed-up"].rstrip("x"))))
+    return points
+
+
+def _number(text: str) -> float:
+    digits, suffix = re.fullmatch(r"([\d.]+)([kMG]?)", text).groups()  # type: ignore[union-attr]
+    return float(digits) * _FACTORS[suffix]
+
+
+def draw(points: Sequence[Point], path: str | Path) -> None:
     """Write the figure to ``path`` (format by its extension); raises ``ValueError`` if empty."""
-    if not reports:
-        raise ValueError("there are no reports to plot; run at least one program")
+    if not points:
+        raise ValueError("there is nothing to plot; run at least one program")
+    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    dtypes = sorted({r.dtype for r in reports})
-    names = list(dict.fromkeys(r.program or r.name for r in reports))
-    figure = Figure(figsize=(5.4 * len(dtypes) + 2.2, 5.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(1, len(dtypes), sharey=True, squeeze=False)[0]
-    for panel, dtype in zip(panels, dtypes, strict=True):
-        _panel(panel, [r for r in reports if r.dtype == dtype], names, dtype)
-    panels[0].set_ylabel("speed-up over eager NumPy")
-    handles = {line.get_label(): line for panel in panels for line in panel.get_lines()
-               if not line.get_label().startswith("_")}
-    figure.legend(list(handles.values()), list(handles), loc="outside right upper", frameon=False)
-    threads = max(r.threads for r in reports)
-    figure.suptitle(f"fusec against eager NumPy, {threads} thread{'s' if threads > 1 else ''}")
-    figure.savefig(path, dpi=130)
+    names = sorted({p.program for p in points}, key=lambda name: _best(points, name))
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(7.2, 0.9 + 0.27 * len(names)), layout="constrained")
+        FigureCanvasAgg(figure)
+        panel = figure.subplots()
+        for dtype in sorted({p.dtype for p in points}):
+            _markers(panel, [p for p in points if p.dtype == dtype], names, dtype)
+        _axes(panel, names)
+        metadata = {"Date": None} if Path(path).suffix == ".svg" else None
+        figure.savefig(path, dpi=130, metadata=metadata)
 
 
-def _panel(panel: Any, reports: Sequence[Report], names: Sequence[str], dtype: str) -> None:
-    def name_of(report: Report) -> str:
-        return report.program or report.name
+def _best(points: Iterable[Point], name: str) -> float:
+    return max(p.speedup for p in points if p.program == name)
 
-    for name, group in groupby(sorted(reports, key=name_of), key=name_of):
-        _line(panel, sorted(group, key=lambda r: r.size), name, names.index(name))
-    panel.axhline(1.0, color="0.4", linewidth=1.0, linestyle="--")
-    panel.set_xscale("log")
-    panel.set_yscale("log", base=2)
-    panel.yaxis.set_major_formatter(_times)
-    panel.set_title(dtype, fontsize="medium")
-    panel.set_xlabel("size (elements, rows, bodies or pixels)")
+
+def _markers(panel: Any, points: Sequence[Point], names: Sequence[str], dtype: str) -> None:
+    """A program's smallest size hollow, its others filled; the dtypes a little apart."""
+    offset = 0.14 if dtype == "f32" else -0.14
+    least = {name: min((p.size for p in points if p.program == name), default=0.0)
+             for name in names}
+    for is_least in (False, True):
+        chosen = [p for p in points if (p.size == least[p.program]) == is_least]
+        colour = COLOURS.get(dtype, "0.3")
+        panel.scatter(
+            [p.speedup for p in chosen], [names.index(p.program) + offset for p in chosen], s=22,
+            facecolors="white" if is_least else colour, edgecolors=colour, linewidths=1.2,
+            zorder=3, label=f"{dtype}, {'smallest' if is_least else 'larger'} size")
+
+
+def _axes(panel: Any, names: Sequence[str]) -> None:
+    panel.set_xscale("log", base=2)
+    panel.xaxis.set_major_formatter(_times)
+    panel.axvline(1.0, color="0.4", linewidth=1.0, linestyle="--")
+    panel.set_yticks(range(len(names)), names)
+    panel.set_xlabel("speed-up over eager NumPy")
     panel.grid(True, which="major", color="0.9")
     panel.set_axisbelow(True)
-
-
-def _line(panel: Any, reports: Sequence[Report], name: str, index: int) -> None:
-    """One program, with the confidence interval of the speed-up as a thin bar."""
-    speed = [r.speedup for r in reports]
-    low = [r.speedup - r.eager.low / r.best.high for r in reports]
-    high = [r.eager.high / r.best.low - r.speedup for r in reports]
-    colour = f"C{index}" if index < 10 else ("black", "gold", "navy")[index % 3]
-    panel.errorbar(
-        [max(1, r.size) for r in reports], speed,
-        yerr=[[max(0.0, v) for v in low], [max(0.0, v) for v in high]], color=colour,
-        marker=MARKERS[index % len(MARKERS)], markersize=5, linewidth=1.4, elinewidth=0.7,
-        capsize=0, label="_nolegend_")
-    panel.plot([], [], color=colour, marker=MARKERS[index % len(MARKERS)], linewidth=1.4,
-               markersize=5, label=name)
+    panel.legend(loc="lower right", fontsize="small")
 
 
 def _times(value: float, _position: int) -> str:
-    if value <= 0 or not math.isfinite(value):
-        return ""
-    return f"{value:g}x" if value >= 1 else f"1/{1 / value:g}x"
+    return f"{value:g}×" if value >= 1 else f"1/{1 / value:g}×"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 import pytest
 from bench_standin import StandIn
 
-from fusec.bench import cli, table
+from fusec.bench import cli, plot, table
 
 
 def parse(*argv: str) -> argparse.Namespace:
@@ -28,7 +29,7 @@ def test_defaults():
 
 @pytest.mark.parametrize("argv", [
     ("--sizes", "ten"), ("--sizes", "5"), ("--dtypes", "f16"), ("--threads", "0"),
-    ("--threads", "many"), ("--dtypes", ","),
+    ("--threads", "many"), ("--dtypes", ","), ("--plot", "softmax"),
 ])
 def test_bad_options_are_refused(argv, capsys):
     with pytest.raises(SystemExit) as stop:
@@ -102,10 +103,33 @@ def test_headings_match_cells():
 
 
 def test_an_empty_plot_is_refused(tmp_path):
-    from fusec.bench import plot
-
-    with pytest.raises(ValueError, match="no reports"):
+    with pytest.raises(ValueError, match="nothing to plot"):
         plot.draw([], tmp_path / "x.png")
+
+
+def test_the_table_of_a_page_is_drawn_as_svg(tmp_path):
+    page, first, again = (tmp_path / name for name in ("page.md", "a.svg", "b.svg"))
+    cli.run(parse(*SMALL, "--dtypes", "f32,f64", "--markdown", str(page)), StandIn())
+    points = plot.points_of_page(page.read_text())
+    assert {(p.program, p.dtype) for p in points} == {
+        (name, dtype) for name in ("softmax", "mandelbrot") for dtype in ("f32", "f64")}
+    assert all(p.size == 100 and p.speedup > 0 for p in points)
+    for target in (first, again):
+        assert cli.run(parse("--from", str(page), "--plot", str(target)), StandIn()) == 0
+    assert first.read_bytes() == again.read_bytes()
+    assert "<svg" in first.read_text() and "mandelbrot" in first.read_text()
+    assert cli.run(parse("--from", str(tmp_path / "absent.md")), StandIn()) == 2
+
+
+def test_the_plot_has_a_name_of_its_own():
+    assert parse("--plot").plot == Path("bench.svg")
+
+
+def test_the_shown_plot_is_that_of_the_shown_table(tmp_path):
+    docs = Path(__file__).parents[2] / "docs"
+    shown = (docs / "bench.svg").read_text()
+    for point in plot.points_of_page((docs / "performance.md").read_text()):
+        assert f">{point.program}<" in shown
 
 
 def test_cold_compile_functions_have_ten_operations():
