@@ -20,7 +20,6 @@ from fusec.ops.host_calls import called_on_host
 from fusec.ops.library import LIBRARY, called_name
 from fusec.ops.windows import UNLIMITED
 from fusec.passes.pipeline import PassRecord
-from fusec.runtime.control_flow import ControlRun
 from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
 from fusec.runtime.plan import ExternStep, KernelStep, Schedule
 
@@ -196,9 +195,8 @@ class CompiledControl:
     """A branch or loop of a compiled function."""
 
     def __init__(self, step: ExternStep) -> None:
-        assert isinstance(step.run, ControlRun)
-        self.step = step
-        self.run: ControlRun = step.run
+        assert step.control is not None
+        self.step, self.run = step, step.control
 
     @property
     def name(self) -> str:
@@ -237,12 +235,12 @@ class CompiledControl:
 def library_steps(schedule: Schedule) -> list[CompiledExtern]:
     """The library calls among the steps."""
     return [CompiledExtern(s) for s in schedule.externs
-            if not isinstance(s.run, ControlRun) and s.node.op not in CHECKS]
+            if s.control is None and s.node.op not in CHECKS]
 
 
 def control_steps(schedule: Schedule) -> list[CompiledControl]:
     """The branches and loops among the steps."""
-    return [CompiledControl(s) for s in schedule.externs if isinstance(s.run, ControlRun)]
+    return [CompiledControl(s) for s in schedule.externs if s.control is not None]
 
 
 @dataclass

@@ -31,6 +31,7 @@ from .errors import (
     users_own,
 )
 from .inspect import history, log
+from .quiet_gc import no_collections
 from .specs import TensorSpec, describe
 from .storms import Storm
 from .trace.convert import check_supported
@@ -633,8 +634,9 @@ class Method:
 def _loaded_compiler() -> dict[str, float]:
     """Import the compiler at the first call, and say how many milliseconds it took."""
     start = time.perf_counter()
-    from . import stages
-    from .trace import tracer
+    with no_collections():
+        from . import stages
+        from .trace import tracer
 
     assert stages and tracer
     return {"imports": 1e3 * (time.perf_counter() - start)}

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from fusec import config
 from fusec.codegen.complex_pairs import buffer_strides
 from fusec.codegen.cpu.abi import BlockLayout, fill_block
 from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
-from fusec.codegen.cpu.loops import changed_operands
 from fusec.codegen.in_place import (
     checks_come_first,
     copy_kernel,
@@ -47,11 +46,14 @@ from fusec.ops.cones import is_copied_whole
 from fusec.ops.library import LIBRARY
 
 from .call_spec import words_of
-from .control_flow import CONTROL_RUNS, ControlRun
 from .library_calls import LibraryRun
 from .work import grain_of, work_ns
 
+if TYPE_CHECKING:
+    from .control_flow import ControlRun
+
 Strides = tuple[Size, ...]
+CONTROL = ("Loop", "Cond")
 
 
 @dataclass
@@ -102,6 +104,11 @@ class ExternStep:
     run: LibraryRun | ControlRun
     sources: list[Place | Any]
     targets: list[Place]
+
+    @property
+    def control(self) -> ControlRun | None:
+        """The branch or loop; None for a library call."""
+        return cast("ControlRun", self.run) if self.node.op in CONTROL else None
 
 
 @dataclass
@@ -179,7 +186,7 @@ class _Scheduler:
                 self._reshape(node)
             elif get(node.op).kind == "view":
                 self._view(node)
-            elif node.op in CONTROL_RUNS:
+            elif node.op in CONTROL:
                 self._control(node, position)
             elif get(node.op).kind == "extern" or is_copied_whole(node):
                 self._extern(node)
@@ -355,6 +362,11 @@ class _Scheduler:
 
     def _control(self, node: Node, position: int) -> None:
         """A branch or loop: arrays that it changes change where they lie, if nothing minds."""
+        # Programs without any do not load what compiles them: a tenth of a first call.
+        from fusec.codegen.cpu.loops import changed_operands
+
+        from .control_flow import ControlRun
+
         sources = [self._source(v) for v in node.inputs]
         updated = {value: argument for argument, value in self.graph.updates}
         targets: list[Place] = []
@@ -455,7 +467,7 @@ def _last_readers(graph: Graph) -> dict[Value, int]:
     return last
 
 
-MAY_RAISE = frozenset({*LIBRARY, *CONTROL_RUNS, "Pick", "PickUpdate", "HostCall", *CHECKS})
+MAY_RAISE = frozenset({*LIBRARY, *CONTROL, "Pick", "PickUpdate", "HostCall", *CHECKS})
 
 
 def _last_fallible(graph: Graph) -> int:
@@ -497,8 +509,8 @@ def compile_schedule(schedule: Schedule, stats: CompileStats) -> None:
         forms.extend(step.forms)
     codes = compile_forms(forms, stats)
     for extern in schedule.externs:
-        if isinstance(extern.run, ControlRun):
-            extern.run.compile(stats)
+        if extern.control is not None:
+            extern.control.compile(stats)
     for step in schedule.kernels:
         step.code, codes = codes[: len(step.forms)], codes[len(step.forms):]
 

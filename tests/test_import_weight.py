@@ -50,3 +50,33 @@ def test_a_call_imports_no_optional_package(tmp_path):
             "numpy.ones(3)); print(*sys.modules)")
     loaded = {m.partition(".")[0] for m in run(code, tmp_path).split()}
     assert not loaded & {"numba", "scipy", "rich", "matplotlib"}
+
+
+def test_a_program_without_loops_loads_no_compiler_of_loops(tmp_path):
+    code = ("import sys, numpy, fusec; fusec.jit(lambda x: numpy.exp(x) + 1)(numpy.ones(3)); "
+            "print(*sys.modules)")
+    loaded = run(code, tmp_path).split()
+    assert "fusec.codegen.cpu.compile" in loaded
+    assert not [m for m in loaded if m.startswith("fusec.codegen.cpu.loops")]
+
+
+def test_the_stages_add_up_to_the_first_call(tmp_path):
+    """What the first call of a process imports is one of them."""
+    code = """
+import time
+import numpy
+import fusec
+f = fusec.jit(lambda x: numpy.exp(x) + 1)
+x = numpy.ones(3)
+start = time.perf_counter()
+f(x)
+whole = time.perf_counter() - start
+print(f.traces[0].times.get("imports", 0.0), sum(f.traces[0].times.values()) / 1e3 / whole)
+"""
+    run(code, tmp_path)  # writes the byte code
+    shares = []
+    for _ in range(RUNS):
+        imports, share = map(float, run(code, tmp_path).split())
+        assert imports > 10
+        shares.append(share)
+    assert 0.7 < statistics.median(shares) <= 1.0, shares

@@ -106,4 +106,4 @@ def _axes(panel: Any, names: Sequence[str]) -> None:
 
 
 def _times(value: float, _position: int) -> str:
-    return f"{value:g}×" if value >= 1 else f"1/{1 / value:g}×"
+    return f"{value:g}x" if value >= 1 else f"1/{1 / value:g}x"

@@ -1,0 +1,58 @@
+"""The compiler is imported without collections; the program's own settings and garbage are kept."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from fusec.quiet_gc import no_collections
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.me = self
+
+
+def test_nothing_is_collected_inside_and_all_afterwards() -> None:
+    seen: list[int] = []
+    before, inside = weakref.ref(Cycle()), None
+    gc.callbacks.append(lambda phase, info: seen.append(info["generation"]))
+    try:
+        with no_collections():
+            kept = [[] for _ in range(100_000)]
+            inside = weakref.ref(Cycle())
+            assert seen == []
+        assert gc.isenabled() and gc.get_freeze_count() == 0
+    finally:
+        gc.callbacks.pop()
+    gc.collect()
+    assert before() is None and inside() is None and len(kept) == 100_000
+
+
+def test_a_program_that_collects_by_itself_goes_on_to() -> None:
+    gc.disable()
+    try:
+        with no_collections():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_what_the_program_froze_stays_frozen() -> None:
+    gc.freeze()
+    count = gc.get_freeze_count()
+    try:
+        with no_collections():
+            pass
+        assert gc.get_freeze_count() == count and gc.isenabled()
+    finally:
+        gc.unfreeze()
+
+
+def test_collections_go_on_after_an_exception() -> None:
+    with pytest.raises(ImportError), no_collections():
+        raise ImportError
+    assert gc.isenabled()
