@@ -26,7 +26,7 @@ from threading import Lock
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".venv-versions"
 EXTRAS = ("test", "bench", "packages")
-LIMIT_SECONDS = 900
+LIMIT_SECONDS = 1200
 PROBE = ("import sys, venv, ensurepip; "
          "print(*sys.version_info[:2], sep='.'); print(sys.version_info[2])")
 VERSIONS = "import platform, numpy; print(f'{platform.python_version()}, {numpy.__version__}')"

@@ -1,6 +1,6 @@
 """What every test shares: a disk cache of its own, so that runs never meet the user's.
 
-``--part`` runs every eighth test of each file, for the Pythons and NumPys beside the first.
+``--part`` runs every eighth test of each file (and fewer random programs), for the Pythons and NumPys beside the first.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ atexit.register(shutil.rmtree, os.environ["FUSEC_CACHE_DIR"], ignore_errors=True
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", action="store_true", help=f"every {PART}th test of each file")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--part"):
+        os.environ["FUZZ_FEW"] = "30"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

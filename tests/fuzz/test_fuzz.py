@@ -30,7 +30,7 @@ from fusec.ir.verify import verify
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import Repeat, pipeline
 
-COUNT = int(os.environ.get("FUZZ_N", "150"))
+COUNT = int(os.environ.get("FUZZ_N") or os.environ.get("FUZZ_FEW") or "150")
 many = settings(
     max_examples=COUNT, deadline=None, database=None, derandomize="FUZZ_N" not in os.environ,
     suppress_health_check=list(HealthCheck), report_multiple_bugs=False,
