@@ -1,6 +1,7 @@
 """What every test shares: a disk cache of its own, so that runs never meet the user's.
 
-``--part`` runs every eighth test of each file (and fewer random programs), for the Pythons and NumPys beside the first.
+``--part`` runs every eighth test of each file, and fewer random programs, for the Pythons and
+NumPys beside the first.
 """
 
 from __future__ import annotations
