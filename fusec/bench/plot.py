@@ -15,7 +15,8 @@ COLOURS = {"f32": "#d95f02", "f64": "#1b6ca8"}
 _SHORT = {"float32": "f32", "float64": "f64"}
 _FACTORS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 # Text stays text, and the same figures make the same file.
-_STYLE = {"svg.fonttype": "none", "svg.hashsalt": "fusec", "font.family": "sans-serif"}
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none", "svg.hashsalt": "fusec", "font.family": "sans-serif"}
 
 
 @dataclass(frozen=True)
