@@ -213,8 +213,16 @@ class SpecialMethods(ControlHooks):
         """What a ``with`` statement enters instead of ``found``."""
         if type(found) is contextlib.suppress:
             return Suppressing(self.trace, found, Loc._make(where))
+        if type(found) is contextlib._GeneratorContextManager:
+            self._convert_generator(where, found)
         methods = [self.special(found, name) for name in ("__enter__", "__exit__")]
         return found if None in methods else _Manager(self, where, found)
+
+    def _convert_generator(self, where: Where, found: Any) -> None:
+        """Give a manager that is not entered a converted generator: its own has not begun."""
+        function = vars(found).get("func")
+        if type(function) is FunctionType and not stays_plain(function):
+            found.gen = self.call(where, found.func, *found.args, **found.kwds)
 
     refusals = REFUSALS
 

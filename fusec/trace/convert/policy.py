@@ -31,9 +31,17 @@ def stays_plain(fn: FunctionType) -> bool:
     The module is the one the code was written in (``functools.wraps`` changes ``__module__``).
     """
     module = str(fn.__globals__.get("__name__") or "")
-    if _in_package(module, USER_LIKE):
+    if _in_package(module, USER_LIKE) or _wraps_users(fn):
         return False
     return module.partition(".")[0] in PLAIN_PACKAGES or _is_stdlib(fn.__code__.co_filename)
+
+
+def _wraps_users(fn: FunctionType) -> bool:
+    """Whether the standard library made ``fn`` of a user's function, which it calls: those of
+    `contextlib.contextmanager` and `functools.singledispatch` are seen through."""
+    wrapped = getattr(fn, "__wrapped__", None)
+    is_plain = wrapped is None or (type(wrapped) is FunctionType and stays_plain(wrapped))
+    return not is_plain and _is_stdlib(fn.__code__.co_filename)
 
 
 def is_numeric_stack(module_globals: dict[str, Any] | None) -> bool:
