@@ -172,12 +172,20 @@ def _as_type(setting: Setting, value: Any) -> Any:
         text = os.fspath(value)
         if not isinstance(text, str):
             raise TypeError
-        return text if text.lower() in setting.off else os.path.abspath(os.path.expanduser(text))
+        return text if text.lower() in setting.off else _whole_path(setting, text)
     if setting.type is bool or isinstance(value, bool):
         if type(value) is not setting.type:
             raise TypeError
         return value
     return operator.index(value)
+
+
+def _whole_path(setting: Setting, text: str) -> str:
+    found = os.path.expanduser(text)
+    if found.startswith("~"):
+        raise ValueError(f"fusec.config.{setting.name} = {text!r}: there is no such user; write "
+                         f"./{text} for a folder of that name")
+    return os.path.abspath(found)
 
 
 def _checked(setting: Setting, value: Any) -> Any:

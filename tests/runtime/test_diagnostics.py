@@ -68,12 +68,10 @@ def test_a_dump_folder_that_is_none_costs_a_warning(folder: str, tmp_path: Path)
     assert f"nothing of f was written to {folder}" in done.stderr and "FUSEC_DUMP" in done.stderr
 
 
-@pytest.mark.parametrize("folder", ["~no-such-user/cache", "/dev/null/cache", "/dev/null"])
+@pytest.mark.parametrize("folder", ["/dev/null/cache", "/dev/null"])
 def test_a_cache_folder_that_is_none_costs_a_warning(folder: str, tmp_path: Path) -> None:
-    done = run(PROGRAM.format(before=f"os.chdir({str(tmp_path)!r})", after=""), tmp_path,
-               FUSEC_CACHE_DIR=folder)
-    assert done.returncode == 0, done.stderr
-    assert folder.startswith("~") or "the disk cache" in done.stderr
+    done = run(PROGRAM.format(before="", after=""), tmp_path, FUSEC_CACHE_DIR=folder)
+    assert done.returncode == 0 and "the disk cache" in done.stderr, done.stderr
 
 
 def test_lost_lines_are_counted(
@@ -115,6 +113,8 @@ def test_folders_are_checked_when_they_are_set(name: str, tmp_path: Path) -> Non
             setattr(config, name, wrong)
         with pytest.raises(ValueError, match=reason), config.override(**{name: wrong}):
             raise AssertionError("unreachable")
+    with pytest.raises(ValueError, match="there is no such user"):
+        setattr(config, name, "~no-such-user/cache")
     with pytest.raises(TypeError, match="expected a path"):
         setattr(config, name, b"bytes")
     assert getattr(config, name) == before
