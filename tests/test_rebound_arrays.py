@@ -134,3 +134,16 @@ def test_arrays_may_be_resized() -> None:
     jitted(X)
     w.resize((6,), refcheck=False)
     np.testing.assert_array_equal(jitted(X), X * 4)
+
+
+ONE, OTHER = np.zeros(3), np.zeros(3)
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: x if ONE is OTHER else -x, lambda x: (x[:3] + ONE if ONE is not OTHER else x)])
+def test_which_array_it_is(program: Any) -> None:
+    global ONE
+    jitted = fusec.jit(program)
+    for held in (np.zeros(3), OTHER, np.zeros(3)):
+        ONE = held
+        np.testing.assert_array_equal(jitted(X), program(X))

@@ -60,6 +60,7 @@ from .shaping import spread_scalar
 from .side_effects import check_unconsumed, warn_of_effect
 from .sizes import of_length
 from .special_methods import method_of
+from .taken import pin
 from .ufuncs import as_traced, with_joined
 
 _INDEXED = (list, tuple, deque, range)
@@ -335,6 +336,10 @@ class GraphHooks(ItemHooks):
         if op in ("is", "is not") and type(a) is TracedArray and isinstance(b, bool) and (
                 a.type.is_weak and a.dtype == BOOL):
             op = "eq" if op == "is" else "ne"  # there is one True
+        if op in ("is", "is not") and isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+            for x in (a, b):
+                if type(x) is not TracedArray:
+                    pin(self.trace, x)
         if op in ("is", "is not") and TracedArray in (type(a), type(b)):
             same = identity(self.trace, a, b)
             if same is not None:

@@ -15,7 +15,7 @@ from fusec.ir import Node, Value
 
 from .guards import Guard
 from .known import known, note_known
-from .measures import ArrayContent
+from .measures import ArrayContent, Identity
 
 if TYPE_CHECKING:
     from .context import Trace
@@ -25,12 +25,22 @@ def take(trace: Trace, x: np.ndarray) -> None:
     """Python is about to use what is in the array; one that the trace made is a constant."""
     if not trace.active or id(x) in trace.local_arrays or id(x) in trace.taken:
         return
+    trace.taken[id(x)] = x, _guards(trace, x, ArrayContent)
+
+
+def pin(trace: Trace, x: np.ndarray) -> None:
+    """Python asks which array it is (``G is H``)."""
+    if trace.active and id(x) not in trace.local_arrays and -id(x) not in trace.taken:
+        trace.taken[-id(x)] = x, _guards(trace, x, Identity)
+
+
+def _guards(trace: Trace, x: np.ndarray, by: type) -> list[Guard]:
+    """For every place of the array."""
     reader, places = trace.readers.get(id(x)), trace.reachable.places_of(x)
     title = trace.titles.get(id(x)) or "an array from outside the function"
     found = [(p.subject, p.read) for p in places] or [(title, reader or partial(_itself, x))]
-    guards = [Guard(subject, subject.removeprefix("attribute "), read, ArrayContent(x))
-              for subject, read in found]
-    trace.taken[id(x)] = x, guards
+    return [Guard(subject, subject.removeprefix("attribute "), read, by(x))
+            for subject, read in found]
 
 
 def value_of(trace: Trace, value: Value) -> Any:
@@ -77,4 +87,4 @@ def _itself(x: Any) -> Any:
     return x
 
 
-__all__ = ["take", "value_of"]
+__all__ = ["pin", "take", "value_of"]
