@@ -13,13 +13,14 @@ import linecache
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .ir.graph import Loc
 
 Pairs = tuple[tuple[str, str], ...]
+Raised = TypeVar("Raised", bound=BaseException)
 
 
 # --- the text of a message ---------------------------------------------------------------------
@@ -333,7 +334,7 @@ def innermost_line(error: BaseException) -> Loc | None:
     return found
 
 
-def users_own(error: Exception) -> Exception:
+def users_own(error: Raised) -> Raised:
     """Mark an exception that the user's own code raised: `short_errors` shows it as such."""
     error.__dict__["_fusec_users_own"] = True
     return error
@@ -342,7 +343,7 @@ def users_own(error: Exception) -> Exception:
 _RAISED = "raised by compiled code"
 
 
-def located(error: Exception, loc: Loc | None) -> Exception:
+def located(error: Raised, loc: Loc | None) -> Raised | Exception:
     """An exception that compiled code raised, with the innermost line of the user's: as a note, or
     in the message of one of fusec's own."""
     if isinstance(error, FusecError):
@@ -356,7 +357,7 @@ def located(error: Exception, loc: Loc | None) -> Exception:
     return users_own(error)
 
 
-def _would_be_caught(error: Exception, loc: Loc | None, handler: Loc) -> UnsupportedError:
+def _would_be_caught(error: BaseException, loc: Loc | None, handler: Loc) -> UnsupportedError:
     """Compiled code cannot go on in a handler of the program's."""
     said = f": {error}" if str(error) else ""
     made = unsupported(

@@ -204,6 +204,7 @@ CASES: dict[str, list[Case]] = {
     "putmask": [case(lambda x: np.putmask(x, x > 0, x * 2), V),
                 case(lambda x: np.putmask(x, x > 0, [1.0, 2.0]), V),
                 case(lambda x, m: np.putmask(x, m, 1.0), V, V[:3] > 0)],
+    "common_type": [case(lambda x, y: np.zeros(3, np.common_type(x, y)), I, A)],
     "result_type": [case(lambda x, y: np.zeros(3, np.result_type(x, y)), I, A)],
     "can_cast": [case(lambda x: np.can_cast(x, np.float32), A)],
     "min_scalar_type": [case(lambda x: np.zeros(2, np.min_scalar_type(x)), A)],

@@ -207,6 +207,7 @@ class ControlHooks(Hooks):
             self.where = parts.where
             if not is_programs(error):
                 raise
+            assert parts.tested is not None
             with self.effects.region(parts.body):  # its first iteration is the last
                 branch(self.trace, parts.tested, parts.variables, (), parts.body, _nothing)
         else:
