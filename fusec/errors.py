@@ -174,6 +174,10 @@ class RetraceWarning(UserWarning):
     """A function is traced again and again, each time for some milliseconds."""
 
 
+class DtypeWarning(UserWarning):
+    """A variable is an array of one dtype for all of a loop that NumPy would change it in."""
+
+
 class FallbackWarning(UserWarning):
     """A function jitted with ``fallback="eager"`` runs uncompiled."""
 

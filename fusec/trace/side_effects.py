@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import SideEffectWarning, unsupported
+from fusec.errors import DtypeWarning, SideEffectWarning, unsupported
 from fusec.inspect import log
 from fusec.ir import Loc
 
@@ -57,6 +57,26 @@ def warn(trace: Trace, what: str, way_out: str) -> None:
     log.warn(
         f"{what} happens while {trace.name} is traced, not at each call: {way_out}",
         SideEffectWarning, loc.file, loc.line)
+
+
+def warn_of_dtype(
+    trace: Trace, name: str, before: tuple[Any, Loc | None], after: tuple[Any, Loc | None]
+) -> None:
+    """Warn, once for each loop and variable, of an array that has one dtype for all of a loop."""
+    loc = trace.loc or Loc("<unknown>", 0)
+    if (loc.file, loc.line, name) in _seen:
+        return
+    _seen.add((loc.file, loc.line, name))
+    (old, made), (new, changed) = before, after
+    log.warn(
+        f"{name!r} is an array of {old} before the loop{_at(made or loc)} and of {new} after an iteration"
+        f"{_at(changed)}: in {trace.name} it has {new} from the beginning, where the loop does not "
+        f"run too; convert it before the loop: {name} = {name}.astype(np.{new})",
+        DtypeWarning, loc.file, loc.line)
+
+
+def _at(loc: Loc | None) -> str:
+    return f" (line {loc.line})" if loc is not None else ""
 
 
 def _effect(fn: Callable[..., Any]) -> tuple[str, str] | None:

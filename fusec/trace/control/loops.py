@@ -25,12 +25,13 @@ from ..index_uses import lost_checks, note_inside
 from ..known import known
 from ..optional import Optional
 from ..selected import Copied, roots
+from ..side_effects import warn_of_dtype
 from ..storage import Storage
 from .aliases import shown_elsewhere
 from .attempts import Attempt, Attempting, of_one_memory
 from .carried import Carried, Known, Leaf, LoopParts
 from .cells import UNBOUND, Variables
-from .merge import common_strides, flatten, unflatten
+from .merge import common_strides, flatten, lifted, unflatten
 from .ranges import number
 from .regions import Region, assign, captures, subgraph
 from .unbound import is_users
@@ -90,6 +91,8 @@ class LoopResult:
     def emit(self) -> None:
         """Put the loop into the graph; variables and storages then hold its results."""
         trace = self.trace
+        for carried in self.carried:
+            self._warn_of_dtype(carried)
         initial = [c.initial if c.initial is not None else _zeros(trace, c.parameter.type)
                    for c in self.carried]
         names = tuple(_title(c) for c in self.carried)
@@ -107,6 +110,17 @@ class LoopResult:
             if carried.storage is not None:
                 assign(trace, carried.storage, output)
         self._bind(results)
+
+    def _warn_of_dtype(self, carried: Carried) -> None:
+        """An array that the loop, if it runs, leaves with another dtype has that one before too."""
+        key, dtype = carried.leaf, carried.parameter.dtype
+        before = self._before(key) if key in self.attempt.arrays else None
+        is_sure = type(self.parts.count) is int and self.parts.count > 0
+        if key is None or before is None or before.dtype == dtype or is_sure:
+            return
+        made = lifted(self.trace, before).value.node.loc
+        after = carried.final.node.loc if carried.final is not None else None
+        warn_of_dtype(self.trace, key[0], (before.dtype, made), (dtype, after))
 
     def _bind(self, results: dict[Leaf | None, Value]) -> None:
         held = {name: flatten(value) for name in self.parts.variables.needed(self.parts.needed)
