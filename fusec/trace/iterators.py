@@ -25,6 +25,7 @@ from .control import (
     Zip,
     table,
 )
+from .control.ranges import all_one
 from .control.unrolling import UNROLL
 from .handlers import any_traced, everywhere, when_called
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 def _is_sequence(hooks: GraphHooks, x: Any) -> bool:
     """Whether its items can be counted, or may be (its own parts decide)."""
     return type(x) in (range, TracedRange, TracedArray) or isinstance(x, PythonIterator) or (
-        table(hooks.trace, x) is not None)
+        table(hooks.trace, x) is not None or all_one(hooks.trace, x) is not None)
 
 
 def _is_short_list(x: Any) -> bool:

@@ -69,9 +69,9 @@ def warn_of_dtype(
     _seen.add((loc.file, loc.line, name))
     (old, made), (new, changed) = before, after
     log.warn(
-        f"{name!r} is an array of {old} before the loop{_at(made or loc)} and of {new} after an iteration"
-        f"{_at(changed)}: in {trace.name} it has {new} from the beginning, where the loop does not "
-        f"run too; convert it before the loop: {name} = {name}.astype(np.{new})",
+        f"{name!r} is an array of {old} before the loop{_at(made or loc)} and of {new} after an "
+        f"iteration{_at(changed)}: in {trace.name} it has {new} from the beginning, where the loop "
+        f"does not run too; convert it before the loop: {name} = {name}.astype(np.{new})",
         DtypeWarning, loc.file, loc.line)
 
 

@@ -68,7 +68,23 @@ def sequence(trace: Trace, over: Any) -> Counted | None:
     if type(over) is TracedArray and over.ndim:
         return Counted(sizes.number(trace, over.shape[0]), lambda k: over[k])
     found = table(trace, over)
-    return None if found is None else table_items(found)
+    return all_one(trace, over) if found is None else table_items(found)
+
+
+def all_one(trace: Trace, over: Any) -> Counted | None:
+    """A list or tuple of one object, ``[F] * n``."""
+    if type(over) not in (list, tuple) or len(over) < 2 or any(x is not over[0] for x in over):
+        return None
+    count, one = len(over), over[0]
+
+    def item(k: Any) -> Any:
+        is_traced = type(k) is TracedArray
+        if len(over) != count or (is_traced and any(x is not one for x in over)):
+            raise unsupported("a loop over a list that changes meanwhile", loc=trace.loc,
+                              cure="loop over a copy of it")
+        return one if is_traced else over[k]
+
+    return Counted(count, item)
 
 
 def taken_apart(item: Any, count: int) -> tuple[Any, ...]:
