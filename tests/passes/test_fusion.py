@@ -244,7 +244,7 @@ def test_chains_of_library_calls_take_linear_time() -> None:
 def test_a_long_chain_is_not_computed_anew_by_every_kernel_that_reads_from_it() -> None:
     def steps(x: np.ndarray) -> np.ndarray:
         tops = []
-        for _ in (None,) * 20:
+        for _ in (None, "") * 10:  # Python goes over these
             top = np.sort(np.stack([x.sum(), x.max()]))[-1]
             x = np.remainder(np.sin(x) + top, 1.0) * 1.1
             tops.append(top)
