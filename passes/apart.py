@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from fusec.ir import Graph, Value
 from fusec.ops import get
-from fusec.ops.cones import cone, cone_cost, written_cost
+from fusec.ops.cones import cone, cone_cost, is_always_stored, written_cost
 
 from .materialise import BROADCAST_LIMIT, required_values
 from .short_axes import MAX_COST, MAX_SHORT
@@ -19,7 +19,7 @@ from .short_axes import MAX_COST, MAX_SHORT
 
 def apart_axes(graph: Graph) -> dict[Value, int]:
     """The short axis, of the iteration domain, of each root that is better computed in parts."""
-    needed = required_values(graph)
+    needed = required_values(graph) | {n.out() for n in graph.nodes if is_always_stored(n)}
     reductions = {n.out() for n in graph.nodes if get(n.op).kind == "reduce"}
     return {root: axis for root in needed | reductions
             if (axis := _short_axis(root)) is not None and _shares_work(root, axis, needed)}

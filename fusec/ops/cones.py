@@ -69,6 +69,11 @@ def has_unit_region(node: Node) -> bool:
         node.op == "SliceUpdate" and all(step == 1 for step in node.attrs["steps"]))
 
 
+def is_always_stored(node: Node) -> bool:
+    """Whether it is written piece by piece, by steps or at indices: no element is an expression."""
+    return is_piecewise(node) and not has_unit_region(node)
+
+
 def can_split(node: Node, index: IndexMap) -> bool:
     """Whether a piecewise node read at ``index`` splits the domain into boxes."""
     return has_unit_region(node) and all(
@@ -202,7 +207,7 @@ def written_cost(root: Value, limit: float, apart: int | None = None) -> float:
     while stack and total < limit:
         operand = stack.pop()
         value, index = operand
-        if operand in seen or is_boundary(value.node):
+        if operand in seen or is_boundary(value.node) or is_always_stored(value.node):
             continue
         seen.add(operand)
         reads = list(operands(value.node, index))

@@ -143,3 +143,15 @@ def test_strict_sums_have_the_same_bits():
     x = ordinary("f8", 100, 3)
     strict = fusec.jit(lambda x: np.sqrt((x * x).sum(-1)), fp="strict")
     np.testing.assert_array_equal(strict(x), np.sqrt((x * x).sum(-1)))
+
+
+@pytest.mark.parametrize("write", [
+    lambda m, k: m.__setitem__((k, k), 0.0), lambda m, k: m.__setitem__(np.s_[::2, ::2], 0.0),
+])
+def test_sums_of_what_is_written_at_indices_or_steps(write):
+    def program(x, k):
+        m = np.outer(x, x)
+        write(m, k)
+        return m.dot(x), m.T.sum(axis=1, keepdims=True), np.sqrt(m.sum(axis=1))[:, None] * m[:, :3]
+
+    check(program, np.abs(ordinary("f8", 4)), np.arange(4), tolerance=NEAR)
