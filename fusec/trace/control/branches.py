@@ -6,6 +6,7 @@ Cheap scalar sides become ``Where``; all others a ``Cond`` node, of which one si
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,8 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
         result = settled(trace, bound(trace, thunk()))
         trace.outer_names.forget(region.start)
         held = {name: settled(trace, x) for name, x in variables.read().items()}
-        return Side(region, result, held, region.written(), last_line(trace, thunk),
+        return Side(region, result, held, region.written(),
+                    partial(last_line, trace.loc, thunk.__code__),
                     region.take_checks(), region.take_index_uses(), left=Contents(trace))
     except UndecidedSizeError:
         raise
@@ -100,7 +102,7 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
             raise
         if len(trace.checks) > region.first_check:  # what it may have raised before
             trace.check(trace.builder.const(np.bool_(False)), as_checked(trace, error))
-        return Side(region, None, {}, {}, "", region.take_checks(), region.take_index_uses(),
+        return Side(region, None, {}, {}, str, region.take_checks(), region.take_index_uses(),
                     raised=error)
     finally:
         region.take_checks()
@@ -191,7 +193,7 @@ def _merged_tails(
 
 
 def _both(sides: Sequence[Side], a: Any, b: Any) -> list[tuple[str, str]]:
-    return [(f"then, to {sides[0].line}", shown(a)), (f"else, to {sides[1].line}", shown(b))]
+    return [(f"then, to {sides[0].line()}", shown(a)), (f"else, to {sides[1].line()}", shown(b))]
 
 
 def _merged_result(trace: Trace, sides: Sequence[Side], pairs: Pairs) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import optree
 
 from fusec.errors import user_error
-from fusec.ir import TensorType, Value
+from fusec.ir import Loc, TensorType, Value
 
 from ..array import TracedArray
 from ..context import Trace
@@ -202,9 +202,8 @@ def cure_for_slices(a: Any, b: Any) -> str:
         type(a) is type(b) is slice) else ""
 
 
-def last_line(trace: Trace, thunk: Callable[[], Any]) -> str:
-    """The last line of a side; sides that are no code of the user's end where the trace is."""
-    code, loc = thunk.__code__, trace.loc
+def last_line(loc: Loc | None, code: CodeType) -> str:
+    """The last line of a side; sides that are no code of the user's end where the trace was."""
     lines = [loc.line] if loc is not None else []
     if loc is not None and code.co_filename == loc.file:
         lines = list(_lines(code)) or lines

@@ -6,7 +6,7 @@ run decides (`trace/selected.py`), or, where the graph cannot say which, a copy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,7 +45,7 @@ class Side:
     result: Any
     variables: Mapping[str, Any]
     written: dict[Storage, Value]
-    line: str  # where it ends
+    line: Callable[[], str]  # where it ends, for messages: looking through the code is slow
     checks: list[Node] = field(default_factory=list)
     index_uses: list[Use] = field(default_factory=list)
     raised: BaseException | None = None
