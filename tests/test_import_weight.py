@@ -12,11 +12,11 @@ HEAVY = ("numba", "scipy", "rich", "matplotlib", "llvmlite", "fusec.codegen", "f
 DECORATE = "import fusec; fusec.jit(lambda x: x + 1)"
 TIMED = f"""
 import time
-start = time.perf_counter()
+start = time.process_time()
 import numpy
-middle = time.perf_counter()
+middle = time.process_time()
 {DECORATE}
-print(middle - start, time.perf_counter() - middle)
+print(middle - start, time.process_time() - middle)
 """
 RUNS = 5
 

@@ -54,7 +54,7 @@ def callee_name(fn: Any) -> str:
 
 def check_uncompiled(trace: Trace, fn: Any) -> None:
     """Raise for a function that Numba compiled, which is called with traced values."""
-    if type(fn).__module__.partition(".")[0] == "numba" and hasattr(fn, "py_func"):
+    if str(type(fn).__module__).partition(".")[0] == "numba" and hasattr(fn, "py_func"):
         raise unsupported(
             f"{callee_name(fn)}, which Numba compiled,", loc=trace.loc,
             cure="call the Python function that it was made of: f.py_func")

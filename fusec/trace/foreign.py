@@ -43,6 +43,8 @@ def is_foreign_class(kind: Any) -> bool:
 
 @functools.lru_cache(1000)
 def _is_foreign_class(kind: Any) -> bool:
+    if not isinstance(kind.__module__, str):  # of Cython's functions it is a descriptor
+        return False
     root = kind.__module__.partition(".")[0]
     if kind.__module__.startswith("scipy.sparse"):
         return hasattr(kind, "toarray")

@@ -50,7 +50,7 @@ def is_made(trace: Trace, x: Any) -> bool:
     kind = type(x)
     return id(x) in trace.local_objects and bool(kind.__flags__ & HEAP_TYPE) and (
         not isinstance(x, _NOT_THESE) and kind.__new__ is object.__new__
-        and kind.__module__.partition(".")[0] not in ("fusec", "numpy"))
+        and str(kind.__module__).partition(".")[0] not in ("fusec", "numpy"))
 
 
 def attributes_of(trace: Trace, x: Any) -> dict[str, Any]:

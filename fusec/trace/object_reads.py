@@ -41,7 +41,7 @@ def is_instance(x: Any) -> bool:
     kind = type(x)
     return bool(kind.__flags__ & HEAP_TYPE) and is_guarded(x) and not isinstance(
         x, (type, FunctionType, BaseException)) and (
-        hasattr(x, "__dict__") and kind.__module__.partition(".")[0] not in ("fusec", "numpy"))
+        hasattr(x, "__dict__") and str(kind.__module__).partition(".")[0] not in ("fusec", "numpy"))
 
 
 def instances(x: Any) -> Iterator[Any]:

@@ -391,7 +391,7 @@ def _holds_traced(trace: Trace, x: Any) -> bool:
 def _kept_in(trace: Trace, x: Any) -> Iterable[Any]:
     """What an object keeps: items, attributes, and of a function the values of the graph alone."""
     if trace.containers.is_held(x) or isinstance(x, (type, ModuleType, np.ndarray)) or (
-            type(x).__module__.partition(".")[0] in ("fusec", "numpy")):
+            str(type(x).__module__).partition(".")[0] in ("fusec", "numpy")):
         return ()
     if isinstance(x, FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if c != CellType()]
