@@ -88,10 +88,10 @@ take:
   %size = load i64, ptr %sizeplace
   %bytes = load i64, ptr @retained_bytes
   %fewer = sub i64 %bytes, %size
-  store i64 %fewer, ptr @retained_bytes
+  store atomic i64 %fewer, ptr @retained_bytes monotonic, align 8
   %blocks = load i64, ptr @retained_blocks
   %less = sub i64 %blocks, 1
-  store i64 %less, ptr @retained_blocks
+  store atomic i64 %less, ptr @retained_blocks monotonic, align 8
   ret ptr %data
 }
 
@@ -175,10 +175,10 @@ store:
   %counted = add i64 %count, 1
   store i64 %counted, ptr %place
   %more = add i64 %bytes, %size
-  store i64 %more, ptr @retained_bytes
+  store atomic i64 %more, ptr @retained_bytes monotonic, align 8
   %blocks = load i64, ptr @retained_blocks
   %moreblocks = add i64 %blocks, 1
-  store i64 %moreblocks, ptr @retained_blocks
+  store atomic i64 %moreblocks, ptr @retained_blocks monotonic, align 8
   br label %unlock
 unlock:
   call void @unlock()
