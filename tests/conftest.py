@@ -36,10 +36,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     places: Counter[object] = Counter()
     chosen, left = [], []
     for item in items:
-        # The instrumented code is ours and the same everywhere; how other Pythons hand over between
-        # threads the sanitizer does not see, and under 3.12 it takes that for a race.
-        elsewhere = item.path.name == "test_sanitizers.py"
-        (left if elsewhere or places[item.path] % PART else chosen).append(item)
+        (left if places[item.path] % PART else chosen).append(item)
         places[item.path] += 1
     items[:] = chosen
     config.hook.pytest_deselected(items=left)
