@@ -2,7 +2,7 @@
 # (with venv and pip), make and a package index, and makes what else it needs under .venv.
 #
 #   make demo          the benchmark: every program, eager against compiled
-#   make test          the test suite
+#   make test          the test suite, on every core; then alone what measures time or memory
 #   make test-versions a part of the suite on every supported Python that is here, with the oldest
 #                      and the newest NumPy
 #   make lint          ruff, and mypy on the installed package
@@ -37,7 +37,8 @@ demo: $(VENV)/stamp-bench
 	$(BIN) -m fusec bench --quick
 
 test: $(VENV)/stamp-test
-	$(BIN) -m pytest
+	$(BIN) -m pytest -n auto --maxprocesses 8 -m "not alone"; beside=$$?; \
+	  $(BIN) -m pytest -m alone && exit $$beside
 
 # TESTED=python names an interpreter that has just run the whole suite.
 test-versions: $(VENV)/stamp-venv

@@ -29,6 +29,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
+@pytest.mark.alone
 def test_help_is_quick_and_names_the_commands() -> None:
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-m", "fusec", "--help"], capture_output=True, text=True,

@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.alone  # seconds
+
 HEAVY = ("numba", "scipy", "rich", "matplotlib", "llvmlite", "fusec.codegen", "fusec.passes")
 DECORATE = "import fusec; fusec.jit(lambda x: x + 1)"
 TIMED = f"""

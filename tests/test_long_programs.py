@@ -11,6 +11,8 @@ import pytest
 
 import fusec
 
+pytestmark = pytest.mark.alone  # seconds and memory
+
 PROGRAMS = {
     "products": "[a @ m for m in many]",
     "chain of products": "functools.reduce(lambda x, m: x @ m, many, a)",

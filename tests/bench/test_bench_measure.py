@@ -16,6 +16,8 @@ from fusec.bench.measure import benchmark, peak_memory
 from fusec.bench.report import Report
 from fusec.bench.stats import Timing
 
+pytestmark = pytest.mark.alone  # seconds
+
 
 def triple(x):
     return 3.0 * x + 1.0

@@ -95,6 +95,7 @@ def test_an_exponent_for_each_row():
     check(program, np.abs(ordinary("f8", 4, 50)) + 0.1, p, tolerance=Ulp(ulp=8.0))
 
 
+@pytest.mark.alone
 def test_only_the_side_that_is_taken_is_computed():
     @fusec.jit
     def either(x, flag):

@@ -208,6 +208,7 @@ def _random_step(b: Builder, pool: list[Value], rng: np.random.Generator) -> Val
     return b.emit("Add", x, y)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("length", [2000])
 def test_long_chains_take_linear_time(length: int) -> None:
     def seconds(count: int) -> float:
@@ -228,6 +229,7 @@ def test_long_chains_take_linear_time(length: int) -> None:
     assert long < 5
 
 
+@pytest.mark.alone
 def test_chains_of_library_calls_take_linear_time() -> None:
     """Every call ends a kernel: many groups, few candidates each."""
     b = Builder()

@@ -17,6 +17,8 @@ import fusec
 from fusec.codegen.cpu.code_cache import RECENT, CodeCache
 from fusec.runtime import memory
 
+pytestmark = pytest.mark.alone  # memory of a process
+
 HEAD = """
 import gc, os, sys
 import numpy as np

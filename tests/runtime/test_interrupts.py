@@ -18,6 +18,8 @@ import pytest
 import fusec
 from fusec.runtime.native import interrupts
 
+pytestmark = pytest.mark.alone  # how soon Ctrl-C ends a call
+
 PROGRAM = """
 import os, signal, sys, threading, time
 import numpy as np

@@ -458,6 +458,7 @@ def test_a_forked_child_launches_in_parallel() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
+@pytest.mark.alone
 def test_a_call_takes_microseconds() -> None:
     call, x, y = add_plan().call, np.ones(10), np.ones(10)
     best = min(timeit.repeat(lambda: call(x, y), number=5000, repeat=5)) / 5000
