@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
 
-import fusec
-from fusec import checkout
+from .. import checkout
 
 FOUNDATIONS = ("numpy", "numba", "llvmlite")
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[[^]]*\])?\s*\(?(?P<bounds>[^;)]*)\)?")
@@ -85,7 +84,7 @@ def python_bounds() -> str:
 def _checkout_project() -> dict[str, Any]:
     import tomllib
 
-    root = checkout.root_of(os.path.dirname(fusec.__file__))
+    root = checkout.root_of(os.path.dirname(checkout.__file__))
     if root is None:
         raise metadata.PackageNotFoundError("fusec")
     with open(os.path.join(root, "pyproject.toml"), "rb") as file:

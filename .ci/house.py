@@ -1,0 +1,238 @@
+"""Print how the house stands, and fail where a measure is worse than the ceiling beside it.
+
+Usage: ``python .ci/house.py [root]``.  Ceilings are what was last reached: lower one with the
+change that earns it.  Imports are read from the sources, late ones (in functions) and those for
+annotations included; a *circle* is a strongly connected component of modules.
+"""
+
+from __future__ import annotations
+
+import ast
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+PACKAGES = {"fusec": "fusec", "passes": "fusec.passes", "codegen": "fusec.codegen",
+            "runtime": "fusec.runtime"}
+TRACE = "fusec.trace"
+# From the ground up; `tracer.py` and what else is flat stands above them.
+ROOMS = ("facts", "convert", "call", "values", "places", "choice", "control", "library", "index",
+         "numpy", "scipy", "python", "hooks")
+# Coefficients and rows of tables, one entry a line.
+TABLES = ("codegen/cpu/vecmath/", "fusec/inspect/coverage_")
+CEILINGS = {
+    "lines in fusec/trace": 28_200,
+    "largest import circle in trace": 104, "largest import circle anywhere": 104,
+    "late imports in trace": 90, "late imports of ours": 188,
+    "files of trace in no room": 101, "imports running back up in trace": 60,
+    "files in one folder of trace": 103,
+    "files over 400 lines": 20,
+    "functions, median": 6, "functions, 99th percentile": 27, "functions over 50 lines": 5,
+    "fields of Trace": 56, "classes in the chain of hooks": 7,
+    "sets of ops outside ops/": 27,
+}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One name that a module imports from another of ours."""
+
+    source: str
+    target: str
+    line: int
+    late: bool
+
+
+@dataclass(frozen=True)
+class Module:
+    name: str
+    path: Path
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, str(self.path))
+
+    @property
+    def lines(self) -> int:
+        return len(self.text.splitlines())
+
+    def imported(self) -> Iterator[tuple[str, int, bool]]:
+        """Dotted names that are imported, the line, and whether it is within a function."""
+        package = self.name.split(".") if self.path.name == "__init__.py" \
+            else self.name.split(".")[:-1]
+        for node, late in walk(self.tree, False):
+            if isinstance(node, ast.Import):
+                yield from ((alias.name, node.lineno, late) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                base = package[: len(package) - node.level + 1] if node.level else []
+                start = ".".join([*base, *([node.module] if node.module else [])])
+                yield from ((f"{start}.{name.name}", node.lineno, late) for name in node.names)
+
+
+def walk(node: ast.AST, late: bool) -> Iterator[tuple[ast.AST, bool]]:
+    for child in ast.iter_child_nodes(node):
+        inside = late or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield child, late
+        yield from walk(child, inside)
+
+
+class House:
+    """The modules of a checkout and what imports what."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.modules = {name: Module(name, path) for name, path in self._found()}
+        self.imports = [edge for module in self.modules.values() for edge in self._edges(module)]
+        self.trace = [m for name, m in self.modules.items() if name.startswith(f"{TRACE}.")]
+
+    def _found(self) -> Iterator[tuple[str, Path]]:
+        for folder, package in PACKAGES.items():
+            for path in sorted((self.root / folder).rglob("*.py")):
+                parts = path.relative_to(self.root / folder).with_suffix("").parts
+                yield ".".join([package, *parts]).removesuffix(".__init__"), path
+
+    def _edges(self, module: Module) -> Iterator[Import]:
+        for name, line, late in module.imported():
+            target = name if name in self.modules else name.rpartition(".")[0]
+            if target in self.modules and target != module.name:
+                yield Import(module.name, target, line, late)
+
+    def circles(self, prefix: str = "") -> int:
+        """Modules in the largest circle among those whose name starts with ``prefix``."""
+        graph = {name: {e.target for e in self.imports
+                        if e.source == name and e.target.startswith(prefix)}
+                 for name in self.modules if name.startswith(prefix)}
+        return max(map(len, components(graph)))
+
+    def late(self, prefix: str = "") -> int:
+        return len({(e.source, e.line) for e in self.imports
+                    if e.late and e.source.startswith(prefix)})
+
+    def room(self, name: str) -> str | None:
+        parts = name.removeprefix(f"{TRACE}.").split(".")
+        return parts[0] if name.startswith(f"{TRACE}.") and parts[0] in ROOMS else None
+
+    def running_up(self) -> int:
+        """Imports from a room into one that stands above it."""
+        pairs = ((self.room(e.source), self.room(e.target)) for e in self.imports)
+        return sum(ROOMS.index(a) < ROOMS.index(b) for a, b in pairs if a and b)
+
+    def functions(self) -> list[int]:
+        return sorted((node.end_lineno or node.lineno) - node.lineno + 1
+                      for module in self.modules.values() for node in ast.walk(module.tree)
+                      if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+    def long_files(self) -> list[str]:
+        named = ((m.path.relative_to(self.root).as_posix(), m) for m in self.modules.values())
+        return [name for name, m in named if m.lines > 400 and not name.startswith(TABLES)]
+
+    def class_of(self, name: str) -> ast.ClassDef:
+        return next(node for module in self.modules.values() for node in ast.walk(module.tree)
+                    if isinstance(node, ast.ClassDef) and node.name == name)
+
+    def fields(self, name: str) -> int:
+        """What ``self.`` names a class assigns."""
+        return len({node.attr for node in ast.walk(self.class_of(name))
+                    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+                    and isinstance(node.value, ast.Name) and node.value.id == "self"})
+
+    def chain(self, root: str) -> int:
+        """The most classes, of ours, that one class has from ``root`` on."""
+        bases = {node.name: [base.id for base in node.bases if isinstance(base, ast.Name)]
+                 for module in self.modules.values() for node in ast.walk(module.tree)
+                 if isinstance(node, ast.ClassDef)}
+        chains = (reach(bases, name) & {*bases} | {name} for name in bases)
+        return max(len(chain) for chain in chains if root in chain)
+
+    def op_sets(self) -> list[str]:
+        """Collections of two or more names of ops and tables by name of op, outside of the rows."""
+        ops = self.op_names()
+        return [f"{module.name}:{node.lineno}" for module in self.modules.values()
+                if not module.name.startswith("fusec.ops") for node in ast.walk(module.tree)
+                if len(names := listed(node)) >= 2 and names <= ops]
+
+    def op_names(self) -> set[str]:
+        """First arguments of the calls in ``fusec/ops`` that look like an op's name."""
+        return {node.args[0].value for module in self.modules.values()
+                if module.name.startswith("fusec.ops") for node in ast.walk(module.tree)
+                if isinstance(node, ast.Call) and node.args
+                and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
+                and node.args[0].value[:1].isupper() and node.args[0].value.isidentifier()}
+
+
+def listed(node: ast.AST) -> set[object]:
+    """The constants of a display, the keys of a table, the words of a text that is split."""
+    match node:
+        case ast.Set(elts=parts) | ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return {part.value if isinstance(part, ast.Constant) else part for part in parts}
+        case ast.Dict(keys=keys):
+            return {key.value if isinstance(key, ast.Constant) else key for key in keys}
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="split")):
+            return set(text.split())
+    return set()
+
+
+def components(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Strongly connected components: what reaches each other (graphs here are small)."""
+    reached = {name: reach(graph, name) for name in graph}
+    seen: set[str] = set()
+    circles = []
+    for name in graph:
+        if name not in seen:
+            circles.append({other for other in reached[name] if name in reached[other]} | {name})
+            seen |= circles[-1]
+    return circles
+
+
+def reach(graph: Mapping[str, Collection[str]], start: str) -> set[str]:
+    reached, waiting = set(), [start]
+    while waiting:
+        new = {*graph.get(waiting.pop(), ())} - reached
+        reached |= new
+        waiting += new
+    return reached
+
+
+def measures(house: House) -> dict[str, float]:
+    functions = house.functions()
+    folders = Counter(m.path.parent for m in house.trace if m.path.name != "__init__.py")
+    return {
+        "lines in fusec/trace": sum(m.lines for m in house.trace),
+        "largest import circle in trace": house.circles(TRACE),
+        "largest import circle anywhere": house.circles(),
+        "late imports in trace": house.late(TRACE), "late imports of ours": house.late(),
+        "files of trace in no room": sum(house.room(m.name) is None for m in house.trace),
+        "imports running back up in trace": house.running_up(),
+        "files in one folder of trace": max(folders.values()),
+        "files over 400 lines": len(house.long_files()),
+        "functions, median": statistics.median(functions),
+        "functions, 99th percentile": round(statistics.quantiles(functions, n=100)[98]),
+        "functions over 50 lines": sum(lines > 50 for lines in functions),
+        "fields of Trace": house.fields("Trace"),
+        "classes in the chain of hooks": house.chain("Hooks"),
+        "sets of ops outside ops/": len(house.op_sets()),
+    }
+
+
+def main(root: Path) -> int:
+    house = House(root)
+    worse = []
+    for name, value in measures(house).items():
+        print(f"{value:8g}  {name}  (at most {CEILINGS[name]:g})")
+        if value > CEILINGS[name]:
+            worse.append(name)
+    for name in worse:
+        print(f"worse than it was: {name}", file=sys.stderr)
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1]))
