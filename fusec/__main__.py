@@ -132,7 +132,7 @@ def doctor(options: argparse.Namespace) -> int:
 
 def cache(options: argparse.Namespace) -> int:
     """Print where machine code is kept between processes and how much; ``--clear`` deletes it."""
-    from .codegen.cpu import disk_cache
+    from .codegen import disk_cache
 
     found = disk_cache.info()
     if found.path is None:

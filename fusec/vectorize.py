@@ -111,7 +111,7 @@ class Vectorized:
         name = _name_of(python)
         key = (name, *(d.char for d in dtypes))
         if key not in _compiled:
-            from .codegen.cpu.numba_functions import compile_scalar
+            from .codegen.numba_functions import compile_scalar
 
             _compiled[key] = compile_scalar(python, name, dtypes, own)
         return _compiled[key]

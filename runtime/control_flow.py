@@ -16,11 +16,11 @@ import numpy as np
 from fusec import config
 from fusec.codegen.cpu.compile import CompileStats
 from fusec.codegen.cpu.indices import RECORD
-from fusec.codegen.cpu.llvm import NativeCode
 from fusec.codegen.cpu.loops import ControlProgram, NotNativeError, compile_control
 from fusec.codegen.cpu.loops.frame import OF_NOTHING, ErrorExit, Word
 from fusec.codegen.cpu.loops.polls import CALLS
 from fusec.codegen.cpu.loops.program import RUN
+from fusec.codegen.llvm import NativeCode
 from fusec.errors import InternalError, located
 from fusec.ir import Graph, Node, TensorType
 from fusec.ir.dims import Dim, is_static

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fusec import config, locks
-from fusec.codegen.cpu import llvm
+from fusec.codegen import llvm
 from fusec.runtime.native import NativeUnavailableError, allocator, blocks, numpy_api
 
 HANDLER_NAME = "fusec"

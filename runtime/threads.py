@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 
 from fusec import config, locks
-from fusec.codegen.cpu import llvm
+from fusec.codegen import llvm
 from fusec.runtime.native import pool
 
 _JOIN_SECONDS = 1.0

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen.cpu import llvm
+from fusec.codegen import llvm
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fusec import locks
+from fusec.codegen.llvm import NativeCode, compile_ir
 from fusec.codegen.specialise import LoopForm, structure_key
 
 from .code_cache import CodeCache
 from .emitter import METADATA, UNLIKELY, Emitter
-from .llvm import NativeCode, compile_ir
 from .modes import emit_nest
 
 LINKED_SPEED = 3  # loops over lanes that call the user's functions are LLVM's to vectorise

@@ -22,7 +22,7 @@ WITHOUT_F16C = False
 
 @functools.cache
 def _host_has_f16c() -> bool:
-    from .llvm import host_features
+    from fusec.codegen.llvm import host_features
 
     return "+f16c" in host_features().split(",")
 

@@ -87,7 +87,7 @@ def _vector(reads: int, writes: int, u: int, nontemporal: bool) -> str:
 @functools.cache
 def _kernel(reads: int, writes: int, nontemporal: bool) -> tuple[object, Callable[..., None]]:
     """The compiled kernel; the code object is kept alive beside the function."""
-    from fusec.codegen.cpu.llvm import compile_ir
+    from fusec.codegen.llvm import compile_ir
 
     code = compile_ir(kernel_ir(reads, writes, nontemporal))
     signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 
-from fusec.codegen.cpu import llvm
+from fusec.codegen import llvm
 from fusec.runtime.native import (
     NativeUnavailableError,
     compile_forever,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fusec import config, machine
-from fusec.codegen.cpu import disk_cache, llvm
+from fusec.codegen import disk_cache, llvm
 
 IR = """
 declare double @llvm.sqrt.f64(double)
@@ -213,7 +213,7 @@ def test_a_child_forked_while_another_thread_compiles_can_compile() -> None:
 PROGRAM = """
 import numpy as np
 import fusec
-from fusec.codegen.cpu import llvm
+from fusec.codegen import llvm
 
 seen = []
 def spy(function):

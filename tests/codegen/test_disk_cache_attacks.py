@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fusec import config, machine
-from fusec.codegen.cpu import disk_cache, llvm
+from fusec.codegen import disk_cache, llvm
 
 IR = "define double @f(double %x) {{\n  %r = fmul double %x, {factor}\n  ret double %r\n}}\n"
 

@@ -15,7 +15,7 @@ import timeit
 import numpy as np
 import pytest
 
-from fusec.codegen.cpu.llvm import NativeCode, compile_ir
+from fusec.codegen.llvm import NativeCode, compile_ir
 from fusec.runtime import launch, memory, threads
 from fusec.runtime import launch_spec as spec
 from fusec.runtime.native import NativeUnavailableError, launcher, numpy_api

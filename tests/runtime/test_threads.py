@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fusec.codegen.cpu.llvm import NativeCode, compile_ir
+from fusec.codegen.llvm import NativeCode, compile_ir
 from fusec.runtime import threads
 
 KERNELS = """
@@ -244,7 +244,7 @@ def test_symbols_are_what_they_say() -> None:
 
 FORBIDDEN = """
 import ctypes, os, threading
-from fusec.codegen.cpu import llvm
+from fusec.codegen import llvm
 from fusec.runtime.native import cpus, libc_addresses
 
 llvm.add_symbols(libc_addresses(*cpus.AFFINITY_SYMBOLS))

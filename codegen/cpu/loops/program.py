@@ -15,7 +15,7 @@ from fusec.codegen.cpu.abi import BlockLayout, fill_block
 from fusec.codegen.cpu.code_cache import CodeCache
 from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
 from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, Emitter
-from fusec.codegen.cpu.llvm import NativeCode, compile_ir
+from fusec.codegen.llvm import NativeCode, compile_ir
 from fusec.codegen.loop_ir import Param
 from fusec.codegen.specialise import LoopForm
 from fusec.ir import Graph, Node, Value

@@ -1,4 +1,5 @@
-"""The only file that talks to LLVM: compiles LLVM IR text to machine code in this process.
+"""The only file that talks to LLVM: compiles LLVM IR text to machine code in this process, for the
+CPU back end and for the native parts of the runtime.
 
 Object code is kept on disk (`disk_cache`): known text is loaded without LLVM's parser, optimiser or
 code generator.  Uses ``llvmlite.binding``, Numba's own binding of LLVM, directly: importing it
