@@ -389,7 +389,7 @@ WIDE = np.broadcast_to(np.array([1.0, -2.0, np.nan]), (2, 3))
     lambda x: np.setxor1d(x, x) == 2**31,
     lambda x: np.polymul(x - x, 0),
     lambda x: x[:2].T.compress(x[1:2]),
-], ids=str)
+])
 def test_run_time_sizes_are_compared_at_run_time(program: Any) -> None:
     check(program, COUNTS, engines=False)
 
