@@ -12,7 +12,7 @@ from tolerance import Ulp
 FLOATS = np.arange(12.0).reshape(3, 4) / 3 + 0.5
 INTS = np.arange(12).reshape(3, 4) + 1
 MASK = FLOATS > 2
-BITS = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm, np.left_shift}
+BITS = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm, np.left_shift)
 PREDICATES = {np.logical_and, np.logical_or, np.logical_xor, np.equal}
 HAVE_IDENTITY = {np.maximum, np.minimum, np.fmax, np.fmin}
 UFUNCS = [
