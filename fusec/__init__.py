@@ -34,16 +34,17 @@ if TYPE_CHECKING:
     from .caches import clear_caches
     from .concrete import ConcreteFunction, RunMetadata, RunOptions
     from .explanation import explain
-    from .function import Function, no_retrace
+    from .function import Function
     from .inspect.history import history
     from .jit import jit
     from .printing import check_numerics, print
     from .specs import TensorSpec
+    from .trace_cache import no_retrace
     from .vectorize import vectorize
 
 __version__ = "0.1.0"
 _LAZY = {
-    "jit": "jit", "Function": "function", "TensorSpec": "specs", "no_retrace": "function",
+    "jit": "jit", "Function": "function", "TensorSpec": "specs", "no_retrace": "trace_cache",
     "ConcreteFunction": "concrete", "RunMetadata": "concrete", "RunOptions": "concrete",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",

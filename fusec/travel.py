@@ -25,7 +25,8 @@ from .trace.convert.source import find_source
 from .trace.convert.source_texts import remember
 
 if TYPE_CHECKING:
-    from .function import Function, Method
+    from .function import Function
+    from .methods import Method
 
 _MAIN = ("__main__", "__mp_main__")
 _MOST_KEPT = 256

@@ -2,7 +2,7 @@
 
 Launches that compiled something (misses) are always recorded, since they are rare; repeated ones
 (hits) when ``fusec.config.history`` is on, or the log level asks for a line per launch.  Off, a
-call costs its caller one attribute test: ``if history.on: history.record(...)``.
+call costs its caller one attribute test: ``if history.on: history.record_call(...)``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from .notebook import Shown, preformatted, table
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from ..concrete import ConcreteFunction
 
 # Whether hits are wanted: read by the dispatcher before it takes the time.
 on: bool = False
@@ -141,6 +143,17 @@ def record(
     _launches.append(launch)
     if log.enabled(log.LAUNCH):
         log.write(log.LAUNCH, str(launch))
+
+
+def record_call(name: str, concrete: ConcreteFunction, build_ms: float, run_us: float) -> None:
+    """Append a call of a trace, which was made for it where ``build_ms`` is not 0."""
+    kernels = concrete.build.schedule.kernels
+    points = [f.points for k in kernels for f in k.forms if f.is_static]
+    static = [k.kernel for k in kernels if all(f.is_static for f in k.forms)]
+    moved = [size for k in static for size in (k.bytes_loaded, k.bytes_stored)]
+    record(name, elements=max(points, default=1), ops=sum(k.kernel.operations for k in kernels),
+           hit=build_ms == 0.0, build_ms=build_ms, run_us=run_us,
+           nbytes=sum(size for size in moved if isinstance(size, int)))
 
 
 def history() -> History:

@@ -102,7 +102,7 @@ def f(x, k):
         x = np.sqrt(x * x + 1.0) if (k >> i) & 1 else abs(x - 0.5)
     return x.sum() + x
 
-f._pinned_ints = frozenset({"k"})  # each value has a trace
+f._binder.pinned = frozenset({"k"})  # each value has a trace
 
 def work(k):
     f(x, k)
@@ -174,7 +174,7 @@ def test_a_plan_that_is_still_held_keeps_its_code() -> None:
     function = fusec.jit(lambda x: np.sqrt(x * 3.0) + 7.0)
     x = np.linspace(0.0, 1.0, 1000)
     expected = function(x)
-    fast = function._fast[0][0]
+    fast = function._fast.positional[0][0]
     fusec.clear_caches()
     for k in range(20):  # other code, which would take the place of freed code
         fusec.jit(_other(k))(x)
@@ -182,7 +182,7 @@ def test_a_plan_that_is_still_held_keeps_its_code() -> None:
     held = fusec.jit(lambda x, n: _summed(x, n))
     held(x, 2), held(x, 3)
     total = held(x, 10)
-    fast = held._fast[0][0]
+    fast = held._fast.positional[0][0]
     fusec.clear_caches()
     assert fast(x, 10) == total
 

@@ -138,7 +138,7 @@ shared(x)
 at = records.PLAN.index("busy")
 for words in launch._tables.values():
     words[at] = 1
-fast = shared._fast[0][0]
+fast = shared._fast.positional[0][0]
 assert fast(x) is BUSY
 
 def work():

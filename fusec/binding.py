@@ -1,0 +1,125 @@
+"""From the arguments of a call to its key: positions, names, pytrees, and ints of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import optree
+
+from .errors import user_error, users_own
+from .specs import TensorSpec, describe
+from .trace.overlap import merged
+from .trace.signature import FlatCall, Signature, flatten
+
+
+class Binder:
+    """Flattens the calls of one function, and learns which Python ints are values of the run.
+
+    An int is static until a second value is seen; then it is a value of the run (*dynamic*),
+    unless a trace turned out to need it while tracing (*pinned*).
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], static: Sequence[str | int], input_signature: Any,
+        reduce_retracing: bool,
+    ) -> None:
+        self.signature = Signature.of(fn, static)
+        self.input_signature = input_signature
+        self.reduce_retracing = reduce_retracing
+        self.pinned: frozenset[str] = frozenset()
+        self._dynamic: frozenset[str] = frozenset()
+        self._seen: dict[str, set[int]] = {}
+
+    def flatten(self, fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> FlatCall:
+        """The call's leaves and key; raises what Python raises for arguments that do not fit."""
+        try:
+            bound, keywords = self.signature.bind(args, kwargs)
+        except TypeError as error:
+            raise users_own(_call_error(fn, args, kwargs, error)) from None
+        if self.input_signature is not None:
+            self._check_signature(fn, bound)
+        call = flatten(self.signature, bound, keywords, self._dynamic, self.pinned)
+        return replace(call, given=(len(args), *kwargs))
+
+    def _check_signature(self, fn: Callable[..., Any], args: tuple) -> None:
+        if len(args) != len(self.input_signature):
+            raise user_error(
+                TypeError, f"the input_signature of {_name(fn)} has "
+                f"{len(self.input_signature)} entries, the call has {len(args)} arguments", None,
+                "give one TensorSpec for each positional argument")
+        for position, (spec, arg) in enumerate(zip(self.input_signature, args, strict=True)):
+            if isinstance(spec, TensorSpec) and not spec.admits(arg):
+                raise user_error(
+                    TypeError, f"argument {self.signature.path_of(position)} does not fit the "
+                    f"input_signature", None, "convert it, or drop input_signature",
+                    values=[("expected", spec), ("given", describe(arg))])
+
+    def again(self, call: FlatCall) -> FlatCall:
+        """The call flattened anew, after other ints have become values of the run."""
+        args, kwargs = _unflatten(call.separate or call)
+        made = flatten(self.signature, args, kwargs, self._dynamic, self.pinned)
+        made = replace(made, given=call.given)
+        return made if call.separate is None else merged(made) or made
+
+    def relaxed(self, call: FlatCall) -> FlatCall:
+        """A Python int seen with a second value becomes a run-time value."""
+        if not self.reduce_retracing:
+            return call
+        changed = set()
+        for leaf, path, part in zip(call.leaves, call.paths, call.key[1:], strict=True):
+            if part[0] is int and len(part) == 2 and path not in self.pinned:
+                seen = self._seen.setdefault(path, set())
+                seen.add(leaf)
+                if len(seen) > 1:
+                    changed.add(path)
+        if not changed:
+            return call
+        self._dynamic |= changed
+        return self.again(call)
+
+    def pin(self, call: FlatCall) -> FlatCall | None:
+        """The call with every int static again; None where that is the same call."""
+        used = {path for path, leaf in zip(call.paths, call.leaves, strict=True)
+                if path in self._dynamic or (
+                    isinstance(leaf, np.integer) and path not in self.pinned)}
+        if not used:
+            return None
+        self.pinned |= used
+        self._dynamic -= used
+        return self.again(call)
+
+    def ints(self) -> tuple[frozenset[str], frozenset[str]]:
+        """What `restore` takes back."""
+        return self.pinned, self._dynamic
+
+    def restore(self, ints: tuple[frozenset[str], frozenset[str]]) -> None:
+        self.pinned, self._dynamic = ints
+
+    def clear(self) -> None:
+        self._seen.clear()
+        self._dynamic = self.pinned = frozenset()
+
+
+def _unflatten(call: FlatCall) -> tuple[tuple, dict[str, Any]]:
+    tree: Any = optree.tree_unflatten(call.treespec, call.leaves)
+    args, kwargs = tree
+    return args, kwargs
+
+
+def _name(fn: Any) -> str:
+    return getattr(fn, "__name__", type(fn).__name__)
+
+
+def _call_error(fn: Any, args: tuple, kwargs: dict[str, Any], error: TypeError) -> Exception:
+    """Python's own error for arguments that do not fit: plain functions refuse them unrun."""
+    function = getattr(fn, "__func__", fn)
+    if type(function) is FunctionType and not hasattr(function, "__wrapped__"):
+        try:
+            fn(*args, **kwargs)
+        except TypeError as found:
+            return found
+    return TypeError(f"{_name(fn)}() {error}")

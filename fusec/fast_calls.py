@@ -1,0 +1,62 @@
+"""Plans that a call tries before its arguments are looked at in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import trace_cache
+from .trace.signature import FlatCall, Signature, leaves_of
+
+if TYPE_CHECKING:
+    from .concrete import ConcreteFunction
+
+MAX_FAST = 4  # recent plans of one kind
+Plan = tuple[Callable[..., Any], "ConcreteFunction"]  # answers for leaves, or MISS
+
+
+class FastCalls:
+    """The recent plans of one function; `Function.__call__` reads the tables itself."""
+
+    __slots__ = ("positional", "shapes", "signature", "structured")
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+        self.clear()
+
+    def clear(self) -> None:
+        self.positional: list[Plan] = []
+        self.structured: dict[Any, list[Plan]] = {}  # for arguments or results that are pytrees
+        # By what is given by position and name: what makes leaves of that, and plans for these,
+        # None: those of calls with all arguments by position.
+        self.shapes: dict[tuple, tuple[Callable[..., Any], list[Plan] | None]] = {}
+
+    def promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
+        """Try this trace first from now on, if its calls need nothing but their leaves."""
+        fast = concrete.executable.fast
+        if fast is None or call.separate is not None or concrete.is_for_once:
+            return
+        plan = (concrete.shaped(fast), concrete)
+        is_usual = self.signature.positional >= 0 and call.paths == self.signature.order
+        if call.given and call.given != (self.signature.arity,):
+            self._note_shape(call, None if is_usual else plan)
+        if is_usual:
+            self.positional = _with_first(plan, self.positional)
+            return
+        if len(self.structured) >= trace_cache.MAX_TRACES:
+            self.structured.clear()
+        self.structured[call.treespec] = _with_first(plan, self.structured.get(call.treespec, ()))
+
+    def _note_shape(self, call: FlatCall, plan: Plan | None) -> None:
+        """Later calls with arguments given in this way find their plans at once."""
+        leaves, plans = self.shapes.get(call.given, (None, None))
+        leaves = leaves or leaves_of(self.signature, call.given, call.treespec)
+        if leaves is None:
+            return
+        if len(self.shapes) >= trace_cache.MAX_TRACES:
+            self.shapes.clear()
+        self.shapes[call.given] = leaves, plan and _with_first(plan, plans or ())
+
+
+def _with_first(plan: Plan, plans: Sequence[Plan]) -> list[Plan]:
+    return [plan, *(other for other in plans if other[1] is not plan[1])][:MAX_FAST]

@@ -1,0 +1,68 @@
+"""Jitted methods: each instance's traces are its own, and freed with it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .function import Function
+
+MAX_STRONG = 16  # instances that cannot be referenced weakly, whose traces are kept
+
+
+class Method:
+    """A jitted method bound to an instance, which it keeps alive; otherwise its `Function`."""
+
+    __slots__ = ("__self__", "function")
+
+    def __init__(self, function: Function, instance: Any) -> None:
+        self.function = function
+        self.__self__ = instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.function, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .travel import reduced_method
+
+        return reduced_method(self)
+
+    def __copy__(self) -> Method:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<bound {self.function!r}>"
+
+
+class BoundFunctions:
+    """The `Function` of one method for each instance that it was looked up on."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Callable[[], Any], Function]] = {}
+
+    def of(self, instance: Any, make: Callable[[Callable[[], Any]], Function]) -> Function:
+        """The one of this instance; ``make`` gives it for a receiver, which returns the instance.
+        """
+        known = self._known.get(id(instance))
+        if known is None or known[0]() is not instance:
+            receiver = self._reference(instance)
+            known = self._known[id(instance)] = (receiver, make(receiver))
+        return known[1]
+
+    def _reference(self, instance: Any) -> Callable[[], Any]:
+        """A weak reference that drops the instance's traces with it; strong where it must be."""
+        key, known = id(instance), self._known
+        try:
+            return weakref.ref(instance, lambda _: known.pop(key, None))
+        except TypeError:  # instances with __slots__ and no __weakref__
+            strong = [k for k, (r, _) in known.items() if not isinstance(r, weakref.ref)]
+            for old in strong[: max(0, len(strong) - MAX_STRONG + 1)]:
+                del known[old]
+            return lambda: instance

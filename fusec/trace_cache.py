@@ -1,0 +1,88 @@
+"""The traces of one function by key, least recently used first."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .errors import user_error
+from .storms import Storm
+from .trace.signature import FlatCall, explain_miss
+
+if TYPE_CHECKING:
+    from .concrete import ConcreteFunction
+
+MAX_TRACES = 256  # per function; the least recently used goes first
+_state = threading.local()
+
+
+class TraceCache:
+    """What was compiled for which keys, and why a call found nothing in it."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self._fn = fn
+        self._traces: OrderedDict[tuple, list[ConcreteFunction]] = OrderedDict()
+        self._storm = Storm()
+
+    def find(self, key: tuple) -> ConcreteFunction | None:
+        for concrete in self._traces.get(key, ()):
+            if concrete.guards_hold():
+                concrete.hits += 1
+                return concrete
+        return None
+
+    def remember(self, call: FlatCall, concrete: ConcreteFunction, ints: Collection[str]) -> None:
+        """Keep a new trace; ``ints`` are the arguments that are static for their values."""
+        known = self._traces.setdefault(call.key, [])
+        known[:] = [concrete, *(c for c in known if not c.is_for_once)]
+        self._traces.move_to_end(call.key)
+        self._storm.note(self._fn, concrete.reason, ints)
+        while sum(map(len, self._traces.values())) > MAX_TRACES:
+            self._traces.popitem(last=False)
+            self._storm.note_dropped(self._fn, MAX_TRACES, call.paths)
+
+    def miss_reason(self, call: FlatCall) -> str:
+        """Why no known trace answers this call: the difference from the nearest one."""
+        if not self._traces:
+            return "first call"
+        if call.key in self._traces:
+            failed = [g for c in self._traces[call.key] for g in c.guards if not g.holds()]
+            return f"no longer true: {failed[0]}" if failed else "first call"
+
+        def distance(key: tuple) -> int:
+            return sum(a != b for a, b in zip(key, call.key, strict=False)) + abs(
+                len(key) - len(call.key))
+
+        nearest = min(self._traces, key=distance)
+        return explain_miss(call.paths, nearest, call.key)
+
+    def forbid_retrace(self, name: str, call: FlatCall) -> None:
+        """Raise ``RuntimeError`` within `no_retrace`, unless this is the first trace."""
+        if getattr(_state, "no_retrace", 0) and self._traces:
+            raise user_error(
+                RuntimeError, f"{name} would be traced again inside fusec.no_retrace()",
+                None, "call it once with such arguments before", notes=[self.miss_reason(call)])
+
+    def held(self) -> list[ConcreteFunction]:
+        """Every trace, newest last."""
+        return [c for group in self._traces.values() for c in reversed(group)]
+
+    def clear(self) -> None:
+        self._traces.clear()
+
+
+@contextmanager
+def no_retrace() -> Any:
+    """Inside the block a jitted function that would be traced again raises instead.
+
+    Raises ``RuntimeError`` naming how the call differs from the nearest trace; a function's first
+    trace is allowed.
+    """
+    _state.no_retrace = getattr(_state, "no_retrace", 0) + 1
+    try:
+        yield
+    finally:
+        _state.no_retrace -= 1
