@@ -46,6 +46,8 @@ _READING = frozenset({"get", "__getitem__", "__contains__", "keys", "values", "i
 def is_asking(fn: Any) -> bool:
     """Whether a call asks for state of the process that can be compared."""
     owner = getattr(fn, "__self__", None)
+    if type(fn) is weakref.ref:
+        return True
     if type(owner) is ContextVar:
         return bool(fn.__name__ == "get")
     if type(owner) is ENVIRONMENT:

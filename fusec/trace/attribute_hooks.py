@@ -24,6 +24,7 @@ from .context import Trace
 from .control.cells import UNBOUND
 from .control.effects import CONTAINERS, Effects
 from .convert.hooks import Where, class_attribute
+from .convert.policy import stays_plain
 from .foreign import is_foreign, refusal
 from .guards import attribute_guard, is_guarded, is_object, is_own, method_guard
 from .kept_values import note_bound
@@ -34,6 +35,7 @@ from .refusals import is_compiled
 from .special_methods import SpecialMethods, method_of
 from .taken import take
 from .ufuncs import as_traced, holds_traced
+from .watch import Watch
 
 _SIZES = frozenset({"shape", "size", "nbytes", "strides"})
 
@@ -51,8 +53,19 @@ class AttributeHooks(SpecialMethods):
         trace.containers = Containers(trace)
         trace.reachable = Outside(trace)
         trace.hooks = self
+        self.watch = trace.watch = Watch(self)
+
+    def note_library_object(self, obj: Any) -> None:
+        self.watch.note_library_object(obj)
+
+    def note_constructing(self, kind: type) -> None:
+        self.watch.constructing(kind)
+
+    def is_made_here(self, obj: Any) -> bool:
+        return id(obj) in self.trace.local_objects
 
     def note_made(self, made: Any) -> None:
+        self.watch.see(made)
         self.trace.local_objects[id(made)] = made
         self.trace.local_births[id(made)] = new_id()
 
@@ -179,6 +192,10 @@ class AttributeHooks(SpecialMethods):
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
         if type(obj) is super:
             return self._of_super(where, obj, name)
+        if type(obj) is ModuleType and name not in vars(obj):
+            found = vars(obj).get("__getattr__")
+            if isinstance(found, FunctionType) and not stays_plain(found):
+                return self.call(where, found, name)
         self.trace.containers.uses.note_method(obj, name, where)
         if name == "__dict__" and type(obj) is not TracedArray:
             return self.namespace_of(where, obj, getattr(obj, name))
@@ -209,6 +226,8 @@ class AttributeHooks(SpecialMethods):
             if self.trace.active:
                 self.note_of_class(type(obj), name)
             return result  # what the property read is guarded
+        if type(obj) is not TracedArray and self.is_computed(obj, name):
+            return result
         if type(result) is MethodType and result.__self__ is obj and self.trace.active:
             self._note_method(obj, name)
         elif type(result) is FunctionType and name not in getattr(obj, "__dict__", ()):
@@ -233,6 +252,7 @@ class AttributeHooks(SpecialMethods):
         """A value that was found in an attribute or container."""
         if self.trace.active and is_foreign(value):
             raise refusal(value, "what is read here", Loc._make(where))
+        self.watch.see(value)
         self.effects.note_read(value)
         self.trace.containers.uses.note_found(value, where)
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .index_uses import Use
     from .outer_names import OuterNames
     from .outside import Outside
+    from .watch import Watch
 
 _INTERNAL = ("fusec.", "numpy.", "optree.")
 _state = threading.local()
@@ -73,6 +74,7 @@ class Trace:
         self.outer_names: OuterNames
         self.containers: Containers
         self.reachable: Outside
+        self.watch: Watch
         self.assigned_names = AssignedNames()
         # Every write: the storage, its value and version before.  Control flow takes writes back.
         self.journal: list[tuple[Storage, Value, int]] = []

@@ -97,7 +97,10 @@ class Guard:
         kind, measured = type(self.measure), self.measure
         if kind is Identity and measured.layout is None:
             held = measured.reference
-            return f"{found} is {bind(held.value) if type(held) is Kept else f'{bind(held)}()'}"
+            if type(held) is Kept:
+                return f"{found} is {bind(held.value)}"
+            now = bind(None)  # an object that is gone is not None
+            return f"(({now} := {found}) is not None and {now} is {bind(held)}())"
         matches = f"{bind(measured.matches)}({found})"
         if kind is Content and measured.fixed is not None:
             return f"({found} is {bind(measured.fixed)} or {matches})"

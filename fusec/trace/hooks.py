@@ -27,12 +27,13 @@ from . import (  # noqa: F401 (fill TABLE)
 from .array import TracedArray
 from .asked import ENVIRONMENT, asked, is_asking
 from .cached_calls import cached_behind, call_cached
-from .callees import check_uncompiled, in_numpys_words, named
+from .callees import check_uncompiled, in_numpys_words, named, runs_as_it_is
 from .chosen import identity
+from .code_names import HEAP_TYPE
 from .control.ranges import number
 from .convert import SourceUnavailable, convert
 from .convert.hooks import Where
-from .convert.policy import stays_plain
+from .convert.policy import is_of_stdlib, stays_plain
 from .convert.source import HOOKS_NAME
 from .creation import _holds_traced
 from .failures import guarded
@@ -57,7 +58,7 @@ from .plain_calls import goes_over, takes_at_once, takes_values
 from .python_numbers import BOOL, weak
 from .randomness import TracedGenerator, drawn, is_random
 from .shaping import spread_scalar
-from .side_effects import check_unconsumed, warn_of_effect
+from .side_effects import check_state, check_unconsumed, warn_of_effect
 from .sizes import of_length
 from .special_methods import method_of
 from .taken import pin
@@ -82,6 +83,7 @@ class GraphHooks(ItemHooks):
             fn = drawn(self.trace, fn)
         elif self.trace.active:
             warn_of_effect(self.trace, fn)
+            check_state(self.trace, fn, self.loc)
         if self._done_by_items(where, fn, args, kwargs):
             return None
         self.effects.check_call(fn, args, self.loc)
@@ -189,9 +191,16 @@ class GraphHooks(ItemHooks):
 
     def _note_given(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """What code that is called as it is may do with what it is given."""
+        if self.trace.active and runs_as_it_is(fn):
+            if isinstance(fn, type):
+                self.watch.constructing(fn)
+            if self.table.find(fn) is None:
+                self.watch.given(fn, args, kwargs)
         if isinstance(getattr(fn, "__self__", None), (dict, set, list)):
             texts.check_text(self.trace, *args)
         owner = fn.__self__ if isinstance(fn, MethodType) else None
+        if owner is not None and is_of_stdlib(fn.__func__):
+            self.watch.note_library_object(owner)
         note_read(self, fn, (owner, *args, *kwargs.values()))
         if owner is not None and not (
                 type(fn.__func__) is FunctionType and not stays_plain(fn.__func__)):
@@ -201,6 +210,8 @@ class GraphHooks(ItemHooks):
         self, where: Where, fn: Any, args: tuple[Any, ...], result: Any, is_numeric: bool
     ) -> Any:
         """The result, known as the trace's own, or as a namespace from outside."""
+        if getattr(fn, "__name__", "") == "__new__" and type(result).__flags__ & HEAP_TYPE:
+            self.note_made(result)
         if is_numeric:
             for made in result if type(result) is tuple else (result,):
                 self._local(made)
@@ -227,6 +238,8 @@ class GraphHooks(ItemHooks):
             raise unsupported(f"{public_name(fn)} of traced values", loc=self.loc,
                               cure="compute with arrays here, and make it of the result")
         if isinstance(fn, type):
+            if self.trace.active and fn.__flags__ & HEAP_TYPE:
+                self.watch.check_class(fn)
             made = self.constructed(where, fn, args, kwargs)
             if made is not NotImplemented:
                 return made

@@ -127,6 +127,8 @@ class ItemHooks(AttributeHooks):
         self._took_key(obj, key)
         if type(obj) is ENVIRONMENT:
             return self.call(where, obj.__getitem__, key)
+        if type(obj) is dict and type(key) is str and self.trace.active and "__builtins__" in obj:
+            self.watch.note_global(obj, key)
         if self._is_outside(obj) or (
                 isinstance(obj, (np.ndarray, np.generic)) and _holds_traced(key)):
             return as_traced(self.trace, obj)[key]

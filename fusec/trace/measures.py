@@ -12,6 +12,7 @@ import operator
 import weakref
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Container, Iterable, Iterator
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -51,9 +52,21 @@ def inside(found: Any) -> list[tuple[Key, Any]] | None:
         found = dict(found)
     if isinstance(found, dict):
         return None if "__builtins__" in found else list(found.items())
+    if type(found) is partial:
+        return list(enumerate(parts_of(found)))
     if isinstance(found, (tuple, list, deque, UserList)) and found.__class__ is type(found):
         return list(enumerate(found))
     return None
+
+
+def parts_of(found: partial[Any]) -> list[Any]:
+    """The function, its arguments, and those by name, which may be changed."""
+    return [found.func, found.args, found.keywords, found.__dict__]
+
+
+def item_of(found: Any, key: Any) -> Any:
+    """What lies under a key that `inside` gave."""
+    return parts_of(found)[key] if type(found) is partial else found[key]
 
 
 def values_inside(found: Any) -> Iterable[Any]:
@@ -116,7 +129,7 @@ class Identity:
             self.reference = Kept(value)
 
     def matches(self, found: Any) -> bool:
-        return self.reference() is found and (
+        return found is not None and self.reference() is found and (
             self.layout is None or layout_of(found) == self.layout)
 
     def text(self) -> str:
@@ -209,7 +222,7 @@ class _Node:
     __slots__ = ("expected", "inner", "keys", "kind")
 
     def __init__(self, found: Any, items: list[tuple[Key, Any]]) -> None:
-        self.kind = type(found)
+        self.kind: type = list if type(found) is partial else type(found)
         is_mapping = isinstance(found, (dict, MappingProxyType, ChainMap, UserDict))
         self.keys = [key for key, _ in items] if is_mapping else None
         self.expected = [item if isinstance(item, ATOMS) else _INNER for _, item in items]
@@ -217,6 +230,7 @@ class _Node:
 
     def rest(self, found: Any) -> list[Any] | None:
         """What is left to compare; None where the container differs."""
+        found = parts_of(found) if type(found) is partial else found
         if type(found) is not self.kind or len(found) != len(self.expected):
             return None
         if self.keys is None:

@@ -54,7 +54,7 @@ class LibraryHooks(GraphHooks):
         Hooks.__init__(self)
         self.effects = Effects(trace)
         self.attributes = Attributes(trace)
-        self.trace, self.assume = trace, assume
+        self.trace, self.assume, self.watch = trace, assume, trace.watch
         self.functions: dict[FunctionType, None] = {}
 
     def converted(self, fn: FunctionType) -> Callable[..., Any]:

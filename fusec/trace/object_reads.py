@@ -89,8 +89,7 @@ def note_compared(hooks: GraphHooks, op: str, *values: Any) -> None:
         note_instances(hooks, f"__{op}__", values)
 
 
-_ORDERING = {min: "lt", max: "gt", sorted: "lt", list.sort: "lt", sum: "add", any: "bool",
-             all: "bool", filter: "bool"}
+_ORDERING = {min: "lt", max: "gt", sorted: "lt", list.sort: "lt", sum: "add", filter: "bool"}
 
 
 def note_ordered(

@@ -20,7 +20,16 @@ from .code_names import names_in
 from .convert.source import HOOKS_NAME
 from .guards import Guard, is_data
 from .kept_values import bound_to
-from .measures import ATOMS, ArrayContent, Content, Identity, measure, values_inside
+from .measures import (
+    ATOMS,
+    ArrayContent,
+    Content,
+    Identity,
+    item_of,
+    measure,
+    parts_of,
+    values_inside,
+)
 
 if TYPE_CHECKING:
     from .context import Trace
@@ -29,6 +38,7 @@ Reader = Callable[[], Any]
 Key = tuple[int, str]
 _NOTHING: Any = object()
 _EMPTY = CellType()
+_EVALUATING = frozenset({"eval", "exec"})  # what such code reads is known when it runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +99,8 @@ class Outside:
 
     def enter(self, fn: FunctionType) -> None:
         """A function of the program is about to be called."""
+        if not _EVALUATING.isdisjoint(fn.__code__.co_names):
+            self.trace.watch.start()
         made = self.trace.outer_names.made()
         for name in self._names_of(fn):
             value = name()
@@ -128,12 +140,14 @@ class Outside:
             found = todo.pop()
             if not isinstance(found, ATOMS) and id(found) not in self.reached:
                 self.reached[id(found)] = found
+                self.trace.watch.see(found)
                 todo += self._held_by(found)
 
     def _held_by(self, found: Any) -> Iterable[Any]:
-        if isinstance(found, (BuiltinMethodType, MethodWrapperType, partial)):
-            given = [*found.args, *found.keywords.values()] if isinstance(found, partial) else []
-            return [bound_to(found), *given]
+        if isinstance(found, (BuiltinMethodType, MethodWrapperType)):
+            return [bound_to(found)]
+        if type(found) is partial:
+            return [bound_to(found), *parts_of(found)]
         return values_inside(self.trace.containers.content_before(found))
 
     # -- arrays that are read at each call --------------------------------------------------------
@@ -198,7 +212,7 @@ def _item(read: Reader, keys: tuple[Any, ...]) -> Any:
     found = read()
     try:
         for key in keys:
-            found = found[key]
+            found = item_of(found, key)
     except (LookupError, TypeError):  # the container's guard says that it has changed
         return _NOTHING
     return found

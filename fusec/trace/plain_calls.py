@@ -16,7 +16,7 @@ from .code_names import HEAP_TYPE
 from .convert.policy import stays_plain
 
 # These look at what an object is, not at its values.
-_LOOKING = frozenset({
+LOOKING = frozenset({
     isinstance, issubclass, callable, id, type, len, hasattr, getattr, setattr, delattr, vars, dir,
     super, property, staticmethod, classmethod, object})
 _ITERTOOLS = frozenset(f for f in vars(itertools).values() if isinstance(f, type))
@@ -34,10 +34,10 @@ def takes_values(fn: Any) -> bool:
     kind = type(fn)
     if kind is type:
         is_pythons = not fn.__flags__ & HEAP_TYPE or fn in _ITERTOOLS
-        return is_pythons and fn not in _LOOKING and not issubclass(fn, BaseException) and (
+        return is_pythons and fn not in LOOKING and not issubclass(fn, BaseException) and (
             fn.__module__ != "weakref")
     if kind is BuiltinFunctionType:
-        return fn not in _LOOKING and isinstance(fn.__self__, (ModuleType, str, bytes, type(None)))
+        return fn not in LOOKING and isinstance(fn.__self__, (ModuleType, str, bytes, type(None)))
     return kind is FunctionType and stays_plain(fn)
 
 
@@ -51,4 +51,4 @@ def takes_at_once(fn: Any) -> bool:
     return goes_over(fn) and fn in (sorted, sum, max, min, any, all)
 
 
-__all__ = ["DICT_VIEWS", "goes_over", "takes_at_once", "takes_values"]
+__all__ = ["DICT_VIEWS", "LOOKING", "goes_over", "takes_at_once", "takes_values"]

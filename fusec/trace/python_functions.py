@@ -169,7 +169,13 @@ def _quantifier(
         if items is not None:
             return hooks.call(hooks.where, by_hand, items)
         tests: list[Value] = []
+        iterable = list(iterable) if type(iterable) in (list, tuple) else iterable
+        if type(iterable) is list and any(is_asked(item) for item in iterable):
+            join = hooks.or_ if deciding else hooks.and_
+            return hooks.not_(hooks.where, hooks.not_(hooks.where, join(
+                hooks.where, "test", not deciding, *map(_thunk, iterable))))
         for item in iterable:
+            item = hooks.asked_truth(item)
             found = hooks.decide(item)
             if found is deciding:
                 return deciding
@@ -181,6 +187,15 @@ def _quantifier(
         return TracedArray(hooks.trace, None, (), weak(hooks.trace, value, BOOL))
 
     TABLE.register(function, call)
+
+
+def is_asked(item: Any) -> bool:
+    """Whether a method of the user's says what the truth of an object is."""
+    return method_of(item, "__bool__") is not None or method_of(item, "__len__") is not None
+
+
+def _thunk(x: Any) -> Callable[[], Any]:
+    return lambda: x
 
 
 def chosen(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -124,6 +125,16 @@ def _title(fn: Any, module: Any, name: str) -> str:
     if isinstance(owner, PurePath):
         root = type(owner).__name__
     return f"{root}.{name}"
+
+
+def check_state(trace: Trace, fn: Any, loc: Loc | None) -> None:
+    """Refuse methods that change what no guard sees: of a generator or context variable."""
+    owner, name = getattr(fn, "__self__", None), getattr(fn, "__name__", "")
+    if isinstance(owner, Iterator) and name in ("send", "throw", "close", "__next__"):
+        check_unconsumed(trace, owner, loc)
+    if type(owner) is ContextVar and name in ("set", "reset"):
+        raise unsupported("setting a context variable", loc=loc,
+                          cure="set it around the call: fusec reads it at each call")
 
 
 def check_unconsumed(trace: Trace, iterator: Any, loc: Loc | None) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dataclasses
+import functools
 import linecache
 import operator
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from .caught import REFUSALS, Suppressing, catching, classes_of, may_suppress
 from .code_names import HEAP_TYPE
 from .control import ControlHooks
 from .convert.hooks import Where, class_attribute
-from .convert.policy import stays_plain
+from .convert.policy import is_of_stdlib, stays_plain
 
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _CALLABLE = (type, type(len))
@@ -66,10 +67,17 @@ class SpecialMethods(ControlHooks):
         found = method_of(obj, name)
         if found is not None:
             self.note_of_class(type(obj), name)
+        elif type(obj).__flags__ & HEAP_TYPE and is_of_stdlib(class_attribute(type(obj), name)):
+            self.note_library_object(obj)
         return found
 
+    def note_library_object(self, obj: Any) -> None:
+        """A method of the standard library runs."""
+        raise NotImplementedError
+
     def _of_class(self, kind: type, name: str) -> FunctionType | None:
-        found = _users(class_attribute(kind, name))
+        held = class_attribute(kind, name)
+        found = _users(getattr(held, "__func__", held))
         if found is not None:
             self.note_of_class(kind, name)
         return found
@@ -83,10 +91,16 @@ class SpecialMethods(ControlHooks):
         init = self._of_class(kind, "__init__")
         if init is None and dataclasses.is_dataclass(kind):
             return self._dataclass(where, kind, args, kwargs)
+        new = self._of_class(kind, "__new__")
+        if new is not None and type(kind).__call__ is type.__call__:
+            made = self.call(where, new, kind, *args, **kwargs)
+            if isinstance(made, kind) and init is not None:
+                self.call(where, MethodType(init, made), *args, **kwargs)
+            return made
         if init is None or kind.__new__ is not object.__new__ or (
                 type(kind).__call__ is not type.__call__):
             return NotImplemented
-        made: Any = object.__new__(kind)
+        made = object.__new__(kind)
         self.note_made(made)
         self.call(where, MethodType(init, made), *args, **kwargs)
         return made
@@ -94,10 +108,13 @@ class SpecialMethods(ControlHooks):
     def _dataclass(self, where: Where, kind: type, args: Any, kwargs: Any) -> Any:
         """The same of a dataclass: its generated ``__init__`` as it is, its ``__post_init__``
         converted."""
+        kwargs = self._with_factories(where, kind, args, kwargs)
         post = self._of_class(kind, "__post_init__")
         made: Any = object.__new__(kind) if kind.__new__ is object.__new__ else None
         if post is None or not hasattr(made, "__dict__"):
-            return NotImplemented
+            made = kind(*args, **kwargs)
+            self.note_made(made)
+            return made
         given: list[Any] = []
         vars(made)["__post_init__"] = lambda *values: given.extend(values)
         made.__init__(*args, **kwargs)
@@ -105,6 +122,25 @@ class SpecialMethods(ControlHooks):
         self.note_made(made)
         self.call(where, MethodType(post, made), *given)
         return made
+
+    def _with_factories(self, where: Where, kind: Any, args: Any, kwargs: Any) -> Any:
+        """What a dataclass is made of, with what its fields' functions give."""
+        fields = [f for f in dataclasses.fields(kind) if f.init]
+        if len(fields) < len(dataclasses.fields(kind)):
+            self.note_constructing(kind)
+        by_position = [f.name for f in fields if not f.kw_only][:len(args)]
+        return {**kwargs, **{
+            f.name: self.call(where, f.default_factory) for f in fields
+            if f.default_factory is not dataclasses.MISSING and f.name not in kwargs
+            and f.name not in by_position}}
+
+    def note_constructing(self, kind: type) -> None:
+        """Python is about to make an object of the class."""
+        raise NotImplementedError
+
+    def is_made_here(self, obj: Any) -> bool:
+        """Whether the trace made it."""
+        raise NotImplementedError
 
     def note_made(self, made: Any) -> None:
         """The trace made an object."""
@@ -168,6 +204,10 @@ class SpecialMethods(ControlHooks):
 
     def getitem(self, where: Where, obj: Any, key: Any) -> Any:
         method = self.special(obj, "__getitem__")
+        of_class = class_attribute(obj, "__class_getitem__") if isinstance(obj, type) else None
+        if of_class is not None and _users(getattr(of_class, "__func__", None)) is not None:
+            self.note_of_class(obj, "__class_getitem__")
+            return self.call(where, MethodType(of_class.__func__, obj), key)
         return super().getitem(where, obj, key) if method is None else (
             self.call(where, method, obj, key))
 
@@ -192,7 +232,20 @@ class SpecialMethods(ControlHooks):
         method = None if found is None else self.special(found, "__get__")
         if method is not None:
             return self.call(where, method, found, obj, type(obj))
+        if isinstance(obj, type) and self.is_computed(obj, name):
+            found = class_attribute(obj, name)
+            return self.call(where, method_of(found, "__get__"), found, None, obj)
+        if type(found) is functools.cached_property and name not in vars(obj) and (
+                self.is_made_here(obj)):
+            made = self.call(where, found.func, obj)
+            self.setattr(where, made, obj, name)
+            return made
         return super().getattr(where, obj, name)
+
+    def is_computed(self, obj: Any, name: str) -> bool:
+        """Whether a descriptor of the user's, in the class or its class, gives the attribute."""
+        kinds = (obj, type(obj)) if isinstance(obj, type) else (type(obj),)
+        return any(method_of(class_attribute(k, name), "__get__") is not None for k in kinds)
 
     def stored_by_class(self, where: Where, obj: Any, name: str, value: Any) -> bool:
         """Whether the class says how an attribute is bound, and it was: by ``__setattr__``, a
@@ -230,20 +283,22 @@ class SpecialMethods(ControlHooks):
         """Around the body of a ``try`` that catches these exceptions (None: all)."""
         return catching(self.trace, classes_of(caught), Loc._make(where))
 
-    def truth(self, test: Any) -> Value:
+    def asked_truth(self, test: Any) -> Any:
+        """What an object says that its truth is, asked once."""
         method = self.special(test, "__bool__")
-        return super().truth(test) if method is None else (
-            self.truth(self.call(self.where, method, test)))
+        if method is not None:
+            return self.call(self.where, method, test)
+        method = self.special(test, "__len__")
+        return test if method is None else self.compare(
+            self.where, "ne", self.call(self.where, method, test), 0)
+
+    def truth(self, test: Any) -> Value:
+        asked = self.asked_truth(test)
+        return super().truth(test) if asked is test else self.truth(asked)
 
     def decide(self, test: Any) -> bool | None:
-        method = self.special(test, "__bool__")
-        if method is not None:
-            return self.decide(self.call(self.where, method, test))
-        method = self.special(test, "__len__")
-        if method is not None:
-            return self.decide(self.compare(self.where, "ne", self.call(
-                self.where, method, test), 0))
-        return super().decide(test)
+        asked = self.asked_truth(test)
+        return super().decide(test) if asked is test else self.decide(asked)
 
 
 class _Manager:

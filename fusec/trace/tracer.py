@@ -133,6 +133,8 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         function = function.func
     function = getattr(function, "__func__", function)
     trace.entry = (function,) if isinstance(function, FunctionType) else ()
+    if isinstance(fn, functools.partial):
+        trace.guards[id(fn), ""] = Guard(name, f"what {name} is a partial of", partial(_itself, fn))
     runnable = _converted(trace, fn, hooks)
     for function in trace.entry:
         check_names(function, trace.entry_loc)
@@ -160,7 +162,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         needed = [*values, *(v for _, v in updates), *(n.out() for n in trace.checks)]
         trace.checks += lost_checks(trace, trace.index_uses, [v.node for v in needed])
         graph = Graph.build(trace.inputs, values, updates, name, trace.checks)  # type: ignore[arg-type]
-    functions = [*hooks.functions, *trace.entry]
+    functions = [*hooks.functions, *trace.watch.functions, *trace.entry]
     for guard in trace.guards.values():
         guard.refresh()
     taken = [g for _, guards in trace.taken.values() for g in guards]
@@ -193,7 +195,8 @@ def _run(
 ) -> Any:
     """The function's result; exceptions of its own leave marked as the user's."""
     try:
-        return runnable(*args, **kwargs)
+        with trace.watch.around():
+            return runnable(*args, **kwargs)
     except FusecError as error:
         if _raises_in_the_run(trace, error):
             return None

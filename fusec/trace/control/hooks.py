@@ -76,6 +76,7 @@ class ControlHooks(Hooks):
         return truth(self.trace, value)
 
     def not_(self, where: Where, value: Any) -> Any:
+        value = self.asked_truth(value)
         found = self.decide(value)
         self.where = where
         if found is not None:
@@ -97,13 +98,13 @@ class ControlHooks(Hooks):
         return number(self.trace, value)
 
     def undecided(
-        self, where: Where, role: str, going: bool, value: Any,
+        self, where: Where, role: str, going: bool, value: Any, asked: Any,
         thunks: tuple[Callable[[], Any], ...],
     ) -> Any:
         def rest() -> Any:
             return self._joined(where, role, going, thunks[0](), thunks[1:])
 
-        test = self.truth(value)
+        test = self.truth(asked)
         if role != "test":
             sides: list[Callable[[], Any]] = [lambda: untested(rest()), lambda: value]
         else:
@@ -118,6 +119,7 @@ class ControlHooks(Hooks):
 
     def _truth_of(self, operand: Any) -> Any:
         """A bool; Python's where data does not decide it: ``x.any() and False`` is False."""
+        operand = self.asked_truth(operand)
         found = self.decide(operand)
         return number(self.trace, self.truth(operand)) if found is None else found
 
@@ -136,6 +138,7 @@ class ControlHooks(Hooks):
         needed: tuple[str, ...], read: tuple[str, ...] = (),
     ) -> None:
         """``needed``: names that may be read after the branch, ``read``: those that are."""
+        test = self.asked_truth(test)
         found = self.decide(test)
         if found is not None:
             (then if found else orelse)()
@@ -150,6 +153,7 @@ class ControlHooks(Hooks):
     def if_return(
         self, where: Where, test: Any, then: Callable[[], Any], orelse: Callable[[], Any]
     ) -> Any:
+        test = self.asked_truth(test)
         found = self.decide(test)
         if found is not None:
             return (then if found else orelse)()
@@ -174,7 +178,7 @@ class ControlHooks(Hooks):
         for done in itertools.count():
             effects = len(self.trace.checks)
             writes, held = self.trace.writes, parts.variables.read()
-            tested = test()
+            tested = self.asked_truth(test())
             found = self.decide(tested)
             binds = binds or self.trace.writes > writes or parts.variables.differ_from(held)
             parts.tested = self.truth(tested)

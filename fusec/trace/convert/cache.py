@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # By identity, not equality: hashing a code object costs more than the look-up.  The key dies with
 # the code object.  A refusal is remembered too.
 _codes: dict[int, tuple[weakref.ref[CodeType], CodeType | Diagnostic]] = {}
+_made: weakref.WeakValueDictionary[int, CodeType] = weakref.WeakValueDictionary()
 
 
 def convert(fn: Callable[..., Any], hooks: Hooks) -> Callable[..., Any]:
@@ -81,7 +82,21 @@ def _convert_or_reason(
     write_out(source)
     tree = convert_tree(source, structured=structured)
     made = compile_function(dataclasses.replace(source, node=tree), (HOOKS_NAME,))
-    return _requalified(made, made.co_qualname, code.co_qualname)
+    made = _requalified(made, made.co_qualname, code.co_qualname)
+    _note_made(made)
+    return made
+
+
+def _note_made(code: CodeType) -> None:
+    _made[id(code)] = code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            _note_made(inner)
+
+
+def is_converted(code: CodeType) -> bool:
+    """Whether the code is of a converted function, or of one inside it."""
+    return _made.get(id(code)) is code
 
 
 def _requalified(code: CodeType, old: str, new: str) -> CodeType:

@@ -135,7 +135,7 @@ class ControlFlow(Conditions):
         return ast.copy_location(made, like)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        node.decorator_list = self.visit_all(node.decorator_list)
+        node.decorator_list = self.decorators(node)
         self.defaults(node.args)
         saved = self.function, self.walrus, self.in_class_body
         self.function, self.walrus, self.in_class_body = node.name, True, False

@@ -119,6 +119,10 @@ class Hooks:
         """``fn`` as a value that other code will call (``map``, ``key=``): calls reach `call`."""
         return partial(self.call, self.where, fn)
 
+    def decorator(self, where: Where, fn: Any) -> Callable[..., Any]:
+        """``@fn``, which Python calls."""
+        return partial(self.call, where, fn)
+
     def resolve(self, fn: Any) -> Callable[..., Any]:
         """What to run for ``fn`` when no handler answers.
 
@@ -320,6 +324,10 @@ class Hooks:
         """Whether one of the exits was taken."""
         return any(flags)
 
+    def asked_truth(self, test: Any) -> Any:
+        """What the object ``test`` says that its truth is, asked once; others as they are."""
+        return test
+
     def decide(self, test: Any) -> bool | None:
         """What a test is in every call; None, which only a tracer says, where data decides."""
         return self.test(self.where, test)
@@ -346,19 +354,21 @@ class Hooks:
     ) -> Any:
         """The first operand that is not ``going``, or the last one."""
         for position, thunk in enumerate(thunks):
-            found = self.decide(self.operand(where, value))
+            asked = self.asked_truth(self.operand(where, value))
+            found = self.decide(asked)
             if found is None:
-                return self.undecided(where, role, going, value, thunks[position:])
+                return self.undecided(where, role, going, value, asked, thunks[position:])
             if found is not going:
                 return untested(value) if role == "value" else tested(value, found)
             value = thunk()
         return value
 
     def undecided(
-        self, where: Where, role: str, going: bool, value: Any,
+        self, where: Where, role: str, going: bool, value: Any, asked: Any,
         thunks: tuple[Callable[[], Any], ...],
     ) -> Any:
-        """``value and ...`` (``going``) or ``value or ...`` where data decides on ``value``."""
+        """``value and ...`` (``going``) or ``value or ...`` where data decides on ``value``,
+        whose truth is that of ``asked``."""
         raise NotImplementedError("internal error: plain hooks decide every test")
 
     def chain(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 # NumPy's own Python functions reach traced arrays through its protocols; the others are compilers,
@@ -30,10 +30,15 @@ def stays_plain(fn: FunctionType) -> bool:
 
     The module is the one the code was written in (``functools.wraps`` changes ``__module__``).
     """
-    module = str(fn.__globals__.get("__name__") or "")
-    if _in_package(module, USER_LIKE) or _wraps_users(fn):
+    return is_plain_code(fn.__code__, fn.__globals__) and not _wraps_users(fn)
+
+
+def is_plain_code(code: CodeType, module_globals: dict[str, Any]) -> bool:
+    """Whether code of a module with these globals is such a function's."""
+    module = str(module_globals.get("__name__") or "")
+    if _in_package(module, USER_LIKE):
         return False
-    return module.partition(".")[0] in PLAIN_PACKAGES or _is_stdlib(fn.__code__.co_filename)
+    return module.partition(".")[0] in PLAIN_PACKAGES or _is_stdlib(code.co_filename)
 
 
 def _wraps_users(fn: FunctionType) -> bool:
@@ -50,6 +55,11 @@ def is_numeric_stack(module_globals: dict[str, Any] | None) -> bool:
     module = str((module_globals or {}).get("__name__") or "")
     return _in_package(module, tuple(PLAIN_PACKAGES - {"scipy"})) and not _in_package(
         module, USER_LIKE)
+
+
+def is_of_stdlib(fn: Any) -> bool:
+    """Whether it is a Python function of the standard library."""
+    return type(fn) is FunctionType and _is_stdlib(fn.__code__.co_filename)
 
 
 def _is_stdlib(file: str) -> bool:

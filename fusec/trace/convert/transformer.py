@@ -317,6 +317,11 @@ class Expressions(ast.NodeTransformer):
         self.function = outer
         return node
 
+    def decorators(self, node: ast.FunctionDef) -> list[ast.expr]:
+        """Called through the hooks, but for those in a class."""
+        found: list[ast.expr] = self.visit_all(node.decorator_list)
+        return found if self.in_class_body else [self.hook("decorator", d, d) for d in found]
+
     def defaults(self, args: ast.arguments) -> None:
         """Defaults are evaluated where the function is defined, annotations stay as they are."""
         args.defaults = self.visit_all(args.defaults)
