@@ -21,9 +21,8 @@ def clear_caches() -> None:
     """
     for function in every_function():
         function.clear()
-    for name in ("fusec.codegen.cpu.compile", "fusec.codegen.cpu.loops.program"):
-        if name in sys.modules:  # else nothing was compiled
-            sys.modules[name].clear_cache()
+    if "fusec.codegen.backends" in sys.modules:  # else nothing was compiled
+        sys.modules["fusec.codegen.backends"].clear_caches()
     gc.collect()  # traces refer to themselves, and their constants come from the memory kept
     if "fusec.runtime.memory" in sys.modules:
         sys.modules["fusec.runtime.memory"].release_memory()

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.codegen.cpu.compile import CompileStats
+from fusec.codegen.compiled import CompileStats
 from fusec.codegen.loop_ir import LEAVES, walk
+from fusec.codegen.schedule import ExternStep, KernelStep, Schedule
 from fusec.ir import Graph, Loc, dtype_name
 from fusec.ir.dims import Dim
 from fusec.ops import get
@@ -21,7 +22,6 @@ from fusec.ops.library import LIBRARY, called_name
 from fusec.ops.windows import UNLIMITED
 from fusec.passes.pipeline import PassRecord
 from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
-from fusec.runtime.plan import ExternStep, KernelStep, Schedule
 
 from .inspect.explain import Operand
 from .trace.asked import CodeGuard

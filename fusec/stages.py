@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from fusec.codegen.cpu.compile import CompileStats
+from fusec.codegen.compiled import CompileStats
+from fusec.codegen.plan_building import compile_schedule, make_schedule
+from fusec.codegen.schedule import Schedule
 from fusec.ir import Graph
 from fusec.ir.lazy import lazy
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
-from fusec.runtime.plan import Schedule, compile_schedule, make_schedule
 
 from . import config
 from .concrete import (

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.codegen.schedule import words_of
 from fusec.ir.dims import Bindings
 
 
@@ -71,11 +72,6 @@ def cells_of(types: tuple[Any, ...]) -> dict[int, int]:
             found[i] = number
             number += words_of(type_.dtype)
     return found
-
-
-def words_of(dtype: np.dtype) -> int:
-    """Cells that a scalar takes: two for complex128."""
-    return max(1, dtype.itemsize // 8)
 
 
 def cell_count(types: tuple[Any, ...]) -> int:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from .call_spec import words_of
+from fusec.codegen.schedule import words_of
 
 T = TypeVar("T")
 

@@ -1,84 +1,72 @@
 """Branches and loops in a plan: as one native function, or step by step from Python.
 
-What ``fusec.codegen.cpu.loops`` can compile runs natively.  Everything else (a library call in a
-loop, say) runs from Python, each sub-graph as a plan of its own.
+What the back end can compile runs natively.  Everything else (a library call whose result has any
+size, say) runs from Python, each sub-graph as a plan of its own.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from fusec import config
-from fusec.codegen.cpu.compile import CompileStats
-from fusec.codegen.cpu.indices import RECORD
-from fusec.codegen.cpu.loops import ControlProgram, NotNativeError, compile_control
-from fusec.codegen.cpu.loops.frame import OF_NOTHING, ErrorExit, Word
-from fusec.codegen.cpu.loops.polls import CALLS
-from fusec.codegen.cpu.loops.program import RUN
-from fusec.codegen.llvm import NativeCode
+from fusec.codegen.compiled import NONE, RECORD
+from fusec.codegen.control_program import (
+    CALLS,
+    OF_NOTHING,
+    RUN,
+    ControlProgram,
+    ErrorExit,
+    LoopNest,
+    Word,
+)
+from fusec.codegen.schedule import ControlRun, SubPlan, contiguous_strides, words_of
 from fusec.errors import InternalError, located
 from fusec.ir import Graph, Node, TensorType
-from fusec.ir.dims import Dim, is_static
+from fusec.ir.dims import Dim
 from fusec.ir.evaluate import apply
-from fusec.ir.lazy import lazy
 from fusec.ops.checks import make_error
 from fusec.ops.gather import index_checks, out_of_bounds
 from fusec.ops.scalar_calls import FUNCTIONS
 
 from . import memory, threads
 from .addresses import address_of
-from .call_spec import CallSpec, LeafSpec, ResultSpec, words_of
+from .call_spec import CallSpec, LeafSpec, ResultSpec
 from .cells import taken
+from .grain import GRAIN_NS
 from .host_sites import HostCaller
 from .native import interrupts
-from .work import GRAIN_NS, work_ns
-
-if TYPE_CHECKING:
-    from .plan import Schedule
-    from .step_by_step import StepByStep
+from .step_by_step import StepByStep
 
 Memory = Callable[[], np.ndarray]
 
 
 class SubProgram:
-    """A sub-graph as a plan: its updates change the arrays passed in, its outputs are returned."""
+    """Runs a sub-graph: its updates change the arrays passed in, its outputs are returned."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, plan: SubPlan) -> None:
+        self.plan = plan
         self._idle: list[StepByStep] = []  # a call in another thread takes another one
 
-    @lazy
-    def _plan(self) -> tuple[Schedule, CallSpec]:
-        from fusec.passes.copies import separate_results
-        from fusec.passes.fusion import fuse
-
-        from .plan import compile_schedule, contiguous_strides, make_schedule
-
-        fused = fuse(separate_results(self.graph))
-        inputs, outputs = (
-            [contiguous_strides(v.shape, v.dtype.itemsize) for v in values]
-            for values in (fused.inputs, fused.outputs))
-        schedule = make_schedule(fused, inputs, outputs)
-        compile_schedule(schedule, CompileStats())
-        return schedule, _spec(fused, inputs)
+    def _new(self) -> StepByStep:
+        schedule = self.plan.schedule
+        return StepByStep(schedule, _spec(schedule.graph))
 
     def run(self, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
-        from .step_by_step import StepByStep
-
-        stepper = taken(self._idle, lambda: StepByStep(*self._plan))
+        stepper = taken(self._idle, self._new)
         try:
             return stepper.run(operands, sizes=sizes)
         finally:
             self._idle.append(stepper)
 
 
-def _spec(graph: Graph, strides: Sequence[tuple[int, ...]]) -> CallSpec:
+def _spec(graph: Graph) -> CallSpec:
     inputs, outputs = graph.inputs, graph.outputs
+    strides = [contiguous_strides(v.shape, v.dtype.itemsize) for v in inputs]
     return CallSpec(
         graph.name, tuple(LeafSpec(i) for i in range(len(inputs))),
         tuple(v.node.name for v in inputs), tuple(v.type for v in inputs), tuple(strides),
@@ -91,11 +79,10 @@ def _spec(graph: Graph, strides: Sequence[tuple[int, ...]]) -> CallSpec:
 class LoopRun:
     """A loop over two plans."""
 
-    def __init__(self, node: Node, reused: Collection[int] = ()) -> None:
-        self.node, self.reused = node, reused
-        self.test = SubProgram(node.attrs["test"])
-        self.body = SubProgram(node.attrs["body"])
-        self.carried: int = node.attrs["carried"]
+    def __init__(self, run: ControlRun) -> None:
+        self.node, self.reused = run.node, run.reused
+        self.test, self.body = SubProgram(run.plans["test"]), SubProgram(run.plans["body"])
+        self.carried: int = run.node.attrs["carried"]
 
     def __call__(
         self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
@@ -112,10 +99,10 @@ class LoopRun:
 class CondRun:
     """A branch over two plans, of which one is run, and made when it is first needed."""
 
-    def __init__(self, node: Node, reused: Collection[int] = ()) -> None:
-        self.node, self.reused = node, reused
-        self.sides = SubProgram(node.attrs["orelse"]), SubProgram(node.attrs["then"])
-        self.changed: int = node.attrs["changed"]
+    def __init__(self, run: ControlRun) -> None:
+        self.node, self.reused = run.node, run.reused
+        self.sides = SubProgram(run.plans["orelse"]), SubProgram(run.plans["then"])
+        self.changed: int = run.node.attrs["changed"]
 
     def __call__(
         self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
@@ -145,73 +132,14 @@ def _held(value: Any, type_: TensorType) -> np.ndarray:
     return value if type_.kind == "array" else np.asarray(value, type_.dtype)
 
 
-class ControlRun:
-    """A control node in a plan: native where it can be, else step by step, with the reason."""
-
-    def __init__(
-        self, node: Node, strides: Sequence[tuple[int, ...]], reused: Collection[int]
-    ) -> None:
-        self.node, self.strides = node, strides
-        self.reused = reused  # results that are an operand's own memory
-        self.reason = ""  # why it is not native
-        self._run: Callable[..., list[np.ndarray]] | None = None
-
-    def compile(self, stats: CompileStats) -> None:
-        """Make the machine code, or find out why there cannot be any."""
-        if self._run is not None:
-            return
-        try:
-            if not _sizes_are_passed(self.node, self.strides):
-                raise NotNativeError("sizes that only the run knows")
-            self._run = NativeRun(
-                compile_control(self.node, self.strides, stats), self.strides, self.reused)
-        except NotNativeError as error:
-            self.reason = str(error)
-            self._run = CONTROL_RUNS[self.node.op](self.node, self.reused)
-
-    @property
-    def is_native(self) -> bool:
-        return isinstance(self._run, NativeRun)
-
-    @property
-    def nests(self) -> int:
-        """How many nests of fused loops the native function calls."""
-        return len(self._run.program.nests) if isinstance(self._run, NativeRun) else 0
-
-    @property
-    def calls(self) -> list[str]:
-        """What of Python's the native function calls."""
-        sites = self._run.program.sites if isinstance(self._run, NativeRun) else []
-        return list(dict.fromkeys(s.name for s in sites))
-
-    @property
-    def code(self) -> NativeCode | None:
-        return self._run.program.code if isinstance(self._run, NativeRun) else None
-
-    def __call__(
-        self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
-    ) -> list[np.ndarray]:
-        assert self._run is not None
-        return self._run(operands, memory, sizes)
-
-
-def _sizes_are_passed(node: Node, strides: Sequence[tuple[int, ...]]) -> bool:
-    """Whether results have sizes known now, and operands at least strides."""
-    return all(t.is_static for t in node.types) and is_static(tuple(
-        step for row in strides for step in row))
-
-
 class NativeRun:
     """Calls of a compiled control node."""
 
-    def __init__(
-        self, program: ControlProgram, strides: Sequence[tuple[int, ...]],
-        reused: Collection[int],
-    ) -> None:
-        self.program, self.strides = program, strides
-        self.reused = reused
+    def __init__(self, run: ControlRun, program: ControlProgram) -> None:
+        self.program, self.strides = program, run.strides
+        self.reused = run.reused
         self.is_parallel = any(
-            work_ns(n.form) > config.parallel_threshold for n in program.nests)
+            _work(n)[0] > config.parallel_threshold for n in program.nests)
         self.function = RUN(program.address)
         self.pool = threads.pool_address() if program.nests else 0
         self._idle: list[_Blocks] = []
@@ -293,17 +221,30 @@ def memory_of(nbytes: int) -> np.ndarray:
     return memory.empty((max(nbytes, 1),), np.dtype(np.uint8), "C")
 
 
+def _work(nest: LoopNest) -> tuple[float, int]:
+    """The ns that a nest takes at most on one thread, and its tasks."""
+    tasks: Any = nest.block.tasks
+    points: Any = nest.block.points
+    return nest.block.ns * points, tasks
+
+
+def _partials(nest: LoopNest) -> np.ndarray:
+    """Memory of a nest's partial results."""
+    tasks: Any = nest.block.tasks if nest.block.partials != NONE else 0
+    return np.zeros(max(nest.block.partial_bytes * tasks, 1), np.uint8)
+
+
 class _Blocks:
     """The argument blocks of one call at a time."""
 
     def __init__(self, program: ControlProgram, pool: int) -> None:
         self.words = np.zeros(max(len(program.words), 1), np.int64)
         self.address = int(self.words.ctypes.data)
-        self.nests = [n.block.copy() for n in program.nests]
-        self.partials = [np.zeros(max(n.partial_bytes, 1), np.uint8) for n in program.nests]
-        for nest, block, partial in zip(program.nests, self.nests, self.partials, strict=True):
-            if nest.partials >= 0:
-                block[nest.partials] = int(partial.ctypes.data)
+        self.nests = [n.block.words.copy() for n in program.nests]
+        self.partials = [_partials(n) for n in program.nests]
+        for nest, words, partial in zip(program.nests, self.nests, self.partials, strict=True):
+            if nest.block.partials != NONE:
+                words[nest.block.partials] = int(partial.ctypes.data)
         self.by_kind: dict[str, list[tuple[int, int]]] = {}
         for at, word in enumerate(program.words):
             self.by_kind.setdefault(word.kind, []).append((at, word.value))
@@ -338,9 +279,8 @@ class _Blocks:
         if word.kind not in ("nest", "code", "finish", "tasks", "grain", "work"):
             return 0
         nest = program.nests[word.value]
-        work, tasks = work_ns(nest.form), nest.form.tasks
-        parallel = work > config.parallel_threshold and tasks > 1 and (
-            not nest.form.nest.sequential)
+        work, tasks = _work(nest)
+        parallel = work > config.parallel_threshold and tasks > 1 and not nest.block.sequential
         grain = math.ceil(tasks * GRAIN_NS / max(work, 1.0)) if parallel else tasks
         return {
             "nest": int(self.nests[word.value].ctypes.data), "code": nest.code.entry,
@@ -390,4 +330,8 @@ def _of_nothing(node: Node) -> Exception:
     raise AssertionError(f"internal error: {node.op} of nothing has a value")
 
 
-CONTROL_RUNS: dict[str, type[LoopRun | CondRun]] = {"Loop": LoopRun, "Cond": CondRun}
+def run_of(control: ControlRun) -> Callable[..., list[np.ndarray]]:
+    """What runs it: ``run(operands, memory, sizes)`` gives the results."""
+    if control.program is not None:
+        return NativeRun(control, control.program)
+    return LoopRun(control) if control.node.op == "Loop" else CondRun(control)

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from fusec.codegen.schedule import Schedule
 from fusec.errors import OverlapError, UnsupportedError, overlap_error
 
 from . import launch
 from .call_spec import CallSpec, LeafSpec, ResultSpec
 from .cells import taken
 from .outcomes import BUSY, FAILED
-from .plan import Schedule
 from .step_by_step import StepByStep
 from .whole_call import WholeCall, guard_plan
 

@@ -16,7 +16,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.evaluate import apply, as_type
 
 if TYPE_CHECKING:
-    from .plan import Schedule
+    from fusec.codegen.schedule import Schedule
 
 _RAISING = frozenset({"Check", "BoundsCheck", "CheckIndex", "Cond"})
 

@@ -1,4 +1,4 @@
-"""Python's side of calls from native loops; see ``fusec.codegen.cpu.loops.host_calls``."""
+"""Python's side of calls from native loops; see ``fusec.codegen.control_program``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.cpu.loops.host_calls import HostSite, HostValue
+from fusec.codegen.control_program import HostSite, HostValue
 from fusec.errors import InternalError
 from fusec.ir import Node, TensorType
 from fusec.ops import get

@@ -15,7 +15,7 @@ from fusec.ops import get
 from fusec.ops.library import LIBRARY, call_text, leaves_of, run_call
 
 if TYPE_CHECKING:
-    from .plan import Place
+    from fusec.codegen.schedule import Place
 
 Memory = Callable[[], np.ndarray]
 Bind = Callable[[str, Any], str]  # a name, in the text of a plan, for an object

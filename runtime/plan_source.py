@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fusec.codegen.schedule import ControlRun, ExternStep, Place
 from fusec.ir import TensorType
 from fusec.ir.dims import Bindings, Dim, Size, bind, size_source
 from fusec.ops.library import leaves_of
@@ -21,7 +22,6 @@ from fusec.ops.library import leaves_of
 from .call_spec import ResultSpec
 from .failed_checks import check_error, numpy_error
 from .library_calls import LibraryRun, is_unshared
-from .plan import ExternStep, Place
 from .segments import Segment, SizedSegment, allocator, is_small, sized_allocator
 
 if TYPE_CHECKING:
@@ -246,14 +246,15 @@ class PlanSource:
     def _library(self, step: ExternStep) -> None:
         types = [v.type for v in step.node.inputs]
         mark = len(self.lines)
-        if isinstance(step.run, LibraryRun):
+        if step.control is None:
             operands = [self._operand(p, t) for p, t in zip(step.sources, types, strict=True)]
             if step.node.op == "MatMul":
                 self._product(step, operands)
             else:
-                self._call(step, step.run, operands)
+                self._call(step, LibraryRun(step.node, step.targets), operands)
         else:
-            self._run(step, [self._held(p, t) for p, t in zip(step.sources, types, strict=True)])
+            self._run(step, step.control, [
+                self._held(p, t) for p, t in zip(step.sources, types, strict=True)])
         self.lines[mark:] = [
             "try:", *(f"    {line}" for line in self.lines[mark:]), "except Exception as error:",
             f"    raise plan.failure(error, {self._bind('node', step.node)}, leaves, held) "
@@ -308,9 +309,11 @@ class PlanSource:
         arrays = "".join(f", {o}" for o in operands)
         return f"({owned} or {self._once('is_unshared', is_unshared)}({result}{arrays}))"
 
-    def _run(self, step: ExternStep, operands: list[str]) -> None:
+    def _run(self, step: ExternStep, control: ControlRun, operands: list[str]) -> None:
         """A step that gives all its results at once, in the memory that it is handed."""
-        name = self._bind("step", step.run)
+        from .control_flow import run_of  # few plans have branches or loops
+
+        name = self._bind("step", run_of(control))
         memory = ", ".join(self._target_maker(p) for p in step.targets)
         self._add(f"results = {name}([{', '.join(operands)}], [{memory}], sizes)")
         for number, place in enumerate(step.targets):

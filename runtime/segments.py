@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.cpu.compile import NEST_SIGNATURE
+from fusec.codegen.backend import Backend
+from fusec.codegen.compiled import NEST_SIGNATURE
+from fusec.codegen.schedule import KernelStep, Place
 from fusec.ir.dims import evaluator, resolve, typical
 
 from . import launch, launch_spec, memory, threads
 from .addresses import address_of
+from .launches import Blocks, make_blocks
 from .native import NativeUnavailableError
-from .plan import Blocks, KernelStep, Place, make_blocks
 from .sized_nests import Arrays, SizedNest
 from .whole_call import (
     RELEASE_GIL_NS,
@@ -60,8 +62,8 @@ def sized_allocator(place: Place) -> Callable[[Mapping[str, int]], np.ndarray]:
 class Segment:
     """Consecutive kernels: pointers are patched, then launched."""
 
-    def __init__(self, steps: list[KernelStep], cells: np.ndarray) -> None:
-        self.blocks, self.work = make_blocks(steps, cells)
+    def __init__(self, steps: list[KernelStep], cells: np.ndarray, backend: Backend) -> None:
+        self.blocks, self.work = make_blocks(steps, cells, backend)
         keys: dict[tuple[str, int], None] = {}
         for pointer in self.blocks.pointers:
             keys.setdefault((pointer.place.kind, pointer.place.number))
@@ -132,10 +134,11 @@ def run_by_ctypes(blocks: Blocks, memory_of: Arrays) -> bool:
 class SizedSegment:
     """Kernels with sizes that the call itself defines; their machine code is the same for all."""
 
-    def __init__(self, steps: list[KernelStep], cells: np.ndarray) -> None:
+    def __init__(self, steps: list[KernelStep], cells: np.ndarray, backend: Backend) -> None:
         self.status = np.zeros(1, np.int64)
         self.nests = [
-            SizedNest(step, form, code, cells, self.status)
+            SizedNest(backend.block(form, step.kernel.params), code, step.places, cells,
+                      self.status)
             for step in steps for form, code in zip(step.forms, step.code, strict=True)
         ]
         self.fresh = {(p.kind, p.number): p for step in steps for p in step.places

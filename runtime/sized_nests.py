@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fusec import config
-from fusec.codegen.cpu.abi import BlockLayout, fill_block, open_words
-from fusec.codegen.cpu.compile import NEST_SIGNATURE, NativeNest
-from fusec.codegen.specialise import LoopForm, tasks_of
+from fusec.codegen.compiled import NEST_SIGNATURE, NONE, NativeNest, NestBlock
+from fusec.codegen.schedule import Place
 from fusec.ir.dims import Bindings, size_source
 
 from . import threads
 from .addresses import address_of
-from .plan import KernelStep, Place
-from .work import GRAIN_NS, work_ns
+from .grain import GRAIN_NS
 
 Arrays = dict[tuple[str, int], np.ndarray]
 
@@ -26,43 +24,37 @@ class SizedNest:
     """One nest of one plan instance; ``run`` fills its block for the sizes and launches it."""
 
     def __init__(
-        self, step: KernelStep, form: LoopForm, code: NativeNest, cells: np.ndarray,
+        self, block: NestBlock, code: NativeNest, places: Sequence[Place], cells: np.ndarray,
         status: np.ndarray,
     ) -> None:
-        self.form, layout = form, BlockLayout.of(form)
-        ones = _Ones()
-        self.block = fill_block(form.at_sizes(ones), step.kernel.params)
-        block: Any = self.block
-        self.words = memoryview(block)
-        self.address = int(self.block.ctypes.data)
-        self.layout = layout
-        self.reductions = sum(len(s.reductions) for s in form.nest.stages)
-        smallest = form.at_sizes(ones)
-        self.ns = work_ns(smallest) / max(smallest.points, 1)  # a point
+        self.block = block
+        words: Any = block.words
+        self.words = memoryview(words)
+        self.address = int(block.words.ctypes.data)
         self.partials = np.empty(0, np.uint8)
-        if layout.checks:
-            self.words[layout.status] = int(status.ctypes.data)
+        if block.status != NONE:
+            self.words[block.status] = int(status.ctypes.data)
         self.entry = code.entry, NEST_SIGNATURE(code.entry)
         self.finish = NEST_SIGNATURE(code.finish) if code.finish else None
-        self.run = self._compiled([step.places[o.buffer] for o in form.operands], cells)
+        self.run = self._compiled(places, cells)
 
     def _compiled(
-        self, places: list[Place], cells: np.ndarray
+        self, places: Sequence[Place], cells: np.ndarray
     ) -> Callable[[Arrays, Bindings], None]:
         """Does the nest's work on the arrays of places, for the sizes: ``run(memory, sizes)``."""
-        form, lines = self.form, []
-        lines += [f"words[{slot}] = {size_source(size, 'b')}" for slot, size in open_words(form)]
-        for number, (operand, place) in enumerate(zip(form.operands, places, strict=True)):
-            offset: Any = operand.offset
+        block, lines = self.block, []
+        lines += [f"words[{slot}] = {size_source(size, 'b')}" for slot, size in block.open]
+        for slot, buffer, offset in block.pointers:
+            place = places[buffer]
             if place.kind == "cell":  # the offset says which part of a complex number
-                self.words[number] = int(cells.ctypes.data) + 8 * place.number + offset
+                self.words[slot] = int(cells.ctypes.data) + 8 * place.number + offset
             else:
-                lines.append(f"words[{number}] = address_of(m[{(place.kind, place.number)!r}]) + "
+                lines.append(f"words[{slot}] = address_of(m[{(place.kind, place.number)!r}]) + "
                              f"{size_source(offset, 'b')}")
-        lines.append(f"tasks = {size_source(tasks_of(form), 'b')}")
-        if form.mode == "flat":
+        lines.append(f"tasks = {size_source(block.tasks, 'b')}")
+        if block.partials != NONE:
             lines.append("make_partials(tasks)")
-        lines.append(f"launch(tasks, {self.ns!r} * ({size_source(math.prod(form.extents), 'b')}))")
+        lines.append(f"launch(tasks, {block.ns!r} * ({size_source(block.points, 'b')}))")
         if self.finish is not None:
             lines.append(f"finish({self.address}, 0, 1)")
         names: dict[str, Any] = {
@@ -73,22 +65,16 @@ class SizedNest:
         return run
 
     def _make_partials(self, tasks: int) -> None:
-        nbytes = 16 * self.reductions * tasks
+        nbytes = self.block.partial_bytes * tasks
         if self.partials.size < nbytes:
             self.partials = np.empty(nbytes, np.uint8)
-            self.words[self.layout.partial_results] = int(self.partials.ctypes.data)
-        self.words[self.layout.task_count] = tasks
+            self.words[self.block.partials] = int(self.partials.ctypes.data)
+        self.words[self.block.task_count] = tasks
 
     def _launch(self, tasks: int, work: float) -> None:
         address, function = self.entry
-        if work >= config.parallel_threshold and tasks > 1 and not self.form.nest.sequential:
+        if work >= config.parallel_threshold and tasks > 1 and not self.block.sequential:
             grain = max(1, math.ceil(tasks * GRAIN_NS / work))
             threads.parallel_for(address, self.address, tasks, grain)
         elif tasks:
             function(self.address, 0, tasks)
-
-
-class _Ones(dict[str, int]):
-    def __missing__(self, name: str) -> int:
-        return 1
-

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.codegen.schedule import ExternStep, KernelStep, Place, Schedule, may_fail
 from fusec.errors import located
 from fusec.ir import Node
 from fusec.ir.dims import Bindings
@@ -20,7 +21,6 @@ from fusec.ops.windows import WindowView
 from .call_spec import CallSpec, ResultSpec, cells_of
 from .cells import Cells
 from .failed_checks import earlier_error
-from .plan import ExternStep, KernelStep, Place, Schedule, may_fail
 from .plan_source import PlanSource
 from .segments import Segment, SizedSegment
 
@@ -61,7 +61,7 @@ class StepByStep:
         is_static = all(form.is_static for step in steps for form in step.forms) and all(
             place.is_static for step in steps for place in step.places if isinstance(place, Place))
         made = Segment if is_static else SizedSegment
-        return made(steps, self.cells.words)
+        return made(steps, self.cells.words, self.schedule.backend)
 
     def run(
         self, leaves: Sequence[Any], times: list[tuple[str, float]] | None = None,

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from fusec.codegen.schedule import Place, Schedule, words_of
 from fusec.ir.types import RUN_TIME_INT
 
 from . import launch, launch_spec
-from .call_spec import CallSpec, LeafSpec, ResultSpec, cell_count, cell_of_input, words_of
+from .call_spec import CallSpec, LeafSpec, ResultSpec, cell_count, cell_of_input
+from .launches import Blocks, make_blocks
 from .native import launcher
-from .plan import Blocks, Place, Schedule, make_blocks
 
 # Above this the GIL is released around the kernels; giving it up and taking it back costs 0.1 µs
 # alone but a switch interval of 5 ms when another thread wants it.
@@ -52,7 +53,7 @@ class WholeCall:
 
     def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
         self.cells = np.zeros(max(schedule.cells, 1), np.int64)
-        blocks, work = make_blocks(schedule.kernels, self.cells)
+        blocks, work = make_blocks(schedule.kernels, self.cells, schedule.backend)
         outs = [self._out(schedule, spec, r, blocks) for r in spec.results]
         hidden = [
             launch_spec.Temp(p.dtype.itemsize * math.prod(p.shape),

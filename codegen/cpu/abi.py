@@ -5,7 +5,7 @@ pointer per operand (first element included), extent per loop, byte strides oper
 bits of each parameter, for full reductions the address of the partial results and the number of
 tasks, byte strides of computed indices operand by operand, and for nests with checks the address of
 a status word, which they set to 1 where a check fails, and that of a record of the first failure
-(`indices.RECORD`) or 0.
+(`RECORD` of `fusec.codegen.compiled`) or 0.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fusec.codegen.compiled import NONE, NestBlock
 from fusec.codegen.loop_ir import Param
-from fusec.codegen.specialise import LoopForm
+from fusec.codegen.specialise import MAP_BLOCK, LoopForm, tasks_of
 from fusec.ir.dims import Dim, Size
+
+from .work import point_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +107,28 @@ def open_words(form: LoopForm) -> Iterator[tuple[int, Size]]:
         words += [(layout.stride(number, loop), s) for loop, s in enumerate(operand.strides)]
         words += [(layout.gathered_stride(number, k), s) for k, s in enumerate(operand.gathered)]
     return ((slot, size) for slot, size in words if isinstance(size, Dim))
+
+
+BYTES_OF_A_PARTIAL = 16
+
+
+class _Ones(dict[str, int]):
+    def __missing__(self, name: str) -> int:
+        return 1
+
+
+def nest_block(form: LoopForm, params: tuple[Param, ...]) -> NestBlock:
+    """The form's block with all that is known, and where the rest belongs."""
+    layout, nest, is_flat = BlockLayout.of(form), form.nest, form.mode == "flat"
+    reductions = sum(len(stage.reductions) for stage in nest.stages)
+    return NestBlock(
+        words=fill_block(form if form.is_static else form.at_sizes(_Ones()), params),
+        pointers=tuple((number, o.buffer, o.offset) for number, o in enumerate(form.operands)),
+        open=tuple(open_words(form)), tasks=form.tasks if form.is_static else tasks_of(form),
+        points=form.points, ns=point_ns(form), sequential=nest.sequential,
+        in_order=nest.sequential and (not nest.chunk or len(form.extents) > 1),
+        together=max(1, nest.chunk // MAP_BLOCK), status=layout.status if layout.checks else NONE,
+        partials=layout.partial_results if is_flat else NONE,
+        task_count=layout.task_count if is_flat else NONE,
+        partial_bytes=BYTES_OF_A_PARTIAL * reductions,
+    )

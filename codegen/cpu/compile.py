@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fusec import locks
+from fusec.codegen.compiled import CompileStats, NativeNest
 from fusec.codegen.llvm import NativeCode, compile_ir
 from fusec.codegen.specialise import LoopForm, structure_key
 
@@ -16,28 +15,6 @@ from .emitter import METADATA, UNLIKELY, Emitter
 from .modes import emit_nest
 
 LINKED_SPEED = 3  # loops over lanes that call the user's functions are LLVM's to vectorise
-NEST_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-
-
-@dataclass(frozen=True)
-class NativeNest:
-    """Addresses of a form's functions; ``finish`` is 0 unless it is a full reduction."""
-
-    symbol: str
-    entry: int
-    finish: int
-    code: NativeCode
-
-
-@dataclass
-class CompileStats:
-    """What one request cost: new nests, milliseconds in code generation and in LLVM."""
-
-    compiled: int = 0
-    reused: int = 0
-    codegen_ms: float = 0.0
-    llvm_ms: float = 0.0
-
 
 _nests: CodeCache[tuple, NativeNest] = CodeCache()
 _lock = locks.Lock()

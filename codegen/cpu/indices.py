@@ -2,7 +2,7 @@
 
 A failed check is noted, never acted on: the index becomes 0, which is in range, and the function
 ends by setting the status word of its argument block, which discards the results.  Where the block
-has a record too, that receives the first failure: see `RECORD`.
+has a record too, that receives the first failure: see `RECORD` of `fusec.codegen.compiled`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ import numpy as np
 from .emitter import I64, UNLIKELY, Emitter, Operand, memory_type, scalar_type, vector_type
 from .instructions import binary, both, compare, negated, select
 
-# A record's words.  The failure with the smallest (check, begin) stays, whichever thread met it:
-# checks are numbered in the program's order, and begin is the first task of the call that failed.
-RECORD = ("lock", "check", "begin", "index", "size")
 _NOTE = """define internal void @note_failure(
     ptr %record, i64 %check, i64 %begin, i64 %index, i64 %size) noinline nounwind cold {
 entry:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fusec.ir import TensorType
+from fusec.ir import Node, TensorType
 
 from .registry import Op, register
 
@@ -80,3 +80,11 @@ register(Op(
         "graphs over all operands; the body's outputs are the carried scalars, its updates the "
         "carried arrays that change; names: of what is carried.",
 ))
+
+
+def changed_operands(node: Node) -> list[int]:
+    """For each result the operand that it is a changed copy of, or -1."""
+    if node.op == "Loop":
+        return [i if t.kind == "array" else -1 for i, t in enumerate(node.types)]
+    changed = node.attrs["changed"]
+    return [-1] * (len(node.types) - changed) + [1 + i for i in range(changed)]

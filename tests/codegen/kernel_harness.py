@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from fusec.codegen.compiled import NEST_SIGNATURE, CompileStats, NativeNest
 from fusec.codegen.cpu.abi import BlockLayout, fill_block
-from fusec.codegen.cpu.compile import NEST_SIGNATURE, CompileStats, NativeNest, compile_forms
+from fusec.codegen.cpu.compile import compile_forms
 from fusec.codegen.loop_ir import Kernel
 from fusec.codegen.lower import lower
 from fusec.codegen.python_source import kernel_source, load_source

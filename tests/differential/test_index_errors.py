@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.runtime.control_flow import ControlRun
+from fusec.codegen.schedule import ControlRun
 
 X, NEAR = np.arange(1.0, 201.0), np.array([0, 3, 5])
 MANY = np.array([4, -7, 0, 2, 9, 1, -3, 8, 6])

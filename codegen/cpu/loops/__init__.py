@@ -8,7 +8,6 @@ step instead.
 
 from __future__ import annotations
 
-from .errors import NotNativeError
-from .program import ControlProgram, changed_operands, compile_control
+from .program import compile_control
 
-__all__ = ["ControlProgram", "NotNativeError", "changed_operands", "compile_control"]
+__all__ = ["compile_control"]

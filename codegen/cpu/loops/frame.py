@@ -10,24 +10,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fusec.codegen.backend import NotNativeError
+from fusec.codegen.compiled import RECORD
+from fusec.codegen.control_program import ErrorExit, HostSite, Word
 from fusec.codegen.cpu.emitter import I64, Emitter, Operand, memory_type
-from fusec.codegen.cpu.indices import RECORD
 from fusec.codegen.loop_ir import Param
 from fusec.codegen.specialise import LoopForm
-from fusec.ir import Node
 from fusec.ir.dims import Dim, Size, is_static
 from fusec.ops.windows import UNLIMITED
-
-from .errors import NotNativeError
 
 Strides = tuple[Any, ...]  # bytes; the register of one that the run decides
 MAX_LITERAL = 3
 WORD = 8  # bytes
-OF_NOTHING = -2  # the axis of an error exit for an extremum of nothing
 
 
 def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
@@ -37,10 +35,6 @@ def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
         strides[axis] = step
         step *= max(shape[axis], 1)
     return tuple(strides)
-
-
-if TYPE_CHECKING:
-    from .host_calls import HostSite
 
 
 def is_dense(shape: Sequence[int], strides: Strides, itemsize: int) -> bool:
@@ -91,47 +85,12 @@ class ArrayRef:
             self.strides == contiguous(self.shape, self.dtype.itemsize))
 
 
-@dataclass(frozen=True)
-class Word:
-    """One word of the block: ``kind`` says what Python puts there.
-
-    ``number``: a constant; ``operand`` and ``target``: the address of an operand, of a result;
-    ``scalar``: the bits of an operand; ``rest``: the second half of the number in the word before;
-    ``temp``: the address of fresh memory of ``value`` bytes; ``nest``: the address of a nest's
-    block; ``code`` and ``finish``: of its functions; ``pool``: of the function that spreads tasks
-    over threads; ``work``: the ns that one of a nest's tasks takes; those of `.polls.CALLS`: of
-    functions of the interpreter's lock, and ``lock``: their state; ``size``: the value of a symbol
-    that was decided before; ``result``: where a scalar result is stored; ``callback``: of Python's
-    side of a host call, and ``host``: what is passed to it and back; ``index``: the index that is
-    out of range and, where only the run knows it, the size; ``left``: where a result's memory is
-    when the function is left early; ``failure``: the status of nests, then their record
-    (`fusec.codegen.cpu.indices.RECORD`).
-    """
-
-    kind: str
-    value: int = 0
-
-
 @dataclass
 class NestCall:
     """A nest that the function calls: its form and constants."""
 
     form: LoopForm
     params: tuple[Param, ...]
-
-
-@dataclass(frozen=True)
-class ErrorExit:
-    """An index out of range: the node that picks, the axis, its size (None: as the code noted).
-
-    Those of a kernel's own checks are in the ``failure`` words.  ``call``: a scalar function that
-    raised, by its symbol, and the ``host`` words of its arguments.
-    """
-
-    node: Node
-    axis: int = -1
-    size: Size | None = 0
-    call: tuple[str, tuple[tuple[int, np.dtype], ...]] | None = None
 
 
 @dataclass

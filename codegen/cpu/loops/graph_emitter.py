@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cpu.emitter import I64, Operand
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops import get
 from fusec.passes.fusion import fuse
 
 from . import host_calls, kernels, picks, sizes
-from .errors import NotNativeError
 from .frame import ArrayRef, Frame, Held, Token
 from .order import ordered
 from .polls import Counted, enter, in_chunks, poll_each

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fusec.codegen.backend import NotNativeError
+from fusec.codegen.control_program import ErrorExit, HostSite, HostSize, HostValue
 from fusec.codegen.cpu.emitter import I64, Operand
 from fusec.ir import Node, TensorType, Value
 from fusec.ir.dims import Dim, symbols_of
 from fusec.ops.host_calls import called_on_host
 from fusec.ops.library import LIBRARY, called_name
 
-from .errors import NotNativeError
-from .frame import ArrayRef, ErrorExit, Frame, Held
+from .frame import ArrayRef, Frame, Held
 from .polls import call_python
 from .sizes import bound_of
 
@@ -30,36 +30,6 @@ if TYPE_CHECKING:
 # Library functions that select elements of their first array: as many at most as it has.
 SELECTING = frozenset({"Nonzero", "Flatnonzero", "Argwhere", "Unique", "GetItem", "Extract",
                        "Compress", "Setdiff1d"})
-
-
-@dataclass(frozen=True)
-class HostSize:
-    """An axis of an array whose size only the run knows, and the word that holds it: Python writes
-    it where the call ``defines`` it, the native function does otherwise."""
-
-    axis: int
-    word: int
-    defines: bool
-
-
-@dataclass(frozen=True)
-class HostValue:
-    """A word: the bits of a number, or with ``strides`` the address of an array."""
-
-    word: int
-    type: TensorType
-    strides: tuple[int, ...] | None
-    sizes: tuple[HostSize, ...] = ()
-
-
-@dataclass(frozen=True)
-class HostSite:
-    """A call of Python in a native function; the order is neither operand nor result."""
-
-    node: Node
-    name: str
-    operands: tuple[HostValue, ...]
-    results: tuple[HostValue, ...]
 
 
 def host_call(emitter: GraphEmitter, node: Node) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fusec.codegen.backend import NotNativeError
 from fusec.codegen.complex_pairs import buffer_strides
+from fusec.codegen.control_program import OF_NOTHING, ErrorExit
 from fusec.codegen.cpu.abi import BlockLayout, open_words
 from fusec.codegen.cpu.emitter import Operand
 from fusec.codegen.cpu.scalar_calls import call_once
@@ -27,8 +29,7 @@ from fusec.ir.dims import Dim, is_static
 from fusec.ops.complex_parts import component
 from fusec.ops.scalar_calls import CALLS, CHECKED
 
-from .errors import NotNativeError
-from .frame import OF_NOTHING, ArrayRef, ErrorExit, Frame, Held, NestCall
+from .frame import ArrayRef, Frame, Held, NestCall
 from .order import updated_operands
 from .polls import before_work
 

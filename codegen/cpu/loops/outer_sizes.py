@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fusec.codegen.backend import NotNativeError
 from fusec.ir import Node
 from fusec.ir.dims import Dim, symbols_of
 from fusec.ops.windows import UNLIMITED
 
-from .errors import NotNativeError
 from .host_calls import SELECTING
 from .sizes import bound_of
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from fusec.codegen.backend import NotNativeError
+from fusec.codegen.control_program import ErrorExit
 from fusec.codegen.cpu.emitter import I64, Emitter, Operand
 from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.ir import Node, Value
 from fusec.ir.dims import Size, is_static
 
-from .errors import NotNativeError
-from .frame import ArrayRef, ErrorExit, Frame, contiguous, is_dense
+from .frame import ArrayRef, Frame, contiguous, is_dense
 from .polls import BYTES_OF_A_NS, spend
 
 if TYPE_CHECKING:

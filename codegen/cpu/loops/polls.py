@@ -17,7 +17,6 @@ from fusec.ir import Graph, Node, Value
 
 from .frame import Frame
 
-CALLS = ("release", "hold", "call_python", "poll")  # of the lock, each told where its state is
 BUDGET_NS = 50_000
 # Iterations without a poll of loops that LLVM may vectorise, and their least time.
 CHUNK, NODE_NS = 1 << 14, 1

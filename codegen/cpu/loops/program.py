@@ -2,65 +2,33 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
 
 from fusec import locks
-from fusec.codegen.cpu.abi import BlockLayout, fill_block
+from fusec.codegen.compiled import CompileStats, NativeNest
+from fusec.codegen.control_program import ControlProgram, LoopNest
+from fusec.codegen.cpu.abi import nest_block
 from fusec.codegen.cpu.code_cache import CodeCache
-from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
+from fusec.codegen.cpu.compile import compile_forms
 from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, Emitter
 from fusec.codegen.llvm import NativeCode, compile_ir
-from fusec.codegen.loop_ir import Param
-from fusec.codegen.specialise import LoopForm
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
+from fusec.ops.structured import changed_operands
 
 from . import picks
-from .errors import NotNativeError
-from .frame import ArrayRef, ErrorExit, Frame, Held, Strides, Word, contiguous
+from .frame import ArrayRef, Frame, Held, NestCall, Strides, contiguous
 from .graph_emitter import GraphEmitter
-from .host_calls import HostSite
 from .outer_sizes import outer_limits, outer_sizes
 
 LOOP_SPEED = 3  # LLVM's own pipeline, its vectoriser included: scalar loops are emitted as they are
 BRANCH_SPEED = 2  # code that runs once
 UNKNOWN = -1  # bytes of an operand, which is only read
-RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 _codes: CodeCache[str, NativeCode] = CodeCache()
 _lock = locks.Lock()
-
-
-@dataclass
-class NestBlock:
-    """A nest's argument block, its code, and the bytes of its partial results."""
-
-    block: np.ndarray
-    code: NativeNest
-    form: LoopForm
-    partials: int  # slot of their address, -1: none
-    partial_bytes: int
-
-
-@dataclass
-class ControlProgram:
-    """A compiled control node: ``operands`` in the node's order, ``words`` as `Word` says."""
-
-    node: Node
-    address: int
-    code: NativeCode
-    words: list[Word]
-    nests: list[NestBlock]
-    exits: list[ErrorExit]
-    copied: list[int]  # results that start as copies of these operands; -1: made by the function
-    sites: list[HostSite]  # where it calls Python
-    passed: list[str]  # the symbols of its ``size`` words
 
 
 def compile_control(
@@ -76,8 +44,7 @@ def compile_control(
     stats.codegen_ms += 1e3 * (time.perf_counter() - start)
     codes = compile_forms([n.form for n in frame.nests], stats)
     code = _compiled(frame, LOOP_SPEED if _has_loops(node) else BRANCH_SPEED, stats)
-    nests = [_nest_block(call.form, call.params, native) for call, native in zip(
-        frame.nests, codes, strict=True)]
+    nests = [_nest(call, native) for call, native in zip(frame.nests, codes, strict=True)]
     return ControlProgram(node, code.address("run"), code, frame.words, nests, frame.exits, copied,
                           frame.sites, frame.passed)
 
@@ -112,12 +79,8 @@ def _module(em: Emitter, function: str) -> str:
     return "\n\n".join([*sorted(em.declarations), *functions, *weights]) + "\n"
 
 
-def _nest_block(form: LoopForm, params: tuple[Param, ...], native: NativeNest) -> NestBlock:
-    layout, is_flat = BlockLayout.of(form), form.mode == "flat"
-    reductions = sum(len(stage.reductions) for stage in form.nest.stages)
-    nbytes = 16 * reductions * form.flat_tasks if is_flat else 0
-    return NestBlock(fill_block(form, params), native, form,
-                     layout.partial_results if is_flat else -1, nbytes)
+def _nest(call: NestCall, native: NativeNest) -> LoopNest:
+    return LoopNest(nest_block(call.form, call.params), native)
 
 
 # ---------------------------------------------------------------------------------------- emitting
@@ -139,14 +102,6 @@ def _emit(frame: Frame, node: Node, strides: Sequence[Strides]) -> list[int]:
     emitter.run()
     _finish(emitter)
     return copied
-
-
-def changed_operands(node: Node) -> list[int]:
-    """For each result the operand that it is a changed copy of, or -1."""
-    if node.op == "Loop":
-        return [i if t.kind == "array" else -1 for i, t in enumerate(node.types)]
-    changed = node.attrs["changed"]
-    return [-1] * (len(node.types) - changed) + [1 + i for i in range(changed)]
 
 
 def _wrapped(node: Node) -> Graph:
@@ -226,6 +181,4 @@ def _deliver(frame: Frame, source: ArrayRef, target: str) -> None:
         picks.copy(frame, ArrayRef(token, source.shape, dense, source.dtype), source)
 
 
-__all__ = [
-    "ControlProgram", "NotNativeError", "changed_operands", "compile_control",
-]
+__all__ = ["compile_control"]

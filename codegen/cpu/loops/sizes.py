@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cpu.emitter import I64, Operand
 from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.ir import Node, Value
 from fusec.ir.dims import Call, Dim, Size, is_at_least
 
-from .errors import NotNativeError
 from .frame import ArrayRef, Frame
 from .views import broadcast_strides
 

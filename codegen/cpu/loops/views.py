@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cpu.emitter import Operand
 from fusec.ir import Node
 from fusec.ir.dims import Dim, Size
 
-from .errors import NotNativeError
 from .frame import ArrayRef, Frame, Held
 
 

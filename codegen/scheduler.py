@@ -1,146 +1,49 @@
-"""The plan of a compiled graph on one device: where every value lives and what runs in order.
+"""From a fused graph to a schedule: where every value lives, and the steps in order.
 
 Values live in an argument's memory, in a fresh result, in a temporary block, or (rank 0) in a cell
-of the plan itself.  Kernels get argument blocks whose pointer slots are filled per call; everything
-else in them is static.
+of the plan itself.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
+from fusec.ir import Graph, Node, Value
+from fusec.ir.dims import attrs_evaluator, evaluator
+from fusec.ops import get
+from fusec.ops.cones import is_copied_whole
+from fusec.ops.structured import changed_operands
 
-from fusec import config
-from fusec.codegen.complex_pairs import buffer_strides
-from fusec.codegen.cpu.abi import BlockLayout, fill_block
-from fusec.codegen.cpu.compile import CompileStats, NativeNest, compile_forms
-from fusec.codegen.in_place import (
+from .backend import Backend
+from .in_place import (
     checks_come_first,
     copy_kernel,
     drop_unchanged,
     may_run_in_place,
     stores_at_computed,
 )
-from fusec.codegen.loop_ir import Kernel
-from fusec.codegen.lower import lower
-from fusec.codegen.specialise import LoopForm, specialise
-from fusec.ir import Graph, Node, Value
-from fusec.ir.dims import (
-    Bindings,
-    Size,
-    attrs_evaluator,
-    evaluator,
-    is_static,
-    maximum,
-    resolve,
-    symbols_of,
+from .last_uses import last_fallible, last_readers
+from .loop_ir import Kernel
+from .lower import lower
+from .schedule import (
+    CONTROL,
+    ControlRun,
+    ExternStep,
+    KernelStep,
+    Place,
+    Schedule,
+    Strides,
+    contiguous_strides,
+    sizes_of_extrema,
+    words_of,
 )
-from fusec.ops import get
-from fusec.ops.checks import CHECKS
-from fusec.ops.cones import is_copied_whole
-from fusec.ops.library import LIBRARY
-
-from .call_spec import words_of
-from .library_calls import LibraryRun
-from .work import grain_of, work_ns
-
-if TYPE_CHECKING:
-    from .control_flow import ControlRun
-
-Strides = tuple[Size, ...]
-CONTROL = ("Loop", "Cond")
 
 
-@dataclass
-class Place:
-    """Where a value lives: ``kind`` is ``arg``, ``out``, ``temp`` or ``cell`` with its number.
+class Scheduler:
+    """Decides where the values of a graph live, and what runs in order."""
 
-    ``views`` show a part of that memory; only library calls read through them.
-    """
-
-    kind: str
-    number: int
-    strides: Strides
-    shape: tuple[Size, ...]
-    dtype: np.dtype
-    views: tuple[Callable[[np.ndarray, Bindings], np.ndarray], ...] = ()
-
-    @property
-    def is_static(self) -> bool:
-        """Whether its sizes are known when it is planned."""
-        return is_static(self.shape)
-
-    def at_sizes(self, sizes: Bindings) -> Place:
-        """The place with its sizes evaluated."""
-        return self if self.is_static else replace(
-            self, shape=resolve(self.shape, sizes), strides=resolve(self.strides, sizes))
-
-
-@dataclass
-class KernelStep:
-    """One kernel with the places of its buffers."""
-
-    kernel: Kernel
-    places: list[Place]
-    boundaries: tuple[str, ...] = ()
-    not_empty: tuple[Size, ...] = ()  # what extrema go over: of nothing NumPy raises
-    forms: list[LoopForm] = field(default_factory=list)
-    code: list[NativeNest] = field(default_factory=list)
-
-
-@dataclass
-class ExternStep:
-    """A library call, or a branch or loop.
-
-    A fresh array of the library's own that has a target's layout stands in its place.
-    """
-
-    node: Node
-    run: LibraryRun | ControlRun
-    sources: list[Place | Any]
-    targets: list[Place]
-
-    @property
-    def control(self) -> ControlRun | None:
-        """The branch or loop; None for a library call."""
-        return cast("ControlRun", self.run) if self.node.op in CONTROL else None
-
-
-@dataclass
-class Schedule:
-    """Steps in order and the places they use."""
-
-    steps: list[KernelStep | ExternStep]
-    temps: list[Place]
-    cells: int
-    outputs: list[Place | Any]
-    graph: Graph
-    traced: Graph | None = None  # the program's own order of what may raise, before the passes
-
-    @property
-    def kernels(self) -> list[KernelStep]:
-        return [s for s in self.steps if isinstance(s, KernelStep)]
-
-    @property
-    def externs(self) -> list[ExternStep]:
-        return [s for s in self.steps if isinstance(s, ExternStep)]
-
-
-def contiguous_strides(shape: Sequence[Size], itemsize: int) -> Strides:
-    strides: list[Size] = [0] * len(shape)
-    step: Size = itemsize
-    for axis in reversed(range(len(shape))):
-        strides[axis] = step
-        step = step * maximum(shape[axis], 1)
-    return tuple(strides)
-
-
-class _Scheduler:
     def __init__(
         self, graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides]
     ) -> None:
@@ -153,8 +56,8 @@ class _Scheduler:
         self.updated = {v for _, v in graph.updates}  # may be copied to their arguments at the end
         self.placed: dict[Value, Place] = {}  # results that are a copy of what the steps made
         self.views: dict[Value, Any] = {}  # of constants
-        self.readers = _last_readers(graph)
-        self.last_fallible = _last_fallible(graph)  # a call that raises leaves its arguments alone
+        self.readers = last_readers(graph)
+        self.last_fallible = last_fallible(graph)  # a call that raises leaves its arguments alone
         for number, (value, strides) in enumerate(zip(graph.inputs, input_strides, strict=True)):
             if value.type.kind == "array":
                 self.places[value] = Place("arg", number, strides, value.shape, value.dtype)
@@ -178,7 +81,7 @@ class _Scheduler:
                 found[source] = number
         return found
 
-    def run(self) -> Schedule:
+    def run(self, backend: Backend, traced: Graph | None) -> Schedule:
         for position, node in enumerate(self.graph.nodes):
             if node.op == "Fused":
                 self._kernel(node, position)
@@ -194,7 +97,8 @@ class _Scheduler:
             v.node.attrs["value"] if v.node.op == "Const" else self.placed.get(v, self.places[v])
             for v in self.graph.outputs
         ]
-        return Schedule([*self.steps, *self.late], self.temps, self.cells, outputs, self.graph)
+        return Schedule(
+            [*self.steps, *self.late], self.temps, self.cells, outputs, self.graph, backend, traced)
 
     # -- places
 
@@ -229,7 +133,7 @@ class _Scheduler:
         self.places.update(zip(node.outputs, targets, strict=True))
         places = [self.places[v] for v in node.inputs] + targets
         self.steps.append(
-            KernelStep(kernel, places, node.attrs["boundaries"], _sizes_of_extrema(node)))
+            KernelStep(kernel, places, node.attrs["boundaries"], sizes_of_extrema(node)))
         first = len(node.inputs)
         self.late.extend(KernelStep(copy, [targets[out - first], self.places[source]])
                          for out, source, copy in copies)
@@ -358,15 +262,10 @@ class _Scheduler:
         sources = [self._source(v) for v in node.inputs]
         targets = [self._new_place(v) for v in node.outputs]
         self.places.update(zip(node.outputs, targets, strict=True))
-        self.steps.append(ExternStep(node, LibraryRun(node, targets), sources, targets))
+        self.steps.append(ExternStep(node, sources, targets))
 
     def _control(self, node: Node, position: int) -> None:
         """A branch or loop: arrays that it changes change where they lie, if nothing minds."""
-        # Programs without any do not load what compiles them: a tenth of a first call.
-        from fusec.codegen.cpu.loops import changed_operands
-
-        from .control_flow import ControlRun
-
         sources = [self._source(v) for v in node.inputs]
         updated = {value: argument for argument, value in self.graph.updates}
         targets: list[Place] = []
@@ -392,7 +291,7 @@ class _Scheduler:
                     self.graph.inputs[updated[value]]]))
         self.places.update(zip(node.outputs, targets, strict=True))
         run = ControlRun(node, _operand_strides(node, sources), reused)
-        self.steps += [ExternStep(node, run, sources, targets), *moved]
+        self.steps += [ExternStep(node, sources, targets, run), *moved]
 
     def _dies(self, node: Node, operand: int, position: int) -> bool:
         """Whether the node is the last to read an operand, and reads it once, in one way."""
@@ -447,145 +346,3 @@ def _scattered_input(node: Node, output: int) -> int | None:
     if made.op != "Scatter" or made.inputs[0] not in body.inputs:
         return None
     return body.inputs.index(made.inputs[0])
-
-
-def _last_readers(graph: Graph) -> dict[Value, int]:
-    """Position of the last node that reads each value; results are read at the very end.
-
-    Views share memory with what they show, so reading one reads that too.
-    """
-    last: dict[Value, int] = {}
-    for position, node in enumerate(graph.nodes):
-        for value in node.inputs:
-            last[value] = position
-    for value in graph.outputs:
-        last[value] = len(graph.nodes)
-    for node in reversed(graph.nodes):
-        if node.op == "Reshape" or get(node.op).kind == "view":
-            source = node.inputs[0]
-            last[source] = max(last[source], last.get(node.out(), -1))
-    return last
-
-
-MAY_RAISE = frozenset({*LIBRARY, *CONTROL, "Pick", "PickUpdate", "HostCall", *CHECKS})
-
-
-def _last_fallible(graph: Graph) -> int:
-    """Position of the last step that may raise while it runs, -1: there is none."""
-    fallible = (i for i, node in enumerate(graph.nodes) if node.op in MAY_RAISE or may_fail(node))
-    return max(fallible, default=-1)
-
-
-def may_fail(node: Node) -> bool:
-    """Whether a kernel may find that an index or a size is wrong."""
-    return node.op == "Fused" and (bool(_sizes_of_extrema(node)) or any(
-        n.op in ("CheckIndex", "Verify") or n.attrs.get("raises")
-        for n in node.attrs["body"].nodes))
-
-
-def _sizes_of_extrema(node: Node) -> tuple[Size, ...]:
-    """How many elements, where only the run knows it, a kernel's extrema are chosen from."""
-    found = (
-        math.prod(n.inputs[0].shape[axis] for axis in n.attrs["axes"])
-        for n in node.attrs["body"].nodes if n.op in ("Max", "Min", "ArgMax", "ArgMin")
-    )
-    return tuple(dict.fromkeys(size for size in found if symbols_of(size)))
-
-
-def make_schedule(
-    graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides],
-    traced: Graph | None = None,
-) -> Schedule:
-    """Places and steps of an optimised, fused graph, that was once ``traced``."""
-    return replace(_Scheduler(graph, input_strides, output_strides).run(), traced=traced)
-
-
-def compile_schedule(schedule: Schedule, stats: CompileStats) -> None:
-    """Specialise and compile every kernel of the schedule, new nests as one LLVM module."""
-    forms: list[LoopForm] = []
-    for step in schedule.kernels:
-        strides = [buffer_strides(p.dtype, p.strides) for p in step.places]
-        step.forms = [specialise(step.kernel, nest, strides) for nest in step.kernel.nests]
-        forms.extend(step.forms)
-    codes = compile_forms(forms, stats)
-    for extern in schedule.externs:
-        if extern.control is not None:
-            extern.control.compile(stats)
-    for step in schedule.kernels:
-        step.code, codes = codes[: len(step.forms)], codes[len(step.forms):]
-
-
-# ------------------------------------------------------------------------------------- launching
-
-@dataclass
-class Launch:
-    """One call of a nest function: address, block, tasks, tasks per claim, threads or not."""
-
-    function: int
-    block: np.ndarray
-    tasks: int
-    grain: int
-    parallel: bool
-
-
-@dataclass
-class PointerSlot:
-    """A word of a block that receives the address of a place's memory plus an offset."""
-
-    block: np.ndarray
-    slot: int
-    place: Place
-    offset: int
-
-    @property
-    def address(self) -> int:
-        return int(self.block.ctypes.data) + 8 * self.slot
-
-
-@dataclass
-class Blocks:
-    """Launches of a run of kernel steps, with everything to be patched per call."""
-
-    launches: list[Launch] = field(default_factory=list)
-    pointers: list[PointerSlot] = field(default_factory=list)
-    partials: list[tuple[np.ndarray, int, int]] = field(default_factory=list)  # block, slot, bytes
-    status: list[tuple[np.ndarray, int]] = field(default_factory=list)  # words for its address
-
-    @property
-    def work(self) -> float:
-        return sum(1.0 for _ in self.launches)
-
-
-def make_blocks(steps: Sequence[KernelStep], cells: np.ndarray) -> tuple[Blocks, float]:
-    """Fill the argument blocks of these kernels; returns them with the estimated work in ns."""
-    blocks, total = Blocks(), 0.0
-    for step in steps:
-        for form, code in zip(step.forms, step.code, strict=True):
-            total += _add_launches(blocks, step, form, code, cells)
-    return blocks, total
-
-
-def _add_launches(
-    blocks: Blocks, step: KernelStep, form: LoopForm, code: NativeNest, cells: np.ndarray
-) -> float:
-    block = fill_block(form, step.kernel.params)
-    layout = BlockLayout.of(form)
-    for number, operand in enumerate(form.operands):
-        place = step.places[operand.buffer]
-        if place.kind == "cell":
-            block[number] = int(cells.ctypes.data) + 8 * place.number + operand.offset
-        else:
-            blocks.pointers.append(PointerSlot(block, number, place, operand.offset))
-    if layout.checks:
-        blocks.status.append((block, layout.status))
-    if form.mode == "flat":
-        reductions = sum(len(s.reductions) for s in form.nest.stages)
-        nbytes = 16 * reductions * form.flat_tasks
-        blocks.partials.append((block, layout.partial_results, nbytes))
-    work, tasks = work_ns(form), form.tasks
-    grain = grain_of(form, tasks, work, config.parallel_threshold)
-    if tasks:
-        blocks.launches.append(Launch(code.entry, block, tasks, grain, grain < tasks))
-    if code.finish:
-        blocks.launches.append(Launch(code.finish, block, 1, 1, False))
-    return work

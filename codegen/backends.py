@@ -1,0 +1,47 @@
+"""The back ends, by name: the only file that knows them all, and where each is."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from .backend import Backend
+
+_HOMES = {
+    "cpu": "fusec.codegen.cpu.backend",
+}
+_loaded: dict[str, Backend] = {}
+_current: ContextVar[str] = ContextVar("backend", default="cpu")
+
+
+def backend(name: str) -> Backend:
+    """The back end of that name, loaded when it is first asked for; raises ``ValueError``."""
+    if name not in _loaded:
+        if name not in _HOMES:
+            raise ValueError(f"no back end is named {name!r}: give one of {', '.join(_HOMES)}")
+        _loaded[name] = importlib.import_module(_HOMES[name]).BACKEND
+    return _loaded[name]
+
+
+def current() -> Backend:
+    """The back end that programs are compiled for."""
+    return backend(_current.get())
+
+
+@contextmanager
+def using(name: str) -> Iterator[Backend]:
+    """Compile for another back end in this block; calls of what is compiled already stay."""
+    found = backend(name)
+    token = _current.set(name)
+    try:
+        yield found
+    finally:
+        _current.reset(token)
+
+
+def clear_caches() -> None:
+    """Forget the code that back ends keep for later plans."""
+    for found in _loaded.values():
+        found.clear()

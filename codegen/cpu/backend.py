@@ -1,0 +1,58 @@
+"""The CPU back end: loops of LLVM IR, called by address."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fusec.codegen.backend import Backend
+from fusec.codegen.compiled import CompileStats, NativeNest, NestBlock
+from fusec.codegen.loop_ir import Kernel, Param
+from fusec.codegen.specialise import LoopForm, specialise
+from fusec.ir import Node
+
+from . import abi, compile
+from .scalar_ops import supports
+
+if TYPE_CHECKING:
+    from fusec.codegen.control_program import ControlProgram
+
+_LOOPS = "fusec.codegen.cpu.loops.program"
+
+
+class CpuBackend(Backend):
+    """See the module docstring."""
+
+    name = "cpu"
+    is_native = True
+
+    def supports(self, op: str, dtype: np.dtype) -> bool:
+        return supports(op, dtype)
+
+    def specialise(self, kernel: Kernel, strides: Sequence[tuple[int, ...]]) -> list[LoopForm]:
+        return [specialise(kernel, nest, strides) for nest in kernel.nests]
+
+    def compile(self, forms: Sequence[LoopForm], stats: CompileStats) -> list[NativeNest]:
+        return compile.compile_forms(forms, stats)
+
+    def block(self, form: LoopForm, params: tuple[Param, ...]) -> NestBlock:
+        return abi.nest_block(form, params)
+
+    def compile_control(
+        self, node: Node, strides: Sequence[tuple[int, ...]], stats: CompileStats
+    ) -> ControlProgram:
+        # Programs without any do not load what compiles them: a tenth of a first call.
+        from .loops import compile_control
+
+        return compile_control(node, strides, stats)
+
+    def clear(self) -> None:
+        compile.clear_cache()
+        if _LOOPS in sys.modules:
+            sys.modules[_LOOPS].clear_cache()
+
+
+BACKEND = CpuBackend()

@@ -1,0 +1,76 @@
+"""From a fused graph to a compiled schedule, those of its sub-graphs included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from fusec.ir import Graph
+from fusec.ir.dims import is_static
+from fusec.passes.copies import separate_results
+from fusec.passes.fusion import fuse
+
+from . import backends
+from .backend import Backend, NotNativeError
+from .compiled import CompileStats
+from .complex_pairs import buffer_strides
+from .schedule import ControlRun, Schedule, Strides, SubPlan, contiguous_strides
+from .scheduler import Scheduler
+
+
+def make_schedule(
+    graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides],
+    traced: Graph | None = None, backend: Backend | None = None,
+) -> Schedule:
+    """Places and steps of an optimised, fused graph, that was once ``traced``."""
+    return Scheduler(graph, input_strides, output_strides).run(
+        backend or backends.current(), traced)
+
+
+def compile_schedule(schedule: Schedule, stats: CompileStats) -> None:
+    """Specialise and compile every kernel of the schedule, new nests as one module."""
+    backend = schedule.backend
+    forms: list[Any] = []
+    for step in schedule.kernels:
+        strides = [buffer_strides(p.dtype, p.strides) for p in step.places]
+        step.forms = backend.specialise(step.kernel, strides)
+        forms.extend(step.forms)
+    codes = backend.compile(forms, stats)
+    for extern in schedule.externs:
+        if extern.run is not None:
+            _compile_control(extern.run, backend, stats)
+    for step in schedule.kernels:
+        step.code, codes = codes[: len(step.forms)], codes[len(step.forms):]
+
+
+def _compile_control(run: ControlRun, backend: Backend, stats: CompileStats) -> None:
+    """Make the machine code, or find out why there cannot be any."""
+    if run.program is not None or run.reason:
+        return
+    try:
+        if not _sizes_are_passed(run):
+            raise NotNativeError("sizes that only the run knows")
+        run.program = backend.compile_control(run.node, run.strides, stats)
+    except NotNativeError as error:
+        run.reason = str(error)
+        make = partial(_sub_schedule, backend=backend)
+        run.plans = {name: SubPlan(value, make) for name, value in run.node.attrs.items()
+                     if isinstance(value, Graph)}
+
+
+def _sizes_are_passed(run: ControlRun) -> bool:
+    """Whether results have sizes known now, and operands at least strides."""
+    return all(t.is_static for t in run.node.types) and is_static(tuple(
+        step for row in run.strides for step in row))
+
+
+def _sub_schedule(graph: Graph, backend: Backend) -> Schedule:
+    """A sub-graph that runs as a plan of its own: its operands and results lie in C order."""
+    fused = fuse(separate_results(graph))
+    inputs, outputs = (
+        [contiguous_strides(v.shape, v.dtype.itemsize) for v in values]
+        for values in (fused.inputs, fused.outputs))
+    schedule = make_schedule(fused, inputs, outputs, backend=backend)
+    compile_schedule(schedule, CompileStats())
+    return schedule

@@ -1,0 +1,181 @@
+"""The plan of a compiled graph on one device: where every value lives and what runs in order.
+
+`fusec.codegen.plan_building` makes schedules; the runtime runs them.  Kernels are compiled by the
+schedule's back end; everything else in a schedule is the same for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.ir import Graph, Node
+from fusec.ir.dims import Bindings, Size, is_static, maximum, resolve, symbols_of
+from fusec.ir.lazy import lazy
+
+from .backend import Backend
+from .loop_ir import Kernel
+
+if TYPE_CHECKING:
+    from .control_program import ControlProgram
+    from .llvm import NativeCode
+
+Strides = tuple[Size, ...]
+CONTROL = ("Loop", "Cond")
+
+
+@dataclass
+class Place:
+    """Where a value lives: ``kind`` is ``arg``, ``out``, ``temp`` or ``cell`` with its number.
+
+    ``views`` show a part of that memory; only library calls read through them.
+    """
+
+    kind: str
+    number: int
+    strides: Strides
+    shape: tuple[Size, ...]
+    dtype: np.dtype
+    views: tuple[Callable[[np.ndarray, Bindings], np.ndarray], ...] = ()
+
+    @property
+    def is_static(self) -> bool:
+        """Whether its sizes are known when it is planned."""
+        return is_static(self.shape)
+
+    def at_sizes(self, sizes: Bindings) -> Place:
+        """The place with its sizes evaluated."""
+        return self if self.is_static else replace(
+            self, shape=resolve(self.shape, sizes), strides=resolve(self.strides, sizes))
+
+
+@dataclass
+class KernelStep:
+    """One kernel with the places of its buffers; ``forms`` and their ``code`` are the back end's.
+    """
+
+    kernel: Kernel
+    places: list[Place]
+    boundaries: tuple[str, ...] = ()
+    not_empty: tuple[Size, ...] = ()  # what extrema go over: of nothing NumPy raises
+    forms: list[Any] = field(default_factory=list)
+    code: list[Any] = field(default_factory=list)
+
+
+class SubPlan:
+    """A sub-graph as a schedule of its own, made and compiled when it is first needed."""
+
+    def __init__(self, graph: Graph, make: Callable[[Graph], Schedule]) -> None:
+        self.graph, self._make = graph, make
+
+    @lazy
+    def schedule(self) -> Schedule:
+        return self._make(self.graph)
+
+
+@dataclass
+class ControlRun:
+    """How a branch or loop runs: as one native function, or step by step, with the reason.
+
+    ``strides`` are those of its operands; ``reused`` are results that are an operand's own memory.
+    """
+
+    node: Node
+    strides: list[Strides]
+    reused: Collection[int]
+    program: ControlProgram | None = None
+    reason: str = ""  # why it is not native
+    plans: dict[str, SubPlan] = field(default_factory=dict)  # then, of its sub-graphs by attr
+
+    @property
+    def is_native(self) -> bool:
+        return self.program is not None
+
+    @property
+    def nests(self) -> int:
+        """How many nests of fused loops the native function calls."""
+        return len(self.program.nests) if self.program is not None else 0
+
+    @property
+    def calls(self) -> list[str]:
+        """What of Python's the native function calls."""
+        sites = self.program.sites if self.program is not None else []
+        return list(dict.fromkeys(s.name for s in sites))
+
+    @property
+    def code(self) -> NativeCode | None:
+        return self.program.code if self.program is not None else None
+
+
+@dataclass
+class ExternStep:
+    """A library call, or a branch or loop.
+
+    A fresh array of the library's own that has a target's layout stands in its place.
+    """
+
+    node: Node
+    sources: list[Place | Any]
+    targets: list[Place]
+    run: ControlRun | None = None
+
+    @property
+    def control(self) -> ControlRun | None:
+        """The branch or loop; None for a library call."""
+        return self.run
+
+
+@dataclass
+class Schedule:
+    """Steps in order and the places they use."""
+
+    steps: list[KernelStep | ExternStep]
+    temps: list[Place]
+    cells: int
+    outputs: list[Place | Any]
+    graph: Graph
+    backend: Backend
+    traced: Graph | None = None  # the program's own order of what may raise, before the passes
+
+    @property
+    def kernels(self) -> list[KernelStep]:
+        return [s for s in self.steps if isinstance(s, KernelStep)]
+
+    @property
+    def externs(self) -> list[ExternStep]:
+        return [s for s in self.steps if isinstance(s, ExternStep)]
+
+
+def contiguous_strides(shape: Sequence[Size], itemsize: int) -> Strides:
+    """Byte strides in C order."""
+    strides: list[Size] = [0] * len(shape)
+    step: Size = itemsize
+    for axis in reversed(range(len(shape))):
+        strides[axis] = step
+        step = step * maximum(shape[axis], 1)
+    return tuple(strides)
+
+
+def words_of(dtype: np.dtype) -> int:
+    """Cells that a scalar takes: two for complex128."""
+    return max(1, dtype.itemsize // 8)
+
+
+def may_fail(node: Node) -> bool:
+    """Whether a kernel may find that an index or a size is wrong."""
+    return node.op == "Fused" and (bool(sizes_of_extrema(node)) or any(
+        n.op in ("CheckIndex", "Verify") or n.attrs.get("raises")
+        for n in node.attrs["body"].nodes))
+
+
+def sizes_of_extrema(node: Node) -> tuple[Size, ...]:
+    """How many elements, where only the run knows it, a kernel's extrema are chosen from."""
+    found = (
+        math.prod(n.inputs[0].shape[axis] for axis in n.attrs["axes"])
+        for n in node.attrs["body"].nodes if n.op in ("Max", "Min", "ArgMax", "ArgMin")
+    )
+    return tuple(dict.fromkeys(size for size in found if symbols_of(size)))
