@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from fusec.errors import InternalError
 from fusec.ir import Loc
+from fusec.ir.dims import Size
 
 if TYPE_CHECKING:
     import numpy as np
 
     from fusec.ir import Node
-    from fusec.ir.dims import Size
 
     from .compiled import CompileStats, NestBlock
     from .control_program import ControlProgram
     from .loop_ir import Kernel, Param
 
-    Strides = Sequence[Size]
+Strides = Sequence[Size]
 
 
 class NotNativeError(Exception):
@@ -55,8 +55,8 @@ class Backend(ABC):
     def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[Any]:
         """The forms that the kernel runs as, in order, for buffers with these byte strides.
 
-        Forms that need the same code are equal in whatever `compile` looks them up by.  A form
-        says in ``is_static`` whether all its sizes are known, in ``mode`` how it runs.
+        A form says in ``mode`` how it runs, and in ``is_static`` whether it is one of known sizes;
+        then it counts its ``points``.
         """
 
     @abstractmethod

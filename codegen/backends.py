@@ -11,6 +11,8 @@ from .backend import Backend
 
 _HOMES = {
     "cpu": "fusec.codegen.cpu.backend",
+    "reference": "fusec.codegen.reference_backend",
+    "null": "fusec.codegen.null_backend",
 }
 _loaded: dict[str, Backend] = {}
 _current: ContextVar[str] = ContextVar("backend", default="cpu")

@@ -12,6 +12,7 @@ from fusec.ir.dims import Size
 
 if TYPE_CHECKING:
     from .llvm import NativeCode
+    from .loop_ir import Kernel
 
 NEST_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 # What a nest with checks notes of the first that fails, as words.  The failure with the smallest
@@ -29,6 +30,15 @@ class CompileStats:
     reused: int = 0
     codegen_ms: float = 0.0
     llvm_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class WholeKernel:
+    """A kernel as the only form of itself, for back ends that run kernels as they are."""
+
+    kernel: Kernel
+    mode: str = "whole"
+    is_static: bool = False  # nothing of it is made for its sizes
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from fusec import config
 from fusec.ir import Graph
 from fusec.ir.dims import is_static
-from fusec.passes.copies import separate_results
-from fusec.passes.fusion import fuse
+from fusec.passes.pipeline import run_passes, step_by_step
 
 from . import backends
 from .backend import Backend, NotNativeError
@@ -67,7 +67,7 @@ def _sizes_are_passed(run: ControlRun) -> bool:
 
 def _sub_schedule(graph: Graph, backend: Backend) -> Schedule:
     """A sub-graph that runs as a plan of its own: its operands and results lie in C order."""
-    fused = fuse(separate_results(graph))
+    fused = run_passes(step_by_step(), graph, verified=config.verify)
     inputs, outputs = (
         [contiguous_strides(v.shape, v.dtype.itemsize) for v in values]
         for values in (fused.inputs, fused.outputs))

@@ -22,11 +22,16 @@ from fusec.ops.scans import scan_reference
 from .loop_ir import Access, Expr, Kernel, Nest, Reduction, Stage, Store, walk
 
 
+class FailedCheckError(Exception):
+    """A check of a kernel failed: NumPy, asked again, says what is wrong."""
+
+
 def run_kernel(kernel: Kernel, buffers: Sequence[np.ndarray]) -> None:
     """Run every nest; ``buffers`` are arrays of ``kernel.buffers``' dtypes and shapes.
 
     Any strides will do; buffers with role ``out`` are written in place.  Raises `InternalError` for
-    arrays that do not fit and for accesses outside a buffer.
+    arrays that do not fit and for accesses outside a buffer, ``IndexError`` or `FailedCheckError`
+    where a check fails.
     """
     _check_buffers(kernel, buffers)
     with np.errstate(all="ignore"):
@@ -90,7 +95,9 @@ class _NestRun:
                 whole = np.broadcast_to(values[id(e.args[0])], extents)
                 values[id(e)] = scan_reference(whole, e.attr, (self.nest.outer,))
             elif e.op in CALLS:
-                values[id(e)] = np.asarray(FUNCTIONS[e.attr](*[values[id(a)] for a in e.args]))
+                values[id(e)] = _called(e, [values[id(a)] for a in e.args])
+            elif e.op == "verify":
+                values[id(e)] = _verified(values[id(e.args[0])])
             elif e.args:
                 args = [values[id(a)] for a in e.args]
                 if e.op == "check_index" and 0 in extents:  # an empty loop checks nothing
@@ -163,7 +170,7 @@ class _NestRun:
         flat = tuple(np.broadcast_to(p, extents).ravel() for p in places)
         values = np.broadcast_to(value, extents).ravel()
         if store.combine:
-            _functions()[store.combine].at(self.buffers[access.buffer], flat, values)
+            scalar_functions()[store.combine].at(self.buffers[access.buffer], flat, values)
         else:
             self.buffers[access.buffer][flat] = values
 
@@ -195,7 +202,7 @@ def _reduce_rows(r: Reduction, rows: np.ndarray) -> np.ndarray:
         if 0 in rows.shape:
             return np.zeros(rows.shape[:-1], np.int64)
         return np.asarray(np.argmax(rows, -1) if r.kind == "argmax" else np.argmin(rows, -1))
-    ufunc = _functions()[r.kind]
+    ufunc = scalar_functions()[r.kind]
     start = _start(r.kind, r.dtype)
     return np.asarray(ufunc.reduce(rows, axis=-1, dtype=r.dtype, initial=start))
 
@@ -216,6 +223,20 @@ def _start(kind: str, dtype: np.dtype) -> Any:
 # -------------------------------------------------------------------------------------- scalar ops
 
 
+def _called(e: Expr, args: Sequence[np.ndarray]) -> np.ndarray:
+    """A function of the user's on every element; an exception of its own is a failed check."""
+    try:
+        return np.asarray(FUNCTIONS[e.attr](*args))
+    except Exception as error:
+        raise FailedCheckError(f"{e.attr} raised") from error
+
+
+def _verified(holds: np.ndarray) -> np.ndarray:
+    if not holds.all():
+        raise FailedCheckError("a condition does not hold")
+    return holds
+
+
 def apply(op: str, dtype: np.dtype, args: Sequence[np.ndarray]) -> np.ndarray:
     """One scalar op on arrays; the result has exactly ``dtype``.  Raises for unknown ops."""
     if op == "cast":
@@ -223,7 +244,7 @@ def apply(op: str, dtype: np.dtype, args: Sequence[np.ndarray]) -> np.ndarray:
     if op == "bitcast":
         return np.array(args[0]).view(dtype)
     try:
-        result = np.asarray(_functions()[op](*args))
+        result = np.asarray(scalar_functions()[op](*args))
     except KeyError:
         raise InternalError(f"the reference has no scalar op {op!r}") from None
     if result.dtype != dtype:
@@ -232,7 +253,7 @@ def apply(op: str, dtype: np.dtype, args: Sequence[np.ndarray]) -> np.ndarray:
 
 
 @functools.cache
-def _functions() -> dict[str, Any]:
+def scalar_functions() -> dict[str, Any]:
     """Scalar op → NumPy function: the registry's references, bit logic, and our own."""
     table: dict[str, Callable[..., Any]] = {}
     for row in all_ops():

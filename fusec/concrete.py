@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.codegen.compiled import CompileStats
+from fusec.codegen.compiled import CompileStats, NativeNest
 from fusec.codegen.loop_ir import LEAVES, walk
 from fusec.codegen.schedule import ExternStep, KernelStep, Schedule
 from fusec.ir import Graph, Loc, dtype_name
@@ -113,6 +113,8 @@ class CompiledKernel:
         """``ll``: LLVM IR as emitted, ``opt``: after LLVM's optimiser, ``asm``: machine code."""
         if not self.step.code:
             raise AttributeError(f"{self.name} is lowered but not compiled: call .compile() first")
+        if not all(isinstance(n, NativeNest) for n in self.step.code):
+            raise AttributeError(f"{self.name} is run by a back end that makes no machine code")
         codes = {id(n.code): n.code for n in self.step.code}.values()
         return {
             "ll": "\n".join(c.source for c in codes),

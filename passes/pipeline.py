@@ -1,4 +1,4 @@
-"""The pipeline: every pass, in order, in one list.
+"""The pipeline: every pass, in order, in one list; sub-graphs go through lists of it too.
 
 `run_pipeline` runs it, keeps a record of each pass, runs the verifier between passes when asked,
 and stops the build with an internal error when a pass fails.
@@ -26,6 +26,7 @@ from .decompose import decompose
 from .fma import form_fmas
 from .fusion import fuse
 from .kernel_checks import kernel_checks
+from .open_products import open_products
 from .options import PassOptions
 from .powers import expand_powers
 from .prune import prune
@@ -63,7 +64,11 @@ CLEAN_UP = Repeat((
 
 
 def pipeline(options: PassOptions) -> list[Pass | Repeat]:
-    """What happens to a traced graph before it is lowered."""
+    """What happens to a traced graph before it is lowered.
+
+    A sub-graph of a branch or loop is simplified where `subgraphs` stands.  How it goes on is
+    known when it is lowered: as a part of a `native_loop` or, run `step_by_step`, as a plan.
+    """
     fusion = [Pass("fusion", fuse)] if options.fuse else []
     return [
         *simplification(options),
@@ -89,6 +94,16 @@ def simplification(options: PassOptions) -> list[Pass | Repeat]:
         CLEAN_UP,                                   # the Neg nodes that fma makes
         Pass("short_axes", short_axes),
     ]
+
+
+def native_loop() -> list[Pass]:
+    """What a simplified sub-graph goes through in a native loop, which knows where arrays live."""
+    return [Pass("open_products", open_products), Pass("fusion", fuse)]
+
+
+def step_by_step() -> list[Pass]:
+    """What a simplified sub-graph goes through that runs as a plan of its own."""
+    return [Pass("separate_results", separate_results), Pass("fusion", fuse)]
 
 
 def _simplified(options: PassOptions, graph: Graph) -> Graph:
@@ -136,6 +151,16 @@ def run_pipeline(
     if options.verify:
         verify(graph)
     return _run_steps(pipeline(options), graph, options, log)
+
+
+def run_passes(passes: Sequence[Pass], graph: Graph, verified: bool = False) -> Graph:
+    """The graph after these passes, which are not logged.  Raises `PassError`."""
+    for item in passes:
+        after = _run(item, graph)
+        if verified and after is not graph:
+            _verify_after(item, graph, after)
+        graph = after
+    return graph
 
 
 def _run_steps(

@@ -33,7 +33,7 @@ class Executable:
         arrays = [r.index for r in spec.results if r.kind == "graph"]
         once = len(set(arrays)) == len(arrays)  # the launcher makes an array for each result
         self.uses_native = launch.launcher_status().available and once and (
-            not schedule.externs) and all(
+            schedule.backend.is_native and not schedule.externs) and all(
             r.kind == "const" or (r.kind == "graph" and not r.views) or
             (r.kind == "input" and not r.views) for r in spec.results
         )

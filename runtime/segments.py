@@ -13,10 +13,11 @@ import numpy as np
 from fusec.codegen.backend import Backend
 from fusec.codegen.compiled import NEST_SIGNATURE
 from fusec.codegen.schedule import KernelStep, Place
-from fusec.ir.dims import evaluator, resolve, typical
+from fusec.ir.dims import Bindings, evaluator, resolve, typical
 
 from . import launch, launch_spec, memory, threads
 from .addresses import address_of
+from .cells import Cells
 from .launches import Blocks, make_blocks
 from .native import NativeUnavailableError
 from .sized_nests import Arrays, SizedNest
@@ -141,11 +142,11 @@ class SizedSegment:
                       self.status)
             for step in steps for form, code in zip(step.forms, step.code, strict=True)
         ]
-        self.fresh = {(p.kind, p.number): p for step in steps for p in step.places
-                      if p.kind in ("out", "temp") and not p.is_static and not p.views}
         self._note_operands(steps)
 
     def _note_operands(self, steps: list[KernelStep]) -> None:
+        self.fresh = {(p.kind, p.number): p for step in steps for p in step.places
+                      if p.kind in ("out", "temp") and not p.is_static and not p.views}
         self.keys = list(dict.fromkeys(
             (p.kind, p.number) for step in steps for p in step.places if p.kind != "cell"))
         self.not_empty = tuple(dict.fromkeys(s for step in steps for s in step.not_empty))
@@ -162,9 +163,32 @@ class SizedSegment:
             raised = error()
             if raised is not None:
                 raise raised
+        return self._launch(memory_of, sizes)
+
+    def _launch(self, memory_of: Arrays, sizes: Bindings) -> bool:
         self.status[0] = 0
         for nest in self.nests:
             nest.run(memory_of, sizes)
             if self.status[0]:
                 return False
         return True
+
+
+class CalledSegment(SizedSegment):
+    """Kernels of a back end whose code is Python functions of arrays."""
+
+    def __init__(self, steps: list[KernelStep], cells: Cells) -> None:
+        self.steps, self.cells = steps, cells
+        self._note_operands(steps)
+
+    def _launch(self, memory_of: Arrays, sizes: Bindings) -> bool:
+        return all(code([self._array(p, memory_of, sizes) for p in step.places], sizes)
+                   for step in self.steps for code in step.code)
+
+    def _array(self, place: Place, memory_of: Arrays, sizes: Bindings) -> np.ndarray:
+        """A place's memory as the kernel sees it."""
+        if place.kind == "cell":
+            return self.cells.view(place.number, place.dtype).reshape(())
+        planned = place.at_sizes(sizes)
+        return np.lib.stride_tricks.as_strided(
+            memory_of[place.kind, place.number], planned.shape, planned.strides)

@@ -22,7 +22,7 @@ from .call_spec import CallSpec, ResultSpec, cells_of
 from .cells import Cells
 from .failed_checks import earlier_error
 from .plan_source import PlanSource
-from .segments import Segment, SizedSegment
+from .segments import CalledSegment, Segment, SizedSegment
 
 BY_OUTPUTS = (PickView, WindowView)  # views of results whose places are outputs of the graph
 
@@ -58,6 +58,8 @@ class StepByStep:
     def _segment(self, steps: list[Any]) -> Segment | SizedSegment | ExternStep:
         if isinstance(steps[0], ExternStep):
             return steps[0]
+        if not self.schedule.backend.is_native:
+            return CalledSegment(steps, self.cells)
         is_static = all(form.is_static for step in steps for form in step.forms) and all(
             place.is_static for step in steps for place in step.places if isinstance(place, Place))
         made = Segment if is_static else SizedSegment

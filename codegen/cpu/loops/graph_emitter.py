@@ -8,17 +8,17 @@ from typing import Any, cast
 
 import numpy as np
 
+from fusec import config
 from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cpu.emitter import I64, Operand
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops import get
-from fusec.passes.fusion import fuse
+from fusec.passes.pipeline import native_loop, run_passes
 
 from . import host_calls, kernels, picks, sizes
 from .frame import ArrayRef, Frame, Held, Token
 from .order import ordered
 from .polls import Counted, enter, in_chunks, poll_each
-from .products import open_products
 from .views import viewed
 
 END = 1 << 60  # the position of what is read after all steps
@@ -46,7 +46,7 @@ class GraphEmitter:
 
         The first ``changed`` inputs live on: those without an update as they are.
         """
-        fused = fuse(open_products(graph))
+        fused = run_passes(native_loop(), graph, verified=config.verify)
         made = cls(frame, fused, dict(zip(fused.inputs, operands, strict=True)), set(owned))
         made.nodes = ordered(fused)
         for position, node in enumerate(made.nodes):
