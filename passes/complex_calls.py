@@ -10,12 +10,12 @@ from __future__ import annotations
 from fusec.ir import Graph, Node
 from fusec.ops.complex_parts import needs_numpy
 
-from .rewrite import Replacement, Rewriter, rewrite
+from .rewrite import Replacement, Rewriter, is_pure, rewrite
 
 
 def complex_calls(graph: Graph) -> Graph:
     """The graph with visible library calls for what is not fused on complex values."""
-    return rewrite(graph, _as_call)
+    return rewrite(graph, _as_call, is_pure)
 
 
 def _as_call(node: Node, rewriter: Rewriter) -> Replacement:

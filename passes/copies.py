@@ -31,7 +31,7 @@ def separate_results(graph: Graph) -> Graph:
         if value.node.op == "Const":
             shared = is_update or value.type.kind == "array"
         if shared:
-            builder.loc = value.node.loc
+            builder.loc, builder.device = value.node.loc, value.node.device
             value = builder.emit("Copy", value)
         taken.add(value)
         return value

@@ -11,7 +11,7 @@ from fusec.errors import InternalError
 from fusec.ir import Graph, Node
 from fusec.ops import registry
 
-from .rewrite import Replacement, Rewriter, rewrite
+from .rewrite import Replacement, Rewriter, is_pure, rewrite
 
 # A composite may be made of composites; deeper nesting than this is a row that makes itself.
 MAX_DEPTH = 16
@@ -20,7 +20,7 @@ MAX_DEPTH = 16
 def decompose(graph: Graph) -> Graph:
     """The graph in primitive ops.  Raises `InternalError` for a row that never ends."""
     for _ in range(MAX_DEPTH):
-        lowered = rewrite(graph, _lower)
+        lowered = rewrite(graph, _lower, is_pure)
         if lowered is graph:
             return _checked(graph)
         graph = lowered

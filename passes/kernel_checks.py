@@ -8,11 +8,11 @@ leaves: no ``Check`` outside of branches and loops, unless there are such calls.
 
 from __future__ import annotations
 
-from fusec.ir import Graph, Node, Value
+from fusec.ir import Graph, Node
 from fusec.ops.checks import CHECKS
 from fusec.ops.registry import get
 
-from .rewrite import rebuilt
+from .rewrite import Rewriter, rebuilt
 
 
 def kernel_checks(graph: Graph) -> Graph:
@@ -20,13 +20,15 @@ def kernel_checks(graph: Graph) -> Graph:
     if "Check" not in graph.ops or any(
             get(op).stateful and op not in CHECKS for op in graph.ops):
         return graph
-    values: dict[Value, Value] = {}
-    return rebuilt(graph, [_verified(node, values) for node in graph.nodes], values)
+    rewriter = Rewriter(graph)
+    for old in graph.nodes:
+        rewriter.stand_for(old)
+        rewriter.keep(_verified(rewriter.operands(old)))
+    return rebuilt(graph, rewriter.nodes, rewriter.values)
 
 
-def _verified(node: Node, values: dict[Value, Value]) -> Node:
+def _verified(node: Node) -> Node:
     if node.op != "Check":
         return node
-    made = Node("Verify", node.inputs, node.types, node.attrs, name=node.name, loc=node.loc)
-    values[node.out()] = made.out()
-    return made
+    return Node("Verify", node.inputs, node.types, node.attrs, name=node.name, loc=node.loc,
+                control_inputs=node.control_inputs, device=node.device)

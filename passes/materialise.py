@@ -43,16 +43,28 @@ Context = tuple[tuple[int, ...], IndexMap, bool, bool]
 
 
 def required_values(graph: Graph) -> set[Value]:
-    """Values that must be in memory: results, updates, and what libraries and reshapes read."""
-    needed = set(graph.roots)
+    """Values that must be in memory: results, updates, what libraries and reshapes read, and what
+    is tied to its place."""
+    tied = tied_values(graph)
+    needed = tied.union(graph.roots)
     for node in graph.nodes:
         if is_boundary(node) and get(node.op).kind not in ("reduce", "scan"):
-            needed.update(map(view_base, node.inputs))
+            needed.update(view_base(v, tied) for v in node.inputs)
         if node.op == "Verify":
             needed.add(node.out())
         if node.op == "Scatter":
             needed.update(_read_before_written(node))
     return {v for v in needed if v.node.op != "Const" and not is_boundary(v.node)}
+
+
+def tied_values(graph: Graph) -> set[Value]:
+    """What cannot be computed with others, wherever they are: both ends of control edges, and
+    what is read on another device than it is made on."""
+    tied = {v for node in graph.nodes for v in node.inputs if v.node.device != node.device}
+    for node in graph.nodes:
+        if node.control_inputs:
+            tied.update(v for n in (node, *node.control_inputs) for v in n.outputs)
+    return tied
 
 
 def _read_before_written(node: Node) -> list[Value]:

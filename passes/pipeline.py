@@ -17,6 +17,7 @@ from fusec.ir import Graph, Node
 from fusec.ir.compare import UNCHANGED, graph_diff
 from fusec.ir.text import print_attr, print_graph
 from fusec.ir.verify import VerificationError, verify
+from fusec.ir.verify_pass import verify_pass
 
 from .complex_calls import complex_calls
 from .constant_folding import constant_folding
@@ -218,6 +219,7 @@ def _run(item: Pass, graph: Graph) -> Graph:
 def _verify_after(item: Pass, before: Graph, after: Graph) -> None:
     try:
         verify(after)
+        verify_pass(before, after)
     except VerificationError as error:
         raise _pass_error(item, before, f"left an invalid graph: {error}") from error
 

@@ -51,6 +51,7 @@ def _lost_checks(graph: Graph, needed: set[int]) -> dict[int, list[Node]]:
     found: dict[int, list[Node]] = {}
     for node in dropped:
         if not _uses(node) or not made.issuperset(_uses(node)):
+            builder.stand_for(node)
             found[node.id] = index_checks(builder, node)
             made.update(_uses(node))
     return found

@@ -51,9 +51,10 @@ class Rewriter(Builder):
         return node.out()
 
     def stand_for(self, old: Node) -> None:
-        """New nodes get the location and the name scope of ``old``, a node of the old graph."""
-        self.old = old
-        self.loc = old.loc
+        """New nodes get the location, device, control inputs and name scope of ``old``, a node of
+        the old graph."""
+        self.old, self.loc, self.device = old, old.loc, old.device
+        self.control_inputs = tuple(self.controls.get(n.id, n) for n in old.control_inputs)
         self.scope = old.name[: old.name.rfind("/") + 1]
 
     def operands(self, node: Node) -> Node:
@@ -84,13 +85,16 @@ class Rewriter(Builder):
                 self.claimed.add(after)
 
     def fits(self, values: Sequence[Value]) -> bool:
-        """Whether the values may stand for the old node: same types, and storage of their own.
+        """Whether the values may stand for the old node: same types, storage of their own, and
+        new where the old node has control inputs, which those in the graph do not.
 
         In NumPy the result of a computation never shares memory with anything else, so a result of
         the graph that is computed must not become an argument, a view or another result.
         """
         old = self.old
         if tuple(v.type for v in values) != old.types or any(map(_is_adrift, values)):
+            return False
+        if old.control_inputs and any(v.node not in self.pending for v in values):
             return False
         fresh = [v for b, v in zip(old.outputs, values, strict=True)
                  if b in self.roots and b.type.kind == "array" and not _may_alias(old)]
@@ -109,23 +113,28 @@ def _may_alias(node: Node) -> bool:
 
 
 def is_movable(node: Node) -> bool:
-    """Whether a pass may replace the node: pure, and not tied to others by control edges."""
-    return node.op != "Input" and not node.control_inputs and not has_effects(node)
+    """Whether a pass may replace the node by any other: pure, and without control inputs."""
+    return not node.control_inputs and is_pure(node)
 
 
-def rewrite(graph: Graph, visit: Visit) -> Graph:
+def is_pure(node: Node) -> bool:
+    return node.op != "Input" and not has_effects(node)
+
+
+def rewrite(graph: Graph, visit: Visit, movable: Callable[[Node], bool] = is_movable) -> Graph:
     """The graph with every movable node that ``visit`` replaces replaced.
 
     ``visit(node, rewriter)`` returns one value per output of the node, made by the rewriter or
     already in the graph, or ``None`` to keep it; a replacement that does not fit (`Rewriter.fits`)
-    is not made.  New nodes get the location and scope of the node they stand for.  Returns
-    ``graph`` itself when nothing is replaced.  Nodes that became unused stay for `prune`.
+    is not made.  New nodes get the location, scope, device and control inputs of the node they
+    stand for.  Returns ``graph`` itself when nothing is replaced.  Nodes that became unused stay
+    for `prune`.
     """
     rewriter = Rewriter(graph)
     for old in graph.nodes:
         node = rewriter.operands(old)
         rewriter.stand_for(old)
-        values = visit(node, rewriter) if is_movable(node) else None
+        values = visit(node, rewriter) if movable(node) else None
         if values is not None and rewriter.fits(values):
             rewriter.accept(values)
         else:

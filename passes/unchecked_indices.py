@@ -12,13 +12,26 @@ from __future__ import annotations
 from fusec.ir import Graph, Node
 from fusec.ops.picking import PICKS
 
-from .rewrite import Replacement, Rewriter, rebuilt, rewrite
+from .rewrite import Replacement, Rewriter, is_pure, rebuilt, rewrite
 
 
 def unchecked_indices(graph: Graph) -> Graph:
     """The graph without checks of indices."""
-    kept = [node for node in graph.nodes if node.op != "BoundsCheck"]  # nothing reads their results
-    return rewrite(rebuilt(graph, kept, {}), _visit)
+    return rewrite(_without_checks(graph), _visit, is_pure)
+
+
+def _without_checks(graph: Graph) -> Graph:
+    """Nothing reads the results of checks; what runs after one runs after what that does."""
+    rewriter, gone = Rewriter(graph), dict[int, tuple[Node, ...]]()
+    for old in graph.nodes:
+        control = [c for n in old.control_inputs for c in gone.get(n.id, (n,))]
+        rewriter.stand_for(old)
+        node = rewriter.operands(old.with_inputs(old.inputs, control))
+        if node.op == "BoundsCheck":
+            gone[old.id] = tuple(control)
+        else:
+            rewriter.keep(node)
+    return rebuilt(graph, rewriter.nodes, rewriter.values)
 
 
 def _visit(node: Node, rewriter: Rewriter) -> Replacement:

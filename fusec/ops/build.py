@@ -30,19 +30,29 @@ class Namer:
 
 
 class Builder:
-    """Emits nodes at the current location ``loc`` and below the current name ``scope``."""
+    """Emits nodes at the current location ``loc`` and below the current name ``scope``.
+
+    They are on its ``device`` and run after its ``control_inputs``.
+    """
 
     def __init__(self, namer: Namer | None = None, loc: Loc | None = None) -> None:
         self.namer = namer or Namer()
         self.loc = loc
         self.scope = ""
+        self.device = ""
+        self.control_inputs: tuple[Node, ...] = ()
 
     def emit(self, op: str, *inputs: Value, name: str = "", **attrs: Any) -> Value:
         """A new node's first output.  Raises what the op's type rule raises for bad shapes."""
         row = registry.get(op)
         types = row.infer([v.type for v in inputs], attrs)
         name = self.namer.fresh(self.scope + (name or op))
-        return Node(op, inputs, types, attrs, name=name, loc=self.loc).out()
+        return Node(op, inputs, types, attrs, name=name, loc=self.loc, device=self.device,
+                    control_inputs=self.control_inputs if inputs else ()).out()
+
+    def stand_for(self, node: Node) -> None:
+        """New nodes get the location, the device and the control inputs of this one."""
+        self.loc, self.device, self.control_inputs = node.loc, node.device, node.control_inputs
 
     def const(self, value: Any) -> Value:
         """A constant: Python numbers are weak, NumPy scalars and rank-0 arrays are not."""

@@ -7,7 +7,7 @@ until it meets boundary values: arguments, reductions, library results and whate
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from fusec.ir import Node, Value
@@ -49,12 +49,14 @@ def is_copied_whole(node: Node) -> bool:
         not t.is_static for t in (*node.types, *(v.type for v in node.inputs)))
 
 
-def view_base(value: Value) -> Value:
+def view_base(value: Value, stored: Collection[Value] = ()) -> Value:
     """What a chain of view ops shows; the value itself when it is no view.
 
-    Libraries read views through strides, so only the base needs memory.
+    Libraries read views through strides, so only the base needs memory; a view that is ``stored``
+    has some.
     """
-    while registry.get(value.node.op).kind == "view" and value.node.op != "Reshape":
+    while value not in stored and registry.get(value.node.op).kind == "view" and (
+            value.node.op != "Reshape"):
         value = value.node.inputs[0]
     return value
 

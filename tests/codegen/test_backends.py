@@ -105,7 +105,7 @@ def test_null_compiles_nothing() -> None:
 
 
 def test_a_back_end_that_nobody_knows() -> None:
-    with pytest.raises(ValueError, match="'gpu'.*cpu, reference, null"):
+    with pytest.raises(ValueError, match=r"'gpu'.*cpu, reference, null"):
         backends.backend("gpu")
 
 

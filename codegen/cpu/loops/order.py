@@ -57,7 +57,8 @@ class _Before:
 
     def __init__(self, nodes: list[Node]) -> None:
         self.position = {node: i for i, node in enumerate(nodes)}
-        self.direct: dict[Node, set[Node]] = {n: {v.node for v in n.inputs} for n in nodes}
+        self.direct: dict[Node, set[Node]] = {
+            n: {v.node for v in n.inputs}.union(n.control_inputs) for n in nodes}
         self.bits: list[int] = []
         for node in nodes:  # operands come first in a graph
             self.bits.append(self._with(n for n in self.direct[node] if n in self.position))

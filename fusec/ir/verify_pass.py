@@ -1,0 +1,97 @@
+"""What a pass must leave as it is: where nodes are to run, and which run before others.
+
+A node names its device in ``device`` and, beyond those that it reads, the nodes that run before it
+in ``control_inputs``.  A pass may move, replace and join nodes; it may not lose either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+from fusec.ops.checks import CHECKS, has_effects
+
+from .graph import Graph, Node, topological_order
+from .verify import VerificationError, excerpt
+
+SOURCES = ("Const", "Input")
+
+
+def verify_pass(before: Graph, after: Graph) -> None:
+    """Raises `VerificationError` where a pass has lost a device or a control edge.
+
+    Nodes are told by their names, in bodies of ``Fused`` nodes too.  A node that took the place of
+    others is on a device that nodes were on, and follows what they had to follow.
+    """
+    devices = {n.device for n in _computing(before)}
+    edges = [(c, n) for n in before.nodes for c in n.control_inputs]
+    if devices <= {""} and not edges:
+        return
+    known = {n.name for n in before.nodes}
+    _check_devices(before, after, known, devices)
+    homes = {n.name: home for home in after.nodes for n in _inside(home)}
+    if edges:
+        live = {n.id for n in topological_order(
+            [v.node for v in before.roots] + [n for n in before.nodes if has_effects(n)])}
+        new = [n for n in after.nodes if n.name not in known and n.op != "Fused"]
+        for first, then in edges:
+            if then.id in live:
+                _check_edge(after, first, then, homes, new)
+
+
+def _computing(graph: Graph) -> Iterator[Node]:
+    return (n for n in graph.nodes if n.op not in SOURCES)
+
+
+def _inside(node: Node) -> Iterator[Node]:
+    """The node, and those that it computes itself."""
+    yield node
+    if node.op == "Fused":
+        yield from _computing(node.attrs["body"])
+
+
+def _check_devices(before: Graph, after: Graph, known: set[str], devices: set[str]) -> None:
+    for home in _computing(after):
+        for node in _inside(home):
+            if node.device != home.device:
+                _fail(after, f"{node.name!r} for {node.device!r} is computed on {home.device!r}",
+                      home)
+            if node.name in known and node.op not in SOURCES:
+                wanted = before[node.name]
+                if wanted.op not in SOURCES and wanted.device != node.device:
+                    _fail(after, f"{node.name!r} was placed on {wanted.device!r} and is on "
+                                 f"{node.device!r} now", home)
+            elif node.device not in devices and not _copies_an_argument(node):
+                _fail(after, f"{node.name!r} is new and on {node.device!r}, where nothing was",
+                      home)
+
+
+def _copies_an_argument(node: Node) -> bool:
+    """Whether it is nothing but a source in other memory, which is where that is."""
+    return node.op == "Copy" and node.inputs[0].node.op in SOURCES
+
+
+def _check_edge(
+    after: Graph, first: Node, then: Node, homes: dict[str, Node], new: list[Node]
+) -> None:
+    """``first`` runs before ``then``, or what took their places does."""
+    if any(n.op in CHECKS and n.name not in homes for n in (first, then)):
+        return  # the user does without checks
+    targets = [homes[then.name]] if then.name in homes else new
+    if first.name in homes:
+        is_kept = any(_follows(target, homes[first.name]) for target in targets)
+    else:  # a value that was there already may stand for it
+        is_kept = any(len(n.control_inputs) >= len(then.control_inputs) for n in targets)
+    if not is_kept:
+        _fail(after, f"{then.name!r} had to run after {first.name!r}, which nothing says any more",
+              homes.get(then.name))
+
+
+def _follows(node: Node, first: Node) -> bool:
+    before = topological_order([*(v.node for v in node.inputs), *node.control_inputs])
+    return any(n is first for n in before)
+
+
+def _fail(graph: Graph, message: str, node: Node | None) -> NoReturn:
+    raise VerificationError(f"a pass of {graph.name!r} lost a node's place: {message}\n"
+                            f"{excerpt(graph, node)}")

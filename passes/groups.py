@@ -1,0 +1,246 @@
+"""Which nodes share a kernel: groups of roots with one iteration domain.
+
+A *root* is a reduction or a materialised value.  A group has a domain and, once it holds a
+reduction, reduced axes; the other axes are its outer loops.  Roots merge when they are on one
+device, every value they exchange inside the group is exchanged at the same outer point, and no
+path leads out of the group and back in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fusec.ir import Graph, Node, Value
+from fusec.ops import get
+from fusec.ops.checks import CHECKS, has_effects
+from fusec.ops.cones import Cone, cone, has_unit_region, is_boundary, is_piecewise, view_base
+from fusec.ops.index_maps import AxisIndex, IndexMap, identity, without_loop
+
+MAX_OPERANDS = 48  # more pointers than this in one loop spill registers
+MAX_CANDIDATES = 32  # groups looked at per root: keeps huge graphs linear
+
+
+@dataclass(eq=False)
+class Unit:
+    """A group of roots, or one opaque node (library call, reshape).
+
+    ``before`` has a bit, by their numbers, for every unit that it runs after by some path.
+    """
+
+    number: int
+    domain: tuple[int, ...] = ()
+    axes: tuple[int, ...] | None = None
+    device: str = ""
+    roots: list[Value] = field(default_factory=list)
+    cones: list[Cone] = field(default_factory=list)
+    opaque: Node | None = None
+    deps: set[Unit] = field(default_factory=set)
+    before: int = 0
+    is_followed: bool = False  # whether any unit runs after it
+    boundaries: list[str] = field(default_factory=list)
+
+    def __hash__(self) -> int:
+        # Sets of units are walked: by address their order would differ between processes.
+        return self.number
+
+    @property
+    def outer(self) -> list[int]:
+        return [d for d in range(len(self.domain)) if d not in (self.axes or ())]
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        return tuple(self.domain[d] for d in self.outer)
+
+    @property
+    def piecewise(self) -> bool:
+        return any(c.piecewise for c in self.cones)
+
+    @property
+    def operand_count(self) -> int:
+        return len({(v, i) for c in self.cones for v, maps in c.reads.items() for i in maps})
+
+    def depends_on(self, other: Unit) -> bool:
+        """Whether this unit runs after ``other`` by some path."""
+        return bool(self.before >> other.number & 1)
+
+    def follow(self, deps: set[Unit], units: list[Unit]) -> None:
+        """Make it run after these units, and what runs after it too."""
+        self.deps |= deps
+        before = self.before
+        for dep in deps:
+            before |= dep.before | 1 << dep.number
+        if before == self.before:
+            return
+        self.before = before
+        for dep in deps:
+            dep.is_followed = True
+        for unit in units if self.is_followed else ():
+            if unit.depends_on(self):
+                unit.before |= before
+
+
+def may_stop(node: Node) -> bool:
+    """Whether what follows the node may never run: it raises, or does not end."""
+    if node.op in ("Pick", "PickUpdate"):
+        return len(node.attrs["safe"]) < len(node.attrs["axes"])
+    return node.op in ("Loop", "Cond") or node.op in CHECKS or get(node.op).kind == "extern"
+
+
+def _is_reduction(value: Value) -> bool:
+    return get(value.node.op).kind == "reduce"
+
+
+def _accumulates(value: Value) -> bool:
+    """Whether it needs a loop over its axes inside the others."""
+    return get(value.node.op).kind in ("reduce", "scan")
+
+
+def group(
+    graph: Graph, materialised: set[Value], apart: dict[Value, int], tied: set[Value]
+) -> tuple[list[Unit], dict[Value, Unit]]:
+    """The units, and the one that each root or opaque node's result is in."""
+    units: list[Unit] = []
+    home: dict[Value, Unit] = {}
+    check: Unit | None = None  # the last: what may raise, or go on for ever, comes after it
+    for node in graph.nodes:
+        value = Value(node, 0)
+        if is_boundary(node) and not _accumulates(value):
+            if node.op != "Input":
+                bases = (view_base(v, tied) for v in node.inputs)
+                unit = Unit(len(units), opaque=node, device=node.device)
+                deps = {home[v] for v in bases if v in home} | _before(node, home)
+                unit.follow(deps | {check} if check and may_stop(node) else deps, units)
+                check = unit if has_effects(node) else check
+                home.update((out, unit) for out in node.outputs)
+                units.append(unit)
+        elif _accumulates(value) or value in materialised:
+            _place(value, cone(value, materialised, apart.get(value)), units, home)
+    return units, home
+
+
+def _place(root: Value, reach: Cone, units: list[Unit], home: dict[Value, Unit]) -> None:
+    """Add the root to the latest group that may take it, or to a new one."""
+    before = _before(root.node, home)
+    deps = {home[v] for v in reach.reads if v in home} | before
+    refusals: dict[Unit, str] = {}
+    candidates = [u for u in units[-MAX_CANDIDATES:] if u.opaque is None]
+    candidates += [u for u in deps if u.opaque is None and u not in candidates]
+    for unit in reversed(candidates):
+        reason = "a control edge is between them" if unit in before else (
+            _refusal(unit, root, reach, deps))
+        if reason is None:
+            _join(unit, root, reach, deps, units, home)
+            return
+        refusals[unit] = reason
+    unit = Unit(len(units), domain=reach.domain, device=root.node.device)
+    units.append(unit)
+    _join(unit, root, reach, deps, units, home)
+    for dep in deps:
+        reason = refusals.get(dep, "a library call is between them")
+        unit.boundaries.append(f"{root.name} not fused with {_title(dep)}: {reason}")
+
+
+def _before(node: Node, home: dict[Value, Unit]) -> set[Unit]:
+    """The units that the node's control inputs are in."""
+    return {home[v] for before in node.control_inputs for v in before.outputs if v in home}
+
+
+def _join(
+    unit: Unit, root: Value, reach: Cone, deps: set[Unit], units: list[Unit],
+    home: dict[Value, Unit],
+) -> None:
+    if _accumulates(root):
+        unit.axes = root.node.attrs["axes"]
+    unit.roots.append(root)
+    unit.cones.append(reach)
+    unit.follow(deps - {unit}, units)
+    home[root] = unit
+
+
+def _title(unit: Unit) -> str:
+    if unit.opaque is not None:
+        return f"{unit.opaque.name} ({unit.opaque.op})"
+    return ", ".join(v.name for v in unit.roots)
+
+
+def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | None:
+    """Why the root may not join the group; ``None`` when it may."""
+    if unit.device != root.node.device:
+        return "they are on different devices"
+    shape = _shape_refusal(unit, root, reach, deps)
+    if shape is not None:
+        return shape
+    if any(dep is not unit and dep.depends_on(unit) for dep in deps):
+        return "a path leads through another kernel or library call"
+    if unit.operand_count + len(reach.reads) > MAX_OPERANDS:
+        return f"together they read more than {MAX_OPERANDS} operands"
+    return None if unit not in deps else _exchange_refusal(unit, root, reach)
+
+
+def _shape_refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | None:
+    if _accumulates(root):
+        axes = root.node.attrs["axes"]
+        if reach.domain != unit.domain:
+            return f"iteration domains differ: {reach.domain} and {unit.domain}"
+        if unit.axes is not None and unit.axes != axes:
+            return f"reduced axes differ: {axes} and {unit.axes}"
+        if any(_accumulates(v) and v.node.op != root.node.op and "Scan" in (
+                v.node.op, root.node.op) for v in unit.roots):
+            return "a scan and a reduction take a row's elements in different orders"
+        if _mixes_sums(unit, root):
+            return "float32 and float64 sums keep their own order of addition"
+        if unit.axes is None and any(v.shape != unit.domain for v in unit.roots):
+            return "the group's loops do not match the reduction"
+        return "piecewise operands split the domain" if unit.piecewise else None
+    if reach.domain == unit.domain:
+        if unit.axes is not None and reach.piecewise:
+            return "piecewise operands split the domain of a reduction"
+        return None
+    if unit.axes is None or reach.domain != unit.row_shape or unit not in deps:
+        return f"iteration domains differ: {reach.domain} and {unit.domain}"
+    return "piecewise operands split the domain" if reach.piecewise else None
+
+
+def _mixes_sums(unit: Unit, root: Value) -> bool:
+    """Whether the group would add up floats of two sizes: each has its own number of lanes."""
+    sums = [v for v in (*unit.roots, root) if v.node.op in ("Sum", "Prod")]
+    return len({v.dtype for v in sums if v.dtype.kind == "f"}) > 1
+
+
+def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:
+    """Values made and used inside one group must be exchanged at the same point."""
+    is_full = _is_reduction(root) or reach.domain == unit.domain
+    for value, made in zip(unit.roots, unit.cones, strict=True):
+        for index in reach.reads.get(value, ()):
+            if made.apart is not None:
+                if reach.apart == made.apart and not _is_reduction(value) and (
+                        index in _parts(value, made.apart)):
+                    continue
+                return f"{value.name} is computed part by part"
+            if root.node.op == "Scatter" and value in root.node.inputs[1:]:
+                return f"{value.name} is computed as a whole before any of it is written"
+            if is_piecewise(value.node) and not has_unit_region(value.node):
+                return f"{value.name} is written in strided pieces"
+            if value.shape == unit.domain and not _is_reduction(value):
+                if index != identity(unit.domain):
+                    return f"{value.name} is read at other indices than it is computed at"
+            elif is_full and unit.axes is not None and not unit.outer:
+                return f"{value.name} needs the whole domain before its first use"
+            elif index != _row_index(unit, value, is_full):
+                return f"{value.name} is read at another outer index than it is reduced at"
+    return None
+
+
+def _parts(value: Value, apart: int) -> list[IndexMap]:
+    """Where the parts of a value are."""
+    return [without_loop(identity(value.shape), apart, at) for at in range(value.shape[apart])]
+
+
+def _row_index(unit: Unit, value: Value, is_full: bool) -> IndexMap:
+    """How a value over the outer loops is read at its own point."""
+    if not is_full:
+        return identity(value.shape)
+    return tuple(
+        AxisIndex(loop, 1, 0) if size != 1 else AxisIndex(-1, 0, 0)
+        for loop, size in zip(unit.outer, value.shape, strict=True)
+    )
