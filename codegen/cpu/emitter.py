@@ -82,6 +82,7 @@ class Emitter:
         self.declarations: set[str] = set()
         self.functions: dict[str, str] = {}
         self.links: dict[str, str] = {}  # modules to be linked, by the symbol they define
+        self.depth = 0  # of loops around what is emitted next
         self._count = 0
 
     def fresh(self, stem: str = "t") -> str:
@@ -139,7 +140,9 @@ class Emitter:
         inside = self.value(f"icmp slt i64 {counter}, {stop}")
         self.line(f"br i1 {inside}, label %{body}, label %{done}")
         self.label(body)
+        self.depth += 1
         yield counter
+        self.depth -= 1
         self.line(f"store i64 {self.add(counter, step)}, ptr {slot}")
         self.line(f"br label %{head}")
         self.label(done)
@@ -160,7 +163,9 @@ class Emitter:
         head, done = self.fresh("head"), self.fresh("done")
         self.line(f"br label %{head}")
         self.label(head)
+        self.depth += 1
         yield head, done
+        self.depth -= 1
         self.line(f"br label %{head}")
         self.label(done)
 

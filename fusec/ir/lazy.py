@@ -1,11 +1,13 @@
-"""An attribute that is computed when it is first read."""
+"""What is computed when it is first asked for: attributes, and facts about one immutable object."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
+S = TypeVar("S")
 
 
 class lazy(Generic[T]):
@@ -29,3 +31,20 @@ class lazy(Generic[T]):
             return self
         value = self.function(instance)
         return instance.__dict__.setdefault(self.name, value)
+
+
+def asked_once(function: Callable[[S], T]) -> Callable[[S], T]:
+    """A function of an immutable object that keeps the answer with it.
+
+    For facts that its class, further down in the house, cannot know.
+    """
+    name = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def ask(x: S) -> T:
+        known = x.__dict__
+        if name not in known:
+            known.setdefault(name, function(x))
+        return known[name]  # type: ignore[no-any-return]
+
+    return ask

@@ -12,6 +12,7 @@ import numpy as np
 
 from fusec.ir import Graph, Loc, Node, Value
 from fusec.ir.dims import Dim
+from fusec.ir.lazy import asked_once
 
 from .build import Builder
 from .checks import has_effects
@@ -28,7 +29,13 @@ def uses_indices(node: Node) -> bool:
     if node.op == "CheckIndex":
         return node.inputs[0].node.op != "Const"
     return node.op in CONTROL and not has_effects(node) and any(
-        uses_indices(inner) for graph in _graphs(node) for inner in graph.nodes)
+        map(_has_uses, _graphs(node)))
+
+
+@asked_once
+def _has_uses(graph: Graph) -> bool:
+    """Whether a node of the graph does: asked at every level of nested branches and loops."""
+    return any(map(uses_indices, graph.nodes))
 
 
 def unsafe_axes(node: Node) -> list[tuple[int, Value]]:

@@ -26,6 +26,7 @@ from fusec.ops.windows import UNLIMITED
 Strides = tuple[Any, ...]  # bytes; the register of one that the run decides
 MAX_LITERAL = 3
 WORD = 8  # bytes
+MANY_WORDS = 256  # beyond these none stays in a register from the entry on
 
 
 def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
@@ -111,27 +112,52 @@ class Frame:
     code: str = ""  # memory of what is returned early
     budget: str = ""  # memory of the ns of work that are left before others may run
     at_end: str = ""  # an instruction before any return
+    has_loops: bool = True  # whether any part of the function may run again
+    _numbers: dict[Word, int] = field(default_factory=dict)
     _known: dict[Word, str] = field(default_factory=dict)
 
     def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:
-        """The value of a word; equal words are one, so LLVM sees which sizes and strides agree."""
+        """The value of a word, which the function does not change."""
+        if not self._loads_in_place:
+            return self.early_word(kind, value, type_)
+        place = self.em.value(f"getelementptr i64, ptr %block, i64 {self._number(kind, value)}")
+        return self.em.value(f"load {type_}, ptr {place}, align 8, !invariant.load !{{}}", "word")
+
+    @property
+    def _loads_in_place(self) -> bool:
+        """Whether words are loaded where they are used, not at the entry.
+
+        What runs once gains nothing from registers, and what thousands of words at the entry take
+        of LLVM's register allocator grows with their square.
+        """
+        if self.has_loops:
+            return len(self.words) > MANY_WORDS
+        return self.em.depth == 0
+
+    def early_word(self, kind: str, value: int = 0, type_: str = "i64") -> str:
+        """The same, loaded at the entry; equal words are one, so LLVM sees which sizes and strides
+        agree."""
         key = Word(kind, value)
-        if key in self._known:
-            return self._known[key]
-        number = len(self.words)
-        self.words.append(key)
-        name = f"%w{number}"
-        self.entry.append(f"  {name}.at = getelementptr i64, ptr %block, i64 {number}")
-        self.entry.append(f"  {name} = load {type_}, ptr {name}.at")
-        self._known[key] = name
-        return name
+        if key not in self._known:
+            number = self._number(kind, value)
+            name = self._known[key] = f"%w{number}"
+            self.entry.append(f"  {name}.from = getelementptr i64, ptr %block, i64 {number}")
+            self.entry.append(f"  {name} = load {type_}, ptr {name}.from")
+        return self._known[key]
+
+    def _number(self, kind: str, value: int) -> int:
+        """The number of a word, new or known."""
+        key = Word(kind, value)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.words)
+            self.words.append(key)
+        return self._numbers[key]
 
     def word_address(self, kind: str, value: int) -> str:
         """The address of a word that the function writes."""
         key = Word(kind, value)
         if key not in self._known:
-            number = len(self.words)
-            self.words.append(key)
+            number = self._number(kind, value)
             self._known[key] = f"%w{number}.at"
             self.entry.append(f"  %w{number}.at = getelementptr i64, ptr %block, i64 {number}")
         return self._known[key]
@@ -196,9 +222,12 @@ class Frame:
 
     # -- arrays
 
-    def token(self, address: str, nbytes: int, dtype: np.dtype) -> Token:
+    def token(
+        self, address: str, nbytes: int, dtype: np.dtype, lines: list[str] | None = None
+    ) -> Token:
+        """Memory that begins, at the entry or where ``lines`` go on, at an address."""
         slot = self.em.alloca("ptr", "array", 8)
-        self.entry.append(f"  store ptr {address}, ptr {slot}")
+        (self.entry if lines is None else lines).append(f"  store ptr {address}, ptr {slot}")
         return Token(slot, nbytes, dtype)
 
     def temporary(self, shape: Sequence[int], dtype: np.dtype) -> ArrayRef:
@@ -207,12 +236,13 @@ class Frame:
 
         most = tuple(bound_of(size, self.limits) for size in shape)
         nbytes = int(np.prod(most, dtype=np.int64)) * dtype.itemsize
-        number = sum(w.kind == "temp" for w in self.words)
+        at = len(self.words)
         self.words.append(Word("temp", nbytes))
-        at = len(self.words) - 1
-        self.entry.append(f"  %w{at}.at = getelementptr i64, ptr %block, i64 {at}")
-        self.entry.append(f"  %temp{number} = load ptr, ptr %w{at}.at")
-        token = self.token(f"%temp{number}", nbytes, dtype)
+        early = self.has_loops or self.em.depth > 0  # their addresses may be exchanged in a loop
+        lines = self.entry if early else self.em.lines
+        lines.append(f"  %w{at}.at = getelementptr i64, ptr %block, i64 {at}")
+        lines.append(f"  %temp{at} = load ptr, ptr %w{at}.at")
+        token = self.token(f"%temp{at}", nbytes, dtype, lines)
         return ArrayRef(token, tuple(shape), contiguous(most, dtype.itemsize), dtype)
 
     def address(self, ref: ArrayRef) -> str:
@@ -295,7 +325,8 @@ class Frame:
     def text(self, name: str) -> str:
         """The finished function."""
         em, leaving = self.em, self._leaving()
-        head = f"define i64 @{name}(ptr %block) nounwind {{"
+        known = f"ptr dereferenceable({8 * len(self.words)})"
+        head = f"define i64 @{name}({known} %block) nounwind {{"
         return "\n".join([head, "entry:", *em.allocas, *self.entry, *em.lines, f"  {self.at_end}",
                           "  ret i64 0", *leaving, "}"])
 

@@ -11,7 +11,7 @@ import numpy as np
 from fusec import config
 from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cpu.emitter import I64, Operand
-from fusec.ir import Graph, Node, TensorType, Value
+from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.passes.pipeline import native_loop, run_passes
 
@@ -36,6 +36,7 @@ class GraphEmitter:
     readers: dict[Value, list[int]] = field(default_factory=dict)
     position: int = 0
     put_back: set[Value] = field(default_factory=set)  # parts changed where they belong already
+    places: dict[Value, ArrayRef] = field(default_factory=dict)  # where results are wanted
 
     @classmethod
     def of(
@@ -105,6 +106,18 @@ class GraphEmitter:
         ref = self.frame.temporary(shape, dtype)
         self.owned.add(ref.token)
         return ref
+
+    def memory_for(self, value: Value) -> ArrayRef:
+        """Memory of what a step makes: where it is wanted in the end, if that is known."""
+        return self.places.get(value) or self.temporary(value.shape, value.dtype)
+
+    def want(self, results: Sequence[Any]) -> None:
+        """Let steps make outputs in this memory, which nothing here reads, instead of a copy."""
+        updated = {v for _, v in self.graph.updates}
+        for place, value in zip(results, self.graph.outputs, strict=True):
+            if isinstance(place, ArrayRef) and value.node.op in ("Fused", "Cond") and (
+                    value not in updated and value.shape == place.shape):
+                self.places.setdefault(value, place)
 
     def is_read_later(
         self, token: Token, but: Sequence[Value] = (), except_at: int | None = None
@@ -296,7 +309,7 @@ def _cond(emitter: GraphEmitter, node: Node) -> None:
     homes = [cast("ArrayRef", _home(emitter, v)) for v in values[:changed]]
     operands: list[Held] = [*homes, *(emitter.held(v) for v in values[changed:])]
     count = len(node.types) - changed
-    results = [_result(emitter, t) for t in node.types[:count]]
+    results = [_result(emitter, v) for v in node.outputs[:count]]
     then, orelse, after = em.fresh("then"), em.fresh("else"), em.fresh("after")
     em.line(f"br i1 {emitter.scalar(test).text}, label %{then}, label %{orelse}")
     for label, graph in ((then, node.attrs["then"]), (orelse, node.attrs["orelse"])):
@@ -308,10 +321,10 @@ def _cond(emitter: GraphEmitter, node: Node) -> None:
         emitter.env[value] = _present(frame, home)
 
 
-def _result(emitter: GraphEmitter, type_: TensorType) -> _Variable | ArrayRef:
-    if type_.kind == "array":
-        return emitter.temporary(type_.shape, type_.dtype)
-    return _Variable(emitter.frame.variable(type_.dtype), type_.dtype)
+def _result(emitter: GraphEmitter, value: Value) -> _Variable | ArrayRef:
+    if value.type.kind == "array":
+        return emitter.memory_for(value)
+    return _Variable(emitter.frame.variable(value.dtype), value.dtype)
 
 
 def _side(
@@ -320,10 +333,12 @@ def _side(
 ) -> None:
     frame = emitter.frame
     inner = GraphEmitter.of(frame, graph, operands, [h.token for h in homes], len(homes))
+    inner.want(results)
     inner.run()
     for home, value in zip(results, inner.graph.outputs, strict=True):
         if isinstance(home, ArrayRef):
-            picks.copy(frame, home, inner.array(value))
+            if inner.held(value) is not home:
+                picks.copy(frame, home, inner.array(value))
         else:
             frame.em.store(home.slot, inner.scalar(value))
     finals = {i: inner.array(v) for i, v in inner.graph.updates}

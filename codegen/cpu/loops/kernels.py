@@ -183,7 +183,7 @@ def _results(
             changed = drop_unchanged(kernel, first + out, pairs[out])
             found = _in_place(emitter, node, changed, out, pairs[out])
             kernel = changed if found is not None else kernel
-        results.append(found or emitter.temporary(value.shape, value.dtype))
+        results.append(found or emitter.memory_for(value))
     return kernel, results
 
 
@@ -229,7 +229,7 @@ def _call(
     for slot, size in open_words(form):
         at = em.value(f"getelementptr i64, ptr {block}, i64 {slot}")
         em.line(f"store i64 {frame.number(size)}, ptr {at}")
-    status = _status(frame, block, form) if form.nest.has_checks else ""
+    status = _status(frame, number, form) if form.nest.has_checks else ""
     code, pool = frame.word("code", number, "ptr"), frame.word("pool", 0, "ptr")
     tasks, grain = _tasks(frame, number, block, form), frame.word("grain", number)
     before_work(frame, em.mul(tasks, frame.word("work", number)))
@@ -264,9 +264,10 @@ def _tasks(frame: Frame, number: int, block: str, form: LoopForm) -> str:
     return tasks
 
 
-def _status(frame: Frame, block: str, form: LoopForm) -> str:
+def _status(frame: Frame, number: int, form: LoopForm) -> str:
     """The word in which the nest notes that an index is out of range; its block gets it once."""
     layout, (status, record) = BlockLayout.of(form), frame.failure_words()
+    block = frame.early_word("nest", number, "ptr")
     for slot, address in ((layout.status, status), (layout.record, record)):
         at = f"{block}.slot{slot}"
         frame.entry.append(f"  {at} = getelementptr i64, ptr {block}, i64 {slot}")

@@ -156,7 +156,7 @@ def _state(frame: Frame) -> str:
     if not frame.at_end:
         first, second = (frame.word_address("lock", number) for number in range(2))
         frame.entry += [f"  store i64 0, ptr {first}", f"  store i64 0, ptr {second}"]
-        frame.at_end = f"call void {_callee(frame, 'hold')}(ptr {first})"
+        frame.at_end = f"call void {frame.early_word('hold', 0, 'ptr')}(ptr {first})"
     return frame.word_address("lock", 0)
 
 

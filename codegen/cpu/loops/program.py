@@ -39,11 +39,11 @@ def compile_control(
     Raises `NotNativeError` where a part can only run step by step.
     """
     start = time.perf_counter()
-    frame = Frame(outer=outer_sizes(node), limits=outer_limits(node))
+    frame = Frame(outer=outer_sizes(node), limits=outer_limits(node), has_loops=_has_loops(node))
     copied = _emit(frame, node, strides)
     stats.codegen_ms += 1e3 * (time.perf_counter() - start)
     codes = compile_forms([n.form for n in frame.nests], stats)
-    code = _compiled(frame, LOOP_SPEED if _has_loops(node) else BRANCH_SPEED, stats)
+    code = _compiled(frame, LOOP_SPEED if frame.has_loops else BRANCH_SPEED, stats)
     nests = [_nest(call, native) for call, native in zip(frame.nests, codes, strict=True)]
     return ControlProgram(node, code.address("run"), code, frame.words, nests, frame.exits, copied,
                           frame.sites, frame.passed)
@@ -126,10 +126,10 @@ def _operand(
     if value.node.op == "Extent":  # the array that only has the size
         return frame.em.const(type_.dtype, False)
     if position in copied:
-        address = frame.word("target", copied.index(position), "ptr")
+        address = frame.early_word("target", copied.index(position), "ptr")
         strides = contiguous(type_.shape, type_.dtype.itemsize)
     else:
-        address = frame.word("operand", position, "ptr")
+        address = frame.early_word("operand", position, "ptr")
     nbytes = type_.nbytes if type_.is_static else UNKNOWN
     return ArrayRef(frame.token(address, nbytes, type_.dtype), type_.shape, strides, type_.dtype)
 
@@ -143,7 +143,7 @@ def _finish(emitter: GraphEmitter) -> None:
             arrays[number] = held
         else:
             frame.em.store(frame.scalar_address("result", number, held.dtype), held)
-    targets = {number: frame.word("target", number, "ptr") for number in arrays}
+    targets = {number: frame.early_word("target", number, "ptr") for number in arrays}
     sources = {
         number: _set_aside(frame, held, [
             targets[n] for n, other in arrays.items()

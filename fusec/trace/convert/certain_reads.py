@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from .flow import FUNCTIONS, LOOPS, bound_names, exits
+from .facts import Facts
+from .flow import FUNCTIONS, LOOPS
 
 _NOTHING: frozenset[str] = frozenset()
 _MAYBE = (*FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -19,7 +20,8 @@ _MAYBE = (*FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast
 class CertainReads:
     """``after[node]``: names that every way from the statement reads before it binds them."""
 
-    def __init__(self, body: Sequence[ast.stmt]) -> None:
+    def __init__(self, body: Sequence[ast.stmt], facts: Facts) -> None:
+        self.facts = facts
         self.after: dict[ast.stmt, frozenset[str]] = {}
         self._block(body, _NOTHING)
 
@@ -37,12 +39,14 @@ class CertainReads:
             self._block(node.body, _NOTHING)
             self._block(node.orelse, _NOTHING)
             first = _read(node.test if isinstance(node, ast.While) else node.iter)
-            return first if exits([node]) else (later - set(bound_names([node]))) | first
+            if self.facts.exits([node]):
+                return first
+            return (later - set(self.facts.bound_names([node]))) | first
         if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue | ast.Assert):
             return _read(node)
         if isinstance(node, ast.Try | ast.With | ast.Match) or type(node).__name__ == "TryStar":
             return _NOTHING
-        return (later - set(bound_names([node]))) | _read(node)
+        return (later - set(self.facts.bound_names([node]))) | _read(node)
 
 
 def _read(node: ast.AST | None) -> frozenset[str]:

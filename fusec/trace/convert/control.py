@@ -4,7 +4,7 @@
 and a call ``__fusec__.if_(where, test, then, orelse, ...)``; loops likewise.  ``return``, ``break``
 and ``continue`` leave no function but their own, so they are rewritten first: what follows a branch
 that always exits moves into the other branch, other exits set flags (``_fusec_...``) that guard the
-statements after them.  What must run as Python runs it (see `flow.stays_python`) keeps its form.
+statements after them.  What must run as Python runs it (see `Facts.stays_python`) keeps its form.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from . import flow
 from .certain_reads import CertainReads
 from .conditions import Conditions
+from .facts import Facts
 from .matches import Matches
 from .source import FunctionNode, Source
 from .statements import Statements
@@ -80,9 +81,9 @@ class ControlFlow(Conditions):
     def function_body(self, node: ast.FunctionDef) -> list[ast.stmt]:
         """The statements of a function; a loop or function around it is another world."""
         saved = self.current, self.loop, self.guarded, self.in_lambda
-        self.current, self.loop, self.guarded = _facts(node.body), None, set()
+        self.current, self.loop, self.guarded = _facts(node.body, self.facts), None, set()
         self.in_lambda = False
-        shared = _shared_with_inner(node)
+        shared = _shared_with_inner(node, self.facts)
         body = self.tail(node.body)
         start = [self._declaration(name, node) for name in self.current.shared]
         if self.current.returns:
@@ -152,7 +153,7 @@ class ControlFlow(Conditions):
             rest = list(body[k + 1:])
             if isinstance(node, ast.Return):
                 return [*out, self.visit(node)]
-            if "return" not in flow.exits([node]) or flow.stays_python(node):
+            if "return" not in self.facts.exits([node]) or self.facts.stays_python(node):
                 out += self._visited(node)
             elif isinstance(node, ast.If):
                 return out + self._tail_branch(node, rest)
@@ -161,7 +162,7 @@ class ControlFlow(Conditions):
         return out
 
     def _tail_branch(self, node: ast.If, rest: list[ast.stmt]) -> list[ast.stmt]:
-        then, orelse = flow.always_exits(node.body), flow.always_exits(node.orelse)
+        then, orelse = self.facts.always_exits(node.body), self.facts.always_exits(node.orelse)
         if not (then or orelse) and rest:
             return [*self.branch(node, node.body, node.orelse), *self._after_return(node, rest)]
         bodies = [[*b, *([] if ended else rest)]
@@ -169,9 +170,8 @@ class ControlFlow(Conditions):
         return self._returning(node, self.condition(node.test), *bodies)
 
     def _tail_loop(self, node: ast.stmt, rest: list[ast.stmt]) -> list[ast.stmt]:
-        is_endless = flow.is_endless(node)  # visiting makes flags of exits in ``try`` and ``with``
         out = self._visited(node)
-        if is_endless:
+        if self.facts.is_endless(node):
             return [*out, self._return_result(node)]
         return out + self._after_return(node, rest)
 
@@ -204,7 +204,7 @@ class ControlFlow(Conditions):
             rest = list(body[k + 1:])
             if isinstance(node, ast.Return | ast.Break | ast.Continue):
                 return out + self._exit(node)
-            found = flow.exits([node])
+            found = self.facts.exits([node])
             if not found:
                 out += self._visited(node)
             elif isinstance(node, ast.If):
@@ -216,7 +216,7 @@ class ControlFlow(Conditions):
     def _inner_branch(
         self, node: ast.If, rest: list[ast.stmt], found: frozenset[str]
     ) -> list[ast.stmt]:
-        then, orelse = flow.always_exits(node.body), flow.always_exits(node.orelse)
+        then, orelse = self.facts.always_exits(node.body), self.facts.always_exits(node.orelse)
         if not rest or (then and orelse):
             return self.branch(node, node.body, node.orelse)
         if then:
@@ -279,8 +279,8 @@ class ControlFlow(Conditions):
 
     def _visited(self, node: ast.stmt) -> list[ast.stmt]:
         """A statement after which the flags are looked at."""
-        saved, self.sets_flags = self.sets_flags, bool(flow.exits([node])) and (
-            not flow.stays_python(node))
+        saved, self.sets_flags = self.sets_flags, bool(self.facts.exits([node])) and (
+            not self.facts.stays_python(node))
         made = self.visit(node)
         self.sets_flags = saved
         return made if isinstance(made, list) else [made]
@@ -288,7 +288,7 @@ class ControlFlow(Conditions):
     def nested(self, body: list[ast.stmt]) -> list[ast.stmt]:
         if not self.sets_flags:
             return self.block(body)
-        ends = flow.always_exits(body) and flow.exits(body) == {"return"}
+        ends = self.facts.always_exits(body) and self.facts.exits(body) == {"return"}
         made = self.inner(body)
         # Whatever data decides before, at its end the function has returned.
         return [*made, self._set(RETURNED, True, body[-1])] if ends else made
@@ -303,11 +303,11 @@ class ControlFlow(Conditions):
     # -- branches ---------------------------------------------------------------------------------
 
     def _is_python(self, node: ast.stmt) -> bool:
-        leaves = "return" in flow.exits([node]) and not self.sets_flags
-        return self.current is None or self.in_class_body or leaves or flow.stays_python(node)
+        leaves = "return" in self.facts.exits([node]) and not self.sets_flags
+        return self.current is None or self.in_class_body or leaves or self.facts.stays_python(node)
 
     def visit_If(self, node: ast.If) -> list[ast.stmt] | ast.stmt:
-        if self._is_python(node) or flow.exits([node]):
+        if self._is_python(node) or self.facts.exits([node]):
             return super().visit_If(node)
         return self.branch(node, node.body, node.orelse)
 
@@ -332,7 +332,7 @@ class ControlFlow(Conditions):
     ) -> list[str]:
         """Of some names those that Python reads after the branch, whatever happens."""
         assert self.current is not None
-        if flow.exits(body):
+        if self.facts.exits(body):
             return []
         return [n for n in names if n in self.current.reads.after.get(node, ())]
 
@@ -344,7 +344,8 @@ class ControlFlow(Conditions):
         self.numbers += 1
         start: list[ast.stmt] = []
         assert self.current is not None
-        declared = [n for n in flow.bound_names(body) if n in self.current.unshared]
+        unshared = self.current.unshared
+        declared = [n for n in Facts().bound_names(body) if n in unshared] if unshared else []
         if declared:
             start.append(ast.copy_location(ast.Global(declared), like))
         if names:
@@ -363,9 +364,9 @@ class ControlFlow(Conditions):
     def _names(self, body: Sequence[ast.stmt]) -> dict[str, None]:
         """Names bound by the statements, as variables of the whole function."""
         assert self.current is not None
-        names = [n for n in flow.bound_names(body) if n not in self.current.unshared]
+        names = [n for n in self.facts.bound_names(body) if n not in self.current.unshared]
         self.current.shared.update((n, None) for n in names if n not in self.current.outer)
-        found = flow.exits(body)
+        found = self.facts.exits(body)
         flags = self._flags(found) if found else []
         if "return" in found:
             self._use_returned()
@@ -381,7 +382,7 @@ class ControlFlow(Conditions):
         liveness, last = self.current.liveness, moved[-1] if moved else node
         unknown = last not in liveness.after
         live = set(liveness.after.get(last, ()))
-        if moved or after_exit or flow.exits(body):
+        if moved or after_exit or self.facts.exits(body):
             live |= liveness.elsewhere.get(last, set())
         names = self._names(body)
         return [n for n in names if n in live or unknown or n.startswith("_fusec_")]
@@ -414,10 +415,10 @@ class ControlFlow(Conditions):
         saved = self.loop
         self.numbers += 1
         self.loop = _Loop(f"_fusec_broke_{self.numbers}", f"_fusec_skipped_{self.numbers}")
-        found = flow.exits(node.body)
+        found = self.facts.exits(node.body)
         names = self._names(node.body)
         head = node.test if isinstance(node, ast.While) else node.target
-        names = self._bound(flow.bound_names([head])) | names
+        names = self._bound(self.facts.bound_names([head])) | names
         body, argument = self._loop_body(node, target)
         local = self.loop.skipped in self.guarded
         names.pop(self.loop.skipped, None)
@@ -486,7 +487,7 @@ class ControlFlow(Conditions):
         return self._expr(call, node)
 
 
-def _facts(body: list[ast.stmt]) -> _Function:
+def _facts(body: list[ast.stmt], facts: Facts) -> _Function:
     unshared, outer = set(), set()
     for statement in body:
         for node in flow.inside(statement):
@@ -494,17 +495,17 @@ def _facts(body: list[ast.stmt]) -> _Function:
                 unshared.update(node.names)
             if isinstance(node, ast.Nonlocal):
                 outer.update(node.names)
-    return _Function(unshared, outer, flow.Liveness(body), CertainReads(body), {})
+    return _Function(unshared, outer, flow.Liveness(body, facts), CertainReads(body, facts), {})
 
 
-def _shared_with_inner(node: ast.FunctionDef) -> list[str]:
+def _shared_with_inner(node: ast.FunctionDef, facts: Facts) -> list[str]:
     """The function's variables that functions inside it assign."""
     inner = {name for n in ast.walk(node) if isinstance(n, ast.Nonlocal) for name in n.names}
     if not inner:
         return []
     args = node.args
     named = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
-    own = {a.arg for a in named if a is not None} | {*flow.bound_names(node.body)}
+    own = {a.arg for a in named if a is not None} | {*facts.bound_names(node.body)}
     return sorted((own & inner) - _declared(node.body))
 
 

@@ -6,8 +6,8 @@ import ast
 import copy
 from typing import Any
 
-from .flow import exits
-from .source import HOOKS_NAME, FunctionNode
+from .facts import Facts
+from .source import HOOKS_NAME, FunctionNode, Source
 from .transformer import DEL, LOAD, OPERATOR_NAMES, STORE, Expressions, constant
 from .transformer import without_definition_time as bare
 
@@ -21,6 +21,10 @@ def is_plain_target(node: ast.expr) -> bool:
 
 class Statements(Expressions):
     """Rewrites statements; see `Expressions` for what is kept."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.facts = Facts()
 
     def convert(self, node: FunctionNode) -> FunctionNode:
         node = bare(node)
@@ -206,7 +210,7 @@ class Statements(Expressions):
 
     def visit_Try(self, node: ast.Try) -> ast.Try:
         """Handlers are known around the body, and none of them catches fusec's own refusals."""
-        found = exits(node.body)
+        found = self.facts.exits(node.body)
         node.body, orelse = self.nested(node.body), self.after_body(node, found)
         for handler in node.handlers:
             handler.type = handler.type and self.visit(handler.type)
