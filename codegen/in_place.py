@@ -173,9 +173,14 @@ def _bounds(nest: Nest, index: tuple) -> list[tuple[int, int]]:
     return [(minimum(*pair), maximum(*pair)) for pair in ends]
 
 
-def _written(nest: Nest, out: int) -> set:
+def _written(nest: Nest, out: int) -> set[IndexMap]:
+    return set(_written_in_order(nest, out))
+
+
+def _written_in_order(nest: Nest, out: int) -> list[IndexMap]:
+    """Where it stores to ``out``, each index once."""
     stored = (nest.accesses[s.access] for stage in nest.stages for s in stage.stores)
-    return {a.index for a in stored if a.buffer == out}
+    return list(dict.fromkeys(a.index for a in stored if a.buffer == out))
 
 
 def copy_kernel(kernel: Kernel, out: int) -> Kernel:
@@ -188,7 +193,7 @@ def copy_kernel(kernel: Kernel, out: int) -> Kernel:
         Buffer(info.value, info.dtype, info.shape, "in"),
         Buffer(info.value + "_target", info.dtype, info.shape, "out"),
     )
-    nests = [_copy_nest(n, index, info) for n in kernel.nests for index in _written(n, out)
+    nests = [_copy_nest(n, index, info) for n in kernel.nests for index in _written_in_order(n, out)
              if not _is_computed(index)]
     return Kernel(f"{kernel.name}_writeback", buffers, (), tuple(nests), kernel.locs)
 
