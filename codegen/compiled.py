@@ -12,7 +12,6 @@ from fusec.ir.dims import Size
 
 if TYPE_CHECKING:
     from .llvm import NativeCode
-    from .loop_ir import Kernel
 
 NEST_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 # What a nest with checks notes of the first that fails, as words.  The failure with the smallest
@@ -33,15 +32,6 @@ class CompileStats:
 
 
 @dataclass(frozen=True)
-class WholeKernel:
-    """A kernel as the only form of itself, for back ends that run kernels as they are."""
-
-    kernel: Kernel
-    mode: str = "whole"
-    is_static: bool = False  # nothing of it is made for its sizes
-
-
-@dataclass(frozen=True)
 class NativeNest:
     """Addresses of a form's functions, of `NEST_SIGNATURE`: they take the address of an argument
     block and do a range of the nest's tasks.  ``finish``, if not 0, is called once after all."""
@@ -52,7 +42,7 @@ class NativeNest:
     code: NativeCode
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class NestBlock:
     """A nest's argument block, 64-bit words, and which of them whoever runs it has to fill in.
 

@@ -5,18 +5,17 @@ Kernels leave zeros, in arguments that they update too; library calls run on tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from fusec.ir.dims import Bindings
 
-from .backend import Backend, Strides
-from .compiled import CompileStats, WholeKernel
 from .loop_ir import Kernel
+from .whole_kernels import Run, WholeKernels
 
 
-class NullBackend(Backend):
+class NullBackend(WholeKernels):
     """See the module docstring."""
 
     name = "null"
@@ -24,27 +23,15 @@ class NullBackend(Backend):
     def supports(self, op: str, dtype: np.dtype) -> bool:
         return True
 
-    def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[WholeKernel]:
-        return [WholeKernel(kernel)]
+    def runs(self, kernel: Kernel) -> Run:
+        outs = [number for number, buffer in enumerate(kernel.buffers) if buffer.role == "out"]
 
-    def compile(
-        self, forms: Sequence[WholeKernel], stats: CompileStats
-    ) -> list[Callable[[Sequence[np.ndarray], Bindings], bool]]:
-        return [_zeros(form.kernel) for form in forms]
+        def run(buffers: Sequence[np.ndarray], sizes: Bindings) -> bool:
+            for number in outs:
+                buffers[number][...] = 0
+            return True
 
-    def clear(self) -> None:
-        """Nothing is kept."""
-
-
-def _zeros(kernel: Kernel) -> Callable[[Sequence[np.ndarray], Bindings], bool]:
-    outs = [number for number, buffer in enumerate(kernel.buffers) if buffer.role == "out"]
-
-    def run(buffers: Sequence[np.ndarray], sizes: Bindings) -> bool:
-        for number in outs:
-            buffers[number][...] = 0
-        return True
-
-    return run
+        return run
 
 
 BACKEND = NullBackend()

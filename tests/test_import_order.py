@@ -1,0 +1,70 @@
+"""Data flows down the folders and imports go up; only the registry names a back end."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LEAVES = {"fusec.errors", "fusec.config", "fusec.locks", "fusec.inspect.log"}
+# From the top down.  The verifier and the evaluator of `ir` read the rows of `ops`.
+MAY_IMPORT = {
+    "fusec.ir": {"fusec.ops"},
+    "fusec.ops": {"fusec.ir"},
+    "fusec.passes": {"fusec.ir", "fusec.ops"},
+    "fusec.codegen": {"fusec.ir", "fusec.ops", "fusec.passes"},
+    "fusec.runtime": {"fusec.ir", "fusec.ops", "fusec.codegen"},
+}
+# What codegen hands the runtime: plans, what back ends make, and the assembler of its own parts.
+HANDED = {f"fusec.codegen.{name}" for name in (
+    "backend", "compiled", "control_program", "llvm", "schedule")}
+CPU, REGISTRY = "fusec.codegen.cpu", "fusec.codegen.backends"
+
+
+def house() -> Any:
+    spec = importlib.util.spec_from_file_location("house", ROOT / ".ci" / "house.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["house"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.House(ROOT)
+
+
+HOUSE = house()
+
+
+def folder(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+@pytest.mark.parametrize("name", MAY_IMPORT)
+def test_folders_import_those_above_them(name: str) -> None:
+    edges = [e for e in HOUSE.imports if folder(e.source) == name]
+    assert edges
+    wrong = {(e.source, e.target) for e in edges
+             if folder(e.target) not in {name, *MAY_IMPORT[name]} and e.target not in LEAVES}
+    assert not wrong
+
+
+def test_the_runtime_takes_what_it_is_handed() -> None:
+    taken = {(e.source, e.target) for e in HOUSE.imports
+             if folder(e.source) == "fusec.runtime" and folder(e.target) == "fusec.codegen"}
+    assert taken and {target for _, target in taken} <= HANDED
+
+
+def is_of(module: str, package: str) -> bool:
+    return f"{module}.".startswith(f"{package}.")
+
+
+def test_nobody_names_a_back_end_but_the_registry() -> None:
+    """In imports or as the text of a module's name."""
+    naming = {e.source for e in HOUSE.imports if is_of(e.target, CPU)}
+    for name, module in HOUSE.modules.items():
+        texts = (n.value for n in ast.walk(module.tree) if isinstance(n, ast.Constant))
+        if any(isinstance(text, str) and is_of(text, CPU) for text in texts):
+            naming.add(name)
+    assert {name for name in naming if not is_of(name, CPU)} == {REGISTRY}
