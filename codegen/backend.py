@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .control_program import ControlProgram
     from .loop_ir import Kernel, Param
 
-Strides = Sequence[Size]
+Strides = tuple[Size, ...]
 
 
 class NotNativeError(Exception):

@@ -17,14 +17,13 @@ from fusec.ir import Graph, Node
 from fusec.ir.dims import Bindings, Size, is_static, maximum, resolve, symbols_of
 from fusec.ir.lazy import lazy
 
-from .backend import Backend
+from .backend import Backend, Strides
 from .loop_ir import Kernel
 
 if TYPE_CHECKING:
     from .control_program import ControlProgram
     from .llvm import NativeCode
 
-Strides = tuple[Size, ...]
 CONTROL = ("Loop", "Cond")
 
 

@@ -223,14 +223,12 @@ def memory_of(nbytes: int) -> np.ndarray:
 
 def _work(nest: LoopNest) -> tuple[float, int]:
     """The ns that a nest takes at most on one thread, and its tasks."""
-    tasks: Any = nest.block.tasks
-    points: Any = nest.block.points
-    return nest.block.ns * points, tasks
+    return nest.block.ns * nest.block.points, nest.block.tasks
 
 
 def _partials(nest: LoopNest) -> np.ndarray:
     """Memory of a nest's partial results."""
-    tasks: Any = nest.block.tasks if nest.block.partials != NONE else 0
+    tasks = nest.block.tasks if nest.block.partials != NONE else 0
     return np.zeros(max(nest.block.partial_bytes * tasks, 1), np.uint8)
 
 

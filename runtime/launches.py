@@ -70,9 +70,7 @@ def _add_launches(
     blocks: Blocks, places: Sequence[Place], nest: NestBlock, code: NativeNest, cells: np.ndarray
 ) -> float:
     block: np.ndarray = nest.words
-    tasks: int
-    work: float
-    tasks, work = nest.tasks, nest.ns * nest.points  # type: ignore[assignment, operator]
+    tasks, work = nest.tasks, nest.ns * nest.points
     for slot, buffer, offset in nest.pointers:
         place = places[buffer]
         if place.kind == "cell":
