@@ -136,7 +136,7 @@ def _place(root: Value, reach: Cone, units: list[Unit], home: dict[Value, Unit])
     units.append(unit)
     _join(unit, root, reach, deps, units, home)
     for dep in deps:
-        reason = refusals.get(dep, "a library call is between them")
+        reason = refusals.get(dep) or _apart(dep)
         unit.boundaries.append(f"{root.name} not fused with {_title(dep)}: {reason}")
 
 
@@ -161,6 +161,13 @@ def _title(unit: Unit) -> str:
     if unit.opaque is not None:
         return f"{unit.opaque.name} ({unit.opaque.op})"
     return ", ".join(v.name for v in unit.roots)
+
+
+def _apart(unit: Unit) -> str:
+    """Why nothing joins an opaque unit."""
+    if unit.opaque is not None and get(unit.opaque.op).kind == "view":
+        return "it is a view of its own, which the kernel reads in its new shape"
+    return "a library call is between them"
 
 
 def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | None:

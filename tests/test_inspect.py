@@ -254,7 +254,7 @@ plan
 threads
   2 threads above 32768 elements
 
-assumed constant
+assumed, and checked at each call
   self.name = 'x' (read at p.py:4)"""
 
 

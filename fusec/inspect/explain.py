@@ -67,7 +67,7 @@ class ExternInfo(Protocol):
 
 
 class Assumed(NamedTuple):
-    """A Python value that was read while tracing and is taken as constant from then on."""
+    """What was read from Python while tracing: the trace holds as long as it stays so."""
 
     path: str
     value: str
@@ -125,7 +125,7 @@ def _sections(parts: Explanation) -> list[str]:
         _section("branches and loops", [_extern(e) for e in parts.control]),
         _section("plan", _lines(parts.plan)),
         _section("threads", _lines(parts.threads)),
-        _section("assumed constant", _assumed(parts.assumed)),
+        _section("assumed, and checked at each call", _assumed(parts.assumed)),
     ]
     head, *rest = sections
     return [head, *(section for section in rest if "\n" in section)]
