@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,9 @@ class _KernelLowering:
         self.checks = {n: k for k, n in enumerate(index_checks(self.body))}
         self.params: list[Param] = []
         self._param_index: dict[tuple, int] = {}
+        # Reductions and results, in an order that respects their dependencies.
+        reduced = (n.out() for n in self.body.nodes if get(n.op).kind == "reduce")
+        self.roots = sorted({*self.body.outputs, *reduced}, key=lambda v: v.node.id)
         values = (*self.body.inputs, *self.body.outputs)
         self.inputs = {v: i for i, v in enumerate(self.body.inputs)}
         self.outputs = {v: len(self.inputs) + i for i, v in enumerate(self.body.outputs)}
@@ -170,7 +174,7 @@ class _NestLowering:
     # -- stages
 
     def run(self) -> Nest:
-        for root in self._roots():
+        for root in self.kernel.roots:
             self._evaluate_root(root)
         drafts = sorted(self.drafts, key=lambda s: (s.level, not s.inner))
         stages = tuple(
@@ -219,12 +223,6 @@ class _NestLowering:
             scalar = get(combine).scalar or ""
             combine = operation(self.kernel, scalar, part.dtype, [part, part]).op
         self._store_parts(draft, buffer, value, index, args, combine)
-
-    def _roots(self) -> list[Value]:
-        """Reductions and results, in an order that respects their dependencies."""
-        roots = set(self.kernel.outputs)
-        roots.update(n.out() for n in self.kernel.body.nodes if get(n.op).kind == "reduce")
-        return sorted(roots, key=lambda v: v.node.id)
 
     def _draft(self, inner: bool, level: int) -> _StageDraft:
         for draft in self.drafts:
@@ -289,6 +287,8 @@ class _NestLowering:
 
     def _level(self, reads: list[tuple[Value, IndexMap]]) -> int:
         """The first stage at which every reduction below is complete."""
+        if not self.levels:
+            return 0
         level, stack, seen = 0, [v for v, _ in reads], set()
         while stack:
             value = stack.pop()
@@ -346,7 +346,7 @@ class _NestLowering:
 
     def _build(self, draft: _StageDraft, value: Value, index: IndexMap) -> Any:
         """The expression of ``value`` at ``index`` in this stage, without recursion."""
-        goal = (value, index)
+        goal = self._below(value, index)
         stack = [goal]
         while stack:
             item = stack[-1]
@@ -358,7 +358,8 @@ class _NestLowering:
                 draft.memo[item] = leaf
                 continue
             is_leaf = self._is_leaf(item[0])
-            parts = list(_computed(item[1]) if is_leaf else self._parts(*item))
+            parts = list(starmap(self._below, _computed(item[1]) if is_leaf else
+                                 self._parts(*item)))
             missing = [p for p in parts if p not in draft.memo]
             if missing:
                 stack.extend(missing)
@@ -367,6 +368,13 @@ class _NestLowering:
             draft.memo[item] = (self._leaf(*item, args) if is_leaf
                                 else self._combine(draft, item[0].node, args))
         return draft.memo[goal]
+
+    def _below(self, value: Value, index: IndexMap) -> tuple[Value, IndexMap]:
+        """What is read there: of many parts written one by one, all but one lie elsewhere."""
+        while value.node.op == "SliceUpdate" and has_unit_region(value.node) and (
+                live_branch(self.box, value.node, index) == 0):
+            value = value.node.inputs[0]
+        return value, index
 
     def _is_leaf(self, value: Value) -> bool:
         return (value in self.kernel.inputs or value in self.numbers

@@ -14,7 +14,7 @@ import functools
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dis import opname
 from inspect import CO_GENERATOR
@@ -54,6 +54,9 @@ _LATER = (atexit.register, weakref.finalize, weakref.ref, weakref.proxy, weakref
 _MOST_LOOKED_AT = 64  # items of a container that is handed over
 _BOUND = (BuiltinMethodType, MethodWrapperType)
 _NOT_RUN = (*ATOMS, np.ndarray, np.dtype, type(len), WrapperDescriptorType)
+
+# Code of fusec's own and of libraries, by identity, with what keeps it alive.
+_quiet: dict[int, Verdict] = {}
 
 
 class Watch:
@@ -161,8 +164,9 @@ class Watch:
                 "code that Python runs by itself, under a profiler,", loc=self.trace.loc,
                 cure="make the first call before the profiler starts")
         self._is_on, self._before = True, before
-        threading.setprofile(self._heard)
-        sys.setprofile(self._heard)
+        listener = self._listener()
+        threading.setprofile(listener)
+        sys.setprofile(listener)
 
     @contextmanager
     def around(self) -> Iterator[None]:
@@ -183,12 +187,28 @@ class Watch:
         if self.refusal is not None:
             raise self.refusal
 
-    def _heard(self, frame: FrameType, event: str, value: Any) -> None:
-        if self._before is not None:
-            self._before(frame, event, value)
-        if event != "call" or not self._is_on or _is_made_only(frame):
+    def _listener(self) -> Callable[[FrameType, str, Any], None]:
+        """`_heard` where the code may matter: of a million calls in a trace a few are the user's.
+        """
+        before, heard = self._before, self._heard
+
+        def listen(frame: FrameType, event: str, value: Any) -> None:
+            if event == "call" and id(frame.f_code) not in _quiet:
+                heard(frame)
+
+        def both(frame: FrameType, event: str, value: Any) -> None:
+            before(frame, event, value)
+            listen(frame, event, value)
+
+        return listen if before is None else both
+
+    def _heard(self, frame: FrameType) -> None:
+        if not self._is_on or _is_made_only(frame):
             return
         found = verdict(frame.f_code, frame.f_globals)
+        if not found.is_users and not is_converted(frame.f_code):
+            _quiet[id(frame.f_code)] = found
+            return
         is_elsewhere = threading.get_ident() != self._thread
         if is_elsewhere and is_converted(frame.f_code):
             self.refusal = self.refusal or unsupported(
