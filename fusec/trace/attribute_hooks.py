@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections import deque
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from .control.effects import CONTAINERS, Effects
 from .convert.hooks import Where, class_attribute
 from .convert.policy import stays_plain
 from .foreign import is_foreign, refusal
-from .guards import attribute_guard, is_guarded, is_object, is_own, method_guard
+from .guards import attribute_guard, is_guarded, is_in_object, is_object, is_own, method_guard
 from .kept_values import note_bound
 from .outer_names import OuterNames
 from .outside import Outside
@@ -108,6 +109,18 @@ class AttributeHooks(SpecialMethods):
             items = tuple(map(self.lifted_item, x))
             return x if all(a is b for a, b in zip(items, x, strict=True)) else items
         return x if isinstance(x, (list, dict, deque)) else self.lifted(x)
+
+    def as_index(self, x: Any) -> Any:
+        """An object, or those in a tuple or slice, by the index that it says it is."""
+        if type(x) is tuple:
+            return tuple(map(self.as_index, x))
+        if type(x) is slice:
+            return slice(*map(self.as_index, (x.start, x.stop, x.step)))
+        method = self.special(x, "__index__")
+        if method is None:
+            return x
+        found = self.call(self.where, method, x)
+        return found if type(found) is TracedArray else operator.index(found)
 
     def _lifted_sequence(self, x: Any) -> Any:
         """The same of a namedtuple, a deque, or a class of lists of the user's."""
@@ -238,7 +251,7 @@ class AttributeHooks(SpecialMethods):
                 id(obj) not in self.trace.local_objects):
             result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))
         if self.trace.active and is_own(result) and type(result) is not TracedArray and (
-                not is_object(result) or name in getattr(obj, "__dict__", ())):
+                not is_object(result) or is_in_object(obj, name)):
             holder = self._holder(obj, name)
             known = (id(holder), name)
             if holder is obj and isinstance(result, (*CONTAINERS, Iterator)):
@@ -282,7 +295,7 @@ class AttributeHooks(SpecialMethods):
         alone, None for attributes of its own."""
         if id(obj) not in self.trace.local_objects:
             return obj
-        if name in getattr(obj, "__dict__", ()):
+        if is_in_object(obj, name):
             return None
         return next((c for c in type(obj).__mro__ if name in vars(c)), None)
 

@@ -13,20 +13,21 @@ import functools
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, ModuleType, SimpleNamespace
+from types import CodeType, FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fusec.errors import unsupported
-from fusec.ir import TensorType
+from fusec.errors import FusecError, unsupported
+from fusec.ir import Loc, TensorType
 
 from .apart import SameGuard, captured
 from .array import TracedArray
 from .assigned_names import AssignedLater
+from .code_names import HEAP_TYPE
 from .container_changes import may_be_held
 from .control.cells import UNBOUND
-from .guards import Guard, layout_guard
+from .guards import Guard, is_in_object, layout_guard
 from .measures import Layout
 from .refusals import is_compiled
 
@@ -133,17 +134,14 @@ class Attributes:
             self._note(obj, name, value)
             return
         if not _may_assign(obj, name):
-            raise unsupported(
-                f"assigning to the attribute {name!r} of a {type(obj).__name__}",
-                loc=self.trace.loc, cure="return the value and assign it after the call",
-                notes=("properties and __setattr__ would run while tracing only",))
+            raise _unassignable(obj, name, self.trace.loc)
         if self._is_there(obj, name, value):
             return
         if not is_result(value) or self.trace.containers.from_outside(value) is not None:
             raise unsupported(
                 f"assigning a {type(value).__name__} to the attribute {name!r}",
                 loc=self.trace.loc, cure="assign arrays, numbers, text or tuples of them")
-        before = vars(obj)[name] if _is_plain(obj, name) else None
+        before = getattr(obj, name) if _is_plain(obj, name) else None
         if self.trace.assigned_names.may_be_input(before) or may_be_held(before):
             self._check_unread((id(obj), name))
         self._note(obj, name, value)
@@ -152,7 +150,7 @@ class Attributes:
         """Whether it is a container that the attribute holds: ``self.items += [x]`` has changed
         it, and assigns it to where it was."""
         return may_be_held(value) and (id(obj), name) not in self.names and (
-            vars(obj).get(name) is value)
+            getattr(obj, name, None) is value)
 
     def _note(self, obj: Any, name: str, value: Any) -> None:
         key = (id(obj), name)
@@ -205,7 +203,7 @@ def _is_plain(obj: Any, name: str) -> bool:
     """Whether the attribute is data in the object itself."""
     if isinstance(obj, (ModuleType, type, FunctionType)):
         return False
-    return name in getattr(obj, "__dict__", ())
+    return is_in_object(obj, name)
 
 
 _USUAL = (object.__setattr__, SimpleNamespace.__setattr__)
@@ -213,9 +211,24 @@ _USUAL = (object.__setattr__, SimpleNamespace.__setattr__)
 
 def _may_assign(obj: Any, name: str) -> bool:
     kind = type(obj)
-    return hasattr(obj, "__dict__") and not isinstance(obj, (ModuleType, type)) and (
-        kind.__setattr__ in _USUAL and not hasattr(
-            getattr(kind, name, None), "__set__"))
+    held = getattr(kind, name, None)
+    if isinstance(obj, (ModuleType, type)) or kind.__setattr__ not in _USUAL:
+        return False
+    is_in_slot = isinstance(held, MemberDescriptorType) and bool(kind.__flags__ & HEAP_TYPE)
+    return is_in_slot or (hasattr(obj, "__dict__") and not hasattr(held, "__set__"))
+
+
+def _unassignable(obj: Any, name: str, loc: Loc | None) -> FusecError:
+    cure = "return the value and assign it after the call"
+    if isinstance(obj, (ModuleType, type)):
+        kind = "class" if isinstance(obj, type) else "module"
+        return unsupported(
+            f"assigning to the attribute {name!r} of the {kind} {obj.__name__}", loc=loc,
+            cure=f"{cure}, or keep it in an object: self.{name} = ...",
+            notes=("what inherits or imports it would see the change only after the call",))
+    return unsupported(
+        f"assigning to the attribute {name!r} of a {type(obj).__name__}", loc=loc, cure=cure,
+        notes=("properties and __setattr__ would run while tracing only",))
 
 
 def scalar_type(found: Any) -> TensorType:

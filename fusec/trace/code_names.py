@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from types import CodeType
 
 HEAP_TYPE = 1 << 9  # of ``type.__flags__``: made by a ``class`` statement
+
+
+def with_inner(code: CodeType) -> Iterator[CodeType]:
+    """The code, and all code in it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from with_inner(inner)
 
 
 @functools.lru_cache(1000)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Sequence
 from types import (
     BuiltinMethodType,
     FunctionType,
+    MemberDescriptorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
@@ -43,6 +44,14 @@ Bind = Callable[[Any], str]
 def is_data(value: Any) -> bool:
     """Whether rebinding a name from this value to another must be noticed: all but modules."""
     return not isinstance(value, ModuleType)
+
+
+def is_in_object(obj: Any, name: str) -> bool:
+    """Whether the attribute lies in the object itself, in a slot too."""
+    if name in getattr(obj, "__dict__", ()):
+        return True
+    held = getattr(type(obj), name, None)
+    return isinstance(held, MemberDescriptorType) and hasattr(obj, name)
 
 
 def is_own(value: Any) -> bool:

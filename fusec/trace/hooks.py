@@ -32,7 +32,7 @@ from .chosen import identity
 from .code_names import HEAP_TYPE
 from .control.ranges import number
 from .convert import SourceUnavailable, convert
-from .convert.hooks import Where
+from .convert.hooks import BINARY, Where
 from .convert.policy import is_of_stdlib, stays_plain
 from .convert.source import HOOKS_NAME
 from .creation import _holds_traced
@@ -87,6 +87,8 @@ class GraphHooks(ItemHooks):
         if self._done_by_items(where, fn, args, kwargs):
             return None
         self.effects.check_call(fn, args, self.loc)
+        if fn is range and self.trace.active:
+            args = self.as_index(args)
         if goes_over(fn):
             args = self._gone_over(where, fn, args, kwargs)
         if self.table.find(fn) is None and home_of(fn) == "scipy":
@@ -327,13 +329,31 @@ class GraphHooks(ItemHooks):
         if self._is_outside(a) or self._is_outside(b):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
+        if isinstance(a, _WORDS) or isinstance(b, _WORDS):
+            self._check_words(where, op, a, b)
         try:
             return self._computed(super().binop(where, op, a, b))
         except TypeError as error:
             raise in_numpys_words(self.trace, error, a, b) from None
 
+    def _check_words(self, where: Where, op: str, a: Any, b: Any) -> None:
+        """An array and a text: what NumPy says of them, where it has nothing else to say."""
+        self.where = where
+        if type(b) is TracedArray and not isinstance(a, TracedArray) and op == "mod":
+            return  # formatted
+        if TracedArray not in (type(a), type(b)):
+            return
+        found = [_like(x) if type(x) is TracedArray else x for x in (a, b)]
+        try:
+            BINARY[op](*found)
+        except TypeError as error:
+            raise self.trace.error(error, [
+                x.value for x in (a, b) if type(x) is TracedArray]) from None
+
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         self.where = where
+        if isinstance(b, _WORDS):
+            self._check_words(where, op, a, b)
         a, b = _as_repeated(op, a, b)
         self.effects.check_change(a, "changing a container in place", self.loc)
         if self._is_outside(a) or (type(a) is np.ndarray and (
@@ -469,6 +489,14 @@ def _as_repeated(op: str, a: Any, b: Any) -> tuple[Any, Any]:
     return a, b
 
 
+def _like(x: TracedArray) -> Any:
+    """An array or number of this type."""
+    one = np.ones((1,) * x.ndim, x.dtype)
+    if x.is_array:
+        return one
+    return one.item() if x.type.is_weak else one[()]
+
+
 def _holds_open(*values: Any) -> bool:
     """Whether numbers that only the run knows lie in tuples or lists."""
     return any(
@@ -492,6 +520,7 @@ def _as_arrays(result: Any) -> Any:
 _OF_ARRAYS = frozenset({abs, divmod, round, pow, sum, copy.copy, copy.deepcopy})
 _FUNCTIONS = (FunctionType, type(abs))
 _TEXTS = (str, repr, ascii)
+_WORDS = (str, bytes)
 _SMALL_SETS = (tuple, list, set, frozenset)
 _MOST_ALTERNATIVES = 64
 
@@ -520,6 +549,8 @@ def _creation(function: Callable[..., Any], handler: Callable[..., Any]) -> None
     always = function in ALWAYS_TRACED
 
     def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+        if always and hooks.trace.active and args:
+            args = (hooks.as_index(args[0]), *args[1:])
         if hooks.trace.active and (always or any_traced(args, kwargs)):
             return guarded(hooks.trace, f"np.{function.__name__}", handler, function, args, kwargs,
                            (hooks.trace,))

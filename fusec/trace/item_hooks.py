@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +27,7 @@ from .shaping import copy_of
 from .side_effects import is_outside
 from .ufuncs import as_traced
 
+_INDEXED = (np.ndarray, np.generic, list, tuple, deque, str, range)
 _JOINERS = (type(np.r_), type(np.c_))
 
 
@@ -36,6 +37,8 @@ class ItemHooks(AttributeHooks):
     def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
         self.where = where
         texts.check_text(self.trace, key)
+        if isinstance(obj, _INDEXED):
+            key = self.as_index(key)
         self._took_key(obj, key)
         if id(obj) in self.trace.flats and not obj.is_writeable:
             _set_flat(self.trace.flats[id(obj)][1], key, value)
@@ -124,6 +127,8 @@ class ItemHooks(AttributeHooks):
     def getitem(self, where: Where, obj: Any, key: Any) -> Any:
         self.where = where
         texts.check_text(self.trace, key)
+        if isinstance(obj, _INDEXED):
+            key = self.as_index(key)
         self._took_key(obj, key)
         if type(obj) is ENVIRONMENT:
             return self.call(where, obj.__getitem__, key)

@@ -230,7 +230,10 @@ class _Node:
 
     def rest(self, found: Any) -> list[Any] | None:
         """What is left to compare; None where the container differs."""
-        found = parts_of(found) if type(found) is partial else found
+        one: Any = parts_of(found) if type(found) is partial else found
+        return self._rest(one)
+
+    def _rest(self, found: Any) -> list[Any] | None:
         if type(found) is not self.kind or len(found) != len(self.expected):
             return None
         if self.keys is None:

@@ -31,6 +31,15 @@ def _sorted(
     return sorted(items, reverse=reverse, **given)
 
 
+def _sort(hooks: GraphHooks, items: list[Any], /, *, key: Any = None, reverse: Any = False) -> None:
+    """``list.sort``"""
+    if key is None and type(reverse) is bool and _are_numbers(items):
+        items[:] = _sorted(hooks, items, reverse=reverse)
+        return
+    given = {} if key is None else {"key": hooks.wrap(key)}
+    items.sort(reverse=reverse, **given)
+
+
 def _are_numbers(items: list[Any]) -> bool:
     """Whether they are real numbers of one type, some of which data decides."""
     if len(items) > MOST_NUMBERS or not any(type(x) is TracedArray for x in items):
@@ -64,5 +73,6 @@ def _in_order(hooks: GraphHooks, items: list[Any]) -> list[Any]:
 
 
 TABLE.register(builtins.sorted, _sorted)
+TABLE.register(list.sort, _sort)
 
 __all__ = ["MOST_NUMBERS"]

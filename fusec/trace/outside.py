@@ -23,8 +23,10 @@ from .kept_values import bound_to
 from .measures import (
     ATOMS,
     ArrayContent,
+    Bits,
     Content,
     Identity,
+    inside,
     item_of,
     measure,
     parts_of,
@@ -173,6 +175,15 @@ class Outside:
                     guard.refresh()
         return [*(g for g in found.values() if not self.is_read(g)), *self._same(inputs)]
 
+    def container_at(self, container: Any) -> Reader | None:
+        """How to find a container from outside again, in a place that is guarded."""
+        for guard in (*self.names.values(), *self.trace.guards.values()):
+            if type(guard.measure) in (Content, Bits):
+                keys = _keys_to(container, guard.read())
+                if keys is not None:
+                    return partial(_item, guard.read, keys)
+        return None
+
     def close(self) -> None:
         """At the end of the trace, which keeps no array: a weak reference to one forbids
         ``resize``.  Arrays in containers that are read at each call have guards of their own."""
@@ -206,6 +217,20 @@ def _is_constant(value: Any) -> bool:
 
 def _is_same(read: Reader, first: Reader) -> bool:
     return bool(read() is first())
+
+
+def _keys_to(container: Any, root: Any) -> tuple[Any, ...] | None:
+    """The keys that lead to a container inside another one."""
+    todo: list[tuple[Any, tuple[Any, ...]]] = [(root, ())]
+    seen = set[int]()
+    while todo:
+        found, keys = todo.pop()
+        if found is container:
+            return keys
+        if id(found) not in seen and not isinstance(found, ATOMS):
+            seen.add(id(found))
+            todo += [(item, (*keys, key)) for key, item in inside(found) or ()]
+    return None
 
 
 def _item(read: Reader, keys: tuple[Any, ...]) -> Any:

@@ -360,6 +360,8 @@ def _spread(op: str) -> Any:
                 raise trace.error(ValueError(
                     "ddof and correction can't be provided simultaneously."), [x.value])
             ddof = correction
+        if type(ddof) is TracedArray:
+            ddof = np.asarray(ddof.concrete("the number ddof", "pass it as a Python number")).item()
         if op == "Std" and out is not None and as_traced(trace, out).dtype.kind in "biu":
             target = as_traced(trace, out).dtype
             raise trace.error(TypeError(

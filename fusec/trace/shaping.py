@@ -185,11 +185,15 @@ def swapaxes(trace: Trace, a: Any, axis1: Any, axis2: Any) -> Any:
     return transpose(trace, x, perm)
 
 
+def _several(axis: Any) -> list[Any]:
+    """One axis, or several, as a list."""
+    return list(axis) if isinstance(axis, (tuple, list, range)) else [operator.index(axis)]
+
+
 def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Any:
     """``np.moveaxis``."""
     x = as_traced(trace, a)
-    sources = [source] if isinstance(source, int) else list(source)
-    targets = [destination] if isinstance(destination, int) else list(destination)
+    sources, targets = _several(source), _several(destination)
     sources = [_guarded(trace, normalise_axis, s, x.ndim) for s in sources]
     targets = [_guarded(trace, normalise_axis, d, x.ndim) for d in targets]
     order = [d for d in range(x.ndim) if d not in sources]
@@ -201,7 +205,7 @@ def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Any:
 def expand_dims(trace: Trace, a: Any, axis: Any) -> Any:
     """``np.expand_dims``: a view with axes of length 1."""
     x = spread_scalar(as_traced(trace, a))
-    axes = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
+    axes = tuple(_several(axis))
     rank = x.ndim + len(axes)
     positions = _guarded(trace, normalise_axes, axes, rank)
     strides = list(x.strides)

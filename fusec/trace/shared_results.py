@@ -75,7 +75,8 @@ def linked(trace: Trace, assigned: Sequence[Any], result: Any) -> tuple[list[Any
     for value in (*assigned, result):
         places.count(value)
     held = trace.containers.held
-    if not places.made and not any(n > 1 or key in held for key, n in places.counts.items()):
+    if not places.made and not places.outside and not any(
+            n > 1 or key in held for key, n in places.counts.items()):
         return list(assigned), result
     links = _Links(trace, places)
     return [links.of(value) for value in assigned], links.of(result, is_result=True)
@@ -90,16 +91,33 @@ class _Places:
         self.counts: dict[int, int] = {}
         self.made: dict[int, dict[str, Any]] = {}
         self.inside: set[int] = set()
+        self.outside: dict[int, Callable[[], Any]] = {}  # how those from outside are found
 
     def count(self, value: Any) -> None:
         if type(value) is Perhaps:
             self.count(value.item)
+        elif self._is_outside(value):
+            return
         elif type(value) is tuple or may_be_held(value):
             if type(value) is tuple or self._is_new(value):
                 for _, item in _items(value):
                     self.count(item)
         elif is_made(self.trace, value):
             self._count_object(value)
+
+    def _is_outside(self, value: Any) -> bool:
+        """Whether it is a container from outside that the program has not changed."""
+        trace, key = self.trace, id(value)
+        if key in self.outside:
+            return True
+        is_container = may_be_held(value) or type(value) in (set, bytearray)
+        if not is_container or key not in trace.reachable.reached or key in trace.chosen or (
+                trace.containers.is_held(value)):
+            return False
+        found = trace.reachable.container_at(value)
+        if found is not None:
+            self.outside[key] = found
+        return found is not None
 
     def _is_new(self, value: Any) -> bool:
         self.counts[id(value)] = self.counts.get(id(value), 0) + 1
@@ -124,6 +142,7 @@ def _items(value: Any) -> Iterator[tuple[Any, Any]]:
 class _Links:
     def __init__(self, trace: Trace, places: _Places) -> None:
         self.held, self.counts, self.made = trace.containers.held, places.counts, places.made
+        self.outside = places.outside
         self.seen: dict[int, First] = {}
 
     def of(self, value: Any, is_result: bool = False) -> Any:
@@ -131,6 +150,8 @@ class _Links:
             return tuple(self.of(item, is_result) for item in value)
         if type(value) is Perhaps:
             return Perhaps(value.absent, self.of(value.item, is_result))
+        if id(value) in self.outside and is_result:
+            return Again(self.outside[id(value)])
         if not may_be_held(value) and id(value) not in self.made:
             return value
         key = id(value)

@@ -32,6 +32,7 @@ from .asked import builtin_guards, code_guards
 from .assigned_names import AssignedLater, AssignedNames, until_known
 from .attributes import Assignment
 from .chosen import flat_results
+from .code_names import with_inner
 from .container_changes import ContainerChanges, may_be_held
 from .context import Trace, tracing
 from .control import PythonIterator
@@ -210,7 +211,8 @@ def _run(
         if "'Traced" in str(error) and type(error) in (TypeError, AttributeError):
             raise _in_numpys_words(trace, error) from None
         if type(error) is NameError and "free variable" in str(error):
-            error = unbound(error.name or "").with_traceback(error.__traceback__)
+            if not _is_free(trace, error):
+                error = unbound(error.name or "").with_traceback(error.__traceback__)
             users_own(error)
             raise error from None
         if isinstance(error, RecursionError) and trace.endless is not None:
@@ -223,6 +225,20 @@ def _run(
         without_values(error)
         users_own(error)
         raise
+
+
+def _is_free(trace: Trace, error: NameError) -> bool:
+    """Whether the variable without a value is one of an outer function in the program itself: in
+    converted code variables of the function are free ones of its parts."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    name = frame.tb_frame.f_code.co_qualname if frame is not None else ""
+    owners = [code for fn in (*trace.entry, *getattr(trace.hooks, "functions", ()))
+              for code in with_inner(fn.__code__)
+              if name == code.co_qualname or name.startswith(f"{code.co_qualname}.<locals>.")]
+    inmost = max(owners, key=lambda code: len(code.co_qualname), default=None)
+    return inmost is not None and error.name in inmost.co_freevars
 
 
 def _raises_in_the_run(trace: Trace, error: BaseException) -> bool:

@@ -46,7 +46,7 @@ from .taken import take
 from .watched_code import Verdict, may_matter, runs_code, users_methods, verdict
 
 if TYPE_CHECKING:
-    from .hooks import GraphHooks
+    from .attribute_hooks import AttributeHooks
 
 # They keep a function, which is converted where the program calls it.
 _KEEPING = LOOKING | {functools.partial, functools.wraps, functools.update_wrapper}
@@ -62,7 +62,7 @@ _quiet: dict[int, Verdict] = {}
 class Watch:
     """Of one trace."""
 
-    def __init__(self, hooks: GraphHooks) -> None:
+    def __init__(self, hooks: AttributeHooks) -> None:
         self.hooks, self.trace = hooks, hooks.trace
         self.refusal: FusecError | None = None
         self.functions: dict[FunctionType, None] = {}  # that run as they are

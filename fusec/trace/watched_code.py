@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from .code_names import HEAP_TYPE, names_in
+from .code_names import HEAP_TYPE, names_in, with_inner
 from .convert.cache import is_converted
 from .convert.policy import is_plain_code, stays_plain
 
@@ -101,7 +101,7 @@ def _may_matter(fn: FunctionType, kind: type | None, seen: set[CodeType]) -> boo
     if fn.__code__ in seen:
         return False
     seen.add(fn.__code__)
-    for code in _with_inner(fn.__code__):
+    for code in with_inner(fn.__code__):
         if assigned_in(code) or changes_items(code) or _reads_far(code):
             return True
     return any(_is_unsure(found, kind, seen) for found in _named(fn, kind))
@@ -115,13 +115,6 @@ def _reads_far(code: CodeType) -> bool:
             return True
         before = i.opname
     return False
-
-
-def _with_inner(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _with_inner(inner)
 
 
 def _named(fn: FunctionType, kind: type | None) -> Iterator[Any]:

@@ -80,6 +80,7 @@ class Expressions(ast.NodeTransformer):
         self.walrus = True  # whether a temporary may be bound inside an expression here
         self.raising = False  # whether the expression is that of an exception, or in its text
         self.temporaries = 0
+        self.in_class_body = False
 
     # -- building blocks --------------------------------------------------------------------------
 
