@@ -154,14 +154,9 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {
     "str.join": lambda s, x: x * len(",".join(map(str, collections.deque(s.items[0])))),
     "str.format": lambda s, x: x * len("{}".format(s.items[0])),  # noqa: UP032
     "an f-string": lambda s, x: x * len(f"{s.items[0]}"),
-    "range": lambda s, x: x * len(range(s.items[0])),
-    "an index": lambda s, x: x * [1, 2, 3, 4][s.items[0]],
-    "a slice": lambda s, x: x[s.items[1]:],
-    "a shape": lambda s, x: x + np.zeros(s.items[0]),
     "operator.add": lambda s, x: x * operator.add(s.items[0], 2),
     "operator.methodcaller": lambda s, x: x * operator.methodcaller("close")(s.model),
     "np.fromiter": lambda s, x: x[:2] * np.fromiter(s.items[0], float),
-    "np.apply_along_axis": lambda s, x: x * np.apply_along_axis(s.one, 0, np.ones(2)),
     "np.frompyfunc": lambda s, x: x * float(np.frompyfunc(s.bump, 1, 1)(2.0)),
     "defaultdict": lambda s, x: x * collections.defaultdict(s.one)["a"],
     "eval": lambda s, x: x * eval("bump(s)", {"bump": bump, "s": s}),
@@ -332,6 +327,8 @@ DONE: dict[str, Callable[[Any, Any], Any]] = {
     "bisect's key": lambda s, x: x * bisect.bisect([1, 2], 2, key=lambda v: bump(s, v)),
     "re.sub": lambda s, x: x * len(re.sub("a", lambda m: bump(s, "b"), "banana")),
     "json": lambda s, x: x * json.loads('{"a": 1}', object_hook=lambda d: bump(s, 2)),
+    "np.apply_along_axis": lambda s, x: x * np.apply_along_axis(s.next, 0, np.ones((2, 3))).sum(),
+    "np.piecewise": lambda s, x: np.piecewise(x, [x > 1, x > 5], [s.next, 2.0, 3.0]),
     "defaultdict": lambda s, x: x * collections.defaultdict(lambda: bump(s))["a"],
     "a queue": lambda s, x: s.queue.put(1) or x * s.queue.qsize(),
     "a weak dictionary": lambda s, x: s.weak.__setitem__(s, s.weak.get(s, 0) + 1) or x * s.weak[s],
@@ -347,7 +344,7 @@ class State:
         self.weak: Any = weakref.WeakKeyDictionary()
         self.record = _with_factories(self, 0)
 
-    def next(self) -> int:
+    def next(self, *_: Any) -> int:
         self.n += 1
         return self.n
 

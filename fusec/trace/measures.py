@@ -222,7 +222,7 @@ class _Node:
     __slots__ = ("expected", "inner", "keys", "kind")
 
     def __init__(self, found: Any, items: list[tuple[Key, Any]]) -> None:
-        self.kind: type = list if type(found) is partial else type(found)
+        self.kind: Any = list if type(found) is partial else type(found)
         is_mapping = isinstance(found, (dict, MappingProxyType, ChainMap, UserDict))
         self.keys = [key for key, _ in items] if is_mapping else None
         self.expected = [item if isinstance(item, ATOMS) else _INNER for _, item in items]
@@ -230,10 +230,8 @@ class _Node:
 
     def rest(self, found: Any) -> list[Any] | None:
         """What is left to compare; None where the container differs."""
-        one: Any = parts_of(found) if type(found) is partial else found
-        return self._rest(one)
-
-    def _rest(self, found: Any) -> list[Any] | None:
+        if type(found) is partial:
+            found = parts_of(found)
         if type(found) is not self.kind or len(found) != len(self.expected):
             return None
         if self.keys is None:

@@ -60,7 +60,8 @@ class LibraryHooks(GraphHooks):
     def converted(self, fn: FunctionType) -> Callable[..., Any]:
         if _is_numpys(fn):
             return convert(fn, self)
-        return super().converted(fn)
+        assert self.trace.hooks is not None
+        return self.trace.hooks.converted(fn)  # the program's own, whose effects are its own
 
     def from_user(self, x: Any) -> Any:
         """An argument: the user's plain arrays are read anew at every call."""

@@ -258,7 +258,9 @@ class Watch:
         if self.trace.active and id(x) not in self._known and id(x) not in (
                 self.trace.local_objects):
             self._known.add(id(x))
-            self._note_outside(x, tuple(getattr(x, "__dict__", ())))
+            for name in getattr(x, "__dict__", ()):
+                if is_guarded(x) and (id(x), name) not in self.trace.guards:
+                    self.trace.guards[id(x), name] = attribute_guard(x, name)
 
     def note_global(self, scope: dict[str, Any], name: str) -> None:
         """``globals()[name]``"""
