@@ -18,6 +18,7 @@ from .composed import strong
 from .context import Trace
 from .known import known
 from .library import call_by_name, call_library
+from .scalar_stores import check_items
 from .taken import value_of
 from .ufuncs import as_traced, cast, truth
 
@@ -231,13 +232,18 @@ def broadcast_arrays(trace: Trace, *arrays: Any, subok: bool = False) -> tuple[A
 
 def putmask(trace: Trace, a: Any, mask: Any, values: Any) -> None:
     """``np.putmask``: values of the array's size, or repeated to it."""
-    x, v = as_traced(trace, a), shaping.spread_scalar(as_traced(trace, values))
+    x, given = as_traced(trace, a), as_traced(trace, values)
+    if given.type.is_weak:
+        given = from_value(trace, cast(trace, given.value, x.dtype))
+    v = shaping.spread_scalar(given)
     test = truth(trace, as_traced(trace, mask).value)
     if test.type.size != x.size:
         raise trace.error(ValueError("putmask: mask and data must be the same size"))
     if not v.size:
         return
-    if not np.can_cast(v.dtype, x.dtype, "same_kind") and as_traced(trace, values).is_array:
+    if type(values) in (list, tuple):
+        check_items(trace, values, x.dtype)
+    elif given.is_array and not np.can_cast(v.dtype, x.dtype, "safe"):
         raise trace.error(TypeError(
             f"Cannot cast array data from {v.dtype!r} to {x.dtype!r} according to the rule "
             f"'safe'"))
@@ -260,7 +266,9 @@ def place(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
     """``np.place``: a single value by selection, several by NumPy."""
     v = as_traced(trace, vals)
     if type(vals) in (list, tuple):  # of numbers, which are assigned
-        vals = v = creation.astype(trace, v, as_traced(trace, arr).dtype)
+        dtype = as_traced(trace, arr).dtype
+        check_items(trace, vals, dtype)
+        vals = v = creation.astype(trace, v, dtype)
     if v.size != 1:
         call_library(trace, "Place", (arr, mask, vals), {})
         return

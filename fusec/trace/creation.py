@@ -19,7 +19,7 @@ from .layout import contiguous, is_c_contiguous, k_order, order_like
 from .picking import is_run_time_int
 from .python_numbers import misses_dtype, weak
 from .refusals import target_dtype
-from .scalar_stores import check_items
+from .scalar_stores import check_items, check_number
 from .selected import with_one_layout
 from .shaping import copy_of, spread_scalar, stack
 from .storage import Storage
@@ -72,7 +72,7 @@ def full(
         result = filled(trace, sizes, 0, target, strides)
         result[...] = value
         return result
-    return filled(trace, sizes, _unsafe(trace, value, target), target, strides)
+    return filled(trace, sizes, _unsafe(trace, value), target, strides)
 
 
 def _like(value: Any) -> Any:
@@ -104,10 +104,10 @@ def _order_of_new_shape(x: TracedArray, axes: list[int]) -> list[int] | None:
     return list(range(x.ndim))[::-1] if is_fortran else axes
 
 
-def _unsafe(trace: Trace, fill_value: Any, dtype: np.dtype) -> TracedArray:
-    """The number as ``copyto(casting="unsafe")`` takes it: floats are converted, not checked."""
+def _unsafe(trace: Trace, fill_value: Any) -> TracedArray:
+    """The number as ``copyto(casting="unsafe")`` takes it: converted, and ints alone checked."""
     value = as_traced(trace, fill_value)
-    if value.type.is_weak and value.dtype.kind == "f" and dtype.kind in "iu":
+    if value.type.is_weak and value.dtype.kind in "fc":
         return from_value(trace, cast(trace, value.value, value.dtype))
     return value
 
@@ -118,7 +118,7 @@ def full_like(
 ) -> Any:
     """``np.full_like``."""
     result = _like(0)(trace, a, dtype, order, subok, shape)
-    value = _unsafe(trace, fill_value, result.dtype)
+    value = _unsafe(trace, fill_value)
     if not value.is_array:  # stored scalars would be checked
         value = from_value(trace, cast(trace, value.value, result.dtype))
     result[...] = value
@@ -173,13 +173,16 @@ def array(
 ) -> Any:
     """``np.array``: a copy unless ``copy`` says otherwise."""
     copy = _whether(copy)
-    x = spread_scalar(as_traced(trace, object))
+    given = as_traced(trace, object)
+    x = spread_scalar(given)
     if copy is False and (x.storage is None or type(object) in (list, tuple) or (
             dtype is not None and _dtype(trace, dtype) != x.dtype)):
         raise trace.error(ValueError(_NO_COPY), [x.value])
     if dtype is not None and _dtype(trace, dtype) != x.dtype:
         if type(object) in (list, tuple):
             check_items(trace, object, _dtype(trace, dtype))
+        else:
+            check_number(trace, given.value, _dtype(trace, dtype))
         x = astype(trace, x, dtype, order)
     elif copy:
         x = copy_of(x, order)
@@ -380,7 +383,7 @@ def copyto(
     source = as_traced(trace, src).value
     what = "array data" if source.shape else "scalar"
     check_cast(trace, target, source, casting, what + " from {} to {} according to the rule")
-    value = fit(target, source, target.shape)
+    value = fit(target, _unsafe(trace, from_value(trace, source)).value, target.shape)
     if where is not True:
         mask = truth(trace, as_traced(trace, where).value)
         value = trace.emit("Where", mask, cast(trace, value, target.dtype), target.value)

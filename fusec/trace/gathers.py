@@ -22,6 +22,7 @@ from .context import Trace
 from .index_uses import note_checked
 from .library import call_library, result_like
 from .python_numbers import check_signed
+from .scalar_stores import check_stored
 from .scatter_order import in_numpys_order
 from .sizes import number as size_number
 from .stand_ins import ask_on_stand_ins
@@ -126,6 +127,8 @@ def set_item(
         x[_key(entries, indices)] = v
         return x[_key(entries, indices)]
 
+    if not combine and not any(p.shape for p in places):
+        check_stored(trace, source.value, array.dtype)
     fitted = cast(trace, source.value, array.dtype)  # first, as NumPy: it may raise
     shape = np.shape(ask_on_stand_ins(trace, answer, [array, source, *places]))
     target, indices, where = _parts(array, entries, places, view)

@@ -284,6 +284,8 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
     array.check_writeable()
     key = _with_lists(key)
     source = as_traced(trace, value).value
+    if type(value) in (list, tuple):
+        check_items(trace, value, array.dtype)
     if _is_mask(key) and (not key.ndim or (key.shape == array.shape and not source.shape)):
         _masked_assignment(array, key, source)
         return
@@ -315,8 +317,6 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
     if source.shape and not target.shape and _is_element(key):
         _check_element(array, source)
     check_stored(trace, source, array.dtype)
-    if type(value) in (list, tuple):
-        check_items(trace, value, array.dtype)
     target.write(spread(trace, _fitted(array, source, target.shape), target.shape))
 
 

@@ -66,7 +66,7 @@ def _number(kind: type, dtype: np.dtype) -> None:
     def convert(hooks: GraphHooks, value: Any) -> Any:
         x = as_traced(hooks.trace, value)
         check_number(hooks.trace, x)
-        if x.type.is_weak and x.dtype.kind == "c":
+        if x.dtype.kind == "c" and (x.type.is_weak or x.is_array):
             raise hooks.trace.error(TypeError(
                 f"{kind.__name__}() argument must be a string or a real number, not 'complex'"))
         value = x.value

@@ -22,8 +22,8 @@ from .comparisons import COMPARISONS, comparison, of_complex_scalars
 from .context import Trace
 from .layout import Strides, broadcast_strides, contiguous, is_c_contiguous, k_order
 from .python_errors import check_operands, check_result
-from .python_numbers import check_fits
 from .refusals import is_compiled, target_dtype
+from .scalar_stores import check_number
 
 BOOL = np.dtype(np.bool_)
 _PYTHON_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
@@ -111,22 +111,20 @@ def cast(trace: Trace, value: Value, dtype: np.dtype, kind: str | None = None) -
     """The value in ``dtype``; constants convert now, with NumPy's overflow errors."""
     if value.dtype == dtype and not (value.type.is_weak and kind != "weak"):
         return value
-    check_fits(trace, value, dtype)
+    if kind != "weak":
+        check_number(trace, value, dtype)
     if value.node.op == "Const" and kind is None and value.type.is_weak:
-        return trace.builder.const(_constant_as(trace, value, dtype))
+        return trace.builder.const(_constant_as(value, dtype))
     attrs: dict[str, Any] = {"dtype": dtype}
     if kind is not None:
         attrs["kind"] = kind
     return trace.emit("Cast", value, **attrs)
 
 
-def _constant_as(trace: Trace, value: Value, dtype: np.dtype) -> Any:
+def _constant_as(value: Value, dtype: np.dtype) -> Any:
     number = value.node.attrs["value"]
-    try:
-        with np.errstate(all="ignore"):
-            return np.asarray(number, dtype)[()] if dtype.kind in "iu" else dtype.type(number)
-    except OverflowError as error:
-        raise trace.error(error) from None
+    with np.errstate(all="ignore"):
+        return np.asarray(number, dtype)[()] if dtype.kind in "iu" else dtype.type(number)
 
 
 def resolve(
