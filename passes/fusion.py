@@ -12,12 +12,12 @@ Which values are stored is for `.materialise`, what shares a kernel for `.groups
 from __future__ import annotations
 
 from fusec.ir import Graph, Value
-from fusec.ops.cones import cone_cost
 
 from .apart import apart_axes
+from .duplicates import duplicates
 from .fused_nodes import with_fused_nodes
-from .groups import Unit, group
-from .materialise import RECOMPUTE_LIMIT, materialised_values, tied_values
+from .groups import group
+from .materialise import materialised_values, tied_values
 
 # A step of time that all later ones compute again takes two rounds; a round looks at every node.
 MAX_ROUNDS, MAX_VISITS, MIN_ROUNDS = 64, 40_000, 8
@@ -30,26 +30,10 @@ def fuse(graph: Graph) -> Graph:
     for _ in range(max(MIN_ROUNDS, min(MAX_ROUNDS, MAX_VISITS // max(len(graph.nodes), 1)))):
         materialised = materialised_values(graph, extra, apart)
         units, home = group(graph, materialised, apart, tied)
-        duplicated = _most_expensive_duplicate(units, materialised)
-        if duplicated is None:
+        found = duplicates(units, materialised, len(graph.nodes))
+        if not found:
             break
-        extra.add(duplicated)
+        extra |= found
     if all(unit.opaque is not None for unit in units):
         return graph
     return with_fused_nodes(graph, units, home, apart, tied)
-
-
-def _most_expensive_duplicate(units: list[Unit], materialised: set[Value]) -> Value | None:
-    """The last value that two kernels both recompute although storing it would be cheaper."""
-    owners: dict[Value, set[int]] = {}
-    for number, unit in enumerate(units):
-        for reach in unit.cones:
-            for value in reach.inlined:
-                owners.setdefault(value, set()).add(number)
-    shared = [v for v, kernels in owners.items() if len(kernels) > 1]
-    for value in sorted(shared, key=lambda v: v.node.id, reverse=True):
-        cost = cone_cost(value, materialised, 2 * RECOMPUTE_LIMIT)
-        # Within one group a stored value costs one store; the other kernels save the whole cone.
-        if cost * (len(owners[value]) - 1) > RECOMPUTE_LIMIT / 2:
-            return value
-    return None

@@ -33,6 +33,9 @@ class Unit:
     device: str = ""
     roots: list[Value] = field(default_factory=list)
     cones: list[Cone] = field(default_factory=list)
+    made: dict[Value, Cone] = field(default_factory=dict)
+    operands: set[tuple[Value, IndexMap]] = field(default_factory=set)
+    piecewise: bool = False
     opaque: Node | None = None
     deps: set[Unit] = field(default_factory=set)
     before: int = 0
@@ -51,13 +54,13 @@ class Unit:
     def row_shape(self) -> tuple[int, ...]:
         return tuple(self.domain[d] for d in self.outer)
 
-    @property
-    def piecewise(self) -> bool:
-        return any(c.piecewise for c in self.cones)
-
-    @property
-    def operand_count(self) -> int:
-        return len({(v, i) for c in self.cones for v, maps in c.reads.items() for i in maps})
+    def take(self, root: Value, reach: Cone) -> None:
+        """Compute this root too."""
+        self.roots.append(root)
+        self.cones.append(reach)
+        self.made[root] = reach
+        self.piecewise |= reach.piecewise
+        self.operands.update((v, i) for v, maps in reach.reads.items() for i in maps)
 
     def depends_on(self, other: Unit) -> bool:
         """Whether this unit runs after ``other`` by some path."""
@@ -151,8 +154,7 @@ def _join(
 ) -> None:
     if _accumulates(root):
         unit.axes = root.node.attrs["axes"]
-    unit.roots.append(root)
-    unit.cones.append(reach)
+    unit.take(root, reach)
     unit.follow(deps - {unit}, units)
     home[root] = unit
 
@@ -179,7 +181,7 @@ def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | Non
         return shape
     if any(dep is not unit and dep.depends_on(unit) for dep in deps):
         return "a path leads through another kernel or library call"
-    if unit.operand_count + len(reach.reads) > MAX_OPERANDS:
+    if len(unit.operands) + len(reach.reads) > MAX_OPERANDS:
         return f"together they read more than {MAX_OPERANDS} operands"
     return None if unit not in deps else _exchange_refusal(unit, root, reach)
 
@@ -217,8 +219,9 @@ def _mixes_sums(unit: Unit, root: Value) -> bool:
 def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:
     """Values made and used inside one group must be exchanged at the same point."""
     is_full = _is_reduction(root) or reach.domain == unit.domain
-    for value, made in zip(unit.roots, unit.cones, strict=True):
-        for index in reach.reads.get(value, ()):
+    for value in filter(unit.made.get, reach.reads):
+        made = unit.made[value]
+        for index in reach.reads[value]:
             if made.apart is not None:
                 if reach.apart == made.apart and not _is_reduction(value) and (
                         index in _parts(value, made.apart)):

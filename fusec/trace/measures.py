@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .assigned_names import SMALL
+from .dict_versions import version_now, version_of
 
 DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
 CONTAINERS = (tuple, list, dict, set, frozenset, deque)
@@ -26,6 +27,7 @@ VIEWS = (ChainMap, MappingProxyType, UserDict, UserList)  # of containers
 BUFFERS = (bytearray, array.array)
 ATOMS = (int, float, complex, str, bytes, type(None), np.generic, type(Ellipsis))
 Key = Any
+_LONGEST_ROW = 64  # items of a tuple that is compared as one number is
 _SMALL = 512  # bytes of an array that is compared by content although nothing is known to read it
 
 
@@ -171,6 +173,17 @@ class Bits:
         return short(self.value)
 
 
+def is_row(value: Any) -> bool:
+    """Whether it is a short tuple of numbers and text: the same tuple has the same in it."""
+    return type(value) is tuple and len(value) <= _LONGEST_ROW and all(
+        isinstance(x, ATOMS) for x in value)
+
+
+def is_plain_object(value: Any) -> bool:
+    """Whether it is compared by which object it is, and nothing else."""
+    return not isinstance(value, (*DATA, *CONTAINERS, *BUFFERS, *VIEWS, slice, range, partial))
+
+
 def bits_of(value: Any) -> Any:
     """Equal for values of one type that cannot be told apart."""
     if isinstance(value, (float, complex, np.generic, slice, range)):
@@ -217,19 +230,44 @@ _INNER: Any = object()  # stands for what a node's own comparison leaves to othe
 
 
 class _Node:
-    """A container and what lies in it itself: numbers and text are compared here, all at once."""
+    """A container and what lies in it itself: numbers and text are compared here, all at once.
 
-    __slots__ = ("expected", "inner", "keys", "kind")
+    Objects are compared here too where the container is a dictionary whose version is known: where
+    that is the same, they are.  Tuples of numbers and text are like these.
+    """
 
-    def __init__(self, found: Any, items: list[tuple[Key, Any]]) -> None:
+    __slots__ = ("expected", "inner", "inner_keys", "keys", "kind", "version")
+
+    def __init__(self, found: Any, items: list[tuple[Key, Any]], version: int) -> None:
         self.kind: Any = list if type(found) is partial else type(found)
         is_mapping = isinstance(found, (dict, MappingProxyType, ChainMap, UserDict))
         self.keys = [key for key, _ in items] if is_mapping else None
-        self.expected = [item if isinstance(item, ATOMS) else _INNER for _, item in items]
-        self.inner = self.expected.count(_INNER)
+        self.version = version
+        self.expected = [self._expected(item) for _, item in items]
+        self.inner_keys = [key for (key, _), e in zip(items, self.expected, strict=True)
+                           if e is _INNER]
+        self.inner = len(self.inner_keys)
+
+    def _expected(self, item: Any) -> Any:
+        if isinstance(item, ATOMS) or is_row(item):
+            return item
+        if self.version and is_plain_object(item):
+            return Identity(item)
+        return _INNER
 
     def rest(self, found: Any) -> list[Any] | None:
         """What is left to compare; None where the container differs."""
+        if not self.version or type(found) is not dict:
+            return self._rest(found)
+        version = version_now(found)
+        if version == self.version:
+            return [found[key] for key in self.inner_keys]
+        rest = self._rest(found)
+        if rest is not None:
+            self.version = version or self.version
+        return rest
+
+    def _rest(self, found: Any) -> list[Any] | None:
         if type(found) is partial:
             found = parts_of(found)
         if type(found) is not self.kind or len(found) != len(self.expected):
@@ -248,7 +286,11 @@ class _Node:
         """The same where numbers or text are other objects, perhaps of the same bits."""
         for position, (item, expected) in enumerate(zip(items, self.expected, strict=True)):
             if expected is not _INNER and item is not expected:
-                if not Bits(expected).matches(item):
+                if type(expected) is Identity:
+                    if not expected.matches(item):
+                        return None
+                    continue
+                if not measure(expected).matches(item):
                     return None
                 self.expected[position] = item  # the next comparison is quicker
         return [a for a, b in zip(items, self.expected, strict=True) if b is _INNER]
@@ -280,6 +322,7 @@ class Content:
             if id(found) in seen:
                 self._entries.append(seen[id(found)])
                 continue
+            version = version_of(found) if type(found) is dict else 0  # before what it is one of
             items = None if id(found) in apart else inside(found)
             if items is None:
                 if isinstance(found, np.ndarray):
@@ -289,13 +332,13 @@ class Content:
             seen[id(found)] = len(kept)
             kept.append(found)
             self._size += len(items)
-            self._entries.append(_Node(found, items))
-            todo += [(item, (path, key)) for key, item in reversed(items)
-                     if not isinstance(item, ATOMS)]
+            self._entries.append(node := _Node(found, items, version))
+            todo += [(item, (path, key)) for (key, item), expected in reversed(list(zip(
+                items, node.expected, strict=True))) if expected is _INNER]
 
         # Tuples of numbers and text alone: the same tuple has the same in it.
-        is_fixed = all(type(e) is int or getattr(e, "kind", None) is tuple for e in self._entries)
-        self.fixed: Any = root if is_fixed else None
+        fixed = all(type(e) is int or getattr(e, "kind", None) is tuple for e in self._entries)
+        self.fixed: Any = root if fixed else None
 
     @property
     def size(self) -> int:

@@ -1,0 +1,94 @@
+"""Values that several kernels compute again although storing them would be cheaper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fusec.ir import Value
+from fusec.ops.cones import cone_cost
+
+from .groups import Unit
+from .materialise import RECOMPUTE_LIMIT
+
+MANY_NODES = 300  # graphs of more than these get several such values a round
+
+
+def duplicates(units: list[Unit], materialised: set[Value], size: int) -> set[Value]:
+    """What to store next, of a graph of ``size`` nodes: the last such value.
+
+    Once it is stored, what comes before may be computed once: everything is grouped anew then.  A
+    round looks at every node, so for large graphs what the grouping would find is counted instead.
+    """
+    found: set[Value] = set()
+    shared = _Shared(units)
+    for value in shared.candidates():
+        cost = cone_cost(value, materialised, 2 * RECOMPUTE_LIMIT)
+        # Within one group a stored value costs one store; the other kernels save the whole cone.
+        if cost * (len(shared.kernels[value]) - 1) > RECOMPUTE_LIMIT / 2:
+            found.add(value)
+            if size <= MANY_NODES:
+                break
+            shared.store(value)
+    return found
+
+
+class _Shared:
+    """By value, the kernels that compute it, each with how many of its values read it there."""
+
+    def __init__(self, units: list[Unit]) -> None:
+        self.kernels: dict[Value, dict[object, int]] = {}
+        for unit in units:
+            for reach in unit.cones:
+                for value in reach.inlined:
+                    self.kernels.setdefault(value, {})[unit.number] = 0
+        for unit in units:
+            inlined = {v for reach in unit.cones for v in reach.inlined}
+            for value in inlined.union(unit.roots):
+                self._count(_read_by(value), unit.number)
+
+    def candidates(self) -> list[Value]:
+        shared = (v for v, kernels in self.kernels.items() if len(kernels) > 1)
+        return sorted(shared, key=lambda v: v.node.id, reverse=True)
+
+    def store(self, value: Value) -> None:
+        """Kernels that read it do not compute it, nor what only it reads; one kernel does, with
+        others that are stored and have its shape."""
+        for kernel in self.kernels.pop(value, {}):
+            self._drop(_read_by(value), kernel)
+        self._compute(_read_by(value), ("stored", value.shape, value.node.device))
+
+    def _count(self, values: Iterable[Value], kernel: object) -> None:
+        for value in values:
+            if kernel in self.kernels.get(value, ()):
+                self.kernels[value][kernel] += 1
+
+    def _drop(self, values: Iterable[Value], kernel: object) -> None:
+        stack = list(values)
+        while stack:
+            value = stack.pop()
+            readers = self.kernels.get(value, {})
+            if kernel in readers:
+                readers[kernel] -= 1
+                if readers[kernel] <= 0:
+                    del readers[kernel]
+                    stack.extend(_read_by(value))
+
+    def _compute(self, values: Iterable[Value], kernel: object) -> None:
+        stack = list(values)
+        while stack:
+            value = stack.pop()
+            readers = self.kernels.get(value)
+            if readers is None:  # stored, or in memory as it is
+                continue
+            if kernel not in readers:
+                readers[kernel] = 0
+                stack.extend(_read_by(value))
+            readers[kernel] += 1
+
+
+def _read_by(value: Value) -> Iterable[Value]:
+    """What computing it reads, each value once."""
+    return dict.fromkeys(value.node.inputs)
+
+
+__all__ = ["duplicates"]
