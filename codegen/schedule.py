@@ -139,6 +139,7 @@ class Schedule:
     graph: Graph
     backend: Backend
     traced: Graph | None = None  # the program's own order of what may raise, before the passes
+    states: Any = None  # what the program has assigned where it may raise
 
     @property
     def kernels(self) -> list[KernelStep]:

@@ -75,6 +75,7 @@ class OptimizedStage:
         traced = self.before.traced
         schedule = make_schedule(self.graph, traced.input_strides, traced.output_strides,
                                  traced.graph)
+        schedule.states = traced.states if traced.states.noted else None
         return LoweredStage(self, schedule, 1e3 * (time.perf_counter() - start))
 
 

@@ -9,6 +9,7 @@ about to raise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fusec.errors import located
@@ -18,6 +19,7 @@ from fusec.ir.evaluate import apply, as_type
 if TYPE_CHECKING:
     from fusec.codegen.schedule import Schedule
 
+_WHERE = "_fusec_raised_at"
 _RAISING = frozenset({"Check", "BoundsCheck", "CheckIndex", "Cond"})
 
 
@@ -44,6 +46,42 @@ def numpy_error(schedule: Schedule, inputs: Sequence[Any]) -> Exception | None:
         if error is not None:
             return error
     return None
+
+
+def do_before(error: Exception, schedule: Schedule, inputs: Sequence[Any]) -> None:
+    """What the program has assigned before it raises is assigned."""
+    node, table, sizes = error.__dict__.pop(_WHERE, (None, {}, {}))
+    if node is None or schedule.states is None or schedule.traced is None:
+        return
+    state = schedule.states.before(node, schedule.traced.nodes)
+    if state is not None:
+        state.apply(partial(_computed, table, sizes), inputs)
+
+
+def do_before_call(failed: Node, schedule: Schedule, inputs: Sequence[Any]) -> None:
+    """The same of a library call that raises."""
+    graph = schedule.traced
+    if graph is None or schedule.states is None:
+        return
+    node = next((n for n in graph.nodes if n.op == failed.op and n.loc == failed.loc), None)
+    state = None if node is None else schedule.states.before(node, graph.nodes)
+    if state is not None:
+        state.apply(partial(_computed, *_arguments(graph, inputs)), inputs)
+
+
+def _computed(table: dict[Value, Any], sizes: dict[str, int], value: Value) -> Any:
+    """A value, of those before the node that raised; some nothing else needs."""
+    todo = [value.node]
+    while todo:
+        node = todo[-1]
+        missing = [v.node for v in node.inputs if v not in table]
+        if node.out() in table or not missing:
+            todo.pop()
+        if node.out() not in table and not missing:
+            results = apply(node, [table[v] for v in node.inputs], sizes)
+            table.update(zip(node.outputs, results, strict=True))
+        todo += missing
+    return table[value]
 
 
 def earlier_error(
@@ -99,6 +137,8 @@ def _first_error(
             try:
                 results = apply(node, operands, sizes)
             except Exception as raised:
-                return located(raised, node.loc)
+                error = located(raised, node.loc)
+                error.__dict__[_WHERE] = node, table, sizes
+                return error
         table.update(zip(node.outputs, results, strict=True))
     return None

@@ -20,7 +20,7 @@ from fusec.ops.windows import WindowView
 
 from .call_spec import CallSpec, ResultSpec, cells_of
 from .cells import Cells
-from .failed_checks import earlier_error
+from .failed_checks import do_before, do_before_call, earlier_error
 from .plan_source import PlanSource
 from .segments import CalledSegment, Segment, SizedSegment
 
@@ -97,7 +97,10 @@ class StepByStep:
         """The error of a library call, or what comes before it in the program."""
         if self.spec.calls_host and self.mark is None:  # it cannot be repeated
             return located(error, node.loc)
-        return self.repeated(partial(earlier_error, node), leaves, held) or located(error, node.loc)
+        found = self.repeated(partial(earlier_error, node), leaves, held)
+        if found is None:
+            do_before_call(node, self.schedule, self._inputs(leaves, held))
+        return found or located(error, node.loc)
 
     def repeated(
         self, find: Callable[[Schedule, Sequence[Any]], Any], leaves: Sequence[Any],
@@ -105,6 +108,12 @@ class StepByStep:
     ) -> Any:
         """The error that NumPy raises; generators draw again what they drew."""
         inputs = self._inputs(leaves, held)
+        error = self._searched(find, inputs)
+        if error is not None:
+            do_before(error, self.schedule, inputs)
+        return error
+
+    def _searched(self, find: Callable[[Schedule, Sequence[Any]], Any], inputs: list[Any]) -> Any:
         if self.mark is None or self.objects is None:
             return find(self.schedule, inputs)
         now = Mark(self.objects)

@@ -146,7 +146,7 @@ def test_in_a_loop_of_the_graph_it_is_refused() -> None:
     assert o.h == []
 
 
-def test_an_exception_appends_nothing() -> None:
+def test_what_was_appended_before_an_exception_stays() -> None:
     @fusec.jit
     def program(o: State, x: Any) -> None:
         if x[0] > 0.5:
@@ -158,4 +158,4 @@ def test_an_exception_appends_nothing() -> None:
     program(o, X)
     with pytest.raises(ValueError, match="too large"):
         program(o, X * 2)
-    assert o.h == [0.3]
+    assert o.h == [0.3, 0.6]

@@ -127,7 +127,7 @@ def test_variables_of_enclosing_functions() -> None:
     assert results[0] == results[1]
 
 
-def test_an_error_while_tracing_puts_them_back() -> None:
+def test_an_error_of_the_program_leaves_what_was_assigned() -> None:
     add, get = closures()
 
     def program(x: np.ndarray) -> Any:
@@ -135,6 +135,18 @@ def test_an_error_while_tracing_puts_them_back() -> None:
         raise KeyError("no")
 
     with pytest.raises(KeyError):
+        fusec.jit(program)(np.ones(3))
+    assert get() == (1, 1.0)
+
+
+def test_a_refusal_puts_them_back() -> None:
+    add, get = closures()
+
+    def program(x: np.ndarray) -> Any:
+        add(x[0])
+        return x.tobytes()
+
+    with pytest.raises(fusec.FusecError):
         fusec.jit(program)(np.ones(3))
     assert get() == (0, 0.0)
 

@@ -337,7 +337,7 @@ def test_what_others_change_is_seen() -> None:
     assert plain(o) == plain(other)
 
 
-def test_nothing_changes_where_the_call_fails() -> None:
+def test_what_changed_before_the_call_fails_stays() -> None:
     def program(o: Any, x: Any) -> Any:
         o.cache["x"] = x
         o.history.append(x[0])
@@ -345,13 +345,14 @@ def test_nothing_changes_where_the_call_fails() -> None:
             raise ValueError("large")
         return o.nothing_there if x.size > 3 else x
 
-    o = state()
-    before = plain(o)
+    o, expected = state(), state()
     jitted = fusec.jit(program)
     for error, x in ((AttributeError, np.zeros(4)), (ValueError, np.ones(3))):
         with pytest.raises(error):
             jitted(o, x)
-        assert plain(o) == before
+        with pytest.raises(error):
+            program(expected, x)
+        assert plain(o) == plain(expected)
 
 
 def test_a_container_put_into_another_is_refused() -> None:

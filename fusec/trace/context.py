@@ -26,6 +26,7 @@ from .container_changes import ContainerChanges
 from .cures import cure_for
 from .origins import describe
 from .refusals import check_array
+from .states import State, States
 from .storage import Storage
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Trace:
         self.hooks: Hooks | None = None
         self.active = True
         self.checks: list[Node] = []  # nodes with effects, in order
+        self.states = States()
         self.endless: Loc | None = None  # a recursion in a branch that data decides
         self.handlers: list[tuple[Classes, Loc]] = []  # of exceptions, around what is traced
         self.index_uses: list[Use] = []  # that must be in range
@@ -159,12 +161,19 @@ class Trace:
         except (ValueError, TypeError, IndexError) as error:
             raise self.error(error, inputs) from None
 
-    def check(self, holds: Value, error: BaseException) -> None:
+    def check(
+        self, holds: Value, error: BaseException, state: State | None = None
+    ) -> None:
         """Raise the exception where the condition is false, when the code runs.
 
-        Its arguments must be plain data: see `describe_error`.
+        ``state``: what is assigned then; without it, what has been assigned by now.  The
+        exception's arguments must be plain data: see `describe_error`.
         """
-        self.checks.append(self.emit("Check", holds, error=describe_error(error)).node)
+        from .before_raise import note_state
+
+        node = self.emit("Check", holds, error=describe_error(error)).node
+        self.checks.append(node)
+        note_state(self, node, state)
 
     def error(
         self, error: Exception, operands: Sequence[Value] = (), labels: Sequence[str] = (),

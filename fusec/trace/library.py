@@ -20,6 +20,7 @@ from fusec.ir.dims import Size
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
 from .array import TracedArray, from_value
+from .before_raise import note_state
 from .context import Trace
 from .failures import on_known
 from .index_uses import note_written, written_indices
@@ -233,6 +234,7 @@ def _finish(
     types = sized_types(trace, LIBRARY[op], [x.value for x in operands], form, named, types,
                         stand_ins)
     first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
+    note_state(trace, first.node)
     for value in first.node.outputs:
         define(trace, value)
     shown = _with_elements(LIBRARY[op], stand_ins, form, named, leaves)

@@ -23,7 +23,7 @@ from fusec.errors import (
 )
 from fusec.ir import Graph, Loc, TensorType, Value
 from fusec.ir.dims import UndecidedSizeError
-from fusec.ops.checks import has_effects
+from fusec.ops.checks import describe_error, has_effects
 from fusec.ops.host_calls import HostObject, is_generator
 
 from .apart import apart_guards
@@ -31,6 +31,7 @@ from .array import TracedArray
 from .asked import builtin_guards, code_guards
 from .assigned_names import AssignedLater, AssignedNames, until_known
 from .attributes import Assignment
+from .before_raise import state_now
 from .chosen import flat_results
 from .code_names import with_inner
 from .container_changes import ContainerChanges, may_be_held
@@ -54,6 +55,7 @@ from .shared_results import linked
 from .side_effects import is_outside
 from .signature import FlatCall
 from .sizes import undecided
+from .states import States
 from .storage import Storage, ViewStep
 from .texts import check_text, without_values
 from .trees import flattened
@@ -104,6 +106,7 @@ class Traced:
     assignments: list[tuple[Assignment, Any]] = field(default_factory=list)
     calls_host: bool = False  # whether it calls objects of the user's: generators, print
     container_changes: ContainerChanges = field(default_factory=ContainerChanges)
+    states: States = field(default_factory=States)  # what was assigned where it may raise
 
     @property
     def updates(self) -> list[int]:
@@ -177,7 +180,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         graph, outputs, treespec, strides, _input_strides(trace), trace.captured,
         _read_only(trace), positions, guards, 0.0, notes,
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
-        trace.calls_host, trace.container_changes,
+        trace.calls_host, trace.container_changes, trace.states,
     )
 
 
@@ -242,9 +245,11 @@ def _is_free(trace: Trace, error: NameError) -> bool:
 
 
 def _raises_in_the_run(trace: Trace, error: BaseException) -> bool:
-    """Whether the program's own exception becomes a check: others come before it, as data decides.
-    """
-    if not any(map(has_effects, trace.checks)) or not is_programs(error):
+    """Whether the program's own exception becomes a check: others come before it, as data decides,
+    or assignments."""
+    is_own = not isinstance(error, FusecError) and describe_error(error) is not None
+    if not is_programs(error) or not (any(map(has_effects, trace.checks)) or (
+            is_own and state_now(trace) is not None)):
         return False
     trace.check(trace.builder.const(np.bool_(False)), as_checked(trace, error))
     return True

@@ -17,6 +17,7 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import get
 from fusec.ops.checks import describe_error
 
+from ..before_raise import note_state, state_now
 from ..context import Trace
 from ..convert.control import RESULT
 from ..index_uses import lost_checks, note_inside
@@ -102,8 +103,9 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
             raise
         if len(trace.checks) > region.first_check:  # what it may have raised before
             trace.check(trace.builder.const(np.bool_(False)), as_checked(trace, error))
+        state = state_now(trace)
         return Side(region, None, {}, {}, str, region.take_checks(), region.take_index_uses(),
-                    raised=error)
+                    raised=error, state=state)
     finally:
         region.take_checks()
         variables.restore(before)
@@ -128,10 +130,10 @@ def _checked(
         return thunks[failing.index(False)]()
     if all(failing):
         raise _one_of(trace, test, *(side.raised for side in sides))
-    raised = sides[failing.index(True)].raised
-    assert raised is not None
+    side = sides[failing.index(True)]
+    assert side.raised is not None
     holds = trace.emit("LogicalNot", test) if failing[0] else test
-    trace.check(holds, as_checked(trace, raised))
+    trace.check(holds, as_checked(trace, side.raised), side.state)
     return thunks[failing.index(False)]()
 
 
@@ -244,6 +246,7 @@ def _emit(
                        changed=len(before))
     if checked:
         trace.checks.append(value.node)
+        note_state(trace, value.node)
     note_inside(trace, value.node)
     return list(value.node.outputs) if gives[0] is pairs.sides[0] else []
 

@@ -19,6 +19,7 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops.checks import has_effects
 
 from ..array import TracedArray, from_value
+from ..before_raise import note_state
 from ..container_changes import may_be_held
 from ..context import Trace
 from ..index_uses import lost_checks, note_inside
@@ -100,6 +101,7 @@ class LoopResult:
                            carried=len(self.carried), names=names)
         if self.attempt.checks:
             trace.checks.append(value.node)
+            note_state(trace, value.node)
         note_inside(trace, value.node)
         self.at_entry = [*initial, *self.outer]
         results = dict(zip((c.leaf for c in self.carried), value.node.outputs, strict=True))

@@ -19,6 +19,7 @@ from ..layout import Strides
 from ..python_numbers import hull, interval
 from ..selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
 from ..selected import roots as memory_of
+from ..states import State
 from ..storage import Storage, ViewStep
 from .identities import Contents
 from .merge import (
@@ -49,6 +50,7 @@ class Side:
     checks: list[Node] = field(default_factory=list)
     index_uses: list[Use] = field(default_factory=list)
     raised: BaseException | None = None
+    state: State | None = None  # what it has assigned where it raises
     left: Contents = field(default_factory=Contents)
 
     def value_of(self, trace: Trace, x: Any) -> Value:

@@ -1,0 +1,72 @@
+"""What the program has assigned where it may raise: done when it does, as in Python.
+
+A call in which a check failed is repeated through NumPy up to the node that raises, which computes
+these values too; calls that do not raise know nothing of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Node, Value
+
+Read = Callable[[Value], Any]
+
+
+@dataclass(frozen=True)
+class Computed:
+    value: Value
+    is_array: bool
+
+
+@dataclass(frozen=True)
+class State:
+    """What is assigned, with the structure of the values and their leaves; arrays that have other
+    content, by input."""
+
+    assigned: list[tuple[Any, Any, list[Any]]]
+    written: list[tuple[int, Value]]
+
+    def apply(self, read: Read, inputs: Sequence[Any]) -> None:
+        """Do it; ``read`` gives what a value is in this call."""
+        content = [(inputs[number], read(value)) for number, value in self.written]
+        assigned = [(assignment, tree.unflatten([_leaf(x, read) for x in leaves]))
+                    for assignment, tree, leaves in self.assigned]
+        for array, value in content:
+            array[...] = value
+        for assignment, value in assigned:
+            assignment.apply(value)
+
+
+@dataclass
+class States:
+    """The states of one trace, each with the node before which it was so."""
+
+    noted: list[tuple[Node, State]] = field(default_factory=list)
+
+    def before(self, node: Node, nodes: Sequence[Node]) -> State | None:
+        """The latest of them that was reached when ``node``, one of these in order, raises."""
+        order = {n: i for i, n in enumerate(nodes)}
+        end, found = order.get(node, -1), None
+        for at, state in self.noted:  # in the program's order
+            if order.get(at, end + 1) <= end:
+                found = state
+        return found
+
+
+def _leaf(leaf: Any, read: Read) -> Any:
+    if type(leaf) is not Computed:
+        return leaf
+    found = read(leaf.value)
+    if leaf.is_array:
+        return np.array(found)
+    if leaf.value.type.is_weak:
+        return found.item() if isinstance(found, np.generic | np.ndarray) else found
+    return leaf.value.dtype.type(found)
+
+
+__all__ = ["Computed", "State", "States"]
