@@ -1,4 +1,5 @@
-"""Calls of the user's own Python objects, at run time and in program order: random numbers, prints.
+"""Calls of the user's own Python objects, at run time and in program order: random numbers, prints,
+warnings.
 
 ``HostCall(order, *operands)`` has an effect.  Its last result is the *order*, which the next such
 call reads: an array of rank 0 that stands for the state of everything outside the graph, so data
@@ -58,8 +59,8 @@ class HostContext:
 
     leaves: Sequence[Any] = ()
     made: dict[int, Any] = field(default_factory=dict)
-    prints: int = 0  # so far
-    repeated: int = 0  # prints that were done before the call was taken back
+    prints: int = 0  # and warnings, so far
+    repeated: int = 0  # of these that were done before the call was taken back
 
 
 class _Contexts(threading.local):
@@ -122,16 +123,29 @@ def _make(
 def _print(
     target: Any, method: str, args: list[Any], kwargs: dict[str, Any], here: HostContext
 ) -> tuple[()]:
+    return _once(here, print, args, kwargs)
+
+
+def _warn(
+    target: Any, method: str, args: list[Any], kwargs: dict[str, Any], here: HostContext
+) -> tuple[()]:
+    return _once(here, target, args, kwargs)
+
+
+def _once(
+    here: HostContext, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+) -> tuple[()]:
+    """Not again where the call is repeated that has done it."""
     if here.repeated:
         here.repeated -= 1
     else:
         here.prints += 1
-        print(*args, **kwargs)
+        function(*args, **kwargs)
     return ()
 
 
 ACTIONS: dict[str, Callable[..., Any]] = {
-    "draw": _draw, "change": _change, "make": _make, "print": _print,
+    "draw": _draw, "change": _change, "make": _make, "print": _print, "warn": _warn,
 }
 
 
@@ -248,6 +262,6 @@ def set_generator_state(generator: Any, state: Any) -> None:
 def called_on_host(attrs: Mapping[str, Any]) -> str:
     """What the user called: ``np.random.normal``, ``rng.normal``, ``fusec.print``."""
     action, target, method = attrs["action"], attrs["target"], attrs["method"]
-    if action == "print":
-        return "fusec.print"
+    if action in ("print", "warn"):
+        return "fusec.print" if action == "print" else str(target)
     return f"np.random.{method}" if action == "make" else f"{target}.{method}"

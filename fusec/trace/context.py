@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
@@ -100,6 +101,7 @@ class Trace:
         self.rows: dict[Value, tuple[Value, int]] = {}  # what loops appended, of which array
         self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
         self.overflow_checks = 0  # of Python ints
+        self.filters = warnings.filters  # of warnings, as the call found them
         self.loops_traced = 0  # loops of the graph around what is being traced
         self.markers: set[str] = set()  # see `texts`
         self.flats: dict[int, Any] = {}  # ``x.flat``, and x

@@ -23,6 +23,7 @@ from . import (  # noqa: F401 (fill TABLE)
     python_functions,
     scipy_functions,
     texts,
+    warned,
 )
 from .array import TracedArray
 from .asked import ENVIRONMENT, asked, is_asking
