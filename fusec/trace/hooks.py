@@ -62,6 +62,7 @@ from .shaping import spread_scalar
 from .side_effects import check_state, check_unconsumed, warn_of_effect
 from .sizes import of_length
 from .special_methods import method_of
+from .static_arguments import note_owners
 from .taken import pin
 from .ufuncs import as_traced, with_joined
 
@@ -85,6 +86,7 @@ class GraphHooks(ItemHooks):
         elif self.trace.active:
             warn_of_effect(self.trace, fn)
             check_state(self.trace, fn, self.loc)
+            note_owners(self.trace, fn, *args, *kwargs.values())
         if self._done_by_items(where, fn, args, kwargs):
             return None
         self.effects.check_call(fn, args, self.loc)
@@ -282,7 +284,8 @@ class GraphHooks(ItemHooks):
             self.trace.plain_changes += 1
         is_numpys_own = type(owner) is np.ndarray or issubclass(type(owner), np.generic)
         if is_numpys_own and (any_traced(args, kwargs) or (
-                fn.__name__ in WRITING_METHODS and own.must_trace(owner))):
+                fn.__name__ in WRITING_METHODS and own.must_trace(owner)) or (
+                self._is_outside(owner))):
             fn = getattr(as_traced(self.trace, owner), fn.__name__)
         is_writer = args and (is_numpys(fn) or isinstance(owner, np.ufunc)) and (
             getattr(fn, "__name__", "") in WRITERS)

@@ -43,7 +43,8 @@ def note_given(trace: Trace, owner: Any, values: Any, loc: Loc | None) -> None:
     for container in everything_in(getattr(owner, "__dict__", None)):
         if isinstance(container, CONTAINERS) and container is not owner.__dict__:
             trace.given[id(owner)] = owner, loc
-            trace.container_changes.note(container, loc)  # so that it can be taken back
+            if not trace.containers.is_held(container):
+                trace.container_changes.note(container, loc)  # so that it can be taken back
 
 
 __all__ = ["bound_to", "note_bound", "note_given"]

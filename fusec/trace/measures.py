@@ -10,7 +10,7 @@ from __future__ import annotations
 import array
 import operator
 import weakref
-from collections import ChainMap, UserDict, UserList, deque
+from collections import ChainMap, OrderedDict, UserDict, UserList, deque
 from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
 from types import MappingProxyType
@@ -25,6 +25,10 @@ DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generi
 CONTAINERS = (tuple, list, dict, set, frozenset, deque)
 VIEWS = (ChainMap, MappingProxyType, UserDict, UserList)  # of containers
 BUFFERS = (bytearray, array.array)
+_DICTS: tuple[dict[Any, Any], ...] = ({}, OrderedDict())
+DICT_VIEWS: tuple[type, ...] = tuple(
+    type(view) for d in _DICTS for view in (d.keys(), d.values(), d.items()))
+_SEQUENCES: Any = (tuple, list, deque, UserList, *DICT_VIEWS)
 ATOMS = (int, float, complex, str, bytes, type(None), np.generic, type(Ellipsis))
 Key = Any
 _LONGEST_ROW = 64  # items of a tuple that is compared as one number is
@@ -56,7 +60,7 @@ def inside(found: Any) -> list[tuple[Key, Any]] | None:
         return None if "__builtins__" in found else list(found.items())
     if type(found) is partial:
         return list(enumerate(parts_of(found)))
-    if isinstance(found, (tuple, list, deque, UserList)) and found.__class__ is type(found):
+    if isinstance(found, _SEQUENCES) and found.__class__ is type(found):
         return list(enumerate(found))
     return None
 

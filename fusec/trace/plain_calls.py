@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections import OrderedDict
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from .code_names import HEAP_TYPE
 from .convert.policy import stays_plain
+from .measures import DICT_VIEWS
 
 # These look at what an object is, not at its values.
 LOOKING = frozenset({
@@ -24,9 +24,6 @@ _ITERTOOLS = frozenset(f for f in vars(itertools).values() if isinstance(f, type
 _GOING_OVER = _ITERTOOLS | {
     list, tuple, set, frozenset, dict, sorted, sum, max, min, any, all, zip, enumerate, map, filter,
     iter, reversed, functools.reduce}
-_DICTS: tuple[dict[Any, Any], ...] = ({}, OrderedDict())
-DICT_VIEWS: tuple[type, ...] = tuple(
-    type(view) for d in _DICTS for view in (d.keys(), d.values(), d.items()))
 
 
 def takes_values(fn: Any) -> bool:

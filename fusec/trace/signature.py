@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType
@@ -20,6 +19,7 @@ from fusec.ops.host_calls import is_generator
 from .code_names import HEAP_TYPE
 from .foreign import is_foreign, refusal
 from .refusals import check_array, check_dtype, is_compiled
+from .static_values import SameObject, key_of
 from .trees import flattened
 
 Leaf = Any
@@ -229,25 +229,9 @@ def _static_part(leaf: Any, path: str) -> tuple:
     return ("static", type(leaf), _bits(leaf, path))
 
 
-class SameObject:
-    """Equal for one object alone, which it does not keep alive."""
-
-    __slots__ = ("number", "reference")
-
-    def __init__(self, value: Any) -> None:
-        self.number, self.reference = id(value), weakref.ref(value)
-
-    def __hash__(self) -> int:
-        return self.number
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SameObject) and self.number == other.number and (
-            self.reference() is not None and self.reference() is other.reference())
-
-
 def _bits(value: Any, path: str) -> Any:
     """Something hashable, equal only for interchangeable values: 1, True, 1.0, -0.0 differ."""
-    if isinstance(value, (float, complex)):
+    if type(value) in (float, complex):
         return repr(value)
     if type(value) is slice:
         return _slice_bits(value, path)
@@ -263,7 +247,7 @@ def _bits(value: Any, path: str) -> Any:
             f"array, a number, a pytree of those, nor hashable", None,
             "pass arrays, numbers, or tuples, lists and dicts of them",
         ) from None
-    return value
+    return key_of(value)
 
 
 def _slice_bits(value: slice, path: str) -> str:

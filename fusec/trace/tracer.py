@@ -43,7 +43,7 @@ from .foreign import check_names
 from .guards import Guard, OnceGuard, layout_guard
 from .index_uses import lost_checks
 from .layout import Strides, contiguous, like_order
-from .measures import Layout, everything_in, values_inside
+from .measures import VIEWS, Layout, everything_in, values_inside
 from .optional import Optional, unbound
 from .optional_hooks import OptionalHooks
 from .overlap import view_of
@@ -56,6 +56,7 @@ from .side_effects import is_outside
 from .signature import FlatCall
 from .sizes import undecided
 from .states import States
+from .static_arguments import note_arguments
 from .storage import Storage, ViewStep
 from .texts import check_text, without_values
 from .trees import flattened
@@ -139,6 +140,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     trace.entry = (function,) if isinstance(function, FunctionType) else ()
     if isinstance(fn, functools.partial):
         trace.guards[id(fn), ""] = Guard(name, f"what {name} is a partial of", partial(_itself, fn))
+    note_arguments(trace, call)
     runnable = _converted(trace, fn, hooks)
     for function in trace.entry:
         check_names(function, trace.entry_loc)
@@ -384,6 +386,7 @@ def _check_kept(trace: Trace) -> list[Guard]:
     once: list[Guard] = []
     changed = [(c, loc) for c, loc in trace.container_changes.changed() if is_outside(trace, c)]
     late = [c for c, _ in changed if may_be_held(c)]
+    _check_given(trace, late)
     if late:
         raise AssignedLater(containers=list(map(trace.containers.titled, late)),
                             appended=trace.containers.only_appended(late))
@@ -396,6 +399,15 @@ def _check_kept(trace: Trace) -> list[Guard]:
         if _holds_traced(trace, owner):
             raise _kept(owner, loc)
     return once
+
+
+def _check_given(trace: Trace, late: list[Any]) -> None:
+    """What code of a library changes beside its containers is not changed by each call."""
+    for owner, loc in trace.given.values():
+        if not isinstance(owner, VIEWS):
+            inner = set(map(id, everything_in(vars(owner))))
+            if any(id(container) in inner for container in late):
+                raise _kept(owner, loc)
 
 
 def _kept(holder: Any, loc: Loc | None) -> FusecError:
