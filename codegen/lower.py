@@ -18,7 +18,7 @@ import numpy as np
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
-from fusec.ops.cones import has_unit_region, is_piecewise, operands, root_operands
+from fusec.ops.cones import has_unit_region, is_piecewise, operands, piece, root_operands
 from fusec.ops.gather import gathered_map, index_checks, index_operands
 from fusec.ops.index_maps import COMPUTED, AxisIndex, IndexMap, identity, without_loop
 from fusec.ops.reductions import folded
@@ -72,6 +72,7 @@ class _KernelLowering:
         # Reductions and results, in an order that respects their dependencies.
         reduced = (n.out() for n in self.body.nodes if get(n.op).kind == "reduce")
         self.roots = sorted({*self.body.outputs, *reduced}, key=lambda v: v.node.id)
+        self.operands_of = {v: root_operands(v, self.apart.get(v)) for v in self.roots}
         values = (*self.body.inputs, *self.body.outputs)
         self.inputs = {v: i for i, v in enumerate(self.body.inputs)}
         self.outputs = {v: len(self.inputs) + i for i, v in enumerate(self.body.outputs)}
@@ -233,7 +234,7 @@ class _NestLowering:
         return draft
 
     def _evaluate_root(self, root: Value) -> None:
-        domain, reads = root_operands(root, self.kernel.apart.get(root))
+        domain, reads = self.kernel.operands_of[root]
         level = self._level(reads)
         if get(root.node.op).kind == "reduce":
             self._evaluate_reduction(root, reads, level)
@@ -437,7 +438,7 @@ class _NestLowering:
         node = value.node
         if is_piecewise(node):
             chosen = live_branch(self.box, node, index)
-            yield list(operands(node, index))[chosen]
+            yield piece(node, index, chosen)
         else:
             yield from operands(node, index)
 

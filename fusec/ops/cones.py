@@ -6,6 +6,7 @@ until it meets boundary values: arguments, reductions, library results and whate
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -100,6 +101,15 @@ def pieces(node: Node, index: IndexMap) -> Iterator[Operand]:
     for value in node.inputs:
         yield value, _drop_unit_axes(shift(index, axis, offset), value.shape)
         offset += value.shape[axis]
+
+
+def piece(node: Node, index: IndexMap, number: int) -> Operand:
+    """One of the `pieces`: a nest is lowered for each, and reads no other."""
+    if node.op != "Concat":
+        return next(itertools.islice(pieces(node, index), number, None))
+    axis, value = node.attrs["axis"], node.inputs[number]
+    offset = sum(v.shape[axis] for v in node.inputs[:number])
+    return value, _drop_unit_axes(shift(index, axis, offset), value.shape)
 
 
 def _drop_unit_axes(index: IndexMap, shape: tuple[int, ...]) -> IndexMap:
