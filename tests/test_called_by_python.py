@@ -11,6 +11,7 @@ import bisect
 import collections
 import concurrent.futures
 import contextlib
+import cProfile
 import dataclasses
 import functools
 import heapq
@@ -25,6 +26,7 @@ import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -348,6 +350,9 @@ class State:
         self.n += 1
         return self.n
 
+    def same(self, value: Any) -> Any:
+        return value
+
 
 @pytest.mark.parametrize("name", DONE)
 def test_what_is_done_at_each_call(name):
@@ -366,3 +371,31 @@ def test_programs_without_such_code_are_not_watched(monkeypatch):
     f(np.ones(2))
     assert started == []
     assert threading.main_thread() is threading.current_thread()
+
+
+def test_objects_of_the_library_that_change_at_each_call():
+    called, calls = mock.Mock(return_value=2.0), []
+    f = fusec.jit(lambda x: x * called() + called.call_count)
+    for _ in range(3):
+        calls.append(f(np.zeros(1)).item())
+    assert calls == [1, 2, 3] and called.call_count == 3
+
+
+def test_profilers_go_on():
+    heard = []
+
+    def profile(frame, event, value):
+        heard.append(frame.f_code.co_name)
+
+    s, profiler = State(), cProfile.Profile()
+    for start, stop in ((profiler.enable, profiler.disable),
+                        (lambda: sys.setprofile(profile), lambda: sys.setprofile(None))):
+        start()
+        try:
+            before = sys.getprofile()
+            assert fusec.jit(lambda x: x * bisect.bisect([1, 2], 2, key=abs))(np.ones(1)) == 2
+            assert fusec.jit(lambda x: x * bisect.bisect([1], 2, key=s.same))(np.ones(1)) == 1
+            assert sys.getprofile() is before
+        finally:
+            stop()
+    assert "same" in heard

@@ -33,7 +33,7 @@ from .chosen import identity
 from .code_names import HEAP_TYPE
 from .control.ranges import number
 from .convert import SourceUnavailable, convert
-from .convert.hooks import BINARY, Where
+from .convert.hooks import BINARY, Where, class_attribute
 from .convert.policy import is_of_stdlib, stays_plain
 from .convert.source import HOOKS_NAME
 from .creation import _holds_traced
@@ -206,6 +206,8 @@ class GraphHooks(ItemHooks):
         owner = fn.__self__ if isinstance(fn, MethodType) else None
         if owner is not None and is_of_stdlib(fn.__func__):
             self.watch.note_library_object(owner)
+        if type(fn).__flags__ & HEAP_TYPE and is_of_stdlib(class_attribute(type(fn), "__call__")):
+            self.watch.note_library_object(fn)
         note_read(self, fn, (owner, *args, *kwargs.values()))
         if owner is not None and not (
                 type(fn.__func__) is FunctionType and not stays_plain(fn.__func__)):

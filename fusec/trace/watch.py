@@ -38,7 +38,7 @@ from .context import current
 from .convert.cache import is_converted
 from .convert.hooks import class_attribute
 from .convert.policy import stays_plain
-from .guards import Guard, attribute_guard, is_guarded
+from .guards import Guard, OnceGuard, attribute_guard, is_guarded
 from .measures import ATOMS, CONTAINERS
 from .outside import Name
 from .plain_calls import LOOKING
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 _KEEPING = LOOKING | {functools.partial, functools.wraps, functools.update_wrapper}
 _LATER = (atexit.register, weakref.finalize, weakref.ref, weakref.proxy, weakref.WeakMethod)
 _MOST_LOOKED_AT = 64  # items of a container that is handed over
+_MISSING = object()
 _BOUND = (BuiltinMethodType, MethodWrapperType)
 _NOT_RUN = (*ATOMS, np.ndarray, np.dtype, type(len), WrapperDescriptorType)
 
@@ -68,6 +69,9 @@ class Watch:
         self.functions: dict[FunctionType, None] = {}  # that run as they are
         self._is_wanted = self._is_on = False
         self._before: Any = None
+        self._paused: Any = None
+        # Objects of the standard library, with what they held before its code ran.
+        self._library: dict[int, tuple[Any, dict[str, Any]]] = {}
         self._thread = threading.get_ident()
         self._known: set[int] = set()
 
@@ -160,9 +164,8 @@ class Watch:
             return
         before = sys.getprofile()
         if before is not None and not callable(before):
-            raise unsupported(
-                "code that Python runs by itself, under a profiler,", loc=self.trace.loc,
-                cure="make the first call before the profiler starts")
+            before.disable()  # cProfile's, until the program has been traced
+            self._paused, before = before, None
         self._is_on, self._before = True, before
         listener = self._listener()
         threading.setprofile(listener)
@@ -184,6 +187,13 @@ class Watch:
             self._is_on = False
             sys.setprofile(self._before)
             threading.setprofile(None)  # type: ignore[arg-type]
+            if self._paused is not None:
+                self._paused.enable()
+                self._paused = None
+        for x, held in self._library.values():
+            if any(vars(x).get(name, _MISSING) is not value for name, value in held.items()):
+                self.trace.guards[id(x), ""] = OnceGuard(type(x).__name__, self.trace.loc)
+        self._library.clear()
         if self.refusal is not None:
             raise self.refusal
 
@@ -258,6 +268,8 @@ class Watch:
         if self.trace.active and id(x) not in self._known and id(x) not in (
                 self.trace.local_objects):
             self._known.add(id(x))
+            if type(getattr(x, "__dict__", None)) is dict and is_guarded(x):
+                self._library[id(x)] = x, dict(vars(x))
             for name in getattr(x, "__dict__", ()):
                 if is_guarded(x) and (id(x), name) not in self.trace.guards:
                     self.trace.guards[id(x), name] = attribute_guard(x, name)
