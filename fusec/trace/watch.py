@@ -186,7 +186,7 @@ class Watch:
         if self._is_on:
             self._is_on = False
             sys.setprofile(self._before)
-            threading.setprofile(None)  # type: ignore[arg-type]
+            threading.setprofile(None)
             if self._paused is not None:
                 self._paused.enable()
                 self._paused = None
