@@ -45,6 +45,6 @@ def asked_once(function: Callable[[S], T]) -> Callable[[S], T]:
         known = x.__dict__
         if name not in known:
             known.setdefault(name, function(x))
-        return known[name]  # type: ignore[no-any-return]
+        return known[name]
 
     return ask

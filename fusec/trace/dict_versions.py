@@ -74,9 +74,9 @@ def _shared_attributes() -> Iterator[int]:
 def _attributes() -> Iterator[int]:
     made = _Object()
     made.value = None
-    vars(made)[1] = None  # no attribute: these are a dictionary like others now
-    first = version_now(vars(made))
-    yield from (first, first) if not first else (first,)
+    held: dict[Any, Any] = vars(made)
+    held[1] = None  # no attribute: these are a dictionary like others now
+    yield version_now(held)
     yield from _stores(made)
 
 
