@@ -65,6 +65,7 @@ from .special_methods import method_of
 from .static_arguments import note_owners
 from .taken import pin
 from .ufuncs import as_traced, with_joined
+from .world_changes import check_world
 
 _INDEXED = (list, tuple, deque, range)
 _BY_VALUE = frozenset({"index", "count", "remove", "pop", "insert", "rotate"})
@@ -87,6 +88,7 @@ class GraphHooks(ItemHooks):
             warn_of_effect(self.trace, fn)
             check_state(self.trace, fn, self.loc)
             note_owners(self.trace, fn, *args, *kwargs.values())
+            check_world(self.trace, fn, kwargs)
         if self._done_by_items(where, fn, args, kwargs):
             return None
         self.effects.check_call(fn, args, self.loc)

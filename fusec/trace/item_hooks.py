@@ -26,6 +26,7 @@ from .python_numbers import index_of
 from .shaping import copy_of
 from .side_effects import is_outside
 from .ufuncs import as_traced
+from .world_changes import note_change
 
 _INDEXED = (np.ndarray, np.generic, list, tuple, deque, str, range)
 _JOINERS = (type(np.r_), type(np.c_))
@@ -51,6 +52,8 @@ class ItemHooks(AttributeHooks):
             raise unsupported("assigning to vars() of an object that outlives the call",
                               loc=self.loc, cure="use setattr(obj, name, value)")
         self.effects.check_one(obj, self.loc)
+        if type(obj) is ENVIRONMENT and self.trace.active:
+            note_change(self.trace, "a change of os.environ")
         if type(obj) is list and list_items.is_position(key) and self._put_at(obj, key, value):
             return
         if self._is_variable(obj, key, value):
@@ -121,6 +124,8 @@ class ItemHooks(AttributeHooks):
 
     def delitem(self, where: Where, obj: Any, key: Any) -> None:
         self.where = where
+        if type(obj) is ENVIRONMENT and self.trace.active:
+            note_change(self.trace, "a change of os.environ")
         self.effects.check_change(obj, "deleting an item of a container", self.loc)
         super().delitem(where, obj, key)
 

@@ -51,13 +51,17 @@ def warn_of_effect(trace: Trace, fn: Callable[..., Any]) -> None:
 
 
 def warn(trace: Trace, what: str, way_out: str) -> None:
+    """That this happens at tracing, once for each line."""
+    warn_with(trace, what, "{what} happens while {name} is traced, not at each call: " + way_out)
+
+
+def warn_with(trace: Trace, what: str, text: str) -> None:
+    """The same in another sentence, with ``{what}`` and the ``{name}`` of what is traced."""
     loc = trace.loc or Loc("<unknown>", 0)
     if (loc.file, loc.line, what) in _seen:
         return
     _seen.add((loc.file, loc.line, what))
-    log.warn(
-        f"{what} happens while {trace.name} is traced, not at each call: {way_out}",
-        SideEffectWarning, loc.file, loc.line)
+    log.warn(text.format(what=what, name=trace.name), SideEffectWarning, loc.file, loc.line)
 
 
 def warn_of_dtype(
