@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from fusec.ir import Graph, Value
 from fusec.ops import get
-from fusec.ops.checks import CHECKS
-from fusec.ops.library import LIBRARY
 
-from .schedule import CONTROL, may_fail
+from .schedule import may_fail
 
 
 def last_readers(graph: Graph) -> dict[Value, int]:
@@ -22,16 +20,13 @@ def last_readers(graph: Graph) -> dict[Value, int]:
     for value in graph.outputs:
         last[value] = len(graph.nodes)
     for node in reversed(graph.nodes):
-        if node.op == "Reshape" or get(node.op).kind == "view":
+        if get(node.op).kind == "view":
             source = node.inputs[0]
             last[source] = max(last[source], last.get(node.out(), -1))
     return last
 
 
-MAY_RAISE = frozenset({*LIBRARY, *CONTROL, "Pick", "PickUpdate", "HostCall", *CHECKS})
-
-
 def last_fallible(graph: Graph) -> int:
     """Position of the last step that may raise while it runs, -1: there is none."""
-    fallible = (i for i, node in enumerate(graph.nodes) if node.op in MAY_RAISE or may_fail(node))
+    fallible = (i for i, node in enumerate(graph.nodes) if get(node.op).may_raise or may_fail(node))
     return max(fallible, default=-1)

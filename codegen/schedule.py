@@ -16,6 +16,7 @@ import numpy as np
 from fusec.ir import Graph, Node
 from fusec.ir.dims import Bindings, Size, is_static, maximum, resolve, symbols_of
 from fusec.ir.lazy import lazy
+from fusec.ops import get
 
 from .backend import Backend, Strides
 from .loop_ir import Kernel
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from .control_program import ControlProgram
     from .llvm import NativeCode
 
-CONTROL = ("Loop", "Cond")
 
 
 @dataclass
@@ -168,7 +168,7 @@ def words_of(dtype: np.dtype) -> int:
 def may_fail(node: Node) -> bool:
     """Whether a kernel may find that an index or a size is wrong."""
     return node.op == "Fused" and (bool(sizes_of_extrema(node)) or any(
-        n.op in ("CheckIndex", "Verify") or n.attrs.get("raises")
+        get(n.op).may_raise or n.attrs.get("raises")
         for n in node.attrs["body"].nodes))
 
 
@@ -176,6 +176,6 @@ def sizes_of_extrema(node: Node) -> tuple[Size, ...]:
     """How many elements, where only the run knows it, a kernel's extrema are chosen from."""
     found = (
         math.prod(n.inputs[0].shape[axis] for axis in n.attrs["axes"])
-        for n in node.attrs["body"].nodes if n.op in ("Max", "Min", "ArgMax", "ArgMin")
+        for n in node.attrs["body"].nodes if get(n.op).chooses
     )
     return tuple(dict.fromkeys(size for size in found if symbols_of(size)))

@@ -28,7 +28,6 @@ from .last_uses import last_fallible, last_readers
 from .loop_ir import Kernel
 from .lower import lower
 from .schedule import (
-    CONTROL,
     ControlRun,
     ExternStep,
     KernelStep,
@@ -89,7 +88,7 @@ class Scheduler:
                 self._reshape(node)
             elif get(node.op).kind == "view":
                 self._view(node)
-            elif node.op in CONTROL:
+            elif get(node.op).is_control:
                 self._control(node, position)
             elif get(node.op).kind == "extern" or is_copied_whole(node):
                 self._extern(node)

@@ -18,8 +18,6 @@ from fusec.ops import registry
 
 from .rewrite import Replacement, Rewriter, rewrite
 
-NOT_FOLDED = frozenset({"Fma"})
-
 
 def constant_folding(graph: Graph) -> Graph:
     """The graph with constant scalar expressions replaced by ``Const`` nodes."""
@@ -44,7 +42,7 @@ def _is_constant_expression(node: Node) -> bool:
         and all(v.node.op == "Const" for v in node.inputs)
         and all(not t.shape for t in node.types)
         and row.kind in ("elementwise", "reduce", "view")
-        and node.op not in NOT_FOLDED
+        and row.is_folded
     )
 
 

@@ -18,9 +18,6 @@ from fusec.ops import registry
 
 from .rewrite import Replacement, Rewriter, rewrite
 
-# Commutative in value but not in bits: of 0.0 and -0.0, or of two NaNs, the order may choose.
-ORDER_MATTERS_FOR_FLOATS = frozenset({"Maximum", "Minimum", "Fmax", "Fmin", "Hypot"})
-
 
 def cse(graph: Graph) -> Graph:
     """The graph with every value computed once; itself when no value is computed twice."""
@@ -50,11 +47,12 @@ def _operands(node: Node) -> tuple[tuple[int, int], ...]:
 
 
 def _commutes(node: Node) -> bool:
-    if not registry.get(node.op).commutative:
+    row = registry.get(node.op)
+    if not row.commutative:
         return False
     if node.types[0].dtype.kind == "c":  # of a complex product only some parts are rounded
         return node.op != "Mul"
-    return node.op not in ORDER_MATTERS_FOR_FLOATS or not _any_float(node.inputs)
+    return not row.first_matters or not _any_float(node.inputs)
 
 
 def _any_float(values: tuple[Value, ...]) -> bool:

@@ -21,9 +21,6 @@ from fusec.ops import registry
 from .options import PassOptions
 from .rewrite import Replacement, Rewriter, rewrite
 
-PRODUCTS = frozenset({"Mul", "Square"})
-TRANSPARENT = frozenset({"Neg", "Cast", "Pos"})
-
 
 def form_fmas(graph: Graph, options: PassOptions) -> Graph:
     """The graph with its contractible sums as ``Fma`` nodes; itself under fp="strict"."""
@@ -64,15 +61,15 @@ def _contractible(node: Node) -> bool:
 
 
 def _is_product(value: Value) -> bool:
-    return value.node.op in PRODUCTS
+    return registry.get(value.node.op).is_product
 
 
 def _is_product_through(value: Value) -> bool:
     """Whether the value is a product, perhaps negated, cast or seen through views."""
     node = value.node
-    while node.op in TRANSPARENT or registry.get(node.op).kind == "view":
+    while (row := registry.get(node.op)).shows_product or row.kind == "view":
         node = node.inputs[0].node
-    return node.op in PRODUCTS
+    return row.is_product
 
 
 def _factors(product: Value) -> tuple[Value, Value]:

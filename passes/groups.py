@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
-from fusec.ops.checks import CHECKS, has_effects
+from fusec.ops.checks import has_effects
 from fusec.ops.cones import Cone, cone, has_unit_region, is_boundary, is_piecewise, view_base
 from fusec.ops.index_maps import AxisIndex, IndexMap, identity, without_loop
+from fusec.ops.picking import PICKS
 
 MAX_OPERANDS = 48  # more pointers than this in one loop spill registers
 MAX_CANDIDATES = 32  # groups looked at per root: keeps huge graphs linear
@@ -84,9 +85,10 @@ class Unit:
 
 def may_stop(node: Node) -> bool:
     """Whether what follows the node may never run: it raises, or does not end."""
-    if node.op in ("Pick", "PickUpdate"):
+    if node.op in PICKS:
         return len(node.attrs["safe"]) < len(node.attrs["axes"])
-    return node.op in ("Loop", "Cond") or node.op in CHECKS or get(node.op).kind == "extern"
+    row = get(node.op)
+    return row.is_control or row.kind == "extern"
 
 
 def _is_reduction(value: Value) -> bool:
@@ -210,9 +212,14 @@ def _shape_refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str
     return "piecewise operands split the domain" if reach.piecewise else None
 
 
+def _is_sum(node: Node) -> bool:
+    row = get(node.op)
+    return row.kind == "reduce" and row.scalar in ("add", "mul")
+
+
 def _mixes_sums(unit: Unit, root: Value) -> bool:
     """Whether the group would add up floats of two sizes: each has its own number of lanes."""
-    sums = [v for v in (*unit.roots, root) if v.node.op in ("Sum", "Prod")]
+    sums = [v for v in (*unit.roots, root) if _is_sum(v.node)]
     return len({v.dtype for v in sums if v.dtype.kind == "f"}) > 1
 
 

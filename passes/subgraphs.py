@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fusec.ir import Graph, Node
+from fusec.ops import get
 
 from .rewrite import Rewriter, rebuilt
-
-CONTROL = frozenset({"Cond", "Loop"})
 
 
 def optimise_subgraphs(graph: Graph, optimise: Callable[[Graph], Graph]) -> Graph:
@@ -30,7 +29,7 @@ def optimise_subgraphs(graph: Graph, optimise: Callable[[Graph], Graph]) -> Grap
 
 
 def _optimised(node: Node, optimise: Callable[[Graph], Graph]) -> Node:
-    if node.op not in CONTROL:
+    if not get(node.op).is_control:
         return node
     attrs = {k: optimise(v) if isinstance(v, Graph) else v for k, v in node.attrs.items()}
     if all(attrs[k] is v for k, v in node.attrs.items()):

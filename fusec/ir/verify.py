@@ -97,14 +97,12 @@ def _check_types(graph: Graph, node: Node) -> None:
     if expected != node.types:
         _fail(graph, f"the type of {node.name!r} is {print_types(node.types)}, the type rule of "
                      f"{node.op} gives {print_types(expected)}", node)
-    if row.kind == "elementwise":
+    if row.kind == "elementwise" and not row.mixes_dtypes:
         _check_compute_dtype(graph, node)
 
 
 def _check_compute_dtype(graph: Graph, node: Node) -> None:
     """Operands of an elementwise op share its compute dtype; a condition is ``bool``."""
-    if node.op in ("WithReal", "WithImag"):  # a complex operand and its new real part
-        return
     operands = node.inputs[1:] if node.op == "Where" else node.inputs
     if len({v.dtype for v in operands}) > 1:
         shown = ", ".join(str(v.type) for v in node.inputs)

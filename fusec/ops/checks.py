@@ -86,12 +86,12 @@ def has_effects(node: Node) -> bool:
 
 register(Op(
     name="Check", kind="extern", arity=1, infer=infer_check, reference=check_reference,
-    stateful=True,
+    stateful=True, may_raise=True,
     doc="Raises where its operand is false; attrs: error: the exception's class and arguments.",
 ))
 register(Op(
     name="Verify", kind="elementwise", arity=1, scalar="verify", infer=infer_check,
-    reference=verify_reference, stateful=True,
+    reference=verify_reference, stateful=True, may_raise=True,
     doc="A Check that a kernel makes; where its operand is false the call is repeated through "
         "NumPy, which raises. attrs: error.",
 ))

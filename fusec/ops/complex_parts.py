@@ -81,16 +81,16 @@ def _numpy_reference(*arrays: Any, of: str, attrs: tuple, results: Any) -> Any:
     return found if type(found) is not np.ndarray or found.ndim else found[()]
 
 
-def _part(name: str, infer: Any, reference: Any, arity: int = 1) -> None:
+def _part(name: str, infer: Any, reference: Any, arity: int = 1, **columns: Any) -> None:
     register(Op(name=name, kind="elementwise", arity=arity, scalar="pos", infer=infer,
-                reference=reference, doc="Of complex operands."))
+                reference=reference, doc="Of complex operands.", **columns))
 
 
 _part("Real", _infer_part, lambda x: np.real(np.asarray(x))[()])
 _part("Imag", _infer_part, lambda x: np.imag(np.asarray(x))[()])
 _part("Conj", infer_same, np.conjugate)
-_part("WithReal", _infer_whole, _with_real, 2)
-_part("WithImag", _infer_whole, _with_imag, 2)
+_part("WithReal", _infer_whole, _with_real, 2, mixes_dtypes=True)
+_part("WithImag", _infer_whole, _with_imag, 2, mixes_dtypes=True)
 register(Op(
     name="NumPy", kind="extern", infer=lambda types, attrs: tuple(attrs["results"]),
     reference=_numpy_reference, cost=1000.0,

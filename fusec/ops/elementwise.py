@@ -58,24 +58,23 @@ def infer_copy(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
 
 def _ufunc(
     name: str, ufunc: np.ufunc, scalar: str, cost: float = 1.0, *, predicate: bool = False,
-    commutative: bool = False, associative: bool = False, infer: Any = infer_same,
-    reference: Callable[..., Any] | None = None,
+    infer: Any = infer_same, reference: Callable[..., Any] | None = None, **columns: Any,
 ) -> Op:
     return register(Op(
         name=name, kind="elementwise", arity=ufunc.nin, scalar=scalar, ufunc=ufunc,
         numpy=(ufunc,), reference=reference or ufunc, infer=infer_bool if predicate else infer,
-        cost=cost, commutative=commutative, associative=associative,
+        cost=cost, **columns,
         doc=f"np.{ufunc.__name__} of operands that share a dtype.",
     ))
 
 
 def _plain(
     name: str, arity: int, scalar: str, infer: Any, reference: Callable[..., Any],
-    cost: float = 1.0, *, doc: str,
+    cost: float = 1.0, *, doc: str, **columns: Any,
 ) -> Op:
     return register(Op(
         name=name, kind="elementwise", arity=arity, scalar=scalar, infer=infer,
-        reference=reference, cost=cost, doc=doc,
+        reference=reference, cost=cost, doc=doc, **columns,
     ))
 
 
@@ -120,23 +119,23 @@ def square_reference(x: Any) -> Any:
 # --- arithmetic
 _ufunc("Add", np.add, "add", commutative=True, associative=True)
 _ufunc("Sub", np.subtract, "sub")
-_ufunc("Mul", np.multiply, "mul", commutative=True, associative=True)
+_ufunc("Mul", np.multiply, "mul", commutative=True, associative=True, is_product=True)
 _ufunc("Div", np.divide, "div", 4)
 _ufunc("FloorDiv", np.floor_divide, "floor_div", 8)
 _ufunc("Mod", np.remainder, "mod", 8)
 _ufunc("Fmod", np.fmod, "fmod", 20)
 _ufunc("Pow", np.power, "pow", 40, reference=power_reference)
-_ufunc("Neg", np.negative, "neg")
-_ufunc("Pos", np.positive, "pos")
+_ufunc("Neg", np.negative, "neg", shows_product=True)
+_ufunc("Pos", np.positive, "pos", shows_product=True)
 _ufunc("Abs", np.absolute, "abs", infer=infer_abs)
 _ufunc("Fabs", np.fabs, "abs")
 _ufunc("Sign", np.sign, "sign", 2)
-_ufunc("Square", np.square, "square")
+_ufunc("Square", np.square, "square", is_product=True)
 _ufunc("Reciprocal", np.reciprocal, "reciprocal", 4)
-_ufunc("Maximum", np.maximum, "maximum", commutative=True, associative=True)
-_ufunc("Minimum", np.minimum, "minimum", commutative=True, associative=True)
-_ufunc("Fmax", np.fmax, "fmax", commutative=True, associative=True)
-_ufunc("Fmin", np.fmin, "fmin", commutative=True, associative=True)
+_ufunc("Maximum", np.maximum, "maximum", commutative=True, associative=True, first_matters=True)
+_ufunc("Minimum", np.minimum, "minimum", commutative=True, associative=True, first_matters=True)
+_ufunc("Fmax", np.fmax, "fmax", commutative=True, associative=True, first_matters=True)
+_ufunc("Fmin", np.fmin, "fmin", commutative=True, associative=True, first_matters=True)
 _ufunc("Copysign", np.copysign, "copysign")
 _ufunc("Heaviside", np.heaviside, "heaviside", 2)
 _ufunc("Deg2rad", np.deg2rad, "deg2rad")
@@ -169,7 +168,7 @@ _ufunc("Tanh", np.tanh, "tanh", 24)
 _ufunc("Arcsinh", np.arcsinh, "arcsinh", 30)
 _ufunc("Arccosh", np.arccosh, "arccosh", 30)
 _ufunc("Arctanh", np.arctanh, "arctanh", 30)
-_ufunc("Hypot", np.hypot, "hypot", 14, commutative=True)
+_ufunc("Hypot", np.hypot, "hypot", 14, commutative=True, first_matters=True)
 # --- comparisons and predicates
 _ufunc("Less", np.less, "lt", predicate=True)
 _ufunc("LessEqual", np.less_equal, "le", predicate=True)
@@ -200,12 +199,12 @@ _plain("MulHigh", 2, "mulhi", infer_same, mul_high_reference, 2,
 # --- selection, conversion, contraction
 _plain("Where", 3, "select", infer_where, where_reference,
        doc="The second operand where the first is true, else the third. attr kind, if not array.")
-_plain("Cast", 1, "cast", infer_cast, cast_reference,
+_plain("Cast", 1, "cast", infer_cast, cast_reference, shows_product=True,
        doc="Another dtype, as astype (docs/ir.md has the values). attrs: dtype, kind.")
 _plain("Reinterpret", 1, "bitcast", infer_cast, reinterpret_reference, 0.5,
        doc="The same bits as a dtype of the same size, as ndarray.view; a boolean is 0 or 1. "
            "attrs: dtype.")
-_plain("Fma", 3, "fma", infer_same, fma_reference,
+_plain("Fma", 3, "fma", infer_same, fma_reference, is_folded=False,  # wider than it computes
        doc="a*b + c, rounded once (IEEE 754-2019, 5.4).")
 _plain("Copy", 1, "pos", infer_copy, np.array,
        doc="A value in memory of its own, where a result would otherwise be an argument itself.")

@@ -17,9 +17,8 @@ from fusec.ir.lazy import asked_once
 from .build import Builder
 from .checks import has_effects
 from .picking import PICKS, picked_axes
+from .registry import get
 from .sizes import size_value
-
-CONTROL = frozenset({"Cond", "Loop"})
 
 
 def uses_indices(node: Node) -> bool:
@@ -28,7 +27,7 @@ def uses_indices(node: Node) -> bool:
         return not node.attrs.get("unchecked") and bool(unsafe_axes(node))
     if node.op == "CheckIndex":
         return node.inputs[0].node.op != "Const"
-    return node.op in CONTROL and not has_effects(node) and any(
+    return get(node.op).is_control and not has_effects(node) and any(
         map(_has_uses, _graphs(node)))
 
 
@@ -55,7 +54,7 @@ def index_checks(builder: Builder, node: Node) -> list[Node]:
     """The checks that the node makes: of a branch or loop, one that does nothing else."""
     if not uses_indices(node):
         return []
-    if node.op in CONTROL:
+    if get(node.op).is_control:
         return [only_checks(builder, node)]
     if node.op == "CheckIndex":
         index, limit = node.inputs
@@ -92,4 +91,4 @@ def _checked_graph(builder: Builder, graph: Graph) -> Graph:
                        [*effects, *checks])
 
 
-__all__ = ["CONTROL", "bounds_check", "index_checks", "only_checks", "unsafe_axes", "uses_indices"]
+__all__ = ["bounds_check", "index_checks", "only_checks", "unsafe_axes", "uses_indices"]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import TensorType
+from fusec.ir import Node, TensorType
 
 from .registry import Op, register
 
@@ -29,7 +29,8 @@ class LibraryCall:
 
     All other parameters of rank 0 decide shapes or the algorithm and must be known while tracing.
     A function that ``writes`` changes its first argument; the op's result is the changed copy.
-    Of a ``sized`` one the sizes of results depend on data.
+    Of a ``sized`` one the sizes of results depend on data; one that ``selects`` gives no more
+    elements than its first array has.
     """
 
     op: str
@@ -37,6 +38,7 @@ class LibraryCall:
     varying: tuple[str, ...] = ()
     writes: bool = False
     sized: bool = False
+    selects: bool = False
 
 
 def decode(form: Form, arrays: Sequence[Any]) -> Any:
@@ -169,9 +171,10 @@ def _op_name(function: Callable[..., Any]) -> str:
 
 
 def _row(
-    function: Callable[..., Any], *varying: str, writes: bool = False, sized: bool = False
+    function: Callable[..., Any], *varying: str, writes: bool = False, sized: bool = False,
+    selects: bool = False,
 ) -> LibraryCall:
-    return LibraryCall(_op_name(function), function, varying, writes, sized)
+    return LibraryCall(_op_name(function), function, varying, writes, sized, selects)
 
 
 def call_by_name(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -235,15 +238,17 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.vander), _row(np.geomspace, "start", "stop"), _row(np.histogramdd, "range"),
     _row(np.packbits), _row(np.unpackbits),
     # results of data-dependent size
-    *(_row(f, "a", "x", "ar", "ar1", "ar2", "condition", "weights", "arr", "obj", sized=True)
-      for f in (
-          np.nonzero, np.flatnonzero, np.argwhere, np.extract, np.compress, np.unique,
-          np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d,
-          np.intersect1d, np.setdiff1d, np.setxor1d, np.bincount, np.polymul)),
+    *(_row(f, "a", "x", "ar", "ar1", "ar2", "condition", "weights", "arr", "obj", sized=True,
+           selects=selects) for f, selects in (
+        (np.nonzero, True), (np.flatnonzero, True), (np.argwhere, True), (np.extract, True),
+        (np.compress, True), (np.unique, True), (np.unique_all, False), (np.unique_counts, False),
+        (np.unique_inverse, False), (np.unique_values, False), (np.union1d, False),
+        (np.intersect1d, False), (np.setdiff1d, True), (np.setxor1d, False), (np.bincount, False),
+        (np.polymul, False))),
     LibraryCall("Numpy", call_by_name, ("args",), False, True),
     LibraryCall("Method", call_method, ("args",), False, True),
     LibraryCall("CallInto", call_into, (), True),
-    LibraryCall("GetItem", operator.getitem, ("a", "b"), False, True),
+    LibraryCall("GetItem", operator.getitem, ("a", "b"), False, True, True),
     LibraryCall("SetItem", _set_item, ("key", "value"), True),
     # ufuncs without a row of their own, and methods of any
     LibraryCall("Ufunc", _ufunc_method, ("args",)),
@@ -255,9 +260,15 @@ LIBRARY: dict[str, LibraryCall] = {call.op: call for call in _TABLE}
 for _call in _TABLE:
     register(Op(
         name=_call.op, kind="extern", infer=_infer, reference=_reference(_call),
-        numpy=(_call.function,), cost=1000.0,
+        numpy=(_call.function,), cost=1000.0, may_raise=True,
         doc=f"A call of {_call.function.__qualname__} while running. attrs: form, named, results.",
     ))
+
+
+def selects(node: Node) -> bool:
+    """Whether it is a call whose results have no more elements than its first array."""
+    call = LIBRARY.get(node.op)
+    return call is not None and call.selects
 
 
 def _ufunc_name(name: str) -> str:

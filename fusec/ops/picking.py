@@ -79,10 +79,12 @@ def pick_update_reference(
 
 
 register(Op(
-    name="Pick", kind="extern", infer=infer_pick, reference=pick_reference,
+    name="Pick", kind="extern", infer=infer_pick, reference=pick_reference, may_raise=True,
+    shows_memory=True,
     doc="Part of an array at run-time indices; attrs: axes, safe, kind, unchecked.",
 ))
 register(Op(
     name="PickUpdate", kind="extern", infer=infer_pick_update, reference=pick_update_reference,
+    may_raise=True,
     doc="An array with a part replaced; attrs: axes, safe, unchecked.",
 ))

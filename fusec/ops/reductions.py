@@ -54,21 +54,23 @@ def sum_reference(x: Any, axes: tuple[int, ...]) -> Any:
     return np.sum(x, axis=tuple(axes), dtype=x.dtype)
 
 
-def _reduction(name: str, scalar: str, reference: Any, infer: Any = _infer) -> Op:
+def _reduction(
+    name: str, scalar: str, reference: Any, infer: Any = _infer, *, chooses: bool = False
+) -> Op:
     return register(Op(
         name=name, kind="reduce", arity=1, scalar=scalar, reference=reference, infer=infer,
-        doc=f"{name} over attr axes; the order of sums is in docs/ir.md.",
+        chooses=chooses, doc=f"{name} over attr axes; the order of sums is in docs/ir.md.",
     ))
 
 
 _reduction("Sum", "add", sum_reference)
 _reduction("Prod", "mul", _by_ufunc(np.multiply))
-_reduction("Max", "maximum", _by_ufunc(np.maximum))
-_reduction("Min", "minimum", _by_ufunc(np.minimum))
+_reduction("Max", "maximum", _by_ufunc(np.maximum), chooses=True)
+_reduction("Min", "minimum", _by_ufunc(np.minimum), chooses=True)
 _reduction("Any", "or", _by_ufunc(np.logical_or))
 _reduction("All", "and", _by_ufunc(np.logical_and))
-_reduction("ArgMax", "argmax", _by_index(np.argmax), infer_index)
-_reduction("ArgMin", "argmin", _by_index(np.argmin), infer_index)
+_reduction("ArgMax", "argmax", _by_index(np.argmax), infer_index, chooses=True)
+_reduction("ArgMin", "argmin", _by_index(np.argmin), infer_index, chooses=True)
 
 FOLDED = ("Sum", "Prod", "Max", "Min", "Any", "All")
 TOTALS = 8  # NumPy's pairwise sum of this many elements or more has so many running totals

@@ -52,6 +52,16 @@ class Op:
     associative: bool = False
     stateful: bool = False
     doc: str = ""
+    # What passes and back ends ask.
+    first_matters: bool = False  # of floats, though it is commutative: of 0.0 and -0.0, or two NaNs
+    is_product: bool = False  # rounded once: a sum may take its factors into an Fma
+    shows_product: bool = False  # of a product it is one still
+    mixes_dtypes: bool = False  # operands need not share one
+    is_folded: bool = True  # of constants, where it is elementwise or a reduction
+    may_raise: bool = False  # while it runs, a library's own error aside that nobody foresees
+    is_control: bool = False  # it runs the graphs in its attrs, as data decides
+    shows_memory: bool = False  # its first operand's, as views do
+    chooses: bool = False  # among the elements, of which there must be one
 
     @property
     def lowering(self) -> Lowering:

@@ -109,6 +109,7 @@ register(Op(
 ))
 register(Op(
     name="Window", kind="extern", infer=infer_window, reference=window_reference,
+    shows_memory=True,
     doc="A view at run-time slices; attrs: axes, steps, sizes.",
 ))
 register(Op(

@@ -17,7 +17,7 @@ from fusec.codegen.cpu.emitter import I64, Operand
 from fusec.ir import Node, TensorType, Value
 from fusec.ir.dims import Dim, symbols_of
 from fusec.ops.host_calls import called_on_host
-from fusec.ops.library import LIBRARY, called_name
+from fusec.ops.library import LIBRARY, called_name, selects
 
 from .frame import ArrayRef, Frame, Held
 from .polls import call_python
@@ -25,11 +25,6 @@ from .sizes import bound_of
 
 if TYPE_CHECKING:
     from .graph_emitter import GraphEmitter
-
-
-# Library functions that select elements of their first array: as many at most as it has.
-SELECTING = frozenset({"Nonzero", "Flatnonzero", "Argwhere", "Unique", "GetItem", "Extract",
-                       "Compress", "Setdiff1d"})
 
 
 def host_call(emitter: GraphEmitter, node: Node) -> None:
@@ -49,7 +44,7 @@ def library_call(emitter: GraphEmitter, node: Node) -> None:
     fresh = [d.name for t in node.types for d in t.shape if isinstance(d, Dim) and d.name]
     for symbol in fresh:
         if symbol not in limits:
-            if node.op not in SELECTING:
+            if not selects(node):
                 raise NotNativeError(f"{name} is a library call whose result has any size",
                                      node.loc)
             limits[symbol] = _elements(emitter, node)

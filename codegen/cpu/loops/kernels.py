@@ -26,6 +26,7 @@ from fusec.codegen.lower import lower
 from fusec.codegen.specialise import LoopForm, specialise, tasks_of
 from fusec.ir import Node
 from fusec.ir.dims import Dim, is_static
+from fusec.ops import get
 from fusec.ops.complex_parts import component
 from fusec.ops.scalar_calls import CALLS, CHECKED
 
@@ -53,7 +54,7 @@ def _refuse_nothing(emitter: GraphEmitter, node: Node) -> None:
     """Leave the function where an extremum of a size of the run is one of nothing."""
     frame = emitter.frame
     for inner in node.attrs["body"].nodes:
-        if inner.op not in ("Max", "Min", "ArgMax", "ArgMin"):
+        if not get(inner.op).chooses:
             continue
         count = math.prod(inner.inputs[0].shape[axis] for axis in inner.attrs["axes"])
         if isinstance(count, Dim):

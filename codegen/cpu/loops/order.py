@@ -10,7 +10,8 @@ from fusec.ops import get
 
 def shows_memory(node: Node) -> bool:
     """Whether the result is the operand's memory seen differently."""
-    return node.op in ("Pick", "Window", "Reshape") or get(node.op).kind == "view"
+    row = get(node.op)
+    return row.shows_memory or row.kind == "view"
 
 
 def changed_inputs(node: Node) -> list[Value]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from fusec.codegen.backend import NotNativeError
 from fusec.ir import Node
 from fusec.ir.dims import Dim, symbols_of
+from fusec.ops.library import selects
 from fusec.ops.windows import UNLIMITED
 
-from .host_calls import SELECTING
 from .sizes import bound_of
 
 
@@ -52,7 +52,7 @@ def _defined(node: Node) -> Iterator[tuple[str, int | Dim]]:
     if node.op == "Extent":
         yield node.attrs["length"], node.attrs["limit"]
     arrays = [v.type.size for v in node.inputs if v.type.kind == "array"]
-    if node.op in SELECTING and arrays:
+    if selects(node) and arrays:
         for dim in (d for t in node.types for d in t.shape):
             if isinstance(dim, Dim) and dim.name:
                 yield dim.name, arrays[0]
