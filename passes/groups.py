@@ -113,7 +113,8 @@ def group(
             if node.op != "Input":
                 bases = (view_base(v, tied) for v in node.inputs)
                 unit = Unit(len(units), opaque=node, device=node.device)
-                deps = {home[v] for v in bases if v in home} | _before(node, home)
+                deps = {home[v] for v in bases if v in home}
+                deps.update(_before(node, home))
                 unit.follow(deps | {check} if check and may_stop(node) else deps, units)
                 check = unit if has_effects(node) else check
                 home.update((out, unit) for out in node.outputs)
@@ -126,7 +127,8 @@ def group(
 def _place(root: Value, reach: Cone, units: list[Unit], home: dict[Value, Unit]) -> None:
     """Add the root to the latest group that may take it, or to a new one."""
     before = _before(root.node, home)
-    deps = {home[v] for v in reach.reads if v in home} | before
+    deps = {home[v] for v in reach.reads if v in home}
+    deps.update(before)
     refusals: dict[Unit, str] = {}
     candidates = [u for u in units[-MAX_CANDIDATES:] if u.opaque is None]
     candidates += [u for u in deps if u.opaque is None and u not in candidates]
