@@ -86,6 +86,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 @pytest.mark.parametrize(("f", "args"), PROGRAMS)
 def test_the_reference_runs_whole_programs(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
     """Plans, memory, checks and library calls stay as they are; only the kernels go elsewhere."""
+    fusec.vectorize(halved).compiled((X.dtype,))  # Numba makes garbage: not while tracing
     with backends.using("reference"):
         jitted = fusec.jit(f)
         for _ in range(2):
