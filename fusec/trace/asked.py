@@ -43,6 +43,11 @@ ENVIRONMENT = type(os.environ)
 _READING = frozenset({"get", "__getitem__", "__contains__", "keys", "values", "items", "copy"})
 
 
+def is_of_decimals(x: Any) -> bool:
+    """Whether it is a decimal, or a function or class that makes one or says how they are made."""
+    return "decimal" in (type(x).__module__, getattr(x, "__module__", None))
+
+
 def is_asking(fn: Any) -> bool:
     """Whether a call asks for state of the process that can be compared."""
     owner = getattr(fn, "__self__", None)
@@ -75,6 +80,18 @@ def _answer(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 # -------------------------------------------------------------------------------- what is replaced
+
+
+def note_decimals(trace: Trace) -> None:
+    """Decimals are computed: their precision and rounding must be the same at each call."""
+    if (0, "decimal") not in trace.guards:
+        trace.guards[0, "decimal"] = Guard("the decimal context", "the decimal context", _context)
+
+
+def _context() -> tuple[Any, ...]:
+    found = sys.modules["decimal"].getcontext()
+    traps = tuple(found.traps.values())
+    return (found.prec, found.rounding, found.Emin, found.Emax, found.capitals, found.clamp, *traps)
 
 
 class OwnGuard(Guard):

@@ -26,7 +26,7 @@ from . import (  # noqa: F401 (fill TABLE)
     warned,
 )
 from .array import TracedArray
-from .asked import ENVIRONMENT, asked, is_asking
+from .asked import ENVIRONMENT, asked, is_asking, is_of_decimals, note_decimals
 from .cached_calls import cached_behind, call_cached
 from .callees import check_uncompiled, in_numpys_words, named, runs_as_it_is
 from .chosen import identity
@@ -54,6 +54,7 @@ from .object_reads import (
     note_ordered,
     note_read,
 )
+from .outside import POLYNOMIALS
 from .own_arrays import WRITERS, WRITING_METHODS
 from .plain_calls import goes_over, takes_at_once, takes_values
 from .python_numbers import BOOL, weak
@@ -69,7 +70,6 @@ from .world_changes import check_world
 
 _INDEXED = (list, tuple, deque, range)
 _BY_VALUE = frozenset({"index", "count", "remove", "pop", "insert", "rotate"})
-_POLYNOMIAL: Any = np.polynomial.Polynomial.__base__  # of all kinds of polynomials
 _DISPATCHED = (FunctionType, type(np.argmax), type(np.concatenate))
 ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full, np.empty_like)
 
@@ -86,9 +86,11 @@ class GraphHooks(ItemHooks):
             fn = drawn(self.trace, fn)
         elif self.trace.active:
             warn_of_effect(self.trace, fn)
-            check_state(self.trace, fn, self.loc)
+            check_state(self.trace, fn, args, self.loc)
             note_owners(self.trace, fn, *args, *kwargs.values())
             check_world(self.trace, fn, kwargs)
+            if is_of_decimals(fn):
+                note_decimals(self.trace)
         if self._done_by_items(where, fn, args, kwargs):
             return None
         self.effects.check_call(fn, args, self.loc)
@@ -239,7 +241,7 @@ class GraphHooks(ItemHooks):
         if isinstance(fn, np.vectorize) and any_traced(args, kwargs):
             raise unsupported("np.vectorize", loc=self.loc,
                               cure="use fusec.vectorize(f), or apply f to the array as a whole")
-        if isinstance(fn, _POLYNOMIAL) and any_traced(args, kwargs):
+        if isinstance(fn, POLYNOMIALS) and any_traced(args, kwargs):
             from .numpy_source import run_source
 
             return run_source(self.trace, type(fn).__call__, None, (fn, *args), kwargs)

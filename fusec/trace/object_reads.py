@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import copy
 import operator
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from .handlers import everywhere
 from .measures import everything_in, values_inside
 from .plain_calls import takes_values
 from .special_methods import class_attribute
+from .static_values import held_by, slots_of
+from .taken import take
 from .ufuncs import as_traced
 
 if TYPE_CHECKING:
@@ -39,9 +42,13 @@ _COPYING = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getsta
 def is_instance(x: Any) -> bool:
     """Whether it is an object of a class of the user's."""
     kind = type(x)
+    if kind is SimpleNamespace:
+        return True
+    root = str(kind.__module__).partition(".")[0]
     return bool(kind.__flags__ & HEAP_TYPE) and is_guarded(x) and not isinstance(
-        x, (type, FunctionType, BaseException)) and (
-        hasattr(x, "__dict__") and str(kind.__module__).partition(".")[0] not in ("fusec", "numpy"))
+        x, (type, FunctionType, BaseException)) and root not in ("fusec", "numpy") and (
+        hasattr(x, "__dict__") or (
+            root not in sys.stdlib_module_names and next(slots_of(kind), None) is not None))
 
 
 def instances(x: Any) -> Iterator[Any]:
@@ -52,7 +59,7 @@ def instances(x: Any) -> Iterator[Any]:
 def _parts(x: Any) -> Iterable[Any]:
     if type(x) is TracedArray:
         return ()
-    return vars(x).values() if is_instance(x) else values_inside(x)
+    return [held for _, held in held_by(x)] if is_instance(x) else values_inside(x)
 
 
 # ------------------------------------------------------------------------------------ other code
@@ -106,10 +113,12 @@ def note_ordered(
 
 def _note_attributes(hooks: GraphHooks, name: str, found: Any) -> None:
     trace = hooks.trace
-    for attribute, value in vars(found).items():
+    for attribute, value in held_by(found):
         assigned = (id(found), attribute) in trace.attributes.names or (
             attribute in trace.assigned_names.attributes)
-        if assigned or isinstance(value, _ARRAYS):
+        if type(found) is SimpleNamespace and type(value) is np.ndarray:
+            take(trace, value)
+        elif assigned or isinstance(value, _ARRAYS):
             raise unsupported(
                 f"passing an object whose attribute {attribute!r} "
                 f"{'the program assigns' if assigned else 'is an array'} to {name}", loc=hooks.loc,
@@ -139,19 +148,29 @@ def _deepcopy(hooks: GraphHooks, x: Any, memo: Any = None) -> Any:
 
 def _copied(hooks: GraphHooks, x: Any, value_of: Any, into: Any = None) -> Any:
     """A new object with the attributes that ``x`` has in the program now."""
-    kind = type(x)
-    bases = kind.__mro__[:-1]
-    own = [name for name in (*_COPYING, "__slots__") if any(name in vars(c) for c in bases)]
-    if own or kind.__new__ is not object.__new__:
+    made = _new(hooks, type(x)) if into is None else into
+    hooks.note_made(made)
+    slots = dict(slots_of(type(x)))
+    assigned = [name for owner, name in hooks.trace.attributes.names if owner == id(x)]
+    for name in dict.fromkeys([*dict(held_by(x)), *assigned]):
+        value = value_of(hooks.getattr(hooks.where, x, name))
+        if name in slots:
+            slots[name].__set__(made, value)
+        else:
+            vars(made)[name] = value
+    return made
+
+
+def _new(hooks: GraphHooks, kind: type) -> Any:
+    """An object without attributes, as copies of such begin."""
+    bases = [c for c in kind.__mro__[:-1] if c is not SimpleNamespace]
+    own = [name for name in _COPYING for c in bases if name in vars(c) and (
+        getattr(vars(c)[name], "__module__", "") != "dataclasses")]
+    if own or kind.__new__ not in (object.__new__, SimpleNamespace.__new__):
         raise unsupported(
             f"copying a {kind.__name__}" + (f", which has {own[0]}" if own else ""),
             loc=hooks.loc, cure="copy it before the call, or copy its attributes")
-    made = object.__new__(kind) if into is None else into
-    hooks.note_made(made)
-    assigned = [name for owner, name in hooks.trace.attributes.names if owner == id(x)]
-    for name in dict.fromkeys([*vars(x), *assigned]):
-        vars(made)[name] = value_of(hooks.getattr(hooks.where, x, name))
-    return made
+    return kind.__new__(kind)
 
 
 def _deep(hooks: GraphHooks, x: Any, memo: dict[int, Any]) -> Any:
@@ -165,7 +184,7 @@ def _deep(hooks: GraphHooks, x: Any, memo: dict[int, Any]) -> Any:
     elif type(x) is dict:
         made = {key: _deep(hooks, value, memo) for key, value in x.items()}
     elif is_instance(x):
-        made = memo[id(x)] = object.__new__(type(x))
+        made = memo[id(x)] = _new(hooks, type(x))
         _copied(hooks, x, lambda value: _deep(hooks, value, memo), made)
     elif isinstance(x, (np.random.Generator, np.random.BitGenerator, np.random.RandomState)):
         raise unsupported("copying a random generator", loc=hooks.loc,

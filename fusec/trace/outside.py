@@ -16,9 +16,10 @@ import numpy as np
 
 from .apart import SameGuard
 from .array import TracedArray
+from .asked import is_of_decimals, note_decimals
 from .code_names import names_in
 from .convert.source import HOOKS_NAME
-from .guards import Guard, is_data
+from .guards import Guard, attribute_guard, is_data
 from .kept_values import bound_to
 from .measures import (
     ATOMS,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 Reader = Callable[[], Any]
 Key = tuple[int, str]
+POLYNOMIALS: Any = np.polynomial.Polynomial.__base__  # the class of all kinds of them
 _NOTHING: Any = object()
 _EMPTY = CellType()
 _EVALUATING = frozenset({"eval", "exec"})  # what such code reads is known when it runs
@@ -143,7 +145,18 @@ class Outside:
             if not isinstance(found, ATOMS) and id(found) not in self.reached:
                 self.reached[id(found)] = found
                 self.trace.watch.see(found)
+                self._note_state(found)
                 todo += self._held_by(found)
+
+    def _note_state(self, found: Any) -> None:
+        """What objects of libraries hold, which their own code reads."""
+        if isinstance(found, POLYNOMIALS):
+            for name in ("coef", "domain", "window"):
+                guard = attribute_guard(found, name)
+                guard.measure = ArrayContent(guard.read())
+                self.trace.guards.setdefault((id(found), name), guard)
+        elif is_of_decimals(found):
+            note_decimals(self.trace)
 
     def _held_by(self, found: Any) -> Iterable[Any]:
         if isinstance(found, (BuiltinMethodType, MethodWrapperType)):

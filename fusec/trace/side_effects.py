@@ -22,6 +22,7 @@ from fusec.inspect import log
 from fusec.ir import Loc
 
 from .context import Trace
+from .handlers import any_traced
 
 _PRINT = "fusec.print prints the values of every call"
 _CLOCKS = frozenset({"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic",
@@ -35,6 +36,7 @@ _READING: frozenset[Any] = frozenset({
 _OUTSIDE = frozenset({  # modules whose functions and classes look at the world
     "uuid", "secrets", "socket", "_socket", "subprocess", "urllib", "http", "tempfile", "glob",
     "shutil", "getpass", "platform", "requests", "httpx", "sqlite3", "select", "multiprocessing"})
+_STATES = frozenset({"_queue", "_thread", "sqlite3"})  # of classes in C whose state nobody sees
 _PATHS = frozenset({
     "read_text", "read_bytes", "open", "exists", "is_file", "is_dir", "stat", "iterdir", "glob",
     "rglob", "write_text", "write_bytes", "unlink", "mkdir", "touch", "cwd", "home"})
@@ -114,6 +116,8 @@ def _looks_outside(fn: Any, module: Any, owner: Any, name: str) -> bool:
     """Whether a call reads files, processes, sockets, or what is random by intention."""
     if isinstance(owner, PurePath) or (isinstance(owner, type) and issubclass(owner, PurePath)):
         return name in _PATHS
+    if str(type(owner).__module__) in _STATES:
+        return type(owner).__module__ != "_thread" or name == "locked"
     if str(module).partition(".")[0] in _OUTSIDE:
         return isinstance(fn, FunctionType | BuiltinFunctionType | MethodType | type)
     return isinstance(fn, FunctionType | BuiltinFunctionType | type(np.fromfile) | type) and (
@@ -126,14 +130,18 @@ def _title(fn: Any, module: Any, name: str) -> str:
     found = str(module or type(fn).__module__).removeprefix("_")
     root = _SHORT.get(found.partition(".")[0], found)
     owner = getattr(fn, "__self__", None)
-    if isinstance(owner, PurePath):
+    if isinstance(owner, PurePath) or str(type(owner).__module__) in _STATES:
         root = type(owner).__name__
     return f"{root}.{name}"
 
 
-def check_state(trace: Trace, fn: Any, loc: Loc | None) -> None:
+def check_state(trace: Trace, fn: Any, args: tuple[Any, ...], loc: Loc | None) -> None:
     """Refuse methods that change what no guard sees: of a generator or context variable."""
     owner, name = getattr(fn, "__self__", None), getattr(fn, "__name__", "")
+    if str(type(owner).__module__) in _STATES and any_traced(args, {}):
+        raise unsupported(
+            f"giving a value of the graph to {type(owner).__name__}.{name}", loc=loc,
+            cure="return it, and give it to the object after the call")
     if isinstance(owner, Iterator) and name in ("send", "throw", "close", "__next__"):
         check_unconsumed(trace, owner, loc)
     if type(owner) is ContextVar and name in ("set", "reset"):

@@ -16,10 +16,9 @@ from fusec.ir import dtype_name
 from fusec.ir.types import RUN_TIME_INT
 from fusec.ops.host_calls import is_generator
 
-from .code_names import HEAP_TYPE
 from .foreign import is_foreign, refusal
 from .refusals import check_array, check_dtype, is_compiled
-from .static_values import SameObject, key_of
+from .static_values import SameObject, has_attributes, key_of
 from .trees import flattened
 
 Leaf = Any
@@ -240,7 +239,7 @@ def _bits(value: Any, path: str) -> Any:
     try:
         hash(value)
     except TypeError:
-        if type(value).__flags__ & HEAP_TYPE and hasattr(value, "__weakref__"):
+        if has_attributes(value):
             return SameObject(value)  # such as a dataclass: its attributes are looked at, as self's
         raise user_error(
             TypeError, f"argument {path} is a {type(value).__qualname__}, which is neither an "

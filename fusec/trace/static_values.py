@@ -7,7 +7,7 @@ import enum
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType
+from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -129,6 +129,13 @@ def held_by(value: Any) -> Iterator[tuple[str, Any]]:
             continue
 
 
+def has_attributes(value: Any) -> bool:
+    """Whether it is an object with attributes of its own."""
+    kind = type(value)
+    return kind is SimpleNamespace or bool(kind.__flags__ & HEAP_TYPE and (
+        hasattr(value, "__weakref__") or next(slots_of(kind), None) is not None))
+
+
 def slots_of(kind: type) -> Iterator[tuple[str, Any]]:
     """Names and descriptors of the slots of a Python class and its bases."""
     for base in kind.__mro__:
@@ -141,4 +148,4 @@ def slots_of(kind: type) -> Iterator[tuple[str, Any]]:
                 yield name, slot
 
 
-__all__ = ["SameObject", "held_by", "key_of", "slots_of"]
+__all__ = ["SameObject", "has_attributes", "held_by", "key_of", "slots_of"]

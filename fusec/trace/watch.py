@@ -14,7 +14,7 @@ import functools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dis import opname
 from inspect import CO_GENERATOR
@@ -39,7 +39,7 @@ from .convert.cache import is_converted
 from .convert.hooks import class_attribute
 from .convert.policy import stays_plain
 from .guards import Guard, OnceGuard, attribute_guard, is_guarded
-from .measures import ATOMS, CONTAINERS
+from .measures import ATOMS, CONTAINERS, VIEWS
 from .outside import Name
 from .plain_calls import LOOKING
 from .taken import take
@@ -270,6 +270,9 @@ class Watch:
             self._known.add(id(x))
             if type(getattr(x, "__dict__", None)) is dict and is_guarded(x):
                 self._library[id(x)] = x, dict(vars(x))
+            if isinstance(x, Mapping) and not isinstance(x, (dict, *VIEWS)):
+                title = f"what is in a {type(x).__name__}"  # a part of a ConfigParser
+                self.trace.guards[id(x), ""] = Guard(title, title, functools.partial(dict, x))
             for name in getattr(x, "__dict__", ()):
                 if is_guarded(x) and (id(x), name) not in self.trace.guards:
                     self.trace.guards[id(x), name] = attribute_guard(x, name)
