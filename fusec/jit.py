@@ -33,9 +33,12 @@ def _check_compilable(fn: Any) -> None:
         raise _misuse(f"fusec.jit needs a function, got {kind}")
     if not isinstance(fn, (FunctionType, MethodType)) and not isinstance(
             inspect.getattr_static(type(fn), "__call__"), FunctionType):
-        raise _misuse(f"fusec.jit needs a Python function, got the {kind} "
-                        f"{getattr(fn, '__name__', fn)!r}: it is compiled already; call it from a "
-                        f"jitted function")
+        name = getattr(fn, "__name__", fn)
+        behind = getattr(fn, "__wrapped__", None)  # of functools.cache
+        cure = "it is no Python code; call it from a jitted function" if behind is None else (
+            f"jit the function that it calls, {name}.__wrapped__, or put @fusec.jit alone above "
+            f"the function: what was compiled for arguments is kept")
+        raise _misuse(f"fusec.jit needs a Python function, got the {kind} {name!r}: {cure}")
 
 
 def _as_function(fn: Any) -> Callable[..., Any]:

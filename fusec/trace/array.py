@@ -260,6 +260,10 @@ class TracedArray:
     def __delitem__(self, key: Any) -> NoReturn:
         raise self.trace.error(ValueError("cannot delete array elements"), [self.value])
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise unsupported("pickling a traced value", loc=self.trace.loc,
+                          cure="return it, and pickle it after the call")
+
     def __copy__(self) -> Any:
         return self.copy("K") if self.is_array else self
 

@@ -38,6 +38,8 @@ from .taken import take
 from .ufuncs import as_traced, holds_traced
 from .watch import Watch
 
+_CHANGING = frozenset({"update", "pop", "popitem", "clear", "setdefault", "__setitem__",
+                       "__delitem__"})
 _SIZES = frozenset({"shape", "size", "nbytes", "strides"})
 
 
@@ -171,10 +173,18 @@ class AttributeHooks(SpecialMethods):
 
     def check_attribute(self, where: Where, obj: Any, name: str) -> None:
         """That the real array or number has the attribute: a Python number has no shape, say."""
+        if name in _CHANGING:
+            self.check_namespace(where, obj)
         if type(obj) is TracedArray and not hasattr(obj.__class__, name):
             self.where = where
             raise self.trace.error(AttributeError(
                 f"'{obj.kind_name}' object has no attribute {name!r}"))
+
+    def check_namespace(self, where: Where, obj: Any) -> None:
+        """Raise where it is ``vars(obj)`` of what outlives the call, and is about to be changed."""
+        if type(obj) is MappingProxyType and id(obj) in self.trace.reachable.reached:
+            raise unsupported("changing vars() of an object that outlives the call",
+                              loc=Loc._make(where), cure="use setattr(obj, name, value)")
 
     def namespace_of(self, where: Where, obj: Any, found: Any) -> Any:
         """``vars(obj)``: its attributes as the program reads them, of an object from outside or one

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-
-from fusec.errors import unsupported
 
 from . import list_items, texts
 from .array import TracedArray, is_index
@@ -48,9 +45,7 @@ class ItemHooks(AttributeHooks):
                 _holds_traced(value) or _holds_traced(key) or self.trace.own.must_trace(obj))):
             as_traced(self.trace, obj)[key] = value
             return
-        if type(obj) is MappingProxyType and id(obj) in self.trace.reachable.reached:
-            raise unsupported("assigning to vars() of an object that outlives the call",
-                              loc=self.loc, cure="use setattr(obj, name, value)")
+        self.check_namespace(where, obj)
         self.effects.check_one(obj, self.loc)
         if type(obj) is ENVIRONMENT and self.trace.active:
             note_change(self.trace, "a change of os.environ")

@@ -190,10 +190,17 @@ def _check_containers(trace: Trace, given: Any, now: Any) -> None:
     """Lists and dicts of the arguments are taken apart before a call: their own are not changed."""
     leaves, structure = flattened(now)
     same = structure == given[1] and all(a is b for a, b in zip(leaves, given[0], strict=True))
-    if not same:
-        raise unsupported(
-            "changing a list or dict that is an argument", loc=trace.entry_loc,
-            cure="make a copy and return it: items = list(items)")
+    if same:
+        return
+    inside = set(map(id, everything_in(now)))
+    kind, loc = "list or dict", trace.entry_loc
+    for container, changed_at in trace.container_changes.changed():
+        if id(container) in inside:
+            kind, loc = type(container).__name__, changed_at
+    raise unsupported(
+        f"changing a {kind} that is an argument", loc=loc,
+        cure="make a copy, change that and return it: items = items.copy()",
+        notes=("a default value is an argument, too",))
 
 
 def _run(
