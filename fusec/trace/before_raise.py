@@ -8,7 +8,6 @@ from fusec.ir import Node
 
 from .array import TracedArray
 from .chosen import flat_results
-from .shared_results import linked
 from .states import Computed, State
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ def state_now(trace: Trace) -> State | None:
                if s is not None and s.version > 0 and s.origin is not None]
     if not effects and not written:
         return None
+    from .shared_results import linked  # which needs regions, and they this
+
     values, _ = linked(trace, [value for _, value in effects], None)
     assigned = []
     for (assignment, _), value in zip(effects, values, strict=True):

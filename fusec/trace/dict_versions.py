@@ -90,7 +90,7 @@ def _stores(made: _Object) -> Iterator[int]:
 
 
 def _globals() -> Iterator[int]:
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"__name__": __name__}  # whose code this is, where calls are heard
     exec("def assign():\n    global value\n    value = object()\n", scope)
     for _ in range(_ROUNDS):
         scope["assign"]()

@@ -203,7 +203,7 @@ class GraphHooks(ItemHooks):
         if self.trace.active and runs_as_it_is(fn):
             if isinstance(fn, type):
                 self.watch.constructing(fn)
-            if self.table.find(fn) is None:
+            if self.table.find(fn) is None or fn in _SHOWING:
                 self.watch.given(fn, args, kwargs)
         if isinstance(getattr(fn, "__self__", None), (dict, set, list)):
             texts.check_text(self.trace, *args)
@@ -333,6 +333,7 @@ class GraphHooks(ItemHooks):
                 raise refusal(other, "the other operand", Loc._make(where))
         if op == "mod" and type(a) is str and self.trace.active:
             self.where = where
+            self.watch.given(format, (b,), {})
             if texts.has_open(self.trace, b := self.lifted(b)):
                 return texts.percent(self.trace, a, b)
             texts.check_known(b)
@@ -481,6 +482,8 @@ class GraphHooks(ItemHooks):
     ) -> str:
         self.where = where
         value = self._traced_if_outside(value)
+        if self.trace.active:
+            self.watch.given(format, (value,), {})
         for method in ("format", "str", "repr"):
             note_compared(self, method, value)
         if texts.is_open(self.trace, value):  # what compiled code raises does not know the values
@@ -530,6 +533,7 @@ def _as_arrays(result: Any) -> Any:
 _OF_ARRAYS = frozenset({abs, divmod, round, pow, sum, copy.copy, copy.deepcopy})
 _FUNCTIONS = (FunctionType, type(abs))
 _TEXTS = (str, repr, ascii)
+_SHOWING = frozenset({repr, ascii, print})  # handlers of ours have Python make the text
 _WORDS = (str, bytes)
 _SMALL_SETS = (tuple, list, set, frozenset)
 _MOST_ALTERNATIVES = 64

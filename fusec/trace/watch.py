@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import functools
+import gc
 import sys
 import threading
 import weakref
@@ -67,7 +68,7 @@ class Watch:
         self.hooks, self.trace = hooks, hooks.trace
         self.refusal: FusecError | None = None
         self.functions: dict[FunctionType, None] = {}  # that run as they are
-        self._is_wanted = self._is_on = False
+        self._is_wanted = self._is_on = self._collects = False
         self._before: Any = None
         self._paused: Any = None
         # Objects of the standard library, with what they held before its code ran.
@@ -167,6 +168,9 @@ class Watch:
             before.disable()  # cProfile's, until the program has been traced
             self._paused, before = before, None
         self._is_on, self._before = True, before
+        # What the collector calls, callbacks and finalizers, is not called by the program.
+        self._collects = gc.isenabled()
+        gc.disable()
         listener = self._listener()
         threading.setprofile(listener)
         sys.setprofile(listener)
@@ -185,6 +189,8 @@ class Watch:
         """The program has returned; raises what other code has kept to itself."""
         if self._is_on:
             self._is_on = False
+            if self._collects:
+                gc.enable()
             sys.setprofile(self._before)
             threading.setprofile(None)
             if self._paused is not None:

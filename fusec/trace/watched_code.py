@@ -29,7 +29,8 @@ _CHANGING = frozenset({
 _ROUTED = frozenset({
     "__init__", "__new__", "__call__", "__post_init__", "__init_subclass__", "__set_name__",
     "__class_getitem__", "__setitem__", "__delitem__", "__setattr__", "__delattr__", "__enter__",
-    "__exit__", "__set__", "__delete__", "__get__", "__setstate__", "__array_finalize__",
+    "__exit__", "__repr__", "__str__", "__format__", "__set__", "__delete__", "__get__",
+    "__setstate__", "__array_finalize__",
     *(f"__{way}{op}__" for way in ("", "r", "i") for op in (
         "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift",
         "and", "or", "xor"))})
@@ -159,7 +160,7 @@ def runs_code(kind: type) -> tuple[bool, bool]:
     known = _flagged.get(id(kind))
     if known is None or known[0]() is not kind:
         names = set(_mattering(kind))
-        special = {n for n in names if n.startswith("__") or _is_property(kind, n)}
+        special = {n for n in names if n.startswith("__")}  # the program reads properties itself
         known = _flagged[id(kind)] = weakref.ref(kind), (bool(special - _ROUTED), bool(names))
     return known[1]
 
@@ -180,10 +181,6 @@ def users_methods(kind: type) -> Iterator[tuple[str, FunctionType]]:
                 fn = found.fget
             if type(fn) is FunctionType and not stays_plain(fn):
                 yield name, fn
-
-
-def _is_property(kind: type, name: str) -> bool:
-    return isinstance(getattr(kind, name, None), property)
 
 
 __all__ = ["Verdict", "assigned_in", "may_matter", "runs_code", "users_methods", "verdict"]

@@ -149,7 +149,7 @@ def other_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
     yield monkeypatch
     monkeypatch.undo()
-    reference._functions.cache_clear()
+    reference.scalar_functions.cache_clear()
 
 
 def test_a_wrong_value_is_found_and_shrunk(other_rows: pytest.MonkeyPatch) -> None:
