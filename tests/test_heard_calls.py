@@ -44,11 +44,17 @@ class Told:
 
 
 X = np.arange(3.0)
+FORM = "{}"
 TEXTS: dict[str, Callable[[Any], str]] = {
-    "f-string": lambda c: f"{c}", "conversion": lambda c: f"{c!r}", "repr": lambda c: repr(c),
-    "str": lambda c: str(c), "percent": lambda c: "%s" % c, "percent of some": lambda c: "%s%s" % (
-        1, c), "format": lambda c: "{}".format(c), "in a list": lambda c: str([c]),
+    "f-string": lambda c: f"{c}",
+    "conversion": lambda c: f"{c!r}",
+    "repr": lambda c: repr(c),
     "ascii": lambda c: ascii(c),
+    "str": lambda c: str(c),
+    "format": lambda c: FORM.format(c),
+    "percent": lambda c: "%s" % c,  # noqa: UP031
+    "percent of some": lambda c: "%s%s" % (1, c),  # noqa: UP031
+    "in a list": lambda c: str([c]),
 }
 
 
