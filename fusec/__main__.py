@@ -157,6 +157,9 @@ Command = Callable[[argparse.Namespace], int]
 def build_parser(command: str = "") -> argparse.ArgumentParser:
     """The parser; the options of ``bench`` are added when that is the command to run."""
     parser = argparse.ArgumentParser("python -m fusec", description="fusec's command line.")
+    from . import __version__
+
+    parser.add_argument("--version", action="version", version=f"fusec {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     _add_bench(commands, full=command == "bench")
     sub = commands.add_parser(

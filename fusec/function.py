@@ -58,7 +58,8 @@ class Function:
         receiver: Callable[[], Any] | None = None, fallback: str = "error",
     ) -> None:
         """``receiver``, for methods, gives the instance; it is called, not kept."""
-        check_supported(fn)
+        if fallback != "eager":
+            check_supported(fn)
         self._fn = fn
         self._receiver = receiver
         self.fp, self.check_indices, self.fallback = fp, check_indices, fallback
@@ -299,6 +300,7 @@ class Function:
         from .stages import TracedStage, pass_options
         from .trace.tracer import trace_function
 
+        check_supported(self._fn)
         traced = trace_function(self.python_function, self.__name__, call)
         options = pass_options(self.fp, self.check_indices)
         return TracedStage(self.__name__, call, traced, options)

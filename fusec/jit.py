@@ -60,16 +60,17 @@ def jit(
     mutations, floats within the accuracy stated in docs/accuracy.md.
 
     ``static``: names (or positions) of arguments that are Python values while tracing; each value
-    has its own trace.  ``fp``: ``"contract"`` may round ``a*b + c`` once, ``"strict"`` rounds like
-    NumPy, ``"fast"`` allows both.  ``reduce_retracing``: Python ints become run-time values at
-    their second value, unless Python needs them.  ``input_signature``: `TensorSpec` s that calls
-    must fit.  ``check_indices=False`` leaves out the checks of indices that only the run knows:
-    negative ones still count from the end, but one out of range reads or writes whatever lies
-    there, or ends the process.  ``fallback="eager"``: calls that fusec refuses to compile run as
-    Python runs them, with one `FallbackWarning`; ``F.eager_calls`` counts them.  Functions called
-    from this one, jitted or not, follow its options.
+    has its own trace.  ``fp``: ``"contract"`` may round ``a*b + c`` once (and so may ``"fast"``,
+    which means the same today), ``"strict"`` rounds like NumPy.  ``reduce_retracing``: Python ints
+    become run-time values at their second value, unless Python needs them.  ``input_signature``:
+    `TensorSpec` s that calls must fit.  ``check_indices=False`` leaves out the checks of indices
+    that only the run knows: negative ones still count from the end, but one out of range reads or
+    writes whatever lies there, or ends the process.  ``fallback="eager"``: calls that fusec refuses
+    to compile run as Python runs them, with one `FallbackWarning`; ``F.eager_calls`` counts them.
+    Functions called from this one, jitted or not, follow its options.
 
-    Raises ``ValueError`` for unknown options, ``UnsupportedError`` for generators and coroutines.
+    Raises ``ValueError`` for unknown options, and ``UnsupportedError`` for generators and
+    coroutines without ``fallback="eager"``.
     """
     if fp not in _FP:
         raise ValueError(f"fp={fp!r}: expected one of {', '.join(map(repr, _FP))}")

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fusec
 from fusec import __main__ as cli
 from fusec.inspect import doctor
 from fusec.inspect.versions import Requirement
@@ -146,3 +147,9 @@ def test_doctor_goes_on_when_a_part_fails() -> None:
     assert doctor._guarded(fail_later)[0] == "first"
     report = doctor.Report((doctor.Section("a", ("b",)),), False)
     assert str(report) == "a\n  b\n\nfusec lacks what it needs: see above"
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"fusec {fusec.__version__}\n")

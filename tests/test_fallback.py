@@ -78,3 +78,17 @@ def test_overlapping_arguments_fall_back_too():
 def test_an_unknown_fallback_is_named():
     with pytest.raises(ValueError, match="fallback='numpy': expected 'error' or 'eager'"):
         fusec.jit(opened, fallback="numpy")
+
+
+def test_generators_run_as_python_runs_them():
+    def doubled(x):
+        for row in x:
+            yield row * 2
+
+    f = fusec.jit(doubled, fallback="eager")
+    with pytest.warns(fusec.FallbackWarning, match="doubled runs uncompiled.*'yield'") as seen:
+        for _ in range(3):
+            assert list(f(np.arange(3.0))) == [0.0, 2.0, 4.0]
+    assert (len(seen), f.eager_calls) == (1, 3)
+    with pytest.raises(fusec.UnsupportedError, match="'yield'"):
+        fusec.jit(doubled)

@@ -158,3 +158,25 @@ def test_lists_of_the_function_itself_are_no_effect(recwarn: Any) -> None:
 
     np.testing.assert_array_equal(fusec.jit(f)(X), X * 2)
     assert not recwarn
+
+
+def logged(x: Any) -> Any:
+    log = logging.getLogger("fusec.test.logged")
+    log.warning("sum %s of %5.2f and 100%%", x.sum(), x[0, 0])
+    log.log(logging.ERROR, "%(first)s of %(size)d", {"first": x[0, 0], "size": x.size})
+    log.error(x.max())
+    log.error("plain %s", 3)
+    if x.sum() > 0:
+        log.error("in a branch: %d", x.sum())
+    return x * 2
+
+
+@pytest.mark.filterwarnings("ignore::fusec.SideEffectWarning")
+def test_logged_values_of_the_run_are_named(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fusec.jit(logged)(X)
+    assert [r.getMessage() for r in caplog.records][:5] == [
+        "sum {x.sum()} of {x[0, 0]} and 100%", "{x[0, 0]} of 6", "{x.max()}", "plain 3",
+        "in a branch: {x.sum()}"]
+    assert "Logging error" not in capfd.readouterr().err

@@ -12,6 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from . import equality
+
 STAGES = ("trace", "passes", "codegen", "llvm")
 # Kinds of op that compute nothing, so that fusing them saves nothing: NumPy's views are free too.
 _PASSIVE = frozenset({"source", "view"})
@@ -93,7 +97,8 @@ class FusecBackend(Backend):
         return by_stage(compiled.compile_times(*args))
 
     def traffic(self, compiled: Any, args: Sequence[Any]) -> tuple[Traffic, ...]:
-        return tuple(kernel_traffic(k) for k in compiled.concrete(*args).kernels)
+        largest = max((np.size(x) for x in equality.leaves(args)), default=1)
+        return tuple(kernel_traffic(k, largest) for k in compiled.concrete(*args).kernels)
 
     def externs(self, compiled: Any, args: Sequence[Any]) -> tuple[str, ...]:
         return tuple(extern_name(e) for e in compiled.concrete(*args).externs)
@@ -135,15 +140,18 @@ def by_stage(times: Mapping[str, float]) -> dict[str, float]:
     return total
 
 
-def kernel_traffic(step: Any) -> Traffic:
-    """A kernel's traffic: per buffer where it tells, else its sums as one stream each way."""
+def kernel_traffic(step: Any, largest: int = 1) -> Traffic:
+    """A kernel's traffic: per buffer where it tells, else its sums as one stream each way.
+
+    Lengths that data decides count as ``largest``, the elements of the largest argument.
+    """
     kernel = getattr(step, "kernel", step)
     if not hasattr(kernel, "bytes_of"):
-        return traffic(kernel.bytes_loaded, kernel.bytes_stored)
+        return traffic(kernel.bytes_loaded, kernel.bytes_stored, largest)
     sides: dict[str, list[int]] = {"in": [], "out": []}
     for i, buffer in enumerate(kernel.buffers):
         sides[buffer.role].append(kernel.bytes_of(i))
-    return traffic(sides["in"], sides["out"])
+    return traffic(sides["in"], sides["out"], largest)
 
 
 def extern_name(step: Any) -> str:
@@ -152,16 +160,18 @@ def extern_name(step: Any) -> str:
     return str(getattr(step, "name", "") or getattr(node, "op", "") or step)
 
 
-def traffic(loaded: Any, stored: Any) -> Traffic:
+def traffic(loaded: Any, stored: Any, largest: int = 1) -> Traffic:
     """Bytes per operand (a mapping, a sequence, or one figure) as a ``Traffic``."""
-    read, written = _operands(loaded), _operands(stored)
+    read, written = _operands(loaded, largest), _operands(stored, largest)
     largest = max([*read, *written], default=0)
     # A bias vector that stays in cache is no stream of its own.
     streams = [sum(8 * b >= largest > 0 for b in side) for side in (read, written)]
     return Traffic(streams[0], streams[1], sum(read), sum(written))
 
 
-def _operands(figure: Any) -> list[int]:
-    if isinstance(figure, Mapping):
-        return [int(v) for v in figure.values()]
-    return [int(v) for v in figure] if isinstance(figure, Sequence) else [int(figure)]
+def _operands(figure: Any, largest: int) -> list[int]:
+    from fusec.ir import dims
+
+    figures = figure.values() if isinstance(figure, Mapping) else (
+        figure if isinstance(figure, Sequence) else [figure])
+    return [int(dims.resolve(v, dict.fromkeys(dims.symbols_of(v), largest))) for v in figures]

@@ -265,7 +265,9 @@ def _range(trace: Trace, start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     from .library import call_library
 
     if type(step) is TracedArray or not isinstance(step, (int, np.integer)) or not step:
-        raise unsupported("np.arange with a step that is only known when the code runs",
+        what = "a step that is" if type(step) is TracedArray else (
+            f"the step {step!r} and a start or stop that are")
+        raise unsupported(f"np.arange with {what} only known when the code runs",
                           loc=trace.loc, cure="write start + step * np.arange(n)")
     counts = np.result_type(np.int64, *[b.dtype for b in (start, stop, step)
                                         if isinstance(b, (TracedArray, np.generic))])

@@ -8,7 +8,7 @@ _CURES = (
     ("could not broadcast input array",
      "assign a number, or an array whose shape equals the target's from the right"),
     ("non-broadcastable output", "pass an out= of the result's shape"),
-    ("do not align", "transpose one operand so that the inner axes agree"),
+    ("do not align", "make these two sizes equal, or transpose an operand that has two axes"),
     ("Cannot cast ufunc", "write x = x + y, which makes a new array, or convert with .astype"),
     ("Cannot cast", "convert with .astype, or pass casting='unsafe'"),
     ("cannot reshape", "the new sizes must multiply to the old ones; one of them may be -1"),

@@ -91,6 +91,8 @@ class GraphHooks(ItemHooks):
             check_world(self.trace, fn, kwargs)
             if is_of_decimals(fn):
                 note_decimals(self.trace)
+            if getattr(fn, "__module__", None) == "logging":
+                args = texts.logged(self.trace, args)
         if self._done_by_items(where, fn, args, kwargs):
             return None
         self.effects.check_call(fn, args, self.loc)

@@ -29,7 +29,7 @@ from .picking import is_run_time_int
 from .refusals import target_dtype
 from .selected import with_one_layout
 from .storage import Storage
-from .ufuncs import as_traced, cast, spread
+from .ufuncs import as_traced, cast, holds_traced, spread
 
 
 def _guarded(trace: Trace, function: Any, *args: Any) -> Any:
@@ -379,6 +379,9 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         flat = roll(trace, ravel(trace, x), shift, 0)
         return reshape(trace, flat, x.shape)
+    if is_run_time_int(shift) or holds_traced(shift) or (
+            type(shift) is TracedArray and shift.is_array):
+        return _roll_by_each(trace, x, as_traced(trace, shift), axis)
     shifts: dict[int, int] = {}
     for amount, each in _guarded(trace, np.broadcast, shift, axis):
         position = _guarded(trace, normalise_axis, int(each), x.ndim)
@@ -387,6 +390,19 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
         x = _roll_axis(trace, x, amount, position)
     strides = contiguous(x.shape, x.itemsize, like_order(as_traced(trace, a).strides))
     return TracedArray(trace, Storage(x.value, strides))
+
+
+def _roll_by_each(trace: Trace, x: TracedArray, shifts: TracedArray, axis: Any) -> Any:
+    """By an array of integers of the run, one after the other."""
+    if shifts.dtype.kind not in "iu" or not shifts.type.is_static:
+        raise unsupported("np.roll by a shift that is only known when the code runs and is no "
+                          "integer or array of integers of a known length", loc=trace.loc,
+                          values=[("shift", shifts.type)], cure="convert the shift: .astype(int)")
+    numbers = np.arange(shifts.size).reshape(shifts.shape)
+    flat = ravel(trace, shifts)
+    for number, each in _guarded(trace, np.broadcast, numbers, axis):
+        x = _roll_by_data(trace, x, flat[int(number)], int(each))
+    return x
 
 
 def _roll_by_data(trace: Trace, x: TracedArray, shift: Any, axis: int | None) -> Any:

@@ -5,6 +5,7 @@ exceptions, mostly.  The expression stands in braces for its value: ``pivot {A[k
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from fusec.errors import ConcreteValueError
@@ -48,12 +49,12 @@ def check_text(trace: Trace, *values: Any) -> None:
                 loc=trace.loc, cure="use it in exceptions only, or make the text after the call")
 
 
-def marked(trace: Trace, x: Any) -> Any:
+def marked(trace: Trace, x: Any, is_open: Callable[[Trace, Any], bool] = is_open) -> Any:
     """``x`` with markers for values that are not known."""
     if type(x) is tuple:
-        return tuple(marked(trace, item) for item in x)
+        return tuple(marked(trace, item, is_open) for item in x)
     if type(x) is dict:
-        return {key: marked(trace, item) for key, item in x.items()}
+        return {key: marked(trace, item, is_open) for key, item in x.items()}
     return Marker(x) if is_open(trace, x) else x
 
 
@@ -74,7 +75,31 @@ def check_known(*values: Any) -> None:
 
 def percent(trace: Trace, text: str, values: Any) -> str:
     """``text % values``: what formats a marker becomes ``%s``."""
-    given = marked(trace, values)
+    return _percent(text, marked(trace, values))
+
+
+def logged(trace: Trace, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a function of `logging` that is called while tracing: with markers."""
+    if not _holds_traced(args):
+        return args
+    levels = 1 if args and type(args[0]) is int else 0
+    text, *values = marked(trace, args[levels:], _is_unknown)
+    if type(text) is str and values:  # as logging does for a single dict
+        text = _percent(text, values[0] if type(values[0]) is dict else tuple(values))
+    return (*args[:levels], str(text))
+
+
+def _is_unknown(trace: Trace, x: Any) -> bool:
+    return type(x) is TracedArray and known(x.value) is None
+
+
+def _holds_traced(x: Any) -> bool:
+    if type(x) in (tuple, dict):
+        return any(map(_holds_traced, x.values() if type(x) is dict else x))
+    return type(x) is TracedArray
+
+
+def _percent(text: str, given: Any) -> str:
     items = iter(given if type(given) is tuple else (given,))
 
     def conversion(match: re.Match[str]) -> str:
@@ -95,5 +120,5 @@ def without_values(error: BaseException) -> None:
             setattr(error, name, str(Marker(value)))
 
 
-__all__ = ["Marker", "check_known", "check_text", "has_open", "is_open", "marked", "percent",
-           "without_values"]
+__all__ = ["Marker", "check_known", "check_text", "has_open", "is_open", "logged", "marked",
+           "percent", "without_values"]

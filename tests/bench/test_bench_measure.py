@@ -213,3 +213,14 @@ def test_break_even():
     assert made(1e-3, 2e-3).break_even_calls == float("inf")
     assert "never pays" in str(made(1e-3, 2e-3))
     assert made(1e-3, 2e-3).to_dict()["break_even_calls"] is None
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: x[x > 0] * 2,
+    lambda x: (np.nonzero(x), x[x > 1].sum(), np.cumsum(x[x > 0])),
+])
+def test_results_of_lengths_that_data_decides(program):
+    report = benchmark(program, np.arange(10.0) - 3, time_budget_s=0.05)
+    assert report.equality.equal
+    assert 0 < sum(t.nbytes for t in report.traffic) <= 10 * 8 * 12
+    assert str(report)
