@@ -173,14 +173,22 @@ def _mattering(kind: type) -> Iterator[str]:
 
 
 def users_methods(kind: type) -> Iterator[tuple[str, FunctionType]]:
-    """The user's own methods and properties."""
+    """The user's own methods and properties; those that `dataclasses` makes for a frozen class read
+    what nothing assigns."""
+    is_frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
     for base in kind.__mro__:
         for name, found in list(vars(base).items()) if base.__flags__ & HEAP_TYPE else ():
             fn = getattr(found, "__func__", found)
             if isinstance(found, property):
                 fn = found.fget
-            if type(fn) is FunctionType and not stays_plain(fn):
+            if type(fn) is FunctionType and not stays_plain(fn) and not (
+                    is_frozen and _is_generated(fn)):
                 yield name, fn
+
+
+def _is_generated(fn: Any) -> bool:
+    behind = getattr(fn, "__wrapped__", fn)
+    return bool(behind.__code__.co_qualname.startswith("__create_fn__."))
 
 
 __all__ = ["Verdict", "assigned_in", "may_matter", "runs_code", "users_methods", "verdict"]
