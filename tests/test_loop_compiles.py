@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.trace.control import hooks
 from fusec.codegen import llvm
 
 
@@ -201,3 +202,34 @@ def test_control_c_stops_a_native_loop(name: str, tmp_path: Any) -> None:
         process.kill()  # a loop that does not stop would run on
     assert rest.split() == ["KeyboardInterrupt", "True", "True"]
     assert process.returncode == 0
+
+
+def refused_inside(x: Any, n: int) -> Any:
+    """Which array the last line reads is known by the run alone, so no loop can be in the graph."""
+    v = x[:4]
+    for i in range(3):
+        if x[i] > n:
+            break
+        for j in range(4):
+            for k in range(4):
+                v = x[4:] if x[j] > x[k + 1] else x[:4]
+                x[k] += v[j] * 0.5
+    return x, v[0]
+
+
+def test_a_loop_that_the_graph_refuses_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each iteration and attempt of the loops around it would find out again: 4 to 20 times more."""
+    tried = []
+    trace_loop = hooks.trace_loop
+
+    def counted(trace: Any, parts: Any) -> Any:
+        tried.append(parts.where)
+        return trace_loop(trace, parts)
+
+    monkeypatch.setattr(hooks, "trace_loop", counted)
+    x = np.linspace(0.0, 1.0, 8)
+    found = fusec.jit(refused_inside, fp="strict")(x.copy(), 2)
+    expected = refused_inside(x.copy(), 2)
+    np.testing.assert_array_equal(found[0], expected[0])
+    assert found[1] == expected[1]
+    assert len(tried) == 4

@@ -170,7 +170,8 @@ def _new(hooks: GraphHooks, kind: type) -> Any:
         raise unsupported(
             f"copying a {kind.__name__}" + (f", which has {own[0]}" if own else ""),
             loc=hooks.loc, cure="copy it before the call, or copy its attributes")
-    return kind.__new__(kind)
+    made: Any = kind.__new__
+    return made(kind)
 
 
 def _deep(hooks: GraphHooks, x: Any, memo: dict[int, Any]) -> Any:

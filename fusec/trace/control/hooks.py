@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
@@ -32,7 +33,15 @@ from .raising import check_not, is_programs
 from .ranges import Counted, counted, number, sequence, table_items, taken_apart
 from .regions import Region
 from .sequences import PythonIterator, table
-from .unrolling import UNROLL, most_unrolled, nodes_since, pays_to_unroll, stays_unrolled
+from .unrolling import (
+    UNROLL,
+    Visit,
+    most_unrolled,
+    nodes_since,
+    pays_to_unroll,
+    stays_unrolled,
+    visit,
+)
 
 if TYPE_CHECKING:
     from ..attributes import Attributes
@@ -45,6 +54,12 @@ class ControlHooks(Hooks):
     effects: Effects
     attributes: Attributes
     refused: FusecError | None = None  # why the last loop could not be in the graph
+
+    @cached_property
+    def unrolled_before(self) -> dict[Visit | None, FusecError]:
+        """Why loops could not be in the graph.  One that another loop holds is met in each of that
+        one's iterations and attempts, which all would have to find it out again."""
+        return {}
 
     def variables(self, names: Iterable[str], *functions: Callable[..., Any]) -> Variables:
         """The variables that converted parts share, and the attributes that are assigned."""
@@ -443,6 +458,10 @@ class ControlHooks(Hooks):
     def _try(self, where: Where, parts: LoopParts) -> LoopResult | None:
         """The loop as a node of the graph; None where Python must run its body."""
         self.where = where
+        begun = visit(where, parts)
+        if begun in self.unrolled_before:
+            self.refused = self.unrolled_before[begun]
+            return None
         try:
             with nothing_done(self.trace, parts.variables):
                 return self._traced(parts)
@@ -450,6 +469,8 @@ class ControlHooks(Hooks):
             if not isinstance(error, FusecError):
                 raise
             self.refused = error
+            if begun is not None:
+                self.unrolled_before[begun] = error
             self._note_unrolled(where, parts, error)
             return None
 

@@ -20,7 +20,9 @@ from typing import Any
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
+from ..convert.hooks import Where
 from ..overflow import is_overflow_check
+from .carried import LoopParts
 from .cells import Variables
 from .merge import flatten, is_traced
 from .regions import Region
@@ -28,7 +30,9 @@ from .regions import Region
 UNROLL = 16  # loops of at most this many iterations may be unrolled before the graph is asked
 UNROLL_NESTS = 4  # the same for loops around other loops
 UNROLL_SHORT = 128  # the weight up to which they are unrolled whatever they do
+UNROLL_AGAIN = 64  # the length up to which what the graph refused once is not tried again
 UNROLL_NODES = 3000  # the weight up to which unrolling pays where iterations fuse or are complex
+Visit = tuple[Where, int, tuple[tuple[str, Any], ...]]
 _FUSING = frozenset({"source", "elementwise", "view"})
 _ELEMENTS = frozenset({"Pick", "PickUpdate", "Window", "WindowUpdate", "Loop", "Cond"})
 
@@ -45,6 +49,22 @@ def _holds_loop(body: Callable[..., Any]) -> bool:
         c.co_name.startswith("_fusec_") and any(
             isinstance(d, CodeType) and d.co_name.startswith("_fusec_body_")
             for d in c.co_consts)) for c in codes)
+
+
+def visit(where: Where, parts: LoopParts) -> Visit | None:
+    """What tells attempts at a loop apart that may end differently: the types that its variables
+    begin with.  None, which is never known, for one that is long to unroll."""
+    if type(parts.count) is not int or parts.count > UNROLL_AGAIN:
+        return None
+    held = parts.variables.read()
+    return where, parts.count, tuple((name, _type_of(value)) for name, value in held.items())
+
+
+def _type_of(value: Any) -> Any:
+    """Of a container its type and length: what is in it is no reason to try a loop again."""
+    if is_traced(value):
+        return value.type
+    return type(value), len(value) if isinstance(value, (list, tuple, dict)) else 0
 
 
 def nodes_since(region: Region, variables: Variables) -> list[Node]:
@@ -96,4 +116,5 @@ def _graphs(node: Node) -> list[Graph]:
     return [value for value in node.attrs.values() if isinstance(value, Graph)]
 
 
-__all__ = ["UNROLL", "most_unrolled", "nodes_since", "pays_to_unroll", "stays_unrolled"]
+__all__ = ["UNROLL", "Visit", "most_unrolled", "nodes_since", "pays_to_unroll", "stays_unrolled",
+           "visit"]
