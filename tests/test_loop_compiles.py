@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.trace.control import hooks
 from fusec.codegen import llvm
+from fusec.trace.control import hooks
 
 
 @pytest.fixture
