@@ -218,7 +218,7 @@ def refused_inside(x: Any, n: int) -> Any:
 
 
 def test_a_loop_that_the_graph_refuses_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each iteration and attempt of the loops around it would find out again: 4 to 20 times more."""
+    """Each iteration and attempt of the loops around it would find that out again."""
     tried = []
     trace_loop = hooks.trace_loop
 
