@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from . import trace_cache
 from .trace.signature import FlatCall, Signature, leaves_of
+from .trace.trees import holds_ordered
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
 
 MAX_FAST = 4  # recent plans of one kind
 Plan = tuple[Callable[..., Any], "ConcreteFunction"]  # answers for leaves, or MISS
+
+
+class Ordered(list[Plan]):
+    """Plans for arguments among which is an `OrderedDict`."""
 
 
 class FastCalls:
@@ -45,7 +50,9 @@ class FastCalls:
             return
         if len(self.structured) >= trace_cache.MAX_TRACES:
             self.structured.clear()
-        self.structured[call.treespec] = _with_first(plan, self.structured.get(call.treespec, ()))
+        plans = _with_first(plan, self.structured.get(call.treespec, ()))
+        self.structured[call.treespec] = (
+            Ordered(plans) if holds_ordered(call.treespec) else plans)
 
     def _note_shape(self, call: FlatCall, plan: Plan | None) -> None:
         """Later calls with arguments given in this way find their plans at once."""

@@ -403,6 +403,21 @@ def test_the_same_methods_share_a_trace():
     assert compiled.trace_count == 1
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_the_order_of_an_ordered_dict(nested):
+    def names(x, d):
+        d = d[0]["d"] if nested else d
+        return [(key, x * value) for key, value in d.items()]
+
+    items = collections.OrderedDict(a=1.0, b=X, c=2.0)
+    given = [{"d": items}] if nested else items
+    compiled = fusec.jit(names)
+    for key in ("a", "b", "a", "a", "c"):
+        assert shown(compiled(X, given)) == shown(names(X, given))
+        assert shown(compiled(X, given)) == shown(names(X, given))
+        items.move_to_end(key)
+
+
 def test_functions_and_classes_as_arguments_share_a_trace():
     compiled = fusec.jit(lambda x, f: f(x))
     for _ in range(3):

@@ -19,7 +19,7 @@ from fusec.ops.host_calls import is_generator
 from .foreign import is_foreign, refusal
 from .refusals import check_array, check_dtype, is_compiled
 from .static_values import SameObject, has_attributes, key_of
-from .trees import flattened
+from .trees import flattened, holds_ordered, in_order
 
 Leaf = Any
 _POSITION_ONLY = inspect.Parameter.POSITIONAL_ONLY
@@ -170,6 +170,8 @@ def flatten(
     """
     tree: Any = (args, kwargs)
     leaves, treespec = flattened(tree)
+    if holds_ordered(treespec):
+        leaves, treespec = flattened(in_order(tree))
     leaves = [np.asarray(leaf) if type(leaf) is np.memmap else leaf for leaf in leaves]
     paths, static = _layout(signature, treespec)
     if pinned_ints:

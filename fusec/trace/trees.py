@@ -6,6 +6,8 @@ is part of a dict.
 
 from __future__ import annotations
 
+import functools
+from collections import OrderedDict
 from typing import Any
 
 import optree
@@ -21,4 +23,25 @@ def flattened(tree: Any) -> tuple[list[Any], Any]:
     return leaves, treespec
 
 
-__all__ = ["NAMESPACE", "flattened"]
+@functools.lru_cache(256)
+def holds_ordered(treespec: Any) -> bool:
+    """Whether there is an `OrderedDict` in the tree."""
+    return "OrderedDict(" in str(treespec)
+
+
+def in_order(tree: Any) -> Any:
+    """The tree with the keys of each `OrderedDict` where its order has them: ``move_to_end``
+    leaves them where they lie, which is what optree goes by."""
+    return optree.tree_map(
+        _in_order, tree, is_leaf=_is_ordered, none_is_leaf=True, namespace=NAMESPACE)
+
+
+def _is_ordered(x: Any) -> bool:
+    return type(x) is OrderedDict
+
+
+def _in_order(x: Any) -> Any:
+    return OrderedDict((key, in_order(x[key])) for key in x) if _is_ordered(x) else x
+
+
+__all__ = ["NAMESPACE", "flattened", "holds_ordered", "in_order"]
