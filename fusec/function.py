@@ -29,7 +29,7 @@ from .specs import TensorSpec
 from .trace.convert import check_supported
 from .trace.overlap import merged, overlapping, overlaps_itself
 from .trace.signature import FlatCall
-from .trace.trees import flattened, in_order
+from .trace.trees import flattened, in_order, is_moved
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -154,7 +154,7 @@ class Function:
             return MISS
         leaves, treespec = flattened(bound)
         plans = self._fast.structured.get(treespec, ())
-        if type(plans) is Ordered:
+        if type(plans) is Ordered and is_moved(bound):
             leaves, treespec = flattened(in_order(bound))
             plans = self._fast.structured.get(treespec, ())
         return self._answer(plans, leaves)

@@ -7,7 +7,7 @@ is part of a dict.
 from __future__ import annotations
 
 import functools
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import Any
 
 import optree
@@ -36,6 +36,20 @@ def in_order(tree: Any) -> Any:
         _in_order, tree, is_leaf=_is_ordered, none_is_leaf=True, namespace=NAMESPACE)
 
 
+def is_moved(tree: Any) -> bool:
+    """Whether `in_order` would make another tree of it, found quickly."""
+    todo = [tree]
+    while todo:
+        found = todo.pop()
+        if isinstance(found, dict):
+            if type(found) is OrderedDict and list(found) != list(dict.__iter__(found)):
+                return True
+            todo += dict.values(found)
+        elif isinstance(found, (tuple, list, deque)):
+            todo += found
+    return False
+
+
 def _is_ordered(x: Any) -> bool:
     return type(x) is OrderedDict
 
@@ -44,4 +58,4 @@ def _in_order(x: Any) -> Any:
     return OrderedDict((key, in_order(x[key])) for key in x) if _is_ordered(x) else x
 
 
-__all__ = ["NAMESPACE", "flattened", "holds_ordered", "in_order"]
+__all__ = ["NAMESPACE", "flattened", "holds_ordered", "in_order", "is_moved"]
