@@ -127,7 +127,7 @@ def test_matrices_that_do_not_align() -> None:
     error = failure(lambda x, y: x @ y, X, X + 1)
     assert isinstance(error, ValueError)
     assert "left:  f64[3,4], argument x\n  right: f64[3,4], argument y" in str(error)
-    assert "cure: transpose one operand" in str(error)
+    assert "cure: make these two sizes equal, or transpose an operand" in str(error)
 
 
 def test_both_sides_of_an_assignment() -> None:
