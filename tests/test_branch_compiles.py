@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen.cpu import llvm
+from fusec.codegen import llvm
 
 X = np.arange(3.0) + 7
 ARMS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import _thread
 import signal
 import sys
 from collections.abc import Callable
@@ -86,7 +86,7 @@ def ends_the_process(x):
 
 def interrupted(x):
     if x[0] > 5:
-        os.kill(os.getpid(), signal.SIGINT)
+        _thread.interrupt_main()
         for _ in range(1000):
             x = x + 1
     return x

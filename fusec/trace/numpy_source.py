@@ -28,6 +28,7 @@ from .array import TracedArray
 from .attributes import Attributes
 from .context import Trace
 from .control.effects import Effects
+from .control.hooks import ControlHooks
 from .convert import CallTable, Hooks, convert
 from .convert.hooks import Where
 from .functions import FUNCTIONS
@@ -51,7 +52,7 @@ class LibraryHooks(GraphHooks):
     table = LIBRARY_TABLE
 
     def __init__(self, trace: Trace, assume: bool | None = None) -> None:
-        Hooks.__init__(self)
+        ControlHooks.__init__(self)
         self.effects = Effects(trace)
         self.attributes = Attributes(trace)
         self.trace, self.assume, self.watch = trace, assume, trace.watch

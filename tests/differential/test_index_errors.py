@@ -434,5 +434,5 @@ def test_scatters_in_loops_copy_nothing() -> None:
     jitted = fusec.jit(write)
     jitted(np.zeros(100_000), NEAR, 100)
     (control,) = jitted.traces[-1].control
-    temporaries = [w.value for w in control.run._run.program.words if w.kind == "temp"]
+    temporaries = [w.value for w in control.run.program.words if w.kind == "temp"]
     assert max(temporaries, default=0) < 1000 and control.run.nests == 2

@@ -48,7 +48,7 @@ OWN = OwnNumpy()
 @contextmanager
 def own_functions_in_reference() -> Iterator[None]:
     """The reference interpreter with the same functions."""
-    table = reference._functions()
+    table = reference.scalar_functions()
     before = {name: table[name] for name in NAMES}
     table.update({name: getattr(OWN, name) for name in NAMES})
     try:

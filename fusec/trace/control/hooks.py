@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
@@ -55,11 +54,12 @@ class ControlHooks(Hooks):
     attributes: Attributes
     refused: FusecError | None = None  # why the last loop could not be in the graph
 
-    @cached_property
-    def unrolled_before(self) -> dict[Visit | None, FusecError]:
-        """Why loops could not be in the graph.  One that another loop holds is met in each of that
-        one's iterations and attempts, which all would have to find it out again."""
-        return {}
+    def __init__(self) -> None:
+        super().__init__()
+        # Why loops could not be in the graph.  One that another loop holds is met in each of that
+        # one's iterations and attempts, which all would have to find it out again.
+        self.unrolled_before: dict[Visit | None, FusecError] = {}
+
 
     def variables(self, names: Iterable[str], *functions: Callable[..., Any]) -> Variables:
         """The variables that converted parts share, and the attributes that are assigned."""
