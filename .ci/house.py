@@ -25,15 +25,15 @@ ROOMS = ("facts", "convert", "call", "values", "places", "choice", "control", "l
 # Coefficients and rows of tables, one entry a line.
 TABLES = ("codegen/cpu/vecmath/", "fusec/inspect/coverage_")
 CEILINGS = {
-    "lines in fusec/trace": 28_200,
-    "largest import circle in trace": 104, "largest import circle anywhere": 104,
-    "late imports in trace": 90, "late imports of ours": 188,
-    "files of trace in no room": 101, "imports running back up in trace": 60,
-    "files in one folder of trace": 103,
-    "files over 400 lines": 20,
-    "functions, median": 6, "functions, 99th percentile": 27, "functions over 50 lines": 5,
-    "fields of Trace": 56, "classes in the chain of hooks": 7,
-    "sets of ops outside ops/": 27,
+    "lines in fusec/trace": 29_650,
+    "largest import circle in trace": 109, "largest import circle anywhere": 109,
+    "late imports in trace": 93, "late imports of ours": 187,
+    "files of trace in no room": 106, "imports running back up in trace": 60,
+    "files in one folder of trace": 108,
+    "files over 400 lines": 18,
+    "functions, median": 6, "functions, 99th percentile": 27, "functions over 50 lines": 6,
+    "fields of Trace": 57, "classes in the chain of hooks": 7,
+    "sets of ops outside ops/": 20,
 }
 
 
