@@ -11,6 +11,8 @@ import os
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -40,3 +42,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         places[item.path] += 1
     items[:] = chosen
     config.hook.pytest_deselected(items=left)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The modules that went through LLVM, none of them from disk."""
+    from fusec import config
+    from fusec.codegen import llvm
+
+    texts: list[str] = []
+    compile_ = llvm._compile
+
+    def counted(text: str, *rest: Any) -> Any:
+        texts.append(text)
+        return compile_(text, *rest)
+
+    monkeypatch.setattr(llvm, "_compile", counted)
+    with config.override(cache_dir="off"):
+        yield texts

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import cProfile
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen import llvm
 
 X = np.arange(3.0) + 7
 ARMS = {
@@ -44,21 +42,6 @@ def chain(kind: str, count: int, tmp_path: Any) -> Any:
     return space["f"]
 
 
-@pytest.fixture
-def texts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The modules that went through LLVM, none of them from disk."""
-    found: list[str] = []
-    compile_ = llvm._compile
-
-    def noted(text: str, *rest: Any) -> Any:
-        found.append(text)
-        return compile_(text, *rest)
-
-    monkeypatch.setattr(llvm, "_compile", noted)
-    with fusec.config.override(cache_dir="off"):
-        yield found
-
-
 @pytest.mark.parametrize("kind", list(ARMS))
 def test_chains_of_elif_on_data(kind, tmp_path):
     f = chain(kind, 150, tmp_path)
@@ -69,18 +52,18 @@ def test_chains_of_elif_on_data(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", list(ARMS))
-def test_the_work_of_a_chain_is_linear(kind, tmp_path, texts):
+def test_the_work_of_a_chain_is_linear(kind, tmp_path, compiled):
     """Calls of Python, the text for LLVM, and what lives through all of it in the compiled code."""
     fusec.jit(chain(kind, 10, tmp_path))(X, np.int64(1))  # what is made once in a process
     calls, sizes, live = [], [], []
     for count in (60, 120, 240):
         jitted = fusec.jit(chain(kind, count, tmp_path))
         fusec.clear_caches()  # no code of another chain
-        texts.clear()
+        compiled.clear()
         profile = cProfile.Profile(builtins=False)
         profile.runcall(jitted, X, np.int64(1))
         calls.append(sum(row.callcount for row in profile.getstats()))
-        function = max(texts, key=len)
+        function = max(compiled, key=len)
         sizes.append(len(function))
         live.append(loads_at_entry(function))
     assert calls[2] - calls[1] < 2.4 * (calls[1] - calls[0])
@@ -94,8 +77,8 @@ def loads_at_entry(function: str) -> int:
         lambda line: line.startswith("  "), lines))
 
 
-def test_what_the_arms_make_is_made_in_the_results_memory(tmp_path, texts):
+def test_what_the_arms_make_is_made_in_the_results_memory(tmp_path, compiled):
     """A copy for each arm before this one would be another square, in time and memory."""
     jitted = fusec.jit(chain("return", 50, tmp_path))
     jitted(X, np.int64(1))
-    assert max(texts, key=len).count("@llvm.memmove") < 5
+    assert max(compiled, key=len).count("@llvm.memmove") < 5

@@ -6,30 +6,14 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen import llvm
 from fusec.trace.control import hooks
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The modules that went through LLVM, none of them from disk."""
-    texts: list[str] = []
-    compile_ = llvm._compile
-
-    def counted(text: str, *rest: Any) -> Any:
-        texts.append(text)
-        return compile_(text, *rest)
-
-    monkeypatch.setattr(llvm, "_compile", counted)
-    with fusec.config.override(cache_dir="off"):
-        yield texts
 
 
 def recurrence(x, a):

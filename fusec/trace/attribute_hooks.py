@@ -58,15 +58,6 @@ class AttributeHooks(SpecialMethods):
         trace.hooks = self
         self.watch = trace.watch = Watch(self)
 
-    def note_library_object(self, obj: Any) -> None:
-        self.watch.note_library_object(obj)
-
-    def note_constructing(self, kind: type) -> None:
-        self.watch.constructing(kind)
-
-    def is_made_here(self, obj: Any) -> bool:
-        return id(obj) in self.trace.local_objects
-
     def note_made(self, made: Any) -> None:
         self.watch.see(made)
         self.trace.local_objects[id(made)] = made

@@ -68,12 +68,8 @@ class SpecialMethods(ControlHooks):
         if found is not None:
             self.note_of_class(type(obj), name)
         elif type(obj).__flags__ & HEAP_TYPE and is_of_stdlib(class_attribute(type(obj), name)):
-            self.note_library_object(obj)
+            self.trace.watch.note_library_object(obj)
         return found
-
-    def note_library_object(self, obj: Any) -> None:
-        """A method of the standard library runs."""
-        raise NotImplementedError
 
     def _of_class(self, kind: type, name: str) -> FunctionType | None:
         held = class_attribute(kind, name)
@@ -127,20 +123,12 @@ class SpecialMethods(ControlHooks):
         """What a dataclass is made of, with what its fields' functions give."""
         fields = [f for f in dataclasses.fields(kind) if f.init]
         if len(fields) < len(dataclasses.fields(kind)):
-            self.note_constructing(kind)
+            self.trace.watch.constructing(kind)
         by_position = [f.name for f in fields if not f.kw_only][:len(args)]
         return {**kwargs, **{
             f.name: self.call(where, f.default_factory) for f in fields
             if f.default_factory is not dataclasses.MISSING and f.name not in kwargs
             and f.name not in by_position}}
-
-    def note_constructing(self, kind: type) -> None:
-        """Python is about to make an object of the class."""
-        raise NotImplementedError
-
-    def is_made_here(self, obj: Any) -> bool:
-        """Whether the trace made it."""
-        raise NotImplementedError
 
     def note_made(self, made: Any) -> None:
         """The trace made an object."""
@@ -236,7 +224,7 @@ class SpecialMethods(ControlHooks):
             found = class_attribute(obj, name)
             return self.call(where, method_of(found, "__get__"), found, None, obj)
         if type(found) is functools.cached_property and name not in vars(obj) and (
-                self.is_made_here(obj)):
+                id(obj) in self.trace.local_objects):
             made = self.call(where, found.func, obj)
             self.setattr(where, made, obj, name)
             return made
