@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fusec.ir import Node
+import numpy as np
+
+from fusec.ir import Node, Value
+from fusec.ops.cones import has_unit_region
 from fusec.ops.index_maps import AxisIndex, IndexMap
 
 Box = tuple[tuple[int, int], ...]
@@ -63,3 +66,33 @@ def _concat_branch(box: Box, node: Node, index: IndexMap) -> int:
             return position
         offset = end
     return 0  # an empty box reads nothing
+
+
+class Writes:
+    """The boxes that an array was written in, one after the other, newest first.
+
+    A loop that writes row after row makes a thousand updates of one array and a nest for each:
+    which of them a nest reads is asked of all at once.
+    """
+
+    def __init__(self, value: Value) -> None:
+        self.before = [value]  # the array, as it was before each of the updates
+        while _is_update(value):
+            value = value.node.inputs[0]
+            self.before.append(value)
+        nodes = [v.node for v in self.before[:-1]]
+        starts = [n.attrs["starts"] for n in nodes]
+        self.starts = np.array(starts, np.int64)
+        self.ends = self.starts + np.array([n.attrs["sizes"] for n in nodes], np.int64)
+
+    def reaching(self, box: Box, index: IndexMap) -> Value:
+        """The array as its newest update that reaches the box left it."""
+        edges = np.array([_range(box, i) for i in index], np.int64)
+        low, high = edges.reshape(-1, 2).T
+        reaches = ((self.starts < high) & (low < self.ends)).all(axis=1)
+        newest = int(reaches.argmax())
+        return self.before[newest if reaches[newest] else -1]
+
+
+def _is_update(value: Value) -> bool:
+    return value.node.op == "SliceUpdate" and has_unit_region(value.node)

@@ -24,7 +24,7 @@ from fusec.ops.index_maps import COMPUTED, AxisIndex, IndexMap, identity, withou
 from fusec.ops.reductions import folded
 from fusec.ops.scalar_calls import CALLS
 
-from .boxes import Box, Split, cut, live_branch
+from .boxes import Box, Split, Writes, cut, live_branch
 from .complex_pairs import (
     Pair,
     buffer_layout,
@@ -69,6 +69,7 @@ class _KernelLowering:
         self.checks = {n: k for k, n in enumerate(index_checks(self.body))}
         self.params: list[Param] = []
         self._param_index: dict[tuple, int] = {}
+        self._writes: dict[Value, Writes] = {}
         # Reductions and results, in an order that respects their dependencies.
         reduced = (n.out() for n in self.body.nodes if get(n.op).kind == "reduce")
         self.roots = sorted({*self.body.outputs, *reduced}, key=lambda v: v.node.id)
@@ -81,6 +82,12 @@ class _KernelLowering:
                    "in" if i < len(self.inputs) else "out")
             for i, v in enumerate(values)
         )
+
+    def writes(self, value: Value) -> Writes:
+        """How the array came about, of an update of a part of it."""
+        if value not in self._writes:
+            self._writes[value] = Writes(value)
+        return self._writes[value]
 
     def run(self) -> Kernel:
         nests = [
@@ -372,10 +379,9 @@ class _NestLowering:
 
     def _below(self, value: Value, index: IndexMap) -> tuple[Value, IndexMap]:
         """What is read there: of many parts written one by one, all but one lie elsewhere."""
-        while value.node.op == "SliceUpdate" and has_unit_region(value.node) and (
-                live_branch(self.box, value.node, index) == 0):
-            value = value.node.inputs[0]
-        return value, index
+        if value.node.op != "SliceUpdate" or not has_unit_region(value.node):
+            return value, index
+        return self.kernel.writes(value).reaching(self.box, index), index
 
     def _is_leaf(self, value: Value) -> bool:
         return (value in self.kernel.inputs or value in self.numbers

@@ -17,6 +17,8 @@ from fusec.ops.cones import Cone, cone, has_unit_region, is_boundary, is_piecewi
 from fusec.ops.index_maps import AxisIndex, IndexMap, identity, without_loop
 from fusec.ops.picking import PICKS
 
+from .kernel_work import MAX_WORK, work_of
+
 MAX_OPERANDS = 48  # more pointers than this in one loop spill registers
 MAX_CANDIDATES = 32  # groups looked at per root: keeps huge graphs linear
 
@@ -36,6 +38,8 @@ class Unit:
     cones: list[Cone] = field(default_factory=list)
     made: dict[Value, Cone] = field(default_factory=dict)
     operands: set[tuple[Value, IndexMap]] = field(default_factory=set)
+    computed: set[Value] = field(default_factory=set)
+    work: float = 0.0
     piecewise: bool = False
     opaque: Node | None = None
     deps: set[Unit] = field(default_factory=set)
@@ -62,6 +66,13 @@ class Unit:
         self.made[root] = reach
         self.piecewise |= reach.piecewise
         self.operands.update((v, i) for v, maps in reach.reads.items() for i in maps)
+        self.work += self.work_added(root, reach)
+        self.computed.update(reach.inlined)
+
+    def work_added(self, root: Value, reach: Cone) -> float:
+        """What one point of the kernel computes more with this root and its cone."""
+        inlined = (work_of(v) for v in reach.inlined if v not in self.computed)
+        return work_of(root) + sum(inlined)
 
     def depends_on(self, other: Unit) -> bool:
         """Whether this unit runs after ``other`` by some path."""
@@ -187,6 +198,8 @@ def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | Non
         return "a path leads through another kernel or library call"
     if len(unit.operands) + len(reach.reads) > MAX_OPERANDS:
         return f"together they read more than {MAX_OPERANDS} operands"
+    if unit.work + unit.work_added(root, reach) > MAX_WORK:
+        return "one kernel of both computes so much that it compiles and runs slower than two"
     return None if unit not in deps else _exchange_refusal(unit, root, reach)
 
 

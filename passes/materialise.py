@@ -136,8 +136,19 @@ def _propagate(node: Node, uses: set[Context], contexts: dict[Value, set[Context
     pieces = is_piecewise(node)
     for domain, index, reduction, partly in uses:
         reads = [_read(node, index)] if node.op == "Fold" else operands(node, index)
-        for operand, inner in reads:
-            contexts.setdefault(operand, set()).add((domain, inner, reduction, partly or pieces))
+        for number, (operand, inner) in enumerate(reads):
+            region = _region(node, number, domain, index) if pieces else domain
+            contexts.setdefault(operand, set()).add((region, inner, reduction, partly or pieces))
+
+
+def _region(node: Node, number: int, domain: tuple[int, ...], index: IndexMap) -> tuple[int, ...]:
+    """The domain, one point along the axes of which an operand of a piecewise op is one row."""
+    if node.op == "Concat":
+        sizes = {node.attrs["axis"]: node.inputs[number].shape[node.attrs["axis"]]}
+    else:
+        sizes = dict(enumerate(node.attrs["sizes"] if number else ()))
+    single = {index[axis].loop for axis, size in sizes.items() if size == 1}
+    return tuple(1 if loop in single else size for loop, size in enumerate(domain))
 
 
 def _read(fold: Node, index: IndexMap) -> Operand:
@@ -151,14 +162,15 @@ def _is_worth_storing(value: Value, uses: set[Context], chosen: set[Value]) -> b
         return _is_awkward_piecewise(value, uses)
     if value.node.op == "CheckIndex" and any(_is_partial(value, use) for use in uses):
         return True
-    cost = cone_cost(value, chosen, RECOMPUTE_LIMIT + 1)
     distinct = len({(domain, index) for domain, index, *_ in uses})
-    if distinct > 1 and (distinct - 1) * cost > RECOMPUTE_LIMIT:
-        return True
-    if value.node.op == "Fold":  # short rows: the innermost loop repeats it as often as others
-        return cost > BROADCAST_LIMIT and any(_missing(d, index) for d, index, *_ in uses)
-    return cost > BROADCAST_LIMIT and any(
-        _is_repeated(d, index) or _is_gathered(index) for d, index, *_ in uses)
+    # Short rows (Fold): the innermost loop repeats it as often as others.
+    is_repeated = any(
+        _missing(d, index) if value.node.op == "Fold"
+        else _is_repeated(d, index) or _is_gathered(index) for d, index, *_ in uses)
+    if distinct == 1 and not is_repeated:
+        return False
+    cost = cone_cost(value, chosen, RECOMPUTE_LIMIT + 1)
+    return (distinct - 1) * cost > RECOMPUTE_LIMIT or (is_repeated and cost > BROADCAST_LIMIT)
 
 
 def _is_partial(value: Value, use: Context) -> bool:

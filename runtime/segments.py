@@ -26,7 +26,7 @@ from .whole_call import (
     native_steps,
     partial_temps,
     status_slots,
-    stores_of,
+    stores_by_place,
 )
 
 SMALL_BYTES = 1 << 16  # below this NumPy's own allocation is as good and quicker
@@ -89,10 +89,11 @@ class Segment:
         return run_by_ctypes(self.blocks, dict(zip(self.keys, arrays, strict=True)))
 
     def _make_plan(self, arrays: Sequence[np.ndarray]) -> launch.Plan | None:
+        stores = stores_by_place(self.blocks.pointers)
         args = tuple(
             launch_spec.ArrayArg(a.dtype, a.shape, tuple(None if d == 1 else s for d, s in
                                                     zip(a.shape, a.strides, strict=True)),
-                            stores_of(self.blocks.pointers, *key))
+                            stores.get(key, ()))
             for key, a in zip(self.keys, arrays, strict=True)
         )
         try:

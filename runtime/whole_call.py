@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from fusec.ir.types import RUN_TIME_INT
 
 from . import launch, launch_spec
 from .call_spec import CallSpec, LeafSpec, ResultSpec, cell_count, cell_of_input
-from .launches import Blocks, make_blocks
+from .launches import Blocks, PointerSlot, make_blocks
 from .native import launcher
 
 # Above this the GIL is released around the kernels; giving it up and taking it back costs 0.1 µs
@@ -22,11 +22,16 @@ RELEASE_GIL_NS = 50_000.0
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
-def stores_of(pointers: Sequence[Any], kind: str, number: int) -> tuple[launch_spec.Store, ...]:
-    return tuple(
-        launch_spec.Store(p.address, p.offset) for p in pointers
-        if p.place.kind == kind and p.place.number == number
-    )
+_Stores = dict[tuple[str, int], tuple[launch_spec.Store, ...]]
+
+
+def stores_by_place(pointers: Iterable[PointerSlot]) -> _Stores:
+    """Where the address of each place goes, by the place's kind and number."""
+    found: dict[tuple[str, int], list[launch_spec.Store]] = {}
+    for p in pointers:
+        found.setdefault((p.place.kind, p.place.number), []).append(
+            launch_spec.Store(p.address, p.offset))
+    return {key: tuple(stores) for key, stores in found.items()}
 
 
 def native_steps(blocks: Blocks) -> tuple[launch_spec.Step, ...]:
@@ -54,15 +59,15 @@ class WholeCall:
     def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
         self.cells = np.zeros(max(schedule.cells, 1), np.int64)
         blocks, work = make_blocks(schedule.kernels, self.cells, schedule.backend)
-        outs = [self._out(schedule, spec, r, blocks) for r in spec.results]
+        stores = stores_by_place(blocks.pointers)
+        outs = [self._out(schedule, spec, r, stores) for r in spec.results]
         hidden = [
-            launch_spec.Temp(p.dtype.itemsize * math.prod(p.shape),
-                             stores_of(blocks.pointers, "temp", i))
-            for i, p in enumerate(schedule.temps) if stores_of(blocks.pointers, "temp", i)
+            launch_spec.Temp(p.dtype.itemsize * math.prod(p.shape), stores["temp", i])
+            for i, p in enumerate(schedule.temps) if ("temp", i) in stores
         ]
         self.plan = launch.Plan(launch_spec.PlanSpec(
             args=tuple(
-                _leaf_guard(spec, leaf, stores_of(blocks.pointers, "arg", leaf.input), self.cells)
+                _leaf_guard(spec, leaf, stores.get(("arg", leaf.input), ()), self.cells)
                 for leaf in spec.native_leaves
             ),
             outs=tuple(outs), steps=native_steps(blocks),
@@ -73,7 +78,7 @@ class WholeCall:
         ))
 
     def _out(
-        self, schedule: Schedule, spec: CallSpec, result: ResultSpec, blocks: Blocks
+        self, schedule: Schedule, spec: CallSpec, result: ResultSpec, stores: _Stores
     ) -> Any:
         if result.kind == "const":
             return launch_spec.ObjectOut(result.value)
@@ -89,7 +94,7 @@ class WholeCall:
             kind = _PYTHON[type_.dtype.kind] if type_.kind == "weak" else type_.dtype
             return launch_spec.ScalarOut(kind, int(self.cells.ctypes.data) + 8 * place.number)
         return launch_spec.ArrayOut(place.dtype, place.shape, place.strides,
-                               stores_of(blocks.pointers, "out", place.number))
+                               stores.get(("out", place.number), ()))
 
 
 def guard_plan(spec: CallSpec) -> launch.Plan:
