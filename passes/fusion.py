@@ -11,7 +11,7 @@ Which values are stored is for `.materialise`, what shares a kernel for `.groups
 
 from __future__ import annotations
 
-from fusec.ir import Graph, Value
+from fusec.ir import Graph
 
 from .apart import apart_axes
 from .duplicates import duplicates
