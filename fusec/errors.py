@@ -178,6 +178,10 @@ class DtypeWarning(UserWarning):
     """A variable is an array of one dtype for all of a loop that NumPy would change it in."""
 
 
+class UnrolledWarning(UserWarning):
+    """A loop that Python runs while tracing made so many operations that compiling takes long."""
+
+
 class FallbackWarning(UserWarning):
     """A function jitted with ``fallback="eager"`` runs uncompiled."""
 

@@ -274,7 +274,8 @@ class Function:
         if call.separate is None:
             self._check_overlap(call, stage.traced)
         try:
-            return stage.optimize().lower().compile()
+            with no_collections():  # nearly all that it makes stays, or goes without them
+                return stage.optimize().lower().compile()
         except (FusecError, MemoryError, RecursionError):
             raise
         except Exception as error:

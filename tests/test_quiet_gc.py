@@ -7,7 +7,9 @@ import weakref
 
 import pytest
 
+import fusec
 from fusec.quiet_gc import no_collections
+from fusec.stages import TracedStage
 
 
 class Cycle:
@@ -57,3 +59,17 @@ def test_collections_go_on_after_an_exception() -> None:
     with pytest.raises(ImportError), no_collections():
         raise ImportError
     assert gc.isenabled()
+
+
+def test_compiling_a_graph_is_not_interrupted_by_collections(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    enabled: list[bool] = []
+    optimize = TracedStage.optimize
+
+    def recording(stage: TracedStage) -> object:
+        enabled.append(gc.isenabled())
+        return optimize(stage)
+
+    monkeypatch.setattr(TracedStage, "optimize", recording)
+    assert fusec.jit(lambda x: x + 1)(1.0) == 2.0
+    assert enabled == [False] and gc.isenabled()

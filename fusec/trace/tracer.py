@@ -40,6 +40,7 @@ from .control import PythonIterator
 from .control.raising import as_checked, is_programs
 from .convert import SourceUnavailable, convert
 from .foreign import check_names
+from .graph_length import warn_of_length
 from .guards import Guard, OnceGuard, layout_guard
 from .index_uses import lost_checks
 from .layout import Strides, contiguous, like_order
@@ -168,6 +169,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         needed = [*values, *(v for _, v in updates), *(n.out() for n in trace.checks)]
         trace.checks += lost_checks(trace, trace.index_uses, [v.node for v in needed])
         graph = Graph.build(trace.inputs, values, updates, name, trace.checks)  # type: ignore[arg-type]
+    warn_of_length(graph)
     functions = [*hooks.functions, *trace.watch.functions, *trace.entry]
     for guard in trace.guards.values():
         guard.refresh()

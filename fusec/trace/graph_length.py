@@ -1,0 +1,29 @@
+"""Graphs so long that compiling them takes seconds: which line made them, and the cure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fusec.errors import UnrolledWarning
+from fusec.inspect import log
+from fusec.ir import Graph
+
+MANY = 5_000  # operations; compiling takes about a millisecond for each
+
+
+def warn_of_length(graph: Graph) -> None:
+    """Warn at the line that most of a long graph's operations come from."""
+    if len(graph.nodes) < MANY:
+        return
+    made = [n for n in graph.nodes if n.op not in ("Const", "Input")]
+    lines = Counter((n.loc.file, n.loc.line) for n in made if n.loc is not None)
+    if len(made) < MANY or not lines:
+        return
+    (file, line), count = lines.most_common(1)[0]
+    log.warn(
+        f"{graph.name} was traced into {len(made):,} operations, {count:,} of them here: "
+        "Python runs the loop around this line while tracing, and each iteration is compiled "
+        "anew, in about a millisecond an operation. A loop over range(n), or over the rows of one "
+        "array (np.stack(items) instead of a list), is compiled as a loop; where it is not, "
+        "fusec.explain says why",
+        UnrolledWarning, file, line)
