@@ -89,7 +89,7 @@ class Writes:
         """The array as its newest update that reaches the box left it."""
         edges = np.array([_range(box, i) for i in index], np.int64)
         low, high = edges.reshape(-1, 2).T
-        reaches = ((self.starts < high) & (low < self.ends)).all(axis=1)
+        reaches = np.all((self.starts < high) & (low < self.ends), axis=1)
         newest = int(reaches.argmax())
         return self.before[newest if reaches[newest] else -1]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import warnings
 
 import numpy as np
@@ -27,7 +28,7 @@ def test_the_line_the_count_and_the_cure():
     assert len(got.traced.graph.nodes) >= MANY
     [warning] = found
     assert warning.filename == __file__
-    assert open(__file__).read().splitlines()[warning.lineno - 1].endswith("# here")
+    assert linecache.getline(__file__, warning.lineno).rstrip().endswith("# here")
     assert f"{MANY:,} operations, {MANY:,} of them here" in str(warning.message)
 
 
