@@ -219,8 +219,8 @@ def test_long_chains_take_linear_time(length: int) -> None:
             value = b.emit("Add", value, x)
         graph = Graph.build([x], [value])
         start = time.perf_counter()
-        (kernel,) = kernels(fuse(graph))
-        assert lower(kernel).operations == count
+        made = kernels(fuse(graph))
+        assert sum(lower(kernel).operations for kernel in made) == count  # each is computed once
         return time.perf_counter() - start
 
     seconds(10)
