@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import FunctionType
@@ -28,6 +29,7 @@ class Binder:
         reduce_retracing: bool,
     ) -> None:
         self.signature = Signature.of(fn, static)
+        self._given = _keywords(fn) if isinstance(fn, functools.partial) else None
         self.input_signature = input_signature
         self.reduce_retracing = reduce_retracing
         self.pinned: frozenset[str] = frozenset()
@@ -36,6 +38,8 @@ class Binder:
 
     def flatten(self, fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> FlatCall:
         """The call's leaves and key; raises what Python raises for arguments that do not fit."""
+        if self._given is not None:
+            self._check_keywords(_keywords(fn), self._given)
         try:
             bound, keywords = self.signature.bind(args, kwargs)
         except TypeError as error:
@@ -44,6 +48,16 @@ class Binder:
             self._check_signature(fn, bound)
         call = flatten(self.signature, bound, keywords, self._dynamic, self.pinned)
         return replace(call, given=(len(args), *kwargs))
+
+    def _check_keywords(self, now: dict[str, Any], before: dict[str, Any]) -> None:
+        """A partial's keywords are defaults of the signature, which is made once."""
+        for name in {**before, **now}:
+            was, is_ = (given.get(name, "absent") for given in (before, now))
+            if was is not is_:
+                raise user_error(
+                    ValueError, f"the keyword {name!r} of a partial has changed since fusec.jit "
+                    "was put on it", None, "jit the partial anew, or give the keyword at each call",
+                    values=[("before", was), ("now", is_)])
 
     def _check_signature(self, fn: Callable[..., Any], args: tuple) -> None:
         if len(args) != len(self.input_signature):
@@ -108,6 +122,15 @@ def _unflatten(call: FlatCall) -> tuple[tuple, dict[str, Any]]:
     tree: Any = optree.tree_unflatten(call.treespec, call.leaves)
     args, kwargs = tree
     return args, kwargs
+
+
+def _keywords(fn: Any) -> dict[str, Any]:
+    """What a partial, and those that it is a partial of, give by name."""
+    given: dict[str, Any] = {}
+    while isinstance(fn, functools.partial):
+        given = {**fn.keywords, **given}
+        fn = fn.func
+    return given
 
 
 def _name(fn: Any) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import trace_cache
 from .trace.signature import FlatCall, Signature, leaves_of
-from .trace.trees import holds_ordered
+from .trace.trees import flattened, holds_ordered, in_order, is_moved, key_types
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -16,8 +16,9 @@ MAX_FAST = 4  # recent plans of one kind
 Plan = tuple[Callable[..., Any], "ConcreteFunction"]  # answers for leaves, or MISS
 
 
-class Ordered(list[Plan]):
-    """Plans for arguments among which is an `OrderedDict`."""
+class ByKeys(dict[tuple[Any, ...], list[Plan]]):
+    """Plans for arguments among which is an `OrderedDict`, or a dict with keys that are no names:
+    by the types of the keys."""
 
 
 class FastCalls:
@@ -31,7 +32,7 @@ class FastCalls:
 
     def clear(self) -> None:
         self.positional: list[Plan] = []
-        self.structured: dict[Any, list[Plan]] = {}  # for arguments or results that are pytrees
+        self.structured: dict[Any, Any] = {}  # for arguments or results that are pytrees
         # By what is given by position and name: what makes leaves of that, and plans for these,
         # None: those of calls with all arguments by position.
         self.shapes: dict[tuple, tuple[Callable[..., Any], list[Plan] | None]] = {}
@@ -50,9 +51,24 @@ class FastCalls:
             return
         if len(self.structured) >= trace_cache.MAX_TRACES:
             self.structured.clear()
-        plans = _with_first(plan, self.structured.get(call.treespec, ()))
-        self.structured[call.treespec] = (
-            Ordered(plans) if holds_ordered(call.treespec) else plans)
+        types = key_types(call.treespec)
+        if types or holds_ordered(call.treespec):
+            by_keys = self.structured.setdefault(call.treespec, ByKeys())
+            by_keys[types] = _with_first(plan, by_keys.get(types, ()))
+            return
+        self.structured[call.treespec] = _with_first(
+            plan, self.structured.get(call.treespec, ()))
+
+    def for_structure(self, bound: Any) -> tuple[Sequence[Any], Sequence[Plan]]:
+        """The leaves of bound arguments, and the plans for them."""
+        leaves, treespec = flattened(bound)
+        plans = self.structured.get(treespec, ())
+        if type(plans) is not ByKeys:
+            return leaves, plans
+        if is_moved(bound):
+            leaves, treespec = flattened(in_order(bound))
+            plans = self.structured.get(treespec, {})
+        return leaves, plans.get(key_types(treespec), ())
 
     def _note_shape(self, call: FlatCall, plan: Plan | None) -> None:
         """Later calls with arguments given in this way find their plans at once."""

@@ -21,7 +21,7 @@ from .errors import (
     short_errors,
 )
 from .fallback import Fallback
-from .fast_calls import FastCalls, Ordered, Plan
+from .fast_calls import FastCalls, Plan
 from .inspect import compile_log, history
 from .methods import BoundFunctions, Method
 from .quiet_gc import no_collections
@@ -29,7 +29,6 @@ from .specs import TensorSpec
 from .trace.convert import check_supported
 from .trace.overlap import merged, overlapping, overlaps_itself
 from .trace.signature import FlatCall
-from .trace.trees import flattened, in_order, is_moved
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -152,11 +151,7 @@ class Function:
             bound: Any = self._binder.signature.bind(args, kwargs)
         except TypeError:
             return MISS
-        leaves, treespec = flattened(bound)
-        plans = self._fast.structured.get(treespec, ())
-        if type(plans) is Ordered and is_moved(bound):
-            leaves, treespec = flattened(in_order(bound))
-            plans = self._fast.structured.get(treespec, ())
+        leaves, plans = self._fast.for_structure(bound)
         return self._answer(plans, leaves)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import user_error
 from .storms import Storm
-from .trace.signature import FlatCall, explain_miss
+from .trace.signature import FlatCall, differ, explain_miss
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -53,7 +53,7 @@ class TraceCache:
             return f"no longer true: {failed[0]}" if failed else "first call"
 
         def distance(key: tuple) -> int:
-            return sum(a != b for a, b in zip(key, call.key, strict=False)) + abs(
+            return sum(differ(a, b) for a, b in zip(key, call.key, strict=False)) + abs(
                 len(key) - len(call.key))
 
         nearest = min(self._traces, key=distance)

@@ -16,7 +16,7 @@ from .array import TracedArray
 from .context import Trace
 from .optional import bound
 from .selected import Selected, has_views_of_some, sides_of
-from .trees import NAMESPACE, flattened
+from .trees import NAMESPACE, flattened, flattened_in_order
 
 _MOST_ARRAYS = 16  # that one result may be; of more it is a copy
 
@@ -49,7 +49,7 @@ optree.register_pytree_node(_TREE, _parts, _taken, namespace=NAMESPACE)
 def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
     """The leaves of what leaves the trace and their structure, with every array that a result may
     be."""
-    leaves, structure = flattened(bound(trace, results))
+    leaves, structure = flattened_in_order(bound(trace, results))
     if any(type(leaf) is MappingProxyType for leaf in leaves):  # of `vars`
         plain = [dict(x) if type(x) is MappingProxyType and id(x) in trace.reachable.reached else x
                  for x in leaves]

@@ -25,6 +25,7 @@ from .control.appended import restacked
 from .control.cells import UNBOUND
 from .control.merge import check_holds, of_other_dtypes
 from .control.unrolling import UNROLL
+from .convert.hooks import class_attribute
 from .creation import astype
 from .decimal_rounding import MOST_DIGITS, rounded
 from .handlers import TABLE, any_traced, everywhere, when_called
@@ -245,6 +246,14 @@ def _len(hooks: GraphHooks, x: Any) -> Any:
 @everywhere(builtins.getattr)
 def _getattr(hooks: GraphHooks, obj: Any, name: str, *default: Any) -> Any:
     return hooks.attribute_or(hooks.where, obj, name, *default)
+
+
+@everywhere(object.__getattribute__)
+def _read(hooks: GraphHooks, obj: Any, name: str) -> Any:
+    own = class_attribute(type(obj), "__getattribute__"), class_attribute(type(obj), "__getattr__")
+    if own == (object.__getattribute__, None):
+        return hooks.getattr(hooks.where, obj, name)
+    return object.__getattribute__(obj, name)  # where the class's own reads past itself
 
 
 @everywhere(builtins.hasattr)

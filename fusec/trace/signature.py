@@ -19,7 +19,7 @@ from fusec.ops.host_calls import is_generator
 from .foreign import is_foreign, refusal
 from .refusals import check_array, check_dtype, is_compiled
 from .static_values import SameObject, has_attributes, key_of
-from .trees import flattened, holds_ordered, in_order
+from .trees import flattened, holds_ordered, in_order, key_types
 
 Leaf = Any
 _POSITION_ONLY = inspect.Parameter.POSITIONAL_ONLY
@@ -190,7 +190,9 @@ def flatten(
         s or _is_python_static(leaf, path in dynamic_ints)
         for s, leaf, path in zip(static, leaves, paths, strict=True)
     )
-    return FlatCall(tuple(leaves), paths, (treespec, *parts), treespec, flags)
+    types = key_types(treespec)
+    structure = (treespec, types) if types else treespec
+    return FlatCall(tuple(leaves), paths, (structure, *parts), treespec, flags)
 
 
 def _layout(signature: Signature, treespec: Any) -> tuple[tuple[str, ...], tuple[bool, ...]]:
@@ -315,9 +317,17 @@ def describe_part(part: tuple) -> str:
     return head.__name__ + (f" {part[1]!r}" if len(part) > 1 else "")
 
 
+def differ(a: Any, b: Any) -> bool:
+    """Whether parts of two keys differ; keys of dicts among them may be NumPy's numbers."""
+    try:
+        return bool(a != b)
+    except ValueError:  # an array of truth values: a number against a tuple
+        return True
+
+
 def explain_miss(paths: Sequence[str], old: tuple, new: tuple) -> str:
     """How a call differs from the nearest trace."""
-    if old[0] != new[0]:
+    if differ(old[0], new[0]):
         return "the structure of the arguments differs"
     differences = [
         f"{path}: {describe_part(a)} before, {describe_part(b)} now"

@@ -60,7 +60,7 @@ from .states import States
 from .static_arguments import note_arguments
 from .storage import Storage, ViewStep
 from .texts import check_text, without_values
-from .trees import flattened
+from .trees import flattened, flattened_in_order
 from .ufuncs import as_traced
 
 _WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64),
@@ -190,7 +190,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
 
 def _check_containers(trace: Trace, given: Any, now: Any) -> None:
     """Lists and dicts of the arguments are taken apart before a call: their own are not changed."""
-    leaves, structure = flattened(now)
+    leaves, structure = flattened_in_order(now)
     same = structure == given[1] and all(a is b for a, b in zip(leaves, given[0], strict=True))
     if same:
         return
@@ -200,7 +200,7 @@ def _check_containers(trace: Trace, given: Any, now: Any) -> None:
         if id(container) in inside:
             kind, loc = type(container).__name__, changed_at
     raise unsupported(
-        f"changing a {kind} that is an argument", loc=loc,
+        f"changing {'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind} that is an argument", loc=loc,
         cure="make a copy, change that and return it: items = items.copy()",
         notes=("a default value is an argument, too",))
 

@@ -29,11 +29,39 @@ def holds_ordered(treespec: Any) -> bool:
     return "OrderedDict(" in str(treespec)
 
 
+@functools.lru_cache(256)
+def _has_only_names(treespec: Any) -> bool:
+    """Whether every key in the tree is a string: of others, 1, True and 1.0 are equal, and so are
+    trees that have them."""
+    return not isinstance(treespec, optree.PyTreeSpec) or all(
+        isinstance(step, str) for entry in optree.treespec_accessors(treespec) for step in (
+            e.entry for e in entry if issubclass(e.type, dict)))
+
+
+def key_types(treespec: Any) -> tuple[Any, ...]:
+    """What tells trees apart that are equal but for the types of their keys; of names nothing."""
+    if _has_only_names(treespec):
+        return ()
+    return tuple(_typed(step) for path in treespec.paths() for step in path)
+
+
+def _typed(key: Any) -> Any:
+    return tuple(map(_typed, key)) if type(key) is tuple else type(key)
+
+
 def in_order(tree: Any) -> Any:
     """The tree with the keys of each `OrderedDict` where its order has them: ``move_to_end``
     leaves them where they lie, which is what optree goes by."""
     return optree.tree_map(
         _in_order, tree, is_leaf=_is_ordered, none_is_leaf=True, namespace=NAMESPACE)
+
+
+def flattened_in_order(tree: Any) -> tuple[list[Any], Any]:
+    """`flattened`, the keys of each `OrderedDict` in its order."""
+    leaves, treespec = flattened(tree)
+    if holds_ordered(treespec) and is_moved(tree):
+        return flattened(in_order(tree))
+    return leaves, treespec
 
 
 def is_moved(tree: Any) -> bool:
@@ -58,4 +86,5 @@ def _in_order(x: Any) -> Any:
     return OrderedDict((key, in_order(x[key])) for key in x) if _is_ordered(x) else x
 
 
-__all__ = ["NAMESPACE", "flattened", "holds_ordered", "in_order", "is_moved"]
+__all__ = ["NAMESPACE", "flattened", "flattened_in_order", "holds_ordered", "in_order", "is_moved",
+           "key_types"]

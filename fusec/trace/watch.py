@@ -23,6 +23,7 @@ from types import (
     BuiltinMethodType,
     FrameType,
     FunctionType,
+    MappingProxyType,
     MethodType,
     MethodWrapperType,
     WrapperDescriptorType,
@@ -54,6 +55,7 @@ _KEEPING = LOOKING | {functools.partial, functools.wraps, functools.update_wrapp
 _LATER = (atexit.register, weakref.finalize, weakref.ref, weakref.proxy, weakref.WeakMethod)
 _MOST_LOOKED_AT = 64  # items of a container that is handed over
 _MISSING = object()
+_NAMESPACES = (dict, MappingProxyType)
 _BOUND = (BuiltinMethodType, MethodWrapperType)
 _NOT_RUN = (*ATOMS, np.ndarray, np.dtype, type(len), WrapperDescriptorType)
 
@@ -294,12 +296,12 @@ class Watch:
             x = todo.pop()
             if isinstance(x, np.ndarray) and type(x) is not TracedArray:
                 take(self.trace, x)
-            own = getattr(x, "__dict__", None) if is_guarded(x) else None
-            if id(x) in seen or isinstance(x, ATOMS) or type(own) is not dict:
+            own: Any = getattr(x, "__dict__", None) if is_guarded(x) else None
+            if id(x) in seen or isinstance(x, ATOMS) or type(own) not in _NAMESPACES:
                 continue
             seen.add(id(x))
-            names = [name for name in attributes if name in own]
-            todo += [own[name] for name in names]
+            names = [name for name in attributes if _is_read(x, own, name)]
+            todo += [own[name] for name in names if name in own]
             if id(x) not in self.trace.local_objects:
                 self._note_attributes(x, names)
 
@@ -312,6 +314,14 @@ class Watch:
             if (id(x), name) not in self.trace.guards:
                 self.trace.guards[id(x), name] = guard = attribute_guard(x, name)
                 self.trace.reachable.note(guard, (id(x), name))
+
+
+def _is_read(x: Any, own: Mapping[str, Any], name: str) -> bool:
+    """Whether the object holds data of this name, or its class does."""
+    if name in own and not isinstance(x, type):
+        return True
+    value = class_attribute(x if isinstance(x, type) else type(x), name)
+    return value is not None and _is_data(value) and not hasattr(type(value), "__get__")
 
 
 def _is_data(value: Any) -> bool:
