@@ -20,6 +20,7 @@ from fusec.ir.dims import symbols_of
 from fusec.ops.checks import CHECKS, has_effects
 
 from ..array import TracedArray, from_value
+from ..container_changes import may_be_held
 from ..context import Trace
 from ..index_uses import Use
 from ..optional import Optional, aligned, assuming, likeness
@@ -31,13 +32,12 @@ from .aliases import shown_elsewhere
 from .appended import Appended, Collector
 from .carried import Carried, Known, Leaf, LoopParts
 from .cells import UNBOUND
-from .loop_containers import Copies
+from .loop_containers import Copies, loop_leaves
 from .merge import (
     Disagreement,
     common_strides,
     converted,
     cure_for_slices,
-    flatten,
     is_number,
     is_traced,
     joined,
@@ -175,7 +175,7 @@ class Attempting:
             assign(self.trace, storage, parameter)
 
     def _with_parameters(self, name: str, value: Any) -> Any:
-        leaves, structure = flatten(value)
+        leaves, structure = loop_leaves(self.trace, value)
         made = unflatten(structure, [
             self._parameter((name, i), leaf) for i, leaf in enumerate(leaves)])
         return self.copies.of(value, made, name in self.known.joined)
@@ -305,7 +305,7 @@ class Attempting:
                 self.known.learn_optional(name, Optional(True, likeness(like), name))
             return value
         wanted, value = aligned(self.trace, before, value)
-        if flatten(wanted)[1] != flatten(before)[1]:
+        if loop_leaves(self.trace, wanted)[1] != loop_leaves(self.trace, before)[1]:
             self.known.learn_optional(name, likeness(wanted))
         return value
 
@@ -328,9 +328,14 @@ class Attempting:
             if self._is_needed(name):
                 self._made_in_body(name, value)
             return
-        leaves, structure = flatten(value)
-        old, old_structure = flatten(before)
+        leaves, structure = loop_leaves(self.trace, value)
+        old, old_structure = loop_leaves(self.trace, before)
         if structure != old_structure:
+            if may_be_held(before) and type(before) is type(value):
+                raise unsupported(
+                    f"binding {name!r} to another {type(value).__name__} in a loop that changes "
+                    "the items of the first", loc=self.trace.loc,
+                    cure=f"change the items of one {type(value).__name__}, and bind none")
             raise self._disagreement(name, before, value)
         for i, (a, b) in enumerate(zip(old, leaves, strict=True)):
             self._leaf((name, i), a, b)
@@ -340,7 +345,7 @@ class Attempting:
 
     def _made_in_body(self, name: str, value: Any) -> None:
         """A variable without a value before the loop: the last iteration's is its result."""
-        for i, leaf in enumerate(flatten(value)[0]):
+        for i, leaf in enumerate(loop_leaves(self.trace, value)[0]):
             if is_number(leaf) or is_traced(leaf):
                 final = leaf_value(self.trace, leaf)
                 self._check_size(name, final.type)
@@ -437,7 +442,7 @@ class Attempting:
         """Of two variables that an iteration finds or leaves with one array the next may write
         neither."""
         for values in (self.entry, finals):
-            held = {name: flatten(values[name])[0] for name, _ in self.arrays
+            held = {name: loop_leaves(self.trace, values[name])[0] for name, _ in self.arrays
                     if values.get(name, UNBOUND) is not UNBOUND}
             for key in of_one_memory(
                     {key: held[key[0]][key[1]] for key in self.arrays if key[0] in held}):

@@ -9,15 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import optree
+
 from ..container_changes import items_in, may_be_held, put_content
 from ..optional import UNBOUND, Optional
 from ..side_effects import is_outside
-from .merge import same
+from ..trees import NAMESPACE
+from .merge import flatten, same
+from .perhaps import Tail
 
 if TYPE_CHECKING:
     from ..context import Trace
 
 _Place = tuple[Any, ...]  # a variable's name, and the keys to what lies in it
+
+
+def loop_leaves(trace: Trace, x: Any) -> tuple[list[Any], Any]:
+    """The leaves of what a variable of a loop holds, and their structure.
+
+    A container whose items are variables themselves, since a branch or loop assigned them, is a
+    leaf: no copy stands for it, or its items would be carried twice, and the older value win.
+    """
+    places = trace.outer_names.places.values()
+    holders = {id(p.scope) for p in places if may_be_held(p.scope) and type(p) is not Tail}
+    if not holders:
+        return flatten(x)
+    return optree.tree_flatten(x, is_leaf=lambda y: id(y) in holders, none_is_leaf=True,
+                               namespace=NAMESPACE)
 
 
 class Copies:
@@ -107,4 +125,4 @@ class Copies:
             yield from self._containers((*place, key), item)
 
 
-__all__ = ["Copies"]
+__all__ = ["Copies", "loop_leaves"]

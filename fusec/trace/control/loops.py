@@ -32,7 +32,8 @@ from .aliases import shown_elsewhere
 from .attempts import Attempt, Attempting, of_one_memory
 from .carried import Carried, Known, Leaf, LoopParts
 from .cells import UNBOUND, Variables
-from .merge import common_strides, flatten, lifted, unflatten
+from .loop_containers import loop_leaves
+from .merge import common_strides, lifted, unflatten
 from .ranges import number
 from .regions import Region, assign, captures, subgraph
 from .unbound import is_users
@@ -125,7 +126,7 @@ class LoopResult:
         warn_of_dtype(self.trace, key[0], (before.dtype, made), (dtype, after))
 
     def _bind(self, results: dict[Leaf | None, Value]) -> None:
-        held = {name: flatten(value) for name in self.parts.variables.needed(self.parts.needed)
+        held = {name: loop_leaves(self.trace, value) for name in self.parts.variables.needed(self.parts.needed)
                 if (value := self.attempt.finals.get(name, UNBOUND)) is not UNBOUND}
         self.aliased = of_one_memory({
             (name, i): leaf for name, (leaves, _) in held.items() for i, leaf in enumerate(leaves)})
@@ -170,7 +171,7 @@ class LoopResult:
                 return TracedArray(self.trace, Copied(self.trace, results[key], others))
             return self._array_or_number(key, leaf, results[key])
         before = self.entry[key[0]]
-        return leaf if before is UNBOUND else flatten(before)[0][key[1]]
+        return leaf if before is UNBOUND else loop_leaves(self.trace, before)[0][key[1]]
 
     def _array_or_number(self, key: Leaf, leaf: Any, value: Value) -> Any:
         before = self._before(key)
@@ -201,7 +202,7 @@ class LoopResult:
 
     def _before(self, key: Leaf) -> Any:
         before = self.entry[key[0]]
-        return None if before is UNBOUND else flatten(before)[0][key[1]]
+        return None if before is UNBOUND else loop_leaves(self.trace, before)[0][key[1]]
 
     def _entered(self) -> Value | None:
         """Whether there is an iteration: the test on the values before the loop; None where it
