@@ -43,6 +43,7 @@ from .functions import CREATION, FUNCTIONS, call_function
 from .handlers import TABLE, any_traced, when_called
 from .item_hooks import ItemHooks
 from .iteration import gone_over, items_of
+from .joined_kinds import check_kind
 from .kept_values import note_given
 from .known import known
 from .measures import ATOMS
@@ -113,6 +114,8 @@ class GraphHooks(ItemHooks):
             args, kwargs = self._with_values(fn, args, kwargs)
         elif self.trace.active:
             args, kwargs = self._with_seen(fn, args, kwargs)
+        if (fn is isinstance or fn is type) and args and self.trace.active:
+            check_kind(self.trace, fn, args[0])
         if self.trace.active and is_asking(fn) and not any_traced(args, kwargs):
             return asked(self.trace, fn, args, kwargs)
         answer = self._answered(where, fn, args, kwargs)

@@ -71,7 +71,7 @@ def test_where_data_may_bind_it_anew_it_is_right_or_refused(made, bound, changed
             try:
                 got = fast(x, *args)
             except fusec.UnsupportedError as error:
-                assert "data chooses" in str(error) or "to another" in str(error) or (  # noqa: PT017
+                assert "data chooses" in str(error) or "to another" in str(error) or (
                     "do not settle" in str(error))
                 continue
         assert got == f(x, *args)

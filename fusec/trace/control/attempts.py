@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..array import TracedArray, from_value
 from ..container_changes import may_be_held
 from ..context import Trace
 from ..index_uses import Use
+from ..joined_kinds import is_of_other_kind, note_joined
 from ..optional import Optional, aligned, assuming, likeness
 from ..python_numbers import SLOW, hull, interval, is_slow
 from ..selected import roots
@@ -32,7 +34,7 @@ from .aliases import shown_elsewhere
 from .appended import Appended, Collector
 from .carried import Carried, Known, Leaf, LoopParts
 from .cells import UNBOUND
-from .loop_containers import Copies, loop_leaves
+from .loop_containers import Copies, holders_of, loop_leaves
 from .merge import (
     Disagreement,
     common_strides,
@@ -83,6 +85,7 @@ class Attempt:
     arrays: dict[Leaf, TracedArray]  # what stood for arrays carried by value
     copies: Copies
     joined: set[str]  # variables that it leaves with one list or dict
+    holders: Container[int]  # see `loop_leaves`
 
     def older_than_loop(self, leaf: Any) -> list[Storage]:
         """The memory from before the loop that an array at its end may be."""
@@ -110,6 +113,8 @@ class Attempting:
         self.by_leaf: dict[Leaf, Carried] = {}
         self.arrays: dict[Leaf, TracedArray] = {}  # what stands for arrays carried by value
         self.copies = Copies(trace)
+        known.holders.update(holders_of(trace))
+        self.holders = dict(known.holders)
         self.checked = trace.overflow_checks
 
     def run(self) -> Attempt:
@@ -131,20 +136,35 @@ class Attempting:
             self._at_loop()
             self.trace.outer_names.forget(self.region.start)
             finals = variables.read()
-            for name, value in finals.items():
-                finals[name] = self._aligned(name, value)
-                if name not in self.known.optional or name in self.entered:
-                    self._variable(name, finals[name])
-            self._storages()
-            self._check_sharing(finals)
-            self.known.learn(self.known.joined, *self.copies.joined_by(self.entry, finals))
+            if not self._learns_holders():
+                self._compare(finals)
             return Attempt(self.region, test, self.carried, finals, self.region.take_checks(),
                            self.region.take_index_uses(), self.appended, self.arrays,
-                           self.copies, self.known.joined)
+                           self.copies, self.known.joined, self.holders)
         finally:
             variables.restore(self.found)
             self.region.take_checks()
             self.region.undo()
+
+    def _learns_holders(self) -> bool:
+        """Whether the body has made variables of the items of a container that one holds."""
+        self.known.holders.update(holders_of(self.trace))
+        news = self.known.holders.keys() - self.holders.keys()
+        found = bool(news) and any(
+            loop_leaves(news, x)[1] != loop_leaves((), x)[1]
+            for x in self.entry.values() if x is not UNBOUND)
+        self.known.changed |= found
+        return found
+
+    def _compare(self, finals: dict[str, Any]) -> None:
+        """What the body leaves, with what it found."""
+        for name, value in finals.items():
+            finals[name] = self._aligned(name, value)
+            if name not in self.known.optional or name in self.entered:
+                self._variable(name, finals[name])
+        self._storages()
+        self._check_sharing(finals)
+        self.known.learn(self.known.joined, *self.copies.joined_by(self.entry, finals))
 
     def _at_loop(self) -> None:
         """What follows belongs to the line of the loop."""
@@ -175,7 +195,7 @@ class Attempting:
             assign(self.trace, storage, parameter)
 
     def _with_parameters(self, name: str, value: Any) -> Any:
-        leaves, structure = loop_leaves(self.trace, value)
+        leaves, structure = loop_leaves(self.holders, value)
         made = unflatten(structure, [
             self._parameter((name, i), leaf) for i, leaf in enumerate(leaves)])
         return self.copies.of(value, made, name in self.known.joined)
@@ -187,6 +207,9 @@ class Attempting:
             initial = leaf_value(self.trace, leaf)
             type_ = self.known.types.get(key) or initial.type
             carried = self._carry(key, type_, converted(self.trace, initial, type_))
+            note_joined(self.trace, carried.parameter, initial)
+            if key in self.known.open:
+                self.trace.joined_kinds.add(carried.parameter)
             self._bound(key, carried)
             return number(self.trace, carried.parameter)
         if key in self.known.rebound:
@@ -305,7 +328,7 @@ class Attempting:
                 self.known.learn_optional(name, Optional(True, likeness(like), name))
             return value
         wanted, value = aligned(self.trace, before, value)
-        if loop_leaves(self.trace, wanted)[1] != loop_leaves(self.trace, before)[1]:
+        if loop_leaves(self.holders, wanted)[1] != loop_leaves(self.holders, before)[1]:
             self.known.learn_optional(name, likeness(wanted))
         return value
 
@@ -328,8 +351,8 @@ class Attempting:
             if self._is_needed(name):
                 self._made_in_body(name, value)
             return
-        leaves, structure = loop_leaves(self.trace, value)
-        old, old_structure = loop_leaves(self.trace, before)
+        leaves, structure = loop_leaves(self.holders, value)
+        old, old_structure = loop_leaves(self.holders, before)
         if structure != old_structure:
             if may_be_held(before) and type(before) is type(value):
                 raise unsupported(
@@ -345,7 +368,7 @@ class Attempting:
 
     def _made_in_body(self, name: str, value: Any) -> None:
         """A variable without a value before the loop: the last iteration's is its result."""
-        for i, leaf in enumerate(loop_leaves(self.trace, value)[0]):
+        for i, leaf in enumerate(loop_leaves(self.holders, value)[0]):
             if is_number(leaf) or is_traced(leaf):
                 final = leaf_value(self.trace, leaf)
                 self._check_size(name, final.type)
@@ -382,6 +405,8 @@ class Attempting:
             self.known.types[key] = type_
             self.known.changed = True
         carried.final = converted(self.trace, final, type_)
+        if final.type.kind != "array" and is_of_other_kind(final.type, type_):
+            self.known.learn(self.known.open, key)
         self._check_bounds(key, carried)
         if key in self.known.rebound:
             self._check_rebinding(key, before, after)
@@ -442,7 +467,7 @@ class Attempting:
         """Of two variables that an iteration finds or leaves with one array the next may write
         neither."""
         for values in (self.entry, finals):
-            held = {name: loop_leaves(self.trace, values[name])[0] for name, _ in self.arrays
+            held = {name: loop_leaves(self.holders, values[name])[0] for name, _ in self.arrays
                     if values.get(name, UNBOUND) is not UNBOUND}
             for key in of_one_memory(
                     {key: held[key[0]][key[1]] for key in self.arrays if key[0] in held}):

@@ -39,12 +39,14 @@ class Known:
     """What earlier attempts found."""
 
     types: dict[Leaf, TensorType] = field(default_factory=dict)
+    open: set[Leaf] = field(default_factory=set)  # numbers that an iteration leaves of another kind
     fixed: set[Leaf] = field(default_factory=set)  # numbers that stay what they are
     moving: set[Leaf] = field(default_factory=set)  # those of which that was found to be wrong
     rebound: set[Leaf] = field(default_factory=set)  # arrays that a variable is bound to anew
     # What Python ints are in all iterations, None where that is not known; others take small steps.
     bounds: dict[Leaf, Interval | None] = field(default_factory=dict)
     joined: set[str] = field(default_factory=set)  # variables that it leaves with one list or dict
+    holders: dict[int, Any] = field(default_factory=dict)  # see `loop_leaves`
     storages: dict[Storage, None] = field(default_factory=dict)
     optional: dict[str, Any] = field(default_factory=dict)  # what variables are that may be None
     changed: bool = False

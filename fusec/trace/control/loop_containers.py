@@ -6,7 +6,7 @@ it the program has its own object again, with what is in the copy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Any
 
 import optree
@@ -24,14 +24,18 @@ if TYPE_CHECKING:
 _Place = tuple[Any, ...]  # a variable's name, and the keys to what lies in it
 
 
-def loop_leaves(trace: Trace, x: Any) -> tuple[list[Any], Any]:
+def holders_of(trace: Trace) -> dict[int, Any]:
+    """Containers whose items are variables themselves, since a branch or loop assigned them."""
+    return {id(p.scope): p.scope for p in trace.outer_names.places.values()
+            if may_be_held(p.scope) and type(p) is not Tail}
+
+
+def loop_leaves(holders: Container[int], x: Any) -> tuple[list[Any], Any]:
     """The leaves of what a variable of a loop holds, and their structure.
 
-    A container whose items are variables themselves, since a branch or loop assigned them, is a
-    leaf: no copy stands for it, or its items would be carried twice, and the older value win.
+    One of the ``holders`` is a leaf: no copy stands for it, or its items would be carried twice,
+    and the older value win.
     """
-    places = trace.outer_names.places.values()
-    holders = {id(p.scope) for p in places if may_be_held(p.scope) and type(p) is not Tail}
     if not holders:
         return flatten(x)
     return optree.tree_flatten(x, is_leaf=lambda y: id(y) in holders, none_is_leaf=True,
@@ -125,4 +129,4 @@ class Copies:
             yield from self._containers((*place, key), item)
 
 
-__all__ = ["Copies", "loop_leaves"]
+__all__ = ["Copies", "holders_of", "loop_leaves"]

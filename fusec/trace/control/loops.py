@@ -23,6 +23,7 @@ from ..before_raise import note_state
 from ..container_changes import may_be_held
 from ..context import Trace
 from ..index_uses import lost_checks, note_inside
+from ..joined_kinds import note_joined
 from ..known import known
 from ..optional import Optional
 from ..selected import Copied, roots
@@ -107,6 +108,7 @@ class LoopResult:
         self.at_entry = [*initial, *self.outer]
         results = dict(zip((c.leaf for c in self.carried), value.node.outputs, strict=True))
         for carried, output in zip(self.carried, value.node.outputs, strict=True):
+            note_joined(trace, output, carried.parameter)
             bounds = trace.intervals.get(carried.parameter)
             if bounds is not None and carried.leaf is not None:
                 trace.intervals[output] = bounds
@@ -126,8 +128,9 @@ class LoopResult:
         warn_of_dtype(self.trace, key[0], (before.dtype, made), (dtype, after))
 
     def _bind(self, results: dict[Leaf | None, Value]) -> None:
-        held = {name: loop_leaves(self.trace, value) for name in self.parts.variables.needed(self.parts.needed)
-                if (value := self.attempt.finals.get(name, UNBOUND)) is not UNBOUND}
+        needed = self.parts.variables.needed(self.parts.needed)
+        held = {name: loop_leaves(self.attempt.holders, value) for name in needed if (
+                    value := self.attempt.finals.get(name, UNBOUND)) is not UNBOUND}
         self.aliased = of_one_memory({
             (name, i): leaf for name, (leaves, _) in held.items() for i, leaf in enumerate(leaves)})
         self.parts.variables.write({
@@ -171,7 +174,7 @@ class LoopResult:
                 return TracedArray(self.trace, Copied(self.trace, results[key], others))
             return self._array_or_number(key, leaf, results[key])
         before = self.entry[key[0]]
-        return leaf if before is UNBOUND else loop_leaves(self.trace, before)[0][key[1]]
+        return leaf if before is UNBOUND else loop_leaves(self.attempt.holders, before)[0][key[1]]
 
     def _array_or_number(self, key: Leaf, leaf: Any, value: Value) -> Any:
         before = self._before(key)
@@ -202,7 +205,7 @@ class LoopResult:
 
     def _before(self, key: Leaf) -> Any:
         before = self.entry[key[0]]
-        return None if before is UNBOUND else loop_leaves(self.trace, before)[0][key[1]]
+        return None if before is UNBOUND else loop_leaves(self.attempt.holders, before)[0][key[1]]
 
     def _entered(self) -> Value | None:
         """Whether there is an iteration: the test on the values before the loop; None where it

@@ -15,6 +15,7 @@ from fusec.ir import Node, Value
 from ..array import TracedArray, from_value
 from ..context import Trace
 from ..index_uses import Use
+from ..joined_kinds import note_joined
 from ..layout import Strides
 from ..python_numbers import hull, interval
 from ..selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
@@ -74,6 +75,7 @@ class Slot:
     choice: Choice | None
     strides: Strides | None  # of an array, where both sides lie in memory in the same way
     interval: tuple[int, int] | None = None  # what an int can be
+    values: tuple[Value, ...] = ()  # of both sides
     steps: tuple[ViewStep, ...] = ()  # to a view of it
 
 
@@ -177,7 +179,7 @@ class Pairs:
             side.append(converted(self.trace, value, type_))
         index = len(self.sides[0]) - 1
         return Slot(index, (a, b), self._choice(a, b, index), common_strides(type_, a, b),
-                     self._interval(values))
+                     self._interval(values), values=tuple(values))
 
     def _choice(self, a: Any, b: Any, index: int) -> Choice | None:
         """The arrays, if one of them was there before the branch."""
@@ -241,6 +243,7 @@ class Filling:
         made = self.pairs.made
         if slot.index not in made:
             value = self.outputs[slot.index]
+            note_joined(self.trace, value, *slot.values)
             made[slot.index] = self._fresh(slot)
             if slot.interval is not None:
                 self.trace.intervals[value] = slot.interval

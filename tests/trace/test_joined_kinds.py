@@ -1,0 +1,108 @@
+"""What Python says of the type of a number that is an int or a float, as data decides: refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fusec
+
+X = np.array([1.0, 2.0])
+
+
+def of_a_branch(x, a):
+    s = 3 if x[0] > a else 0.5
+    return 1.0 if isinstance(s, float) else 2.0
+
+
+def of_two_kinds_of_float(x, a):
+    s = 3
+    if x[0] > a:
+        s = x[1]
+    return 1.0 if type(s) is int else 2.0
+
+
+def of_a_boolean(x, a):
+    s = 3
+    if x[0] > a:
+        s = True
+    return 1.0 if isinstance(s, bool) else 2.0
+
+
+def of_a_sum(x, a):
+    s = 0
+    if x[0] > a:
+        s = x[0]
+    return isinstance(s + 1, int)
+
+
+def of_a_loop(x, a):
+    s = 0
+    for i in range(40):
+        if x[i % 2] > a:
+            s = x[0]
+    return isinstance(s, (int, np.integer))
+
+
+def of_a_while(x, a):
+    s = 0
+    while x[0] > a:
+        s = s + x[0]
+        a = a + 1
+    return isinstance(s, int)
+
+
+def inside_a_loop(x, a):
+    s = 0.5
+    while x[0] > a:
+        if isinstance(s, float):
+            a += 10
+        s = 1
+        a += 0.25
+    return a
+
+
+class Level:
+    def __init__(self, level):
+        self.level = level
+
+    def raised(self, c):
+        if c > self.level:
+            self.level = c
+        return self.level
+
+
+def of_an_attribute(x, a):
+    s = Level(3).raised(x[0] + a)
+    return 1.0 if isinstance(s, float) else 2.0
+
+
+@pytest.mark.parametrize("f", [
+    of_a_branch, of_two_kinds_of_float, of_a_boolean, of_a_sum, of_a_loop, of_a_while,
+    inside_a_loop, of_an_attribute])
+@pytest.mark.parametrize("a", [-5.0, 1.5])
+def test_data_decides(f, a):
+    with pytest.raises(fusec.UnsupportedError, match="as data decides") as error:
+        fusec.jit(f)(X, a)
+    assert "type(s)" in str(error.value) or "isinstance(s" in str(error.value)
+
+
+def always_float(x, a):
+    s = 0
+    if x[0] > a:
+        s = x[0]
+    return (isinstance(s * 0.5, float), isinstance(s / 2, float), isinstance(float(s), float),
+            isinstance(x[1] * s, float), isinstance(int(s), int))
+
+
+def of_one_kind(x, a):
+    s = 3.0 if x[0] > a else 0.5
+    for i in range(40):
+        s = s + i
+    return isinstance(s, float)
+
+
+@pytest.mark.parametrize("f", [always_float, of_one_kind])
+@pytest.mark.parametrize("a", [-5.0, 1.5])
+def test_it_is_known_all_the_same(f, a):
+    assert fusec.jit(f)(X, a) == f(X, a)
