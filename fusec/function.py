@@ -261,7 +261,7 @@ class Function:
 
     def _build(self, call: FlatCall) -> ConcreteFunction:
         """Trace and compile; what fails after the trace is a defect and says so."""
-        with stack.deeper():
+        with stack.deeper(), no_collections():  # nearly all that it makes stays
             return self._built(call)
 
     def _built(self, call: FlatCall) -> ConcreteFunction:
@@ -269,8 +269,7 @@ class Function:
         if call.separate is None:
             self._check_overlap(call, stage.traced)
         try:
-            with no_collections():  # nearly all that it makes stays, or goes without them
-                return stage.optimize().lower().compile()
+            return stage.optimize().lower().compile()
         except (FusecError, MemoryError, RecursionError):
             raise
         except Exception as error:

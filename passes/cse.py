@@ -18,6 +18,8 @@ from fusec.ops import registry
 
 from .rewrite import Replacement, Rewriter, rewrite
 
+_EXACT = (int, str, bool, type(None))  # equal only if they are the same
+
 
 def cse(graph: Graph) -> Graph:
     """The graph with every value computed once; itself when no value is computed twice."""
@@ -38,6 +40,11 @@ def _key(node: Node) -> Hashable:
 
 def _attr_key(value: Any) -> Hashable:
     """A graph stands for itself: the text of nested branches would be written once per level."""
+    kind = type(value)
+    if kind in _EXACT:
+        return kind, value
+    if kind is tuple and all(type(v) is int for v in value):
+        return value
     return id(value) if isinstance(value, Graph) else print_attr(value, locs=False)
 
 
