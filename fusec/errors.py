@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .code_roles import is_ours
 from .ir.graph import Loc
 
 Pairs = tuple[tuple[str, str], ...]
@@ -289,19 +290,10 @@ def __getattr__(name: str) -> Any:
 
 # --- tracebacks --------------------------------------------------------------------------------
 
-# Programs of the bench are user code that happens to live in the package.
-_SHOWN = ("fusec.bench.programs",)
-
-
-def _is_ours(traceback: TracebackType) -> bool:
-    module = traceback.tb_frame.f_globals.get("__name__", "")
-    return module.partition(".")[0] == "fusec" and not module.startswith(_SHOWN)
-
-
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     while traceback is not None:
-        if not _is_ours(traceback):
+        if not is_ours(traceback.tb_frame.f_globals):
             kept.append(traceback)
         traceback = traceback.tb_next
     chain: TracebackType | None = None
@@ -335,7 +327,7 @@ def innermost_line(error: BaseException) -> Loc | None:
     """The last line of user code in an exception's traceback."""
     found, traceback = None, error.__traceback__
     while traceback is not None:
-        if not _is_ours(traceback):
+        if not is_ours(traceback.tb_frame.f_globals):
             code = traceback.tb_frame.f_code
             found = Loc(code.co_filename, traceback.tb_lineno, -1, code.co_name)
         traceback = traceback.tb_next

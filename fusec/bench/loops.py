@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 
 import fusec
+from fusec.code_roles import AS_USERS
 
 from . import host
+
+FUSEC_ROLE = AS_USERS
 
 Args = tuple[Any, ...]
 BEGIN, END = "<!-- loops: begin -->", "<!-- loops: end -->"

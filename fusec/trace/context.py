@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fusec import stack
+from fusec.code_roles import is_ours
 from fusec.errors import FusecError, user_error
 from fusec.ir import Loc, Node, TensorType, Value
 from fusec.ir.dims import UndecidedSizeError
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from .outside import Outside
     from .watch import Watch
 
-_INTERNAL = ("fusec.", "numpy.", "optree.")
+_LIBRARIES = ("numpy", "optree")
 _state = threading.local()
 
 
@@ -293,8 +294,8 @@ def _user_frame() -> Loc | None:
     """The innermost frame that is not ours or NumPy's, for code that could not be converted."""
     frame = sys._getframe(1)
     while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if not (module + ".").startswith(_INTERNAL) or module.startswith("fusec.bench.programs"):
+        root = frame.f_globals.get("__name__", "").partition(".")[0]
+        if root not in _LIBRARIES and not is_ours(frame.f_globals):
             code = frame.f_code
             return Loc(code.co_filename, frame.f_lineno, -1, code.co_name)
         frame = frame.f_back  # type: ignore[assignment]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.code_roles import ON_BEHALF
 from fusec.errors import FusecError, InternalError, UnsupportedError, unsupported
 from fusec.ir.dims import UndecidedSizeError
 
@@ -20,6 +21,8 @@ from .context import Trace
 from .known import known
 from .layout import like_order
 from .this_numpy import signature_of
+
+FUSEC_ROLE = ON_BEHALF
 
 _USER = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError)
 _MOST_ELEMENTS = 1 << 20

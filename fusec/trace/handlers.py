@@ -6,8 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from fusec.code_roles import ON_BEHALF
+
 from .convert import CALLS, CallTable
 from .creation import _holds_traced
+
+FUSEC_ROLE = ON_BEHALF
 
 TABLE = CallTable(CALLS)  # what converted code calls in place of what knows no traced values
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.code_roles import ON_BEHALF
 from fusec.errors import FusecError, UnsupportedError, unsupported
 from fusec.ir.graph import Loc
 
@@ -68,6 +69,8 @@ from .static_arguments import note_owners
 from .taken import pin
 from .ufuncs import as_traced, with_joined
 from .world_changes import check_world
+
+FUSEC_ROLE = ON_BEHALF
 
 _INDEXED = (list, tuple, deque, range)
 _BY_VALUE = frozenset({"index", "count", "remove", "pop", "insert", "rotate"})

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from fusec.code_roles import CONVERTED
+
+FUSEC_ROLE = CONVERTED
+
 
 def total(items: Any, start: Any = 0) -> Any:
     """``sum``: one after the other."""

@@ -6,6 +6,7 @@ import functools
 from types import FunctionType, MethodType
 from typing import Any
 
+from fusec.code_roles import ON_BEHALF
 from fusec.errors import unsupported
 from fusec.ir import Value
 
@@ -18,6 +19,8 @@ from .hooks import GraphHooks, is_numpys
 from .optional import Optional, bound, is_absent, settled, unbound
 from .python_numbers import BOOL, weak
 from .trees import flattened
+
+FUSEC_ROLE = ON_BEHALF
 
 _SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fusec.code_roles import is_ours
+
 from .apart import SameGuard
 from .array import TracedArray
 from .asked import is_of_decimals, note_decimals
@@ -260,7 +262,7 @@ def names_of(fn: Any) -> Iterator[Name]:
     """Globals and closure variables that a function, or code inside it such as a comprehension,
     names, and its defaults.  Those of a function that the program made in the trace are its own."""
     function = getattr(fn, "__func__", fn)
-    if not isinstance(function, FunctionType) or _is_ours(function):
+    if not isinstance(function, FunctionType) or is_ours(function.__globals__):
         return
     for name in names_in(function.__code__):
         if name in function.__globals__:
@@ -272,11 +274,6 @@ def names_of(fn: Any) -> Iterator[Name]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         if cell != _EMPTY:
             yield Name(cell, name)
-
-
-def _is_ours(function: FunctionType) -> bool:
-    module = function.__module__ or ""
-    return module.startswith("fusec.") and not module.startswith("fusec.bench.programs")
 
 
 __all__ = ["Outside", "names_of"]

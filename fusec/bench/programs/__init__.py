@@ -7,7 +7,11 @@ import functools
 import importlib
 from collections.abc import Iterable
 
+from fusec.code_roles import AS_USERS
+
 from ..program import Program
+
+FUSEC_ROLE = AS_USERS
 
 NAMES = (
     "eos", "black_scholes", "tone_map", "unsharp", "kmeans", "logreg", "nbody", "hdiff",

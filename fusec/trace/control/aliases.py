@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterator
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
+from fusec.code_roles import is_ours
+
 from ..array import TracedArray
 from ..selected import Copied, roots
 from ..storage import Storage
@@ -41,8 +43,7 @@ def _user_frames() -> Iterator[FrameType]:
     """The functions being traced, innermost first, and what conversion made of their parts."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] != "fusec":
+        if not is_ours(frame.f_globals):
             yield frame
         elif frame.f_code.co_name == "trace_function":
             return

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fusec.code_roles import ON_BEHALF
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
 from fusec.ir import Value
 
@@ -44,6 +45,8 @@ from .unrolling import (
 
 if TYPE_CHECKING:
     from ..attributes import Attributes
+
+FUSEC_ROLE = ON_BEHALF
 
 
 class ControlHooks(Hooks):

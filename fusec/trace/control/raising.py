@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dis import opmap
 from traceback import walk_tb
+from typing import Any
 
+from fusec.code_roles import is_on_behalf
 from fusec.errors import FusecError, unsupported
 from fusec.ir import Value
 from fusec.ir.dims import UndecidedSizeError
@@ -18,12 +20,6 @@ from ..context import Trace
 from ..optional import unbound
 from ..texts import without_values
 
-# Where fusec does what the program said, in Python's own terms, or calls a library for it.
-_ON_BEHALF = (
-    "fusec.bench.programs", "fusec.trace.convert", "fusec.trace.control.hooks",
-    "fusec.trace.failures", "fusec.trace.handlers", "fusec.trace.hooks",
-    "fusec.trace.in_python", "fusec.trace.optional_hooks",
-)
 _LIBRARIES = ("numpy", "optree")
 _RAISE = opmap["RAISE_VARARGS"]
 
@@ -55,9 +51,12 @@ def _is_raised_there(error: BaseException) -> bool:
 
 def _is_programs_own(error: BaseException) -> bool:
     """Whether the program raised it, or Python or NumPy on its behalf: no defect of the tracer."""
-    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
-    innermost = next(m for m in reversed(modules) if m.partition(".")[0] not in _LIBRARIES)
-    return not innermost.startswith("fusec.") or innermost.startswith(_ON_BEHALF)
+    modules = [frame.f_globals for frame, _ in walk_tb(error.__traceback__)]
+    return is_on_behalf(next(m for m in reversed(modules) if not _is_library(m)))
+
+
+def _is_library(module_globals: dict[str, Any]) -> bool:
+    return str(module_globals.get("__name__", "")).partition(".")[0] in _LIBRARIES
 
 
 def as_checked(trace: Trace, raised: BaseException) -> BaseException:

@@ -6,6 +6,7 @@ callables a tracer handles itself.
 
 from __future__ import annotations
 
+from fusec.code_roles import ON_BEHALF
 from fusec.errors import hide_frames as strip_frames
 
 from .cache import check_supported, convert
@@ -14,6 +15,8 @@ from .hooks import Hooks
 from .table import CallTable
 from .transformer import Where
 from .values import CALLS
+
+FUSEC_ROLE = ON_BEHALF
 
 __all__ = [
     "CALLS", "CallTable", "Hooks", "SourceUnavailable", "UnsupportedConstruct", "Where",

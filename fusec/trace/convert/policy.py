@@ -7,22 +7,18 @@ import sysconfig
 from types import CodeType, FunctionType
 from typing import Any
 
+from fusec.code_roles import is_written_as_users
+
 # NumPy's own Python functions reach traced arrays through its protocols; the others are compilers,
 # libraries with arrays of their own, and our own code.
 PLAIN_PACKAGES = frozenset({
     "numpy", "scipy", "numba", "llvmlite", "cupy", "fusec", "pandas", "xarray", "dask", "polars",
     "torch", "jax", "tensorflow"})
-# Programs that ship with fusec are written as users write theirs.
-USER_LIKE = ("fusec.bench.programs", "fusec.bench.loops", "fusec.trace.in_python")
 
 _STDLIB = tuple(
     os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib")
 )
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-
-
-def _in_package(module: str, packages: tuple[str, ...]) -> bool:
-    return any(module == p or module.startswith(p + ".") for p in packages)
 
 
 def stays_plain(fn: FunctionType) -> bool:
@@ -36,7 +32,7 @@ def stays_plain(fn: FunctionType) -> bool:
 def is_plain_code(code: CodeType, module_globals: dict[str, Any]) -> bool:
     """Whether code of a module with these globals is such a function's."""
     module = str(module_globals.get("__name__") or "")
-    if _in_package(module, USER_LIKE):
+    if is_written_as_users(module_globals):
         return False
     return module.partition(".")[0] in PLAIN_PACKAGES or _is_stdlib(code.co_filename)
 
@@ -52,9 +48,9 @@ def _wraps_users(fn: FunctionType) -> bool:
 def is_numeric_stack(module_globals: dict[str, Any] | None) -> bool:
     """Whether a module of these globals belongs to NumPy or a compiler, whose control flow decides
     on no data.  SciPy's does."""
-    module = str((module_globals or {}).get("__name__") or "")
-    return _in_package(module, tuple(PLAIN_PACKAGES - {"scipy"})) and not _in_package(
-        module, USER_LIKE)
+    found = module_globals or {}
+    root = str(found.get("__name__") or "").partition(".")[0]
+    return root in PLAIN_PACKAGES - {"scipy"} and not is_written_as_users(found)
 
 
 def is_of_stdlib(fn: Any) -> bool:
