@@ -86,3 +86,27 @@ def test_the_limit_is_what_the_stack_holds_and_is_given_back():
             assert sys.getrecursionlimit() == inside
     assert before < inside <= 8 << 20
     assert sys.getrecursionlimit() == before
+
+
+def halved(c, m):
+    return c if m == 0 else halved(c * 0.5 + 1.0, m - 1)
+
+
+def recursion_in_a_loop(x, n):
+    total = 0.0
+    for i in reversed(range(n % 9)):
+        total = halved(x[i], n % 4)
+    return total
+
+
+def called_at(depth, f, *args):
+    return f(*args) if depth == 0 else called_at(depth - 1, f, *args)
+
+
+def test_recursion_that_data_ends_in_a_loop_that_data_ends():
+    """Where the limit was hit in a frame of the program it was an exception of the program's."""
+    x = np.arange(12.0)
+    for depth in range(40):
+        fast = fusec.jit(recursion_in_a_loop)
+        for n in (3, 14):  # a second value would be an int of the run, were it not needed
+            assert called_at(depth, fast, x, n) == recursion_in_a_loop(x, n)

@@ -32,7 +32,12 @@ def check_not(trace: Trace, test: Value, error: BaseException) -> None:
 
 
 def is_programs(error: BaseException) -> bool:
-    """Whether eager code raises it too: it is NumPy's, or the program's own."""
+    """Whether eager code raises it too: it is NumPy's, or the program's own.
+
+    A recursion that data would end has no end while tracing: that one is not.
+    """
+    if isinstance(error, RecursionError):
+        return False
     if not isinstance(error, Exception) and not _is_raised_there(error):
         return False
     if getattr(error, "in_numpys_words", None) is not None:
