@@ -25,6 +25,9 @@ from .outer_sizes import outer_limits, outer_sizes
 
 LOOP_SPEED = 3  # LLVM's own pipeline, its vectoriser included: scalar loops are emitted as they are
 BRANCH_SPEED = 2  # code that runs once
+# An unrolled loop of many branches: its function is no hot loop, and LLVM's time grows faster than
+# its length.  2.8 MB took 8.5 s at speed 3, 4.5 s at this one.
+LONG_TEXT, LONG_SPEED = 500_000, 1
 UNKNOWN = -1  # bytes of an operand, which is only read
 
 _codes: CodeCache[str, NativeCode] = CodeCache()
@@ -62,7 +65,8 @@ def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:
         code = _codes.get(key)
         if code is None:
             start = time.perf_counter()
-            code = _codes.add(key, compile_ir(text, LOOP_SPEED if links else speed, links))
+            speed = LONG_SPEED if len(text) > LONG_TEXT else LOOP_SPEED if links else speed
+            code = _codes.add(key, compile_ir(text, speed, links))
             stats.llvm_ms += 1e3 * (time.perf_counter() - start)
         return code
 
