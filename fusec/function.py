@@ -24,7 +24,7 @@ from .fallback import Fallback
 from .fast_calls import FastCalls, Plan
 from .inspect import compile_log, history
 from .methods import BoundFunctions, Method
-from .quiet_gc import no_collections
+from .quiet_gc import no_collections, no_collections_inside
 from .specs import TensorSpec
 from .trace.convert import check_supported
 from .trace.overlap import merged, overlapping, overlaps_itself
@@ -261,7 +261,7 @@ class Function:
 
     def _build(self, call: FlatCall) -> ConcreteFunction:
         """Trace and compile; what fails after the trace is a defect and says so."""
-        with stack.deeper(), no_collections():  # nearly all that it makes stays
+        with stack.deeper(), no_collections_inside():
             return self._built(call)
 
     def _built(self, call: FlatCall) -> ConcreteFunction:

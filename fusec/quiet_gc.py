@@ -1,4 +1,4 @@
-"""Importing many modules without the garbage collector going over them again and again."""
+"""Importing and compiling without the garbage collector going over everything again and again."""
 
 from __future__ import annotations
 
@@ -16,11 +16,21 @@ def no_collections() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
+    with no_collections_inside():
+        yield
+        if not gc.get_freeze_count():  # the program has frozen nothing of its own
+            gc.freeze()
+            gc.unfreeze()
+
+
+@contextmanager
+def no_collections_inside() -> Iterator[None]:
+    """A block that makes much, of which some may go: the next collection looks at all of it."""
+    if not gc.isenabled():
+        yield
+        return
     gc.disable()
     try:
         yield
     finally:
-        if not gc.get_freeze_count():  # the program has frozen nothing of its own
-            gc.freeze()
-            gc.unfreeze()
         gc.enable()

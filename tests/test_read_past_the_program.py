@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import functools
 import operator
-import threading
-import warnings
 
 import numpy as np
 import pytest
 
 import fusec
-from fusec.errors import SideEffectWarning
 
 X = np.arange(3.0)
 
@@ -88,21 +85,3 @@ def test_keywords_of_a_partial_that_change_are_refused(change):
     change(fast.python_function.keywords)
     with pytest.raises(ValueError, match="of a partial has changed since"):
         fast(X)
-
-
-@pytest.mark.parametrize("lock", [
-    threading.Lock(), threading.RLock(), threading.Semaphore(), threading.Condition()])
-def test_a_lock_is_taken_while_tracing_only_and_that_is_said(lock):
-    def guarded(x):
-        with lock:
-            return x + 1
-
-    with pytest.warns(SideEffectWarning, match="with .* happens while guarded is traced"):
-        fusec.jit(guarded)(X)
-
-
-def test_a_lock_that_is_not_taken_is_no_effect():
-    lock = threading.Lock()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fusec.jit(lambda x: x + (1 if lock is not None else 2))(X)

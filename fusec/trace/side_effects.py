@@ -37,8 +37,6 @@ _OUTSIDE = frozenset({  # modules whose functions and classes look at the world
     "uuid", "secrets", "socket", "_socket", "subprocess", "urllib", "http", "tempfile", "glob",
     "shutil", "getpass", "platform", "requests", "httpx", "sqlite3", "select", "multiprocessing"})
 _STATES = frozenset({"_queue", "_thread", "sqlite3"})  # of classes in C whose state nobody sees
-_LOCKS = frozenset({"_thread", "threading", "multiprocessing.synchronize"})
-HOLD = "take it around the call"
 _PATHS = frozenset({
     "read_text", "read_bytes", "open", "exists", "is_file", "is_dir", "stat", "iterdir", "glob",
     "rglob", "write_text", "write_bytes", "unlink", "mkdir", "touch", "cwd", "home"})
@@ -94,8 +92,6 @@ def _effect(fn: Callable[..., Any]) -> tuple[str, str] | None:
     owner = getattr(fn, "__self__", None)
     if fn is print:
         return "print", _PRINT
-    if is_lock(owner) and name in ("acquire", "release", "wait", "notify", "notify_all"):
-        return f"{type(owner).__name__}.{name}", HOLD
     if _looks_outside(fn, module, owner, name):
         return _title(fn, module, name), _READ_BEFORE
     if module == "time" and (name in _CLOCKS or name == "sleep"):
@@ -114,11 +110,6 @@ def _effect(fn: Callable[..., Any]) -> tuple[str, str] | None:
 
 _SHORT = {"posix": "os", "nt": "os", "genericpath": "os.path", "posixpath": "os.path",
           "numpy": "np"}
-
-
-def is_lock(x: Any) -> bool:
-    """Whether threads wait for each other with it."""
-    return type(x).__module__ in _LOCKS and hasattr(x, "acquire")
 
 
 def _looks_outside(fn: Any, module: Any, owner: Any, name: str) -> bool:

@@ -22,7 +22,6 @@ from .code_names import HEAP_TYPE
 from .control import ControlHooks
 from .convert.hooks import Where, class_attribute
 from .convert.policy import is_of_stdlib, stays_plain
-from .side_effects import HOLD, is_lock, warn
 
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _CALLABLE = (type, type(len))
@@ -257,8 +256,6 @@ class SpecialMethods(ControlHooks):
             return Suppressing(self.trace, found, Loc._make(where))
         if type(found) is contextlib._GeneratorContextManager:
             self._convert_generator(where, found)
-        if is_lock(found):
-            warn(self.trace, f"with {type(found).__name__}", HOLD)
         methods = [self.special(found, name) for name in ("__enter__", "__exit__")]
         return found if None in methods else _Manager(self, where, found)
 
