@@ -45,15 +45,3 @@ def _role(module_globals: Mapping[str, Any]) -> Role | None:
 
 def _is_in_fusec(module_globals: Mapping[str, Any]) -> bool:
     return str(module_globals.get("__name__") or "").partition(".")[0] == "fusec"
-
-
-__all__ = [
-    "AS_USERS",
-    "CONVERTED",
-    "ON_BEHALF",
-    "ROLE",
-    "Role",
-    "is_on_behalf",
-    "is_ours",
-    "is_written_as_users",
-]

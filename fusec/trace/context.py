@@ -90,7 +90,7 @@ class Trace:
         self.unbound_reads: set[str] = set()  # variables that were read without a value
         self.assumed: dict[Value, bool] = {}  # booleans that tests around it decided
         self.intervals: dict[Value, tuple[int, int]] = {}  # of Python ints computed at run time
-        self.joined_kinds: set[Value] = set()  # numbers, see the module of this name
+        self.joined_kinds: set[Value] = set()  # numbers, see `control.joined_kinds`
         # Sizes that the run defines: where, by which value, and as numbers.  See `sizes`, `masks`.
         self.size_locs: dict[str, Loc | None] = {}
         self.definers: dict[str, Value] = {}

@@ -32,6 +32,7 @@ from .cached_calls import cached_behind, call_cached
 from .callees import check_uncompiled, in_numpys_words, named, runs_as_it_is
 from .chosen import identity
 from .code_names import HEAP_TYPE
+from .control.joined_kinds import check_kind
 from .control.ranges import number
 from .convert import SourceUnavailable, convert
 from .convert.hooks import BINARY, Where, class_attribute
@@ -44,7 +45,6 @@ from .functions import CREATION, FUNCTIONS, call_function
 from .handlers import TABLE, any_traced, when_called
 from .item_hooks import ItemHooks
 from .iteration import gone_over, items_of
-from .joined_kinds import check_kind
 from .kept_values import note_given
 from .known import known
 from .measures import ATOMS

@@ -24,7 +24,6 @@ from ..array import TracedArray, from_value
 from ..container_changes import may_be_held
 from ..context import Trace
 from ..index_uses import Use
-from ..joined_kinds import is_of_other_kind, note_joined
 from ..optional import Optional, aligned, assuming, likeness
 from ..python_numbers import SLOW, hull, interval, is_slow
 from ..selected import roots
@@ -34,6 +33,7 @@ from .aliases import shown_elsewhere
 from .appended import Appended, Collector
 from .carried import Carried, Known, Leaf, LoopParts
 from .cells import UNBOUND
+from .joined_kinds import is_of_other_kind, note_joined
 from .loop_containers import Copies, holders_of, loop_leaves
 from .merge import (
     Disagreement,

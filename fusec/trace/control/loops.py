@@ -23,7 +23,6 @@ from ..before_raise import note_state
 from ..container_changes import may_be_held
 from ..context import Trace
 from ..index_uses import lost_checks, note_inside
-from ..joined_kinds import note_joined
 from ..known import known
 from ..optional import Optional
 from ..selected import Copied, roots
@@ -33,6 +32,7 @@ from .aliases import shown_elsewhere
 from .attempts import Attempt, Attempting, of_one_memory
 from .carried import Carried, Known, Leaf, LoopParts
 from .cells import UNBOUND, Variables
+from .joined_kinds import note_joined
 from .loop_containers import loop_leaves
 from .merge import common_strides, lifted, unflatten
 from .ranges import number

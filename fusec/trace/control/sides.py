@@ -15,7 +15,6 @@ from fusec.ir import Node, Value
 from ..array import TracedArray, from_value
 from ..context import Trace
 from ..index_uses import Use
-from ..joined_kinds import note_joined
 from ..layout import Strides
 from ..python_numbers import hull, interval
 from ..selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
@@ -23,6 +22,7 @@ from ..selected import roots as memory_of
 from ..states import State
 from ..storage import Storage, ViewStep
 from .identities import Contents
+from .joined_kinds import note_joined
 from .merge import (
     Disagreement,
     common_strides,

@@ -11,8 +11,8 @@ from typing import Any
 from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
 
-from .array import TracedArray
-from .context import Trace
+from ..array import TracedArray
+from ..context import Trace
 
 # What they compute of an int and a float may be either; of two floats it is a float.
 _KEEPING = frozenset({
