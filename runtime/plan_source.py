@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fusec.codegen.schedule import ControlRun, ExternStep, Place
-from fusec.ir import TensorType
+from fusec.ir import Node, TensorType
 from fusec.ir.dims import Bindings, Dim, Size, bind, size_source
 from fusec.ops.library import leaves_of
 
@@ -44,6 +44,8 @@ class PlanSource:
     def __init__(self, plan: StepByStep, timed: bool = False) -> None:
         self.plan, self.timed = plan, timed
         self.lines: list[str] = []
+        self.first_step = 0  # where the lines of the steps begin
+        self.nodes: dict[int, Node] = {}  # of library calls, by line of the text
         self.names: dict[str, Any] = {
             "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty, "matmul": np.matmul,
             "bind": bind, "partial": functools.partial, "itself": itself,
@@ -55,8 +57,18 @@ class PlanSource:
 
     @property
     def text(self) -> str:
-        body = "\n".join(f"    {line}" for line in self.lines)
-        return f"def run(leaves, sizes, times=None):\n{body}\n"
+        """One ``try`` for all steps: compiling one for each takes twice the time."""
+        lines = [f"    {line}" for line in self.lines[:self.first_step]]
+        steps = [f"        {line}" for line in self.lines[self.first_step:]]
+        return "\n".join([
+            "def run(leaves, sizes, times=None):", *lines, "    try:", *steps,
+            "    except Exception as error:",
+            "        found = plan.failure_at(error, leaves, held)", "        if found is None:",
+            "            raise", "        raise found from None", ""])
+
+    def node_at(self, line: int) -> Node | None:
+        """Whose library call a line of the text is part of."""
+        return self.nodes.get(line - self.first_step - 3)
 
     def function(self) -> Callable[..., list[Any]]:
         """The compiled text."""
@@ -83,6 +95,7 @@ class PlanSource:
         for place in plan.fresh:
             key = (place.kind, place.number)
             self._assign(key, self._new(place))
+        self.first_step = len(self.lines)
         for name, segment in zip(plan.names, plan.segments, strict=True):
             if self.timed:
                 self._add("start = perf_counter()")
@@ -216,9 +229,8 @@ class PlanSource:
     def _kernels(self, segment: Segment) -> None:
         name = self._bind("kernels", segment)
         arrays = "".join(f", {self.assigned[key]}" for key in segment.keys)
-        self._add(f"outcome = {name}.call({arrays[2:]})",
-                  f"if outcome is not None and not {name}.finish(outcome{arrays}):",
-                  f"    raise {self._failure(check_error)}")
+        self._add(f"if (outcome := {name}.call({arrays[2:]})) is not None and not "
+                  f"{name}.finish(outcome{arrays}): raise {self._failure()}")
 
     def _sized_kernels(self, segment: SizedSegment) -> None:
         name = self._bind("kernels", segment)
@@ -233,13 +245,13 @@ class PlanSource:
             error = f"partial(plan.repeated, {find}, leaves, held)"
         self._add(f"memory = {{{memory}}}",
                   f"if not {name}.run(memory, sizes, {error}):",
-                  f"    raise {self._failure(check_error)}")
+                  f"    raise {self._failure()}")
         for key in segment.keys:
             if key not in self.assigned:
                 self._assign(key, f"memory[{key!r}]")
 
-    def _failure(self, find: Any) -> str:
-        return f"plan.repeated({self._bind('find', find)}, leaves, held)"
+    def _failure(self) -> str:
+        return f"plan.repeated({self._once('check_error', check_error)}, leaves, held)"
 
     # -- library calls
 
@@ -255,10 +267,8 @@ class PlanSource:
         else:
             self._run(step, step.control, [
                 self._held(p, t) for p, t in zip(step.sources, types, strict=True)])
-        self.lines[mark:] = [
-            "try:", *(f"    {line}" for line in self.lines[mark:]), "except Exception as error:",
-            f"    raise plan.failure(error, {self._bind('node', step.node)}, leaves, held) "
-            "from None"]
+        first = mark - self.first_step
+        self.nodes.update(dict.fromkeys(range(first, len(self.lines) - self.first_step), step.node))
 
     def _product(self, step: ExternStep, operands: list[str]) -> None:
         target = step.targets[0]

@@ -91,6 +91,14 @@ class StepByStep:
         assert self.objects is not None
         self.mark = Mark(self.objects)
 
+    def failure_at(
+        self, error: Exception, leaves: Sequence[Any], held: Sequence[Any]
+    ) -> Exception | None:
+        """What to raise for an exception in the compiled text; None: the exception itself."""
+        assert error.__traceback__ is not None
+        node = self.source.node_at(error.__traceback__.tb_lineno)
+        return None if node is None else self.failure(error, node, leaves, held)
+
     def failure(
         self, error: Exception, node: Node, leaves: Sequence[Any], held: Sequence[Any]
     ) -> Exception:

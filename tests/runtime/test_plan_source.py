@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import fusec
 from fusec.runtime.step_by_step import StepByStep
@@ -28,16 +29,34 @@ def test_a_kernel_and_a_call_are_a_few_lines() -> None:
     assert head == (
         "def run(leaves, sizes, times=None):\n"
         "    arg0 = leaves[0]\n"
-        "    temp0 = empty((3, ), dtype)\n"
-        "    outcome = kernels.call(arg0, temp0)\n"
-        "    if outcome is not None and not kernels.finish(outcome, arg0, temp0):\n"
-        "        raise plan.repeated(find, leaves, held)\n")
-    assert rest.startswith("        result0 = call(temp0, axis=constant)\n")
-    assert rest.endswith("        out0 = result0\n"
-                         "    except Exception as error:\n"
-                         "        raise plan.failure(error, node, leaves, held) from None\n"
-                         "    return [out0]\n")
+        "    temp0 = empty((3, ), dtype)\n")
+    assert rest.startswith(
+        "        if (outcome := kernels.call(arg0, temp0)) is not None and not "
+        "kernels.finish(outcome, arg0, temp0): raise plan.repeated(check_error, leaves, held)\n"
+        "        result0 = call(temp0, axis=constant)\n")
+    assert rest.endswith(
+        "        out0 = result0\n"
+        "        return [out0]\n"
+        "    except Exception as error:\n"
+        "        found = plan.failure_at(error, leaves, held)\n"
+        "        if found is None:\n"
+        "            raise\n"
+        "        raise found from None\n")
     np.testing.assert_array_equal(plan.run([np.array([3.0, 1, 2])])[0], [2, 4, 6])
+
+
+def test_a_line_of_the_text_tells_whose_call_failed() -> None:
+    def solved(a: np.ndarray, b: np.ndarray) -> Any:
+        first = np.linalg.inv(a) * 2
+        return first, np.linalg.inv(b) + 1
+
+    good, bad = np.eye(2), np.zeros((2, 2))
+    line = solved.__code__.co_firstlineno
+    cases = ((good, bad), line + 2), ((bad, good), line + 1), ((bad, bad), line + 1)
+    for args, fails_at in cases:
+        with pytest.raises(np.linalg.LinAlgError) as raised:
+            fusec.jit(solved)(*args)
+        assert f"{Path(__file__).name}:{fails_at} in solved" in raised.value.__notes__[0]
 
 
 def test_an_operand_itself_or_a_view_of_it_is_copied() -> None:
