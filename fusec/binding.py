@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import optree
 
+from fusec.trace.call.overlap import merged
+from fusec.trace.call.signature import FlatCall, Signature, flatten
+
 from .errors import user_error, users_own
 from .specs import TensorSpec, describe
-from .trace.overlap import merged
-from .trace.signature import FlatCall, Signature, flatten
 
 
 class Binder:

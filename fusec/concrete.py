@@ -22,13 +22,13 @@ from fusec.ops.library import LIBRARY, called_name
 from fusec.ops.windows import UNLIMITED
 from fusec.passes.pipeline import PassRecord
 from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
+from fusec.trace.call.signature import FlatCall
+from fusec.trace.facts.trees import flattened
+from fusec.trace.guards.asked import CodeGuard
+from fusec.trace.guards.guard import OnceGuard, check_of
 
 from .inspect.explain import Operand
-from .trace.asked import CodeGuard
-from .trace.guards import OnceGuard, check_of
-from .trace.signature import FlatCall
 from .trace.tracer import Traced
-from .trace.trees import flattened
 
 
 @dataclass(frozen=True)
@@ -327,7 +327,7 @@ class ConcreteFunction:
 
     @property
     def signature(self) -> str:
-        from .trace.signature import describe_part
+        from fusec.trace.call.signature import describe_part
 
         parts = zip(self.build.call.paths, self.build.call.key[1:], strict=True)
         return f"{self.name}({', '.join(f'{p}: {describe_part(k)}' for p, k in parts)})"
@@ -352,7 +352,7 @@ class ConcreteFunction:
 
         Raises ``TypeError`` for a function compiled from stages.
         """
-        from .trace.overlap import merged
+        from fusec.trace.call.overlap import merged
 
         if self.flatten is None:
             raise TypeError(f"{self!r} was compiled from stages and belongs to no function: call "
@@ -415,8 +415,9 @@ class ConcreteFunction:
 
         Raises ``TypeError`` when they do not.
         """
+        from fusec.trace.call.signature import explain_miss
+
         from .errors import user_error
-        from .trace.signature import explain_miss
 
         call = self.call_of(args, kwargs)
         if call.key != self.build.call.key:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fusec.trace.guards.asked import OwnGuard
+from fusec.trace.guards.guard import OnceGuard
+
 from . import config
 from .concrete import ConcreteFunction
 from .inspect.dump import dump_artifacts
 from .inspect.explain import Assumed, Explanation
-from .trace.asked import OwnGuard
-from .trace.guards import OnceGuard
 
 
 def explanation_of(concrete: ConcreteFunction, function: str = "") -> Explanation:

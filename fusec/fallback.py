@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from fusec.trace.call.signature import FlatCall
+
 from .errors import FallbackWarning, OverlapError
 from .inspect import log
-from .trace.signature import FlatCall
 
 
 class _RefusedError(Exception):
@@ -31,7 +32,7 @@ class Fallback:
         flatten: Callable[[tuple, dict[str, Any]], FlatCall], run: Callable[[FlatCall], Any],
     ) -> Any:
         """The call compiled, or as Python runs it where fusec refuses it before anything ran."""
-        from .trace.caught import REFUSALS
+        from fusec.trace.values.caught import REFUSALS
 
         key: tuple = ()
         try:
@@ -51,7 +52,7 @@ class Fallback:
     @contextmanager
     def before_the_run(self) -> Iterator[None]:
         """Refusals within are known from those of the run."""
-        from .trace.caught import REFUSALS
+        from fusec.trace.values.caught import REFUSALS
 
         try:
             yield

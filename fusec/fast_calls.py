@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fusec.trace.call.signature import FlatCall, Signature, leaves_of
+from fusec.trace.facts.trees import flattened, holds_ordered, in_order, is_moved, key_types
+
 from . import trace_cache
-from .trace.signature import FlatCall, Signature, leaves_of
-from .trace.trees import flattened, holds_ordered, in_order, is_moved, key_types
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction

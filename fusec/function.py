@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fusec.runtime.outcomes import BUSY, FAILED, MISS
+from fusec.trace.call.overlap import merged, overlapping, overlaps_itself
+from fusec.trace.call.signature import FlatCall
+from fusec.trace.convert.cache import check_supported
 
 from . import locks, stack, trace_cache
 from .binding import Binder
@@ -26,14 +29,12 @@ from .inspect import compile_log, history
 from .methods import BoundFunctions, Method
 from .quiet_gc import no_collections, no_collections_inside
 from .specs import TensorSpec
-from .trace.convert import check_supported
-from .trace.overlap import merged, overlapping, overlaps_itself
-from .trace.signature import FlatCall
 
 if TYPE_CHECKING:
+    from fusec.trace.values.trace import Trace
+
     from .concrete import ConcreteFunction
     from .stages import TracedStage
-    from .trace.context import Trace
     from .trace.tracer import Traced
 
 _UNKNOWN: tuple[Any, Any] = (None, None)
@@ -156,7 +157,7 @@ class Function:
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         _loaded_compiler()
-        from .trace.context import current
+        from fusec.trace.values.trace import current
 
         trace = current()
         if trace is not None:

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from fusec.trace.facts.trees import flattened
+from fusec.trace.values.trace import current
+
 from .bench.measure import benchmark
 from .bench.report import Report
 from .function import Function
 from .inspect.notebook import Shown, escape, preformatted
-from .trace.context import current
-from .trace.trees import flattened
 
 _NOTHING = ("no jitted function was called in this cell: put @fusec.jit above a function and call "
             "it here")

@@ -19,13 +19,13 @@ def print(
     text, and lists and tuples of them print as in Python, other objects as they are at that time.
     Outside compiled functions it is Python's own ``print``.
     """
-    from .trace.context import current
+    from fusec.trace.values.trace import current
 
     trace = current()
     if trace is None:
         builtins.print(*args, sep=sep, end=end, file=file, flush=flush)
         return
-    from .trace.host_calls import printed
+    from fusec.trace.library.host_calls import printed
 
     printed(trace, args, {"sep": sep, "end": end, "file": file, "flush": flush})
 
@@ -35,7 +35,7 @@ def check_numerics(x: Any, message: str = "") -> Any:
 
     The error's text is ``message``, when the code runs.
     """
-    from .trace.context import current
+    from fusec.trace.values.trace import current
 
     error = FloatingPointError(f"{message or 'an array'}: infinity or NaN")
     trace = current()
@@ -45,7 +45,7 @@ def check_numerics(x: Any, message: str = "") -> Any:
         return x
     if type(message) is not str:
         raise unsupported("check_numerics with a message that is no text", loc=trace.loc)
-    from .trace.ufuncs import as_traced
+    from fusec.trace.ufuncs.calls import as_traced
 
     holds = np.isfinite(as_traced(trace, x)).all()
     trace.check(as_traced(trace, holds).value, error)

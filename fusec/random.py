@@ -68,7 +68,7 @@ def _halves(number: Any) -> tuple[Any, Any]:
 
 
 def _is_traced(x: Any) -> bool:
-    from .trace.array import TracedArray
+    from fusec.trace.values.array import TracedArray
 
     return type(x) is TracedArray
 
@@ -86,12 +86,12 @@ def _checked(key: Key) -> Key:
 
 def _lifted(x: Any) -> Any:
     """An array as a traced one inside a trace."""
-    from .trace.context import current
+    from fusec.trace.values.trace import current
 
     trace = current()
     if trace is None or type(x) is not np.ndarray:
         return x
-    from .trace.ufuncs import as_traced
+    from fusec.trace.ufuncs.calls import as_traced
 
     return as_traced(trace, x)
 
@@ -118,8 +118,8 @@ def _size(n: Any) -> Any:
 
     if type(n) is not Dim:
         return n
-    from .trace.context import current
-    from .trace.sizes import number
+    from fusec.trace.numbers.sizes import number
+    from fusec.trace.values.trace import current
 
     trace = current()
     assert trace is not None, "internal error: a size of a trace outside it"
@@ -176,13 +176,13 @@ def _as(x: Any, dtype: np.dtype) -> Any:
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
     """``a*b + c`` with one rounding, everywhere."""
-    from .trace.array import from_value
+    from fusec.trace.values.array import from_value
 
     if not any(map(_is_traced, (a, b, c))):
         from .ops.exact_fma import exact_fma
 
         return exact_fma(a, b, c)
-    from .trace.ufuncs import as_traced
+    from fusec.trace.ufuncs.calls import as_traced
 
     trace = next(x for x in (a, b, c) if _is_traced(x)).trace
     return from_value(trace, trace.emit("Fma", *(as_traced(trace, x).value for x in (a, b, c))))

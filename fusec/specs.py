@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .trace.signature import describe_part
+from fusec.trace.call.signature import describe_part
 
 
 class TensorSpec:

@@ -12,6 +12,7 @@ from fusec.ir import Graph
 from fusec.ir.lazy import lazy
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
+from fusec.trace.call.signature import FlatCall
 
 from . import config
 from .concrete import (
@@ -21,7 +22,6 @@ from .concrete import (
     ConcreteFunction,
     library_steps,
 )
-from .trace.signature import FlatCall
 from .trace.tracer import Traced
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from fusec.trace.call.signature import FlatCall, differ, explain_miss
+
 from .errors import user_error
 from .storms import Storm
-from .trace.signature import FlatCall, differ, explain_miss
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction

@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from fusec.trace.facts.code_names import names_in
+from fusec.trace.source.errors import SourceUnavailable
+from fusec.trace.source.source import find_source
+from fusec.trace.source.texts import remember
+
 from . import locks
-from .trace.code_names import names_in
-from .trace.convert.errors import SourceUnavailable
-from .trace.convert.source import find_source
-from .trace.convert.source_texts import remember
 
 if TYPE_CHECKING:
     from .function import Function

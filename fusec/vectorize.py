@@ -17,8 +17,9 @@ from .ir.lazy import lazy
 from .ops.scalar_calls import FunctionName, ScalarFunction
 
 if TYPE_CHECKING:
+    from fusec.trace.values.trace import Trace
+
     from .function import Function
-    from .trace.context import Trace
 
 _NUMBERS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _compiled: dict[tuple[Any, ...], ScalarFunction] = {}
@@ -65,7 +66,7 @@ class Vectorized:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function of every element of the broadcast arguments."""
-        from .trace.context import current
+        from fusec.trace.values.trace import current
 
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -88,8 +89,8 @@ class Vectorized:
         return made
 
     def _traced(self, trace: Trace, args: tuple[Any, ...]) -> Any:
-        from .trace.array import from_value
-        from .trace.ufuncs import as_traced
+        from fusec.trace.ufuncs.calls import as_traced
+        from fusec.trace.values.array import from_value
 
         if trace.hooks is not None:  # its globals and closure are watched
             getattr(trace.hooks, "functions", {})[self.python] = None

@@ -15,9 +15,9 @@ ROOT = Path(fusec.__file__).parent.parent
 
 @pytest.mark.parametrize(("module", "ours", "converted", "on_behalf"), [
     ("fusec.trace.tracer", True, False, False),
-    ("fusec.trace.hooks", True, False, True),
+    ("fusec.trace.hooks.calls", True, False, True),
     ("fusec.trace.convert.hooks", True, False, True),  # by its package
-    ("fusec.trace.in_python", True, True, True),
+    ("fusec.trace.python.in_python", True, True, True),
     ("fusec.bench.programs.eos", False, True, True),
     ("fusecake", False, False, True),
     ("numpy", False, False, True),

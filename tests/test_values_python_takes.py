@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.trace import measures
+from fusec.trace.guards import measures
 
 X = np.arange(6.0)
 PLACES = {"global": "G", "item": "TREE[0][0]", "class": "Owner.w", "module": "MODULE.w",

@@ -20,9 +20,9 @@ import numpy as np
 import fusec
 from fusec.errors import FusecError, InternalError
 from fusec.ops import registry
-from fusec.trace.functions import FUNCTIONS
-from fusec.trace.hooks import TABLE
-from fusec.trace.refusals import is_compiled
+from fusec.trace.facts.refusals import is_compiled
+from fusec.trace.hooks.calls import TABLE
+from fusec.trace.numpy.functions import FUNCTIONS
 
 from .array_api import ARRAY_API
 from .coverage_reasons import PLAIN, REFUSED

@@ -3,7 +3,7 @@
 A node of such an op holds the whole call as plain data: ``form`` the positional arguments,
 ``named`` the keyword arguments, both as `decode` reads them, and ``results`` the types of its
 results, which NumPy itself said when the call was traced.  `LIBRARY` is the table; the front ends
-are in ``fusec/trace/library.py``.
+are in ``fusec/trace/library/calls.py``.
 """
 
 from __future__ import annotations

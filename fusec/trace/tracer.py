@@ -26,42 +26,43 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.checks import describe_error, has_effects
 from fusec.ops.host_calls import HostObject, is_generator
 
-from .apart import apart_guards
-from .array import TracedArray
-from .asked import builtin_guards, code_guards
-from .assigned_names import AssignedLater, AssignedNames, until_known
-from .attributes import Assignment
-from .before_raise import state_now
-from .chosen import flat_results
-from .code_names import with_inner
-from .container_changes import ContainerChanges, may_be_held
-from .context import Trace, tracing
-from .control import PythonIterator
+from .call.foreign import check_names
+from .call.overlap import view_of
+from .call.signature import FlatCall
+from .choice.chosen import flat_results
+from .choice.optional import Optional, unbound
+from .control.before_raise import state_now
 from .control.raising import as_checked, is_programs
-from .convert import SourceUnavailable, convert
-from .foreign import check_names
-from .graph_length import warn_of_length
-from .guards import Guard, OnceGuard, layout_guard
-from .index_uses import lost_checks
-from .layout import Strides, contiguous, like_order
-from .measures import VIEWS, Layout, everything_in, values_inside
-from .optional import Optional, unbound
-from .optional_hooks import OptionalHooks
-from .overlap import view_of
-from .own_arrays import WHAT
-from .randomness import TracedGenerator
-from .refusals import is_compiled
-from .selected import LibraryView
-from .shared_results import linked
-from .side_effects import is_outside
-from .signature import FlatCall
-from .sizes import undecided
-from .states import States
-from .static_arguments import note_arguments
-from .storage import Storage, ViewStep
-from .texts import check_text, without_values
-from .trees import flattened, flattened_in_order
-from .ufuncs import as_traced
+from .control.sequences import PythonIterator
+from .convert.cache import convert
+from .facts.code_names import with_inner
+from .facts.graph_length import warn_of_length
+from .facts.layout import Strides, contiguous, like_order
+from .facts.refusals import is_compiled
+from .facts.trees import flattened, flattened_in_order
+from .guards.apart import apart_guards
+from .guards.asked import builtin_guards, code_guards
+from .guards.assigned_names import AssignedLater, AssignedNames, until_known
+from .guards.guard import Guard, OnceGuard, layout_guard
+from .guards.measures import VIEWS, Layout, everything_in, values_inside
+from .guards.side_effects import is_outside
+from .guards.static_arguments import note_arguments
+from .hooks.optional import OptionalHooks
+from .library.randomness import TracedGenerator
+from .numbers.index_uses import lost_checks
+from .numbers.sizes import undecided
+from .places.attributes import Assignment
+from .places.shared_results import linked
+from .source.errors import SourceUnavailable
+from .ufuncs.calls import as_traced
+from .values.array import TracedArray
+from .values.container_changes import ContainerChanges, may_be_held
+from .values.own_arrays import WHAT
+from .values.selected import LibraryView
+from .values.states import States
+from .values.storage import Storage, ViewStep
+from .values.texts import check_text, without_values
+from .values.trace import Trace, tracing
 
 _WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64),
          complex: np.dtype(np.complex128)}

@@ -18,8 +18,8 @@ from tolerance import EXACT, NEAR
 
 import fusec
 from fusec.errors import UnsupportedError
-from fusec.trace.composed import FORMULAS
-from fusec.trace.more_functions import MORE
+from fusec.trace.numpy.more_functions import MORE
+from fusec.trace.ufuncs.composed import FORMULAS
 
 A = np.arange(12.0).reshape(3, 4) - 5
 V = np.arange(6.0) - 2

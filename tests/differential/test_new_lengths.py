@@ -10,7 +10,7 @@ from harness import check
 
 import fusec
 from fusec.errors import UnsupportedError
-from fusec.trace.this_numpy import BOOLS_ARE_INDICES
+from fusec.trace.facts.this_numpy import BOOLS_ARE_INDICES
 
 INTS = ["i1", "i4", "i8", "u1", "u4", "u8"]
 X = np.arange(20.0)

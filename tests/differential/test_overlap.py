@@ -10,7 +10,7 @@ import pytest
 from harness import check, run
 
 import fusec
-from fusec.trace.overlap import _layout, _memory, view_of
+from fusec.trace.call.overlap import _layout, _memory, view_of
 
 
 def shifted() -> list[np.ndarray]:

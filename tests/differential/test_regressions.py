@@ -14,7 +14,7 @@ from harness import check
 from tolerance import EXACT, NEAR
 
 import fusec
-from fusec.trace.this_numpy import POWER_TAKES_ROOTS
+from fusec.trace.facts.this_numpy import POWER_TAKES_ROOTS
 
 X = ordinary("f8", 6, 8)
 TABLE = np.arange(6.0)
@@ -339,7 +339,7 @@ def test_a_side_of_a_branch_may_be_an_array_of_plain_numbers():
 
 
 def test_defects_of_the_tracer_in_a_branch_are_not_taken_for_the_programs_exceptions(monkeypatch):
-    from fusec.trace import indexing
+    from fusec.trace.index import indexing
 
     def broken(*args, **kwargs):
         raise KeyError("a defect")

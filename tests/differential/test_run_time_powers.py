@@ -11,7 +11,7 @@ from harness import check
 from tolerance import Ulp
 
 import fusec
-from fusec.trace import this_numpy
+from fusec.trace.facts import this_numpy
 
 EXPONENTS = (2.0, 0.5, -1.0, 1.0, 0.0, 3.0, -0.5, 1.7, np.nan, np.inf, -2.0)
 AS_NUMPY_HAS_IT = (2.0, 0.5, -1.0, 1.0, 0.0)

@@ -15,7 +15,7 @@ from tolerance import Ulp
 
 import fusec
 from fusec.ir.parse import parse_graph
-from fusec.trace import scipy_functions
+from fusec.trace.scipy import functions as scipy_functions
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(4, 4)) + 4 * np.eye(4)

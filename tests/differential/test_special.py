@@ -15,7 +15,7 @@ from scipy import special
 from tolerance import Tolerance, Ulp
 
 import fusec
-from fusec.trace.special import FORMULAS, ROWS
+from fusec.trace.scipy.special import FORMULAS, ROWS
 
 # SciPy's own errors reach a thousand ulp (log_ndtr at 31); ours are held to their bounds against
 # mpmath in tests/codegen/test_vecmath.py.

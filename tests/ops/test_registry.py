@@ -10,8 +10,8 @@ import pytest
 import fusec
 from fusec.ops import Op, all_ops
 from fusec.ops.library import LIBRARY
-from fusec.trace.functions import FUNCTIONS
-from fusec.trace.library import LIBRARY_FUNCTIONS
+from fusec.trace.library.calls import LIBRARY_FUNCTIONS
+from fusec.trace.numpy.functions import FUNCTIONS
 
 ROWS = list(all_ops())
 VARIADIC = {"Gather", "Scatter", "Fused", "Cond", "Loop", "Concat", "ScalarCall"}

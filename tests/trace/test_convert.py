@@ -20,18 +20,15 @@ import convert_samples as samples
 import numpy as np
 import pytest
 
+from fusec.errors import hide_frames as strip_frames
 from fusec.ir.graph import Loc
-from fusec.trace.convert import (
-    CALLS,
-    CallTable,
-    Hooks,
-    SourceUnavailable,
-    convert,
-    strip_frames,
-)
 from fusec.trace.convert import hooks as hooks_module
-from fusec.trace.convert.cache import converted_code
-from fusec.trace.convert.policy import stays_plain
+from fusec.trace.convert.cache import convert, converted_code
+from fusec.trace.convert.hooks import Hooks
+from fusec.trace.convert.table import CallTable
+from fusec.trace.convert.values import CALLS
+from fusec.trace.facts.policy import stays_plain
+from fusec.trace.source.errors import SourceUnavailable
 
 HOOK_NAMES = (
     "call", "getattr", "setattr", "delattr", "getitem", "setitem", "delitem", "unop", "binop",

@@ -13,16 +13,11 @@ import numpy as np
 import pytest
 
 from fusec.errors import FusecError
-from fusec.trace.convert import (
-    Hooks,
-    SourceUnavailable,
-    UnsupportedConstruct,
-    check_supported,
-    convert,
-)
 from fusec.trace.convert import cache as cache_module
-from fusec.trace.convert.cache import converted_code
-from fusec.trace.convert.source import find_source
+from fusec.trace.convert.cache import check_supported, convert, converted_code
+from fusec.trace.convert.hooks import Hooks
+from fusec.trace.source.errors import SourceUnavailable, UnsupportedConstruct
+from fusec.trace.source.source import find_source
 
 # -- lambdas --------------------------------------------------------------------------------------
 

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.trace import dict_versions, measures
-from fusec.trace.measures import Content
+from fusec.trace.facts import dict_versions
+from fusec.trace.guards import measures
+from fusec.trace.guards.measures import Content
 
 
 class Owner:

@@ -10,7 +10,7 @@ import pytest
 
 import fusec
 from fusec.errors import UnrolledWarning
-from fusec.trace.graph_length import MANY
+from fusec.trace.facts.graph_length import MANY
 
 X = np.arange(3.0)
 

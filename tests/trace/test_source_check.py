@@ -12,8 +12,9 @@ from types import FunctionType
 
 import pytest
 
-from fusec.trace.convert import Hooks, convert
-from fusec.trace.convert.source import find_source, written_source
+from fusec.trace.convert.cache import convert
+from fusec.trace.convert.hooks import Hooks
+from fusec.trace.source.source import find_source, written_source
 
 SAMPLES = '''
 import numpy as np

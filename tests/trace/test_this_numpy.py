@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.trace.this_numpy import signature_of
+from fusec.trace.facts.this_numpy import signature_of
 
 X = np.array([-0.0, -np.inf, 4.0])
 I = np.arange(6)  # noqa: E741

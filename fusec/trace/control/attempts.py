@@ -20,22 +20,11 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.dims import symbols_of
 from fusec.ops.checks import CHECKS, has_effects
 
-from ..array import TracedArray, from_value
-from ..container_changes import may_be_held
-from ..context import Trace
-from ..index_uses import Use
-from ..optional import Optional, aligned, assuming, likeness
-from ..python_numbers import SLOW, hull, interval, is_slow
-from ..selected import roots
-from ..storage import Storage
-from ..ufuncs import call_ufunc
-from .aliases import shown_elsewhere
-from .appended import Appended, Collector
-from .carried import Carried, Known, Leaf, LoopParts
-from .cells import UNBOUND
-from .joined_kinds import is_of_other_kind, note_joined
-from .loop_containers import Copies, holders_of, loop_leaves
-from .merge import (
+from ..choice.aliases import shown_elsewhere
+from ..choice.appended import Appended, Collector
+from ..choice.joined_kinds import is_of_other_kind, note_joined
+from ..choice.loop_containers import Copies, holders_of, loop_leaves
+from ..choice.merge import (
     Disagreement,
     common_strides,
     converted,
@@ -49,9 +38,20 @@ from .merge import (
     shown,
     unflatten,
 )
+from ..choice.optional import Optional, aligned, assuming, likeness
+from ..choice.unbound import is_users
+from ..numbers.index_uses import Use
+from ..numbers.python_numbers import SLOW, hull, interval, is_slow
+from ..places.cells import UNBOUND
+from ..ufuncs.calls import call_ufunc
+from ..values.array import TracedArray, from_value
+from ..values.container_changes import may_be_held
+from ..values.regions import Region, assign, placeholder
+from ..values.selected import roots
+from ..values.storage import Storage
+from ..values.trace import Trace
+from .carried import Carried, Known, Leaf, LoopParts
 from .ranges import I64, most_trips, number
-from .regions import Region, assign, placeholder
-from .unbound import is_users
 
 
 class RebindingError(UnsupportedError):

@@ -17,20 +17,20 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import get
 from fusec.ops.checks import describe_error
 
-from ..before_raise import note_state, state_now
-from ..context import Trace
+from ..choice.identities import Contents, kept, relinked
+from ..choice.merge import Disagreement, cure_for_slices, last_line, merged, shown
+from ..choice.optional import aligned, assuming, bound, settled
+from ..choice.perhaps import merged_tails
+from ..choice.sides import Filling, Pairs, Side
+from ..choice.unbound import check_bound, half_bound, is_users, left_by_one
 from ..convert.control import RESULT
-from ..index_uses import lost_checks, note_inside
-from ..optional import aligned, assuming, bound, settled
-from ..storage import Storage
-from .cells import UNBOUND, Variables
-from .identities import Contents, kept, relinked
-from .merge import Disagreement, cure_for_slices, last_line, merged, shown
-from .perhaps import merged_tails
+from ..numbers.index_uses import lost_checks, note_inside
+from ..places.cells import UNBOUND, Variables
+from ..values.regions import Region, assign, captures, subgraph
+from ..values.storage import Storage
+from ..values.trace import Trace
+from .before_raise import note_state, state_now
 from .raising import as_checked, is_programs
-from .regions import Region, assign, captures, subgraph
-from .sides import Filling, Pairs, Side
-from .unbound import check_bound, half_bound, is_users, left_by_one
 
 SELECT_COST = 60.0  # scalar work of both sides up to which computing both beats a jump
 

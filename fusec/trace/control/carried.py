@@ -9,11 +9,11 @@ from typing import Any
 
 from fusec.ir import TensorType, Value
 
-from ..context import Trace
-from ..optional import UNBOUND, aligned, as_optional
-from ..python_numbers import Interval
-from ..storage import Storage
-from .cells import Variables
+from ..choice.optional import UNBOUND, aligned, as_optional
+from ..numbers.python_numbers import Interval
+from ..places.cells import Variables
+from ..values.storage import Storage
+from ..values.trace import Trace
 
 Leaf = tuple[str, int]  # a variable, and the number of a leaf of what it holds
 

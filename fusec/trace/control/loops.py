@@ -18,26 +18,26 @@ from fusec.errors import unsupported
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops.checks import has_effects
 
-from ..array import TracedArray, from_value
-from ..before_raise import note_state
-from ..container_changes import may_be_held
-from ..context import Trace
-from ..index_uses import lost_checks, note_inside
-from ..known import known
-from ..optional import Optional
-from ..selected import Copied, roots
-from ..side_effects import warn_of_dtype
-from ..storage import Storage
-from .aliases import shown_elsewhere
+from ..choice.aliases import shown_elsewhere
+from ..choice.joined_kinds import note_joined
+from ..choice.loop_containers import loop_leaves
+from ..choice.merge import common_strides, lifted, unflatten
+from ..choice.optional import Optional
+from ..choice.unbound import is_users
+from ..facts.known import known
+from ..guards.side_effects import warn_of_dtype
+from ..numbers.index_uses import lost_checks, note_inside
+from ..places.cells import UNBOUND, Variables
+from ..values.array import TracedArray, from_value
+from ..values.container_changes import may_be_held
+from ..values.regions import Region, assign, captures, subgraph
+from ..values.selected import Copied, roots
+from ..values.storage import Storage
+from ..values.trace import Trace
 from .attempts import Attempt, Attempting, of_one_memory
+from .before_raise import note_state
 from .carried import Carried, Known, Leaf, LoopParts
-from .cells import UNBOUND, Variables
-from .joined_kinds import note_joined
-from .loop_containers import loop_leaves
-from .merge import common_strides, lifted, unflatten
 from .ranges import number
-from .regions import Region, assign, captures, subgraph
-from .unbound import is_users
 
 MAX_ATTEMPTS = 12
 

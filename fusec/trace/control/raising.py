@@ -16,9 +16,9 @@ from fusec.ir import Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.checks import describe_error
 
-from ..context import Trace
-from ..optional import unbound
-from ..texts import without_values
+from ..choice.optional import unbound
+from ..values.texts import without_values
+from ..values.trace import Trace
 
 _LIBRARIES = ("numpy", "optree")
 _RAISE = opmap["RAISE_VARARGS"]

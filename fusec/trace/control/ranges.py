@@ -16,11 +16,11 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir import Value
 
-from .. import sizes
-from ..array import TracedArray
-from ..context import Trace
-from ..python_numbers import interval, weak
-from ..ufuncs import as_traced, cast
+from ..numbers import sizes
+from ..numbers.python_numbers import interval, weak
+from ..ufuncs.calls import as_traced, cast
+from ..values.array import TracedArray
+from ..values.trace import Trace
 from .sequences import (
     Enumerate,
     NdEnumerate,

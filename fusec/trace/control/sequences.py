@@ -15,8 +15,8 @@ import numpy as np
 
 from fusec.errors import unsupported
 
-from ..array import TracedArray
-from ..context import Trace
+from ..values.array import TracedArray
+from ..values.trace import Trace
 
 
 @dataclass(frozen=True)

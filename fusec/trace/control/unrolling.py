@@ -20,12 +20,12 @@ from typing import Any
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
+from ..choice.merge import flatten, is_traced
 from ..convert.hooks import Where
-from ..overflow import is_overflow_check
+from ..numbers.overflow import is_overflow_check
+from ..places.cells import Variables
+from ..values.regions import Region
 from .carried import LoopParts
-from .cells import Variables
-from .merge import flatten, is_traced
-from .regions import Region
 
 UNROLL = 16  # loops of at most this many iterations may be unrolled before the graph is asked
 UNROLL_NESTS = 4  # the same for loops around other loops

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from fusec.errors import Diagnostic
 from fusec.ir.graph import Loc
 
+from ..facts.policy import is_numeric_stack
+from ..source.errors import SourceUnavailable, UnsupportedConstruct
+from ..source.source import HOOKS_NAME, compile_function, find_source
+from ..source.super_calls import write_out
 from .control import convert_tree
-from .errors import SourceUnavailable, UnsupportedConstruct
-from .policy import is_numeric_stack
-from .source import HOOKS_NAME, compile_function, find_source
-from .super_calls import write_out
 
 if TYPE_CHECKING:
     from .hooks import Hooks

@@ -13,12 +13,12 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ..source.matches import Matches
+from ..source.source import FunctionNode, Source
 from . import flow
 from .certain_reads import CertainReads
 from .conditions import Conditions
 from .facts import Facts
-from .matches import Matches
-from .source import FunctionNode, Source
 from .statements import Statements
 from .transformer import LOAD, STORE, constant, without_definition_time
 

@@ -18,10 +18,10 @@ from typing import Any
 from fusec.inspect import log
 from fusec.ir.graph import Loc
 
+from ..facts.policy import stays_plain
+from ..source.errors import SourceUnavailable
+from ..source.source import HOOKS_NAME
 from .cache import convert
-from .errors import SourceUnavailable
-from .policy import stays_plain
-from .source import HOOKS_NAME
 from .table import CallTable
 from .transformer import Where
 from .values import CALLS

@@ -6,8 +6,8 @@ import ast
 import copy
 from typing import Any
 
+from ..source.source import HOOKS_NAME, FunctionNode, Source
 from .facts import Facts
-from .source import HOOKS_NAME, FunctionNode, Source
 from .transformer import DEL, LOAD, OPERATOR_NAMES, STORE, Expressions, constant
 from .transformer import without_definition_time as bare
 

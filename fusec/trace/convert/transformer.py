@@ -19,7 +19,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from .source import HOOKS_NAME, Source
+from ..source.source import HOOKS_NAME, Source
 
 Where = tuple[str, int, int, str, int]
 Span = tuple[int, int, int, int]

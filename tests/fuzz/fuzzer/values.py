@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.trace.refusals import is_compiled
+from fusec.trace.facts.refusals import is_compiled
 
 # Whatever is compiled is fuzzed: a new dtype needs no edit here.
 DTYPES = [np.dtype(c).str[1:] for c in "dflqihb?BHILeFD" if is_compiled(np.dtype(c))]

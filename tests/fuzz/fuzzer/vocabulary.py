@@ -17,10 +17,10 @@ import scipy.special
 
 from fusec.codegen.cpu.vecmath import BOUNDS
 from fusec.ops import all_ops
-from fusec.trace.functions import FUNCTIONS
-from fusec.trace.hooks import TABLE
-from fusec.trace.methods import METHODS
-from fusec.trace.refusals import is_compiled
+from fusec.trace.facts.refusals import is_compiled
+from fusec.trace.hooks.calls import TABLE
+from fusec.trace.numpy.functions import FUNCTIONS
+from fusec.trace.numpy.methods import METHODS
 
 HOMES: dict[str, ModuleType] = {
     "np": np, "np.linalg": np.linalg, "np.fft": np.fft, "math": math, "builtins": builtins,

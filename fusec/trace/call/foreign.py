@@ -1,0 +1,105 @@
+"""Arrays of other libraries: refused by name, with what makes an array of NumPy's of them."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import os
+import sys
+from collections.abc import Iterator
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import FusecError, user_error
+from fusec.ir import Loc
+
+from ..values.array import TracedArray
+
+_OF_ARRAYS = ("__array_namespace__", "__array_interface__", "__array_struct__", "__dlpack__",
+              "__cuda_array_interface__")
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_CURES = {
+    "pandas": "x.to_numpy()", "xarray": "x.to_numpy()", "polars": "x.to_numpy()",
+    "pyarrow": "x.to_numpy()", "dask": "x.compute()", "torch": "x.numpy()", "cupy": "x.get()",
+    "tensorflow": "x.numpy()", "sparse": "x.todense()", "scipy": "x.toarray()", "h5py": "x[...]",
+    "zarr": "x[...]", "netCDF4": "x[...]", "pint": "x.magnitude",
+}
+
+
+def is_foreign(x: Any) -> bool:
+    """Whether it is an array, table or tensor of another library."""
+    kind = type(x)
+    if kind is TracedArray or issubclass(kind, (np.ndarray, np.generic, type)):
+        return False
+    return is_foreign_class(kind)
+
+
+def is_foreign_class(kind: Any) -> bool:
+    """Whether objects of the class are."""
+    return _is_foreign_class(kind)
+
+
+@functools.lru_cache(1000)
+def _is_foreign_class(kind: Any) -> bool:
+    if not isinstance(kind.__module__, str):  # of Cython's functions it is a descriptor
+        return False
+    root = kind.__module__.partition(".")[0]
+    if kind.__module__.startswith("scipy.sparse"):
+        return hasattr(kind, "toarray")
+    if root in ("numpy", "fusec") or issubclass(kind, np.ndarray):
+        return False
+    if root in _CURES:
+        return hasattr(kind, "__array__")
+    # Others that NumPy makes arrays of may be objects of several: those are looked into.
+    is_array = any(hasattr(kind, name) for name in _OF_ARRAYS) or all(
+        hasattr(kind, name) for name in ("__array__", "dtype", "shape"))
+    return is_array and any(part in _file_of(kind) for part in _INSTALLED)
+
+
+def _file_of(kind: type) -> str:
+    return str(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
+
+
+def public_name(kind: type) -> str:
+    """``pandas.DataFrame``"""
+    parts = kind.__module__.split(".")
+    for count in range(1, len(parts)):
+        home = ".".join(parts[:count])
+        if getattr(sys.modules.get(home), kind.__qualname__, None) is kind:
+            return f"{home}.{kind.__qualname__}"
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def refusal(x: Any, what: str, loc: Loc | None) -> FusecError:
+    """The error for ``what``, which completes "argument df", say."""
+    cure = _CURES.get(type(x).__module__.partition(".")[0], "np.asarray(x)")
+    return user_error(
+        TypeError, f"{what} is a {public_name(type(x))}: only arrays of NumPy are compiled", loc,
+        f"pass its values, {cure}, and put the result back after the call")
+
+
+def check_names(fn: FunctionType, loc: Loc | None) -> None:
+    """Raise for such arrays that the function reads as globals or closure variables."""
+    for name in _globals_in(fn.__code__):
+        if is_foreign(fn.__globals__.get(name)):
+            raise refusal(fn.__globals__[name], f"global {name}", loc)
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
+        if cell != CellType() and is_foreign(cell.cell_contents):
+            raise refusal(cell.cell_contents, f"closure variable {name}", loc)
+
+
+@functools.lru_cache(1000)
+def _globals_in(code: CodeType) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_loaded(code)))
+
+
+def _loaded(code: CodeType) -> Iterator[str]:
+    yield from (i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL")
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _loaded(inner)
+
+
+__all__ = ["check_names", "is_foreign", "is_foreign_class", "public_name", "refusal"]

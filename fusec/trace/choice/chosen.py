@@ -1,0 +1,104 @@
+"""Results that are one of several arrays, as the run decides: the array itself, not a copy of it.
+
+A `Selected` array that leaves the trace becomes a tree of its test and both arrays, of which one is
+taken when the results are put together.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import optree
+
+from ..facts.trees import NAMESPACE, flattened, flattened_in_order
+from ..values.array import TracedArray
+from ..values.selected import Selected, has_views_of_some, sides_of
+from ..values.trace import Trace
+from .optional import bound
+
+_MOST_ARRAYS = 16  # that one result may be; of more it is a copy
+
+
+class Chosen:
+    """``then`` where the test holds, else ``orelse``."""
+
+    __slots__ = ("orelse", "test", "then")
+
+    def __init__(self, test: Any, then: Any, orelse: Any) -> None:
+        self.test, self.then, self.orelse = test, then, orelse
+
+
+def _parts(x: Any) -> Any:
+    return (x.test, x.then, x.orelse), None, ("test", "then", "orelse")
+
+
+def _taken(_: Any, parts: Any) -> Any:
+    """The array that was chosen; a tree of other things than results stays as it is."""
+    test, then, orelse = parts
+    if type(test) is TracedArray or not hasattr(type(test), "__bool__"):
+        return Chosen(test, then, orelse)
+    return then if test else orelse
+
+
+_TREE: Any = Chosen
+optree.register_pytree_node(_TREE, _parts, _taken, namespace=NAMESPACE)
+
+
+def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
+    """The leaves of what leaves the trace and their structure, with every array that a result may
+    be."""
+    leaves, structure = flattened_in_order(bound(trace, results))
+    if any(type(leaf) is MappingProxyType for leaf in leaves):  # of `vars`
+        plain = [dict(x) if type(x) is MappingProxyType and id(x) in trace.reachable.reached else x
+                 for x in leaves]
+        leaves, structure = flattened(optree.tree_unflatten(structure, plain))
+    choices = [_choice(trace, leaf) for leaf in leaves]
+    if all(a is b for a, b in zip(leaves, choices, strict=True)):
+        return leaves, structure
+    return flattened(optree.tree_unflatten(structure, choices))
+
+
+def _choice(trace: Trace, x: Any) -> Any:
+    if type(x) is not TracedArray or not isinstance(x.storage, Selected):
+        return x
+    made = _of_sides(trace, x)
+    return x if len(flattened(made)[0]) > 2 * _MOST_ARRAYS else made
+
+
+def identity(trace: Trace, a: Any, b: Any) -> Any:
+    """Whether two values, of which data chose one, are the same array; None where none was."""
+    if not any(type(x) is TracedArray and isinstance(x.storage, Selected) for x in (a, b)):
+        return None
+    found = _same(trace, a, b)
+    return found if type(found) is bool else TracedArray(trace, None, (), trace.emit(
+        "Cast", found, dtype=np.dtype(bool), kind="weak"))
+
+
+def _same(trace: Trace, a: Any, b: Any) -> Any:
+    """True, False, or a boolean of the graph."""
+    for x, y in ((a, b), (b, a)):
+        if type(x) is TracedArray and isinstance(x.storage, Selected) and not x.steps:
+            if type(y) is TracedArray and y.storage is x.storage:
+                return not y.steps
+            then, orelse = (_same(trace, side, y) for side in x.storage.sides)
+            if then is orelse:
+                return then
+            values = [trace.builder.const(np.bool_(v)) if type(v) is bool else v
+                      for v in (then, orelse)]
+            return trace.emit("Where", x.storage.test, *values, kind="scalar")
+    if type(a) is not TracedArray or type(b) is not TracedArray:
+        return False
+    return a is b or (a.storage is not None and a.storage is b.storage and not a.steps
+                      and not b.steps)
+
+
+def _of_sides(trace: Trace, x: Any) -> Any:
+    storage = x.storage
+    if not isinstance(storage, Selected):
+        return x
+    if has_views_of_some(x):
+        return x
+    sides = [_of_sides(trace, side) for side in sides_of(x)]
+    return Chosen(TracedArray(trace, None, (), storage.test), *sides)

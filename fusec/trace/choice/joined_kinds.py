@@ -1,0 +1,75 @@
+"""Numbers of which data decides whether they are an int or a float, Python's or NumPy's.
+
+Where two ways through a program join, such a variable has one dtype: a float's.  Its value is
+right; what Python says of its type is not known while tracing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fusec.errors import unsupported
+from fusec.ir import TensorType, Value
+
+from ..values.array import TracedArray
+from ..values.trace import Trace
+
+# What they compute of an int and a float may be either; of two floats it is a float.
+_KEEPING = frozenset({
+    "Cast", "Add", "Sub", "Mul", "Neg", "Abs", "Pow", "FloorDiv", "Mod", "Minimum", "Maximum",
+    "Where", "Square"})
+_MOST_NODES = 100
+
+
+def note_joined(trace: Trace, joined: Value, *sides: Value) -> None:
+    """Remember a number that is one of these, if their types differ."""
+    if joined.type.kind != "array" and any(
+            is_of_other_kind(side.type, joined.type) or is_open(trace, side) for side in sides):
+        trace.joined_kinds.add(joined)
+
+
+def is_of_other_kind(a: TensorType, b: TensorType) -> bool:
+    """Whether two types of numbers are other ones to ``isinstance``."""
+    return a.is_weak != b.is_weak or a.dtype.kind != b.dtype.kind
+
+
+def is_open(trace: Trace, value: Value) -> bool:
+    """Whether data decides of what kind the number is."""
+    if not trace.joined_kinds:
+        return False
+    todo, seen = [value], set[Value]()
+    while todo and len(seen) < _MOST_NODES:
+        found = todo.pop()
+        if found in trace.joined_kinds:
+            return True
+        if found not in seen and found.node.op in _KEEPING and not _is_asked_for(found):
+            seen.add(found)
+            operands = [v for v in found.node.inputs if v.dtype.kind != "b"]
+            todo += () if any(map(_is_float, operands)) else operands
+    return False
+
+
+def _is_asked_for(value: Value) -> bool:
+    """Whether the program made it of this kind: ``float(x)``, ``int(x)``."""
+    if value.node.op != "Cast":
+        return False
+    before = value.node.inputs[0].type
+    return value.dtype.kind not in "fc" or (value.type.is_weak and not before.is_weak)
+
+
+def _is_float(value: Value) -> bool:
+    """Whether it is one whatever data decides; an integer beside it has become a constant, too."""
+    if value.node.op == "Const":
+        return value.dtype.kind == "c" or (
+            value.dtype.kind == "f" and value.node.attrs["value"] % 1 != 0)
+    return value.dtype.kind in "fc" and value.node.op not in _KEEPING and (
+        value.node.op not in ("Cond", "Loop"))
+
+
+def check_kind(trace: Trace, fn: Any, x: Any) -> None:
+    """Refuse ``isinstance(x, …)`` and ``type(x)`` of such a number."""
+    if type(x) is TracedArray and x.storage is None and is_open(trace, x.value):
+        raise unsupported(
+            f"{fn.__name__} of a number that is an integer or a float, Python's or NumPy's, as "
+            "data decides", loc=trace.loc,
+            cure="give it one kind on every way: 3.0 instead of 3")

@@ -1,0 +1,250 @@
+"""Values that are None or something else, as data decides: ``best = None`` before a search.
+
+An `Optional` pairs a boolean that says whether it is None with what it is otherwise.  It is a tree
+of these two, so that branches choose between its parts and loops carry them like any number or
+array; where it is None its value is zeros.  What leaves the trace is None or the value.
+
+Variables that only some ways through a program bind are the same with a ``name``: not None there
+but unbound, which any use of them notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import optree
+
+from fusec.errors import ConcreteValueError
+from fusec.ir import TensorType, Value
+
+from ..facts.known import known
+from ..facts.layout import Strides
+from ..facts.trees import NAMESPACE
+from ..values.array import TracedArray, from_value
+from ..values.trace import Trace
+
+_ZEROS: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
+
+
+class _Unbound:
+    """What a variable holds that has no value."""
+
+    def __repr__(self) -> str:
+        return "<unbound>"
+
+
+UNBOUND: Any = _Unbound()
+
+
+class Optional:
+    """None, or unbound with this name, where ``absent``, a boolean known or traced; else ``held``,
+    any tree of values."""
+
+    __slots__ = ("absent", "held", "name")
+
+    def __init__(self, absent: Any, held: Any, name: str = "") -> None:
+        self.absent, self.held, self.name = absent, held, name
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        """Python itself asks, in a container say: `OptionalHooks` answers what it can."""
+        raise ConcreteValueError(
+            "a value that data makes None or not is needed while the function is traced",
+            cure="test it before: if x is None: ...")
+
+    __eq__ = __ne__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
+    __hash__ = __bool__ = __len__ = __iter__ = _refuse
+
+
+def _parts(x: Any) -> Any:
+    return (x.absent, x.held), x.name, ("absent", "held")
+
+
+def _resolved(name: Any, parts: Any) -> Any:
+    """None or the value where it is known which; trees of other things stay as they are."""
+    absent, held = parts
+    if not name and isinstance(absent, (bool, np.bool_)) and type(absent) is not TracedArray:
+        return None if absent else held
+    return Optional(absent, held, name)
+
+
+_TREE: Any = Optional
+optree.register_pytree_node(_TREE, _parts, _resolved, namespace=NAMESPACE)
+
+
+def unbound(name: str) -> Exception:
+    """What Python raises for a variable without a value."""
+    return UnboundLocalError(
+        f"cannot access local variable {name!r} where it is not associated with a value")
+
+
+@dataclass(frozen=True)
+class Like:
+    """What a traced value is, to make zeros like it once it is gone."""
+
+    type: TensorType
+    strides: Strides
+
+
+def likeness(x: Any) -> Any:
+    """``x`` with its traced values as `Like`."""
+    if type(x) is TracedArray:
+        return Like(x.type, x.strides)
+    if type(x) is Optional:
+        return Optional(x.absent, likeness(x.held), x.name)
+    return _mapped(likeness, x)
+
+
+def _mapped(f: Callable[[Any], Any], x: Any) -> Any:
+    if type(x) in (list, tuple):
+        return type(x)(map(f, x))
+    return {key: f(value) for key, value in x.items()} if type(x) is dict else x
+
+
+def aligned(trace: Trace, a: Any, b: Any) -> tuple[Any, Any]:
+    """Both as optional wherever one of them is, or is None and the other is something else."""
+    if a is b:
+        return a, b
+    if type(a) is type(b) and type(a) in (list, tuple) and len(a) == len(b):
+        pairs = [aligned(trace, x, y) for x, y in zip(a, b, strict=True)]
+        if all(x is old for (x, _), old in zip(pairs, a, strict=True)) and all(
+                y is old for (_, y), old in zip(pairs, b, strict=True)):
+            return a, b  # the program's own lists
+        return type(a)(x for x, _ in pairs), type(a)(y for _, y in pairs)
+    if type(a) is type(b) is dict and [*a] == [*b]:
+        found = {key: aligned(trace, a[key], b[key]) for key in a}
+        if all(x is a[k] and y is b[k] for k, (x, y) in found.items()):
+            return a, b
+        return {k: x for k, (x, _) in found.items()}, {k: y for k, (_, y) in found.items()}
+    if not (Optional in (type(a), type(b)) or (a is None) != (b is None)):
+        return a, b
+    name = _name_of(a) or _name_of(b)
+    a, b = as_optional(trace, a, b, name), as_optional(trace, b, a, name)
+    held = aligned(trace, a.held, b.held)
+    return Optional(a.absent, held[0], name), Optional(b.absent, held[1], name)
+
+
+def _name_of(x: Any) -> str:
+    return x.name if type(x) is Optional else ""
+
+
+def as_optional(trace: Trace, x: Any, like: Any, name: str = "") -> Optional:
+    """``x`` as an optional value; None, or a variable without a value where there is a name, is
+    one of zeros like those of ``like``."""
+    if type(x) is Optional and x.name == name:
+        return x
+    if x is UNBOUND or (x is None and not name):
+        is_one = type(like) is Optional and like.name == name
+        return Optional(True, zeros_like(trace, like.held if is_one else like), name)
+    return Optional(False, x, name)
+
+
+def zeros_like(trace: Trace, like: Any) -> Any:
+    """What stands for a value that is not there; what no graph holds stands for itself."""
+    if type(like) is Optional:
+        return Optional(True, zeros_like(trace, like.held), like.name)
+    if type(like) not in (TracedArray, Like):
+        return _mapped(lambda x: zeros_like(trace, x), like)
+    type_ = like.type
+    if type_.kind == "weak":
+        return _ZEROS[type_.dtype.kind]
+    zero = type_.dtype.type(0)
+    if type_.kind != "array":
+        return zero
+    # Sizes of one side's own mean nothing on the other one; the merge says that they differ.
+    shape = type_.shape if type_.is_static else (0,) * len(type_.shape)
+    value = trace.emit("BroadcastTo", trace.builder.const(zero), shape=shape)
+    return from_value(trace, value, like.strides if type_.is_static else None)
+
+
+def bound(trace: Trace, results: Any) -> Any:
+    """The results with checks that all of their variables have a value."""
+    hooks: Any = trace.hooks
+    leaves, structure = optree.tree_flatten(
+        results, none_is_leaf=True, namespace=NAMESPACE, is_leaf=_is_variable)
+    if not any(map(_is_variable, leaves)):
+        return results  # the lists and dicts in it are those of the program
+    return optree.tree_unflatten(structure, [hooks.bound(hooks.where, x) for x in leaves])
+
+
+def _is_variable(x: Any) -> bool:
+    return type(x) is Optional and bool(x.name)
+
+
+def settled(trace: Trace, x: Any) -> Any:
+    """None or the value where it is known which; otherwise ``x``."""
+    if type(x) is not Optional:
+        return x
+    absent = is_absent(trace, x)
+    if absent is None or (absent and x.name):
+        return x
+    return None if absent else settled(trace, x.held)
+
+
+def is_absent(trace: Trace, x: Optional) -> bool | None:
+    """Whether it is None; None where data decides."""
+    if type(x.absent) is not TracedArray:
+        return bool(x.absent)
+    found = _assumed(trace, x.absent.value)
+    if found is None:
+        found = known(x.absent.value)
+    return None if found is None else bool(found)
+
+
+def _assumed(trace: Trace, value: Value) -> bool | None:
+    """What a boolean is, by the tests around what is being traced."""
+    found = trace.assumed.get(value)
+    node = value.node
+    if found is None and node.op in ("LogicalNot", "Cast") and (
+            node.inputs[0].dtype == np.bool_):
+        inner = _assumed(trace, node.inputs[0])
+        return inner if inner is None or node.op == "Cast" else not inner
+    return found
+
+
+@contextmanager
+def assuming(trace: Trace, test: Value | None = None, truth: bool = True) -> Iterator[None]:
+    """What is traced runs only where the test has this truth."""
+    before = trace.assumed
+    trace.assumed = dict(before)
+    if test is not None:
+        trace.assumed.update(_facts(test, truth))
+    try:
+        yield
+    finally:
+        trace.assumed = before
+
+
+def _facts(test: Value, truth: bool) -> dict[Value, bool]:
+    """The booleans that a test's truth decides."""
+    facts: dict[Value, bool] = {}
+    todo = [(test, truth)]
+    while todo:
+        value, truth = todo.pop()
+        facts[value] = truth
+        node = value.node
+        if node.op == "LogicalNot":
+            todo.append((node.inputs[0], not truth))
+        elif node.op == "Cast" and node.inputs[0].dtype == np.bool_:
+            todo.append((node.inputs[0], truth))
+        elif node.op == ("LogicalAnd" if truth else "LogicalOr"):
+            todo += [(v, truth) for v in node.inputs]
+        elif node.op == "Where":
+            todo += _of_choice(node.inputs, truth)
+    return facts
+
+
+def _of_choice(operands: tuple[Value, ...], truth: bool) -> list[tuple[Value, bool]]:
+    """``a and b`` is a choice between b and False, ``a or b`` one between True and b."""
+    test, then, orelse = operands
+    if _is_constant(orelse, not truth):
+        return [(test, True), (then, truth)]
+    return [(test, False), (orelse, truth)] if _is_constant(then, not truth) else []
+
+
+def _is_constant(value: Value, truth: bool) -> bool:
+    return value.node.op == "Const" and not value.shape and (
+        bool(value.node.attrs["value"]) is truth)

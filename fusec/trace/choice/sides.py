@@ -1,0 +1,331 @@
+"""What the two sides of a branch leave: the leaves that it decides, and the memory they are in.
+
+An array that one side made is new after the branch; one that was there before is one of two, as the
+run decides (`trace/selected.py`), or, where the graph cannot say which, a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fusec.ir import Node, Value
+
+from ..facts.layout import Strides
+from ..numbers.index_uses import Use
+from ..numbers.python_numbers import hull, interval
+from ..values.array import TracedArray, from_value
+from ..values.regions import Region
+from ..values.selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
+from ..values.selected import roots as memory_of
+from ..values.states import State
+from ..values.storage import Storage, ViewStep
+from ..values.trace import Trace
+from .identities import Contents
+from .joined_kinds import note_joined
+from .merge import (
+    Disagreement,
+    common_strides,
+    converted,
+    flatten,
+    is_number,
+    is_traced,
+    joined,
+    leaf_value,
+    lifted,
+    of_other_dtypes,
+    unflatten,
+)
+
+
+@dataclass
+class Side:
+    """What one side of a branch did."""
+
+    region: Region
+    result: Any
+    variables: Mapping[str, Any]
+    written: dict[Storage, Value]
+    line: Callable[[], str]  # where it ends, for messages: looking through the code is slow
+    checks: list[Node] = field(default_factory=list)
+    index_uses: list[Use] = field(default_factory=list)
+    raised: BaseException | None = None
+    state: State | None = None  # what it has assigned where it raises
+    left: Contents = field(default_factory=Contents)
+
+    def value_of(self, trace: Trace, x: Any) -> Value:
+        """What a leaf holds at the end of this side."""
+        before = [(storage, storage.value, storage.version) for storage in self.written]
+        for storage, value in self.written.items():
+            storage.replace(value, storage.version)
+        try:
+            return leaf_value(trace, x)
+        finally:
+            for storage, old, version in before:
+                storage.replace(old, version)
+
+
+@dataclass
+class Slot:
+    """A leaf that the branch decides."""
+
+    index: int
+    sides: tuple[Any, Any]
+    choice: Choice | None
+    strides: Strides | None  # of an array, where both sides lie in memory in the same way
+    interval: tuple[int, int] | None = None  # what an int can be
+    values: tuple[Value, ...] = ()  # of both sides
+    steps: tuple[ViewStep, ...] = ()  # to a view of it
+
+
+@dataclass
+class Choice:
+    """That the branch gives one of two arrays; ``inside`` are the outputs that hold the tests of
+    branches inside it, and indices computed there."""
+
+    inside: dict[Value, int]
+
+
+@dataclass
+class Pairs:
+    """The values of both sides that become outputs of the branch."""
+
+    trace: Trace
+    done: Sequence[Side]
+    sides: tuple[list[Value], list[Value]] = field(default_factory=lambda: ([], []))
+    slots: dict[Any, Slot] = field(default_factory=dict)  # of pairs of arrays
+    made: dict[int, TracedArray] = field(default_factory=dict)
+    are_variables: bool = False  # or the results of ``and``, ``or`` and expressions
+    # Slots that only copies can give, and the memory from before the branch that these may be.
+    shared: dict[int, list[Storage]] = field(default_factory=dict)
+    # The slots, and the sides, of an array that the side made and that another slot holds, or of
+    # views of it: that slot, and the steps to the view.
+    again: dict[tuple[int, int], tuple[Slot, tuple[ViewStep, ...]]] = field(default_factory=dict)
+
+    def leaf(self, a: Any, b: Any) -> Slot:
+        a, b = (lifted(self.trace, x) for x in (a, b))
+        for x in (a, b):
+            if not (is_number(x) or is_traced(x)):
+                raise Disagreement
+        key = tuple(_place(x) for x in (a, b))
+        if None in key:
+            return self._new(a, b)
+        if key not in self.slots:
+            self.slots[key] = self._new(a, b)
+            self._note_sharing()
+        return self.slots[key]
+
+    def _note_sharing(self) -> None:
+        """Arrays made in a side that appear in several pairs are one array on that side only."""
+        count = -1
+        while len(self.shared) > count:  # what can only be a copy may be in other pairs too
+            count = len(self.shared)
+            self.again = {}
+            for side in (0, 1):
+                for storage, slots in self._made_in(side).items():
+                    if not self._note_again(slots, side):
+                        for slot in slots:
+                            self._share(slot.index, *(x.storage for x in slot.sides))
+                            self.shared[slot.index].append(storage)  # by which it is seen
+
+    def _note_again(self, slots: Sequence[Slot], side: int) -> bool:
+        """Whether one of the slots of a memory holds what the others are, or are views of."""
+        if not all(map(self._may_be_one, slots)):
+            return False
+        steps = [slot.sides[side].steps for slot in slots]
+        if len({(slot.sides[side].storage, slot.sides[side].steps) for slot in slots}) == 1:
+            self.again.update({(slot.index, side): (slots[0], ()) for slot in slots[1:]})
+            return True
+        if any(type(slot.sides[side].storage) is not Storage for slot in slots):
+            return False
+        whole = next((slot for slot, s in zip(slots, steps, strict=True) if not s), None)
+        start = self.done[0].region.start
+        if whole is None or whole.strides is None or any(
+                v.node.id >= start for s in steps for step in s for v in step.operands):
+            return False
+        self.again.update({(slot.index, side): (whole, s)
+                           for slot, s in zip(slots, steps, strict=True) if slot is not whole})
+        return True
+
+    def _made_in(self, side: int) -> dict[Storage, list[Slot]]:
+        """The slots of each memory that a side made, where there are several."""
+        start = self.done[0].region.start
+        found: dict[Storage, list[Slot]] = {}
+        for key, slot in self.slots.items():
+            for root in memory_of(key[side][0]):  # an array, or those of which it is one
+                if root.born >= start:
+                    found.setdefault(root, []).append(slot)
+        return {storage: slots for storage, slots in found.items() if len(slots) > 1}
+
+    def _may_be_one(self, slot: Slot) -> bool:
+        """Whether the slot can give one of two arrays of which both or one are new."""
+        start = self.done[0].region.start
+        return slot.index not in self.shared and slot.sides[0].type == slot.sides[1].type and all(
+            type(x.storage) is Storage or x.storage.born < start or (
+                type(x.storage) is Selected and slot.choice is not None) for x in slot.sides)
+
+    def _share(self, index: int, *storages: Storage) -> None:
+        start = self.done[0].region.start
+        self.shared[index] = list(dict.fromkeys([*self.shared.get(index, ()), *(
+            root for storage in storages for root in memory_of(storage) if root.born < start)]))
+
+    def _new(self, a: Any, b: Any) -> Slot:
+        values = [side.value_of(self.trace, x) for side, x in zip(self.done, (a, b), strict=True)]
+        if of_other_dtypes(values[0].type, values[1].type, self.are_variables):
+            raise Disagreement
+        type_ = joined(values[0].type, values[1].type)
+        for side, value in zip(self.sides, values, strict=True):
+            side.append(converted(self.trace, value, type_))
+        index = len(self.sides[0]) - 1
+        return Slot(index, (a, b), self._choice(a, b, index), common_strides(type_, a, b),
+                     self._interval(values), values=tuple(values))
+
+    def _choice(self, a: Any, b: Any, index: int) -> Choice | None:
+        """The arrays, if one of them was there before the branch."""
+        if _place(a) is None or _place(b) is None:
+            return None
+        start = self.done[0].region.start
+        roots = [root for x in (a, b) for root in memory_of(x.storage)]
+        if any(isinstance(root, Copied) and root.born >= start for root in roots):
+            self._share(index, a.storage, b.storage)  # a loop's result: who knows what it is
+            return None
+        if all(root.born >= start for root in roots):
+            return None
+        if max(depth(a), depth(b)) >= MOST_CHOICES:  # the ways through them double with each
+            self._share(index, a.storage, b.storage)
+            return None
+        inside = dict.fromkeys(v for x in (a, b) for v in _decided_by(x) if v.node.id >= start)
+        if a.type != b.type or not all(_may_be_at_zero(x, start) for x in (a, b)):
+            self._share(index, a.storage, b.storage)
+            return None
+        return Choice({value: self._exported(value, a) for value in inside})
+
+    def _exported(self, value: Value, a: TracedArray) -> int:
+        """The output that holds a test or index made in one side (zero where the other one ran)."""
+        zero = value.dtype.type(0)
+        nothing = self.trace.builder.const(zero.item() if value.type.is_weak else zero)
+        is_first = value in _decided_by(a)
+        for side, mine in zip(self.sides, (is_first, not is_first), strict=True):
+            side.append(value if mine else nothing)
+        return len(self.sides[0]) - 1
+
+    def _interval(self, values: Sequence[Value]) -> tuple[int, int] | None:
+        return hull([interval(self.trace, v) for v in values])
+
+
+@dataclass
+class Filling:
+    """Puts what the branch gives in the place of slots."""
+
+    trace: Trace
+    test: Value
+    pairs: Pairs
+    outputs: Sequence[Value]
+    fresh: dict[int, TracedArray] = field(default_factory=dict)
+
+    def filled(self, x: Any) -> Any:
+        """``x`` with its slots replaced by what the branch gives."""
+        leaves, structure = flatten(x)
+        if not any(type(leaf) is Slot for leaf in leaves):
+            return x
+        return unflatten(structure, [
+            self._view(leaf) if type(leaf) is Slot else leaf for leaf in leaves])
+
+    def _view(self, slot: Slot) -> TracedArray:
+        found = self._given(slot)
+        if not slot.steps:
+            return found
+        return TracedArray(self.trace, found.storage, (*found.steps, *slot.steps))
+
+    def _given(self, slot: Slot) -> TracedArray:
+        """A traced value: an array gets memory of its own, or is one of two."""
+        made = self.pairs.made
+        if slot.index not in made:
+            value = self.outputs[slot.index]
+            note_joined(self.trace, value, *slot.values)
+            made[slot.index] = self._fresh(slot)
+            if slot.interval is not None:
+                self.trace.intervals[value] = slot.interval
+            if slot.index in self.pairs.shared and made[slot.index].storage is not None:
+                made[slot.index] = TracedArray(self.trace, Copied(
+                    self.trace, value, self.pairs.shared[slot.index], slot.strides))
+            elif slot.choice is not None or self._is_again(slot):
+                made[slot.index] = self._selected(slot)
+        return made[slot.index]
+
+    def _fresh(self, slot: Slot) -> TracedArray:
+        """Memory for what the slot gives."""
+        if slot.index not in self.fresh:
+            self.fresh[slot.index] = from_value(
+                self.trace, self.outputs[slot.index], slot.strides)
+        return self.fresh[slot.index]
+
+    def _is_again(self, slot: Slot) -> bool:
+        return any((slot.index, side) in self.pairs.again for side in (0, 1))
+
+    def _selected(self, slot: Slot) -> TracedArray:
+        inside = slot.choice.inside if slot.choice is not None else {}
+        then, orelse = (self._outside(x, inside, self._memory(slot, side))
+                        for side, x in enumerate(slot.sides))
+        return selected(self.trace, self.test, then, orelse, self.outputs[slot.index])
+
+    def _memory(self, slot: Slot, side: int) -> TracedArray:
+        """What stands for an array that a side made."""
+        holder, steps = self.pairs.again.get((slot.index, side), (slot, ()))
+        found = self._fresh(holder)
+        return TracedArray(self.trace, found.storage, steps) if steps else found
+
+    def _outside(
+        self, x: TracedArray, inside: Mapping[Value, int], fresh: TracedArray
+    ) -> TracedArray:
+        """An array that a side leaves, as what follows the branch sees it."""
+        storage = x.storage
+        start = self.pairs.done[0].region.start
+        if isinstance(storage, Selected) and storage.born >= start:
+            then, orelse = (self._outside(side, inside, fresh) for side in sides_of(x))
+            return selected(self.trace, self._after(storage.test, inside), then, orelse)
+        if storage is None or storage.born >= start:
+            return fresh
+        return TracedArray(self.trace, storage, tuple(
+            replace(step, operands=tuple(self._after(v, inside) for v in step.operands))
+            if step.operands else step for step in x.steps))
+
+    def _after(self, value: Value, inside: Mapping[Value, int]) -> Value:
+        return self.outputs[inside[value]] if value in inside else value
+
+
+def _place(x: Any) -> tuple[Storage, tuple[Any, ...]] | None:
+    """The memory that an array shows; None for numbers."""
+    if type(x) is not TracedArray or x.storage is None:
+        return None
+    return x.storage, x.steps
+
+
+def _steps(x: TracedArray) -> list[ViewStep]:
+    """The steps to it, and to those it may be."""
+    inner = x.storage.sides if isinstance(x.storage, Selected) else ()
+    return [*x.steps, *(step for side in inner for step in _steps(side))]
+
+
+def _decided_by(x: TracedArray) -> list[Value]:
+    """The tests and indices that decide what it shows."""
+    tests: list[Value] = []
+    waiting = [x]
+    while waiting:
+        storage = waiting.pop().storage
+        if isinstance(storage, Selected):
+            tests.append(storage.test)
+            waiting += storage.sides
+    return [*tests, *(v for step in _steps(x) for v in step.operands)]
+
+
+def _may_be_at_zero(x: TracedArray, start: int) -> bool:
+    """Whether its indices are older than the branch, or may be zero where they do not matter."""
+    inside = [s for s in _steps(x) if any(v.node.id >= start for v in s.operands)]
+    if not inside:
+        return True
+    types = [root.value.type for root in memory_of(x.storage)] if x.storage is not None else []
+    return all(step.op == "Pick" for step in inside) and all(
+        t.is_static and 0 not in t.shape for t in types) and not any(
+        0 in dict(step.attrs).get("sizes", ()) for step in _steps(x))

@@ -1,0 +1,52 @@
+"""Notes what the program has assigned, where it may raise: see `states`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fusec.ir import Node
+
+from ..choice.chosen import flat_results
+from ..values.array import TracedArray
+from ..values.states import Computed, State
+
+if TYPE_CHECKING:
+    from ..values.trace import Trace
+
+
+def note_state(trace: Trace, node: Node, state: State | None = None) -> None:
+    """``node`` may raise: what the program has assigned by now, or in ``state``, stays so.
+
+    A node in a branch or loop that data decides is none of the graph's own: there it is what was
+    assigned before the outermost one."""
+    found = state_now(trace) if state is None else state
+    if found is not None:
+        trace.states.noted.append((node, found))
+
+
+def state_now(trace: Trace) -> State | None:
+    """What has been assigned by now; None: nothing, or the place is inside of several branches."""
+    changed = trace.attributes.names or trace.outer_names.before or trace.containers.held
+    if len(trace.regions) > 1 or not (changed or trace.journal):
+        return None
+    effects = [*trace.containers.effects(), *trace.attributes.effects(),
+               *trace.outer_names.effects()]
+    written = [(s.origin, s.value) for s in trace.storages
+               if s is not None and s.version > 0 and s.origin is not None]
+    if not effects and not written:
+        return None
+    from ..places.shared_results import linked
+
+    values, _ = linked(trace, [value for _, value in effects], None)
+    assigned = []
+    for (assignment, _), value in zip(effects, values, strict=True):
+        leaves, tree = flat_results(trace, value)
+        assigned.append((assignment, tree, [_noted(x) for x in leaves]))
+    return State(assigned, written)
+
+
+def _noted(leaf: Any) -> Any:
+    return Computed(leaf.value, leaf.is_array) if type(leaf) is TracedArray else leaf
+
+
+__all__ = ["note_state", "state_now"]

@@ -1,0 +1,1 @@
+"""What is known without a trace: names, layouts, texts, and what NumPy is installed."""

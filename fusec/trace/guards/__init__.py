@@ -1,0 +1,1 @@
+"""What a trace took for constant, and how each call compares it."""

@@ -1,0 +1,175 @@
+"""Arrays from outside the arguments, in attributes and outer variables, that may share memory.
+
+Each is an input of its own; where one of two is written, the other must not show it.  That they are
+apart is checked at each call: a call in which they are one array is traced again, as one input, and
+views of one array as views of an input that is all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from ..values.array import TracedArray
+from ..values.own_arrays import root_of, viewing
+from .assigned_names import AssignedLater
+from .guard import Guard
+from .measures import ANY
+
+if TYPE_CHECKING:
+    from ..values.trace import Trace
+
+_MOST_WORK: Any = 1000  # of deciding whether views of one array have elements in common
+
+
+class ApartGuard(Guard):
+    """Places whose arrays must share no memory with those that are written."""
+
+    __slots__ = ("_written",)
+
+    def __init__(self, names: str, read: Callable[[], Any], written: list[bool]) -> None:
+        self._written = written
+        super().__init__(names, names, read, ANY)
+        self.is_native = True  # by where the arrays begin and end, which mostly is enough
+
+    def refresh(self) -> None:
+        pass
+
+    def holds(self) -> bool:
+        try:
+            arrays = self.read()
+        except LookupError:  # an item that the container has no more
+            return False
+        return next(_overlaps(arrays, self._written), None) is None
+
+    @property
+    def value(self) -> str:
+        return "memory of its own"
+
+
+def apart_guards(trace: Trace, written: set[int]) -> Iterator[Guard]:
+    """For arrays of which some are written (by input position); raises where they overlap now."""
+    first = len(trace.inputs) - len(trace.captured)
+    held = [(i, c) for i, c in enumerate(trace.captured, first) if _is_array(c)]
+    is_written, arrays = [i in written for i, _ in held], [_held(c) for _, c in held]
+    for i, j in _overlaps(arrays, is_written):
+        root = root_of(arrays[i])
+        if root is root_of(arrays[j]) and id(root) not in trace.assigned_names.roots:
+            raise AssignedLater(root=root)
+        one, other = (trace.outside[held[k][0]] for k in (i, j))
+        raise unsupported(f"writing to {one} or {other}, which share memory", loc=trace.entry_loc,
+                          cure="take the view of the one inside the function")
+    if any(is_written) and len(held) > 1 and any(callable(c) for _, c in held):
+        names = ", ".join(dict.fromkeys(trace.outside[i] for i, _ in held))
+        yield ApartGuard(names, lambda: [_held(c) for _, c in held], is_written)
+
+
+def _overlaps(arrays: Sequence[Any], written: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Pairs that share memory, of which one at least is written; by where their memory begins."""
+    bounds = sorted((*np.lib.array_utils.byte_bounds(x), i) for i, x in enumerate(arrays)
+                    if isinstance(x, np.ndarray) and x.size)
+    open_: list[tuple[int, int]] = []  # (end, number) of those that reach beyond the present begin
+    for begin, end, i in bounds:
+        open_ = [o for o in open_ if o[0] > begin]
+        yield from ((i, j) for _, j in open_ if (written[i] or written[j])
+                    and _shares(arrays[i], arrays[j]))
+        open_.append((end, i))
+
+
+class SameGuard(Guard):
+    """Two places that must still hold the same array."""
+
+    __slots__ = ()
+
+    def __init__(self, subject: str, place: str, are_same: Callable[[], bool]) -> None:
+        super().__init__(subject, place, are_same, ANY)
+
+    def holds(self) -> bool:
+        try:
+            return bool(self.read())
+        except LookupError:  # an item that the container has no more
+            return False
+
+    @property
+    def value(self) -> str:
+        return "the same array as another name"
+
+
+class ViewGuard(Guard):
+    """An array that must still be the same part of the array which others are views of."""
+
+    __slots__ = ("_mark",)
+
+    def __init__(self, subject: str, place: str, read: Callable[[], Any]) -> None:
+        super().__init__(subject, place, read, ANY)
+        self._mark = _place_in(*read())
+
+    def refresh(self) -> None:
+        self._mark = _place_in(*self.read())
+
+    def holds(self) -> bool:
+        return bool(_place_in(*self.read()) == self._mark)
+
+    @property
+    def value(self) -> str:
+        return "a view of the same array as others"
+
+
+def _place_in(x: Any, root: Any) -> Any:
+    if type(x) is not np.ndarray or root_of(x) is not root:
+        return None
+    start = x.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    return start, x.shape, x.strides, x.dtype, root.shape, root.strides, root.dtype
+
+
+def captured(
+    trace: Trace, x: np.ndarray, reader: Callable[[], Any] | None = None, title: str = ""
+) -> TracedArray:
+    """An array from outside as an input; one of several views of an array as a view of that."""
+    root, place = root_of(x), trace.reachable.place_of(x)
+    if place is not None:
+        reader, title = reader or place.read, title or place.subject
+    if title:
+        trace.titles.setdefault(id(x), title)
+    if reader is not None:
+        trace.readers.setdefault(id(x), reader)
+    if id(root) not in trace.assigned_names.roots or id(root) in trace.local_arrays:
+        return TracedArray(trace, trace.capture(x))
+    found = viewing(root, x)
+    if found is None:
+        raise unsupported(
+            f"writing to {title or 'an array from outside'} and views of its memory",
+            loc=trace.loc, cure="take the view inside the function")
+    if reader is not None:
+        first = trace.readers.setdefault(id(root), _root_reader(reader))
+        trace.titles.setdefault(id(root), f"the array behind {title}")
+        place_name = title.removeprefix("attribute ")
+        given = reader
+        trace.guards[id(root), title] = ViewGuard(title, place_name, lambda: (given(), first()))
+    return found(TracedArray(trace, trace.capture(root)))
+
+
+def _root_reader(reader: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: root_of(reader())
+
+
+def _held(captured: Any) -> Any:
+    return captured() if callable(captured) else captured
+
+
+def _is_array(captured: Any) -> bool:
+    return isinstance(_held(captured), np.ndarray)
+
+
+def _shares(one: np.ndarray, other: np.ndarray) -> bool:
+    try:
+        return bool(np.shares_memory(one, other, max_work=_MOST_WORK))
+    except np.exceptions.TooHardError:
+        return True
+
+
+__all__ = ["apart_guards", "captured"]

@@ -1,0 +1,100 @@
+"""What a trace must know from its start: numbers that are assigned after they were read.
+
+A number of an attribute or outer variable is a constant of the graph, unless the program assigns
+it: then it is an input.  Where a function that is called late turns out to assign what was read
+early, the constant is in the graph already, and the trace begins anew with that name known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from fusec.errors import ConcreteValueError, InternalError
+
+from ..facts.code_names import names_in
+from ..facts.refusals import is_compiled
+
+if TYPE_CHECKING:
+    from ..places.outer_names import Place
+
+Result = TypeVar("Result")
+_MOST_ATTEMPTS = 1000
+SMALL = 1 << 31  # larger ints stay constants
+
+
+def is_number(x: Any) -> bool:
+    """Whether a value can be an input that is a number."""
+    if type(x) is int:
+        return -SMALL < x < SMALL
+    return type(x) in (float, complex) or (isinstance(x, np.generic) and is_compiled(x.dtype))
+
+
+@dataclass
+class AssignedNames:
+    """The attributes, by name, and outer variables that are inputs from the start.
+
+    Where an int among them decides what is computed, ints stay constants: a trace for each.
+    """
+
+    attributes: set[str] = field(default_factory=set)
+    places: dict[tuple[int, str], Place] = field(default_factory=dict)
+    roots: dict[int, Any] = field(default_factory=dict)  # arrays that views are taken of, by id
+    # Lists and dicts that the program changes, with what messages call them, by id.
+    containers: dict[int, tuple[Any, str]] = field(default_factory=dict)
+    appended: set[int] = field(default_factory=set)  # those that are nothing but appended to
+    has_ints: bool = False  # among the inputs of the trace
+    ints_are_constants: bool = False
+
+    def may_be_input(self, found: Any) -> bool:
+        """Whether what a name holds is a number that can be an input."""
+        return is_number(found) and not (self.ints_are_constants and type(found) is int)
+
+
+class AssignedLater(BaseException):
+    """The trace has read a number that it assigns now, views of one array that it writes to, or a
+    container that it changes; no ``except Exception`` of the user's catches it."""
+
+    def __init__(
+        self, attribute: str = "", place: Place | None = None, root: np.ndarray | None = None,
+        containers: Sequence[tuple[Any, str]] = (), appended: Sequence[int] = (),
+    ) -> None:
+        super().__init__(attribute or (place.subject if place is not None else ""))
+        self.attribute, self.place, self.root = attribute, place, root
+        self.containers, self.appended = containers, appended
+
+    def note_in(self, names: AssignedNames) -> None:
+        if self.attribute:
+            names.attributes.add(self.attribute)
+        if self.place is not None:
+            names.places[self.place.key] = self.place
+        if self.root is not None:
+            names.roots[id(self.root)] = self.root
+        names.containers.update((id(found), (found, title)) for found, title in self.containers)
+        names.appended.update(self.appended)
+
+
+def until_known(trace: Callable[[AssignedNames], Result]) -> Result:
+    """The trace's result, begun anew for every name that is found to be assigned late."""
+    names = AssignedNames()
+    for _ in range(_MOST_ATTEMPTS):
+        try:
+            return trace(names)
+        except AssignedLater as found:
+            found.note_in(names)
+        except ConcreteValueError:
+            if names.ints_are_constants or not names.has_ints:
+                raise
+            names.ints_are_constants = True
+    raise InternalError(f"a trace that began anew {_MOST_ATTEMPTS} times")
+
+
+def is_named(functions: Any, name: str) -> bool:
+    """Whether code of one of these functions may have read the outer variable."""
+    return any(name in (*names_in(fn.__code__), *fn.__code__.co_freevars) for fn in functions)
+
+
+__all__ = ["AssignedLater", "AssignedNames", "is_named", "until_known"]

@@ -1,0 +1,223 @@
+"""What a trace took for constant, checked at each call: attributes, globals, closure variables.
+
+A guard compares what a place holds with what it held, by a measure: see `measures`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Container, Sequence
+from types import (
+    BuiltinMethodType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
+from typing import Any
+
+import numpy as np
+
+from ..facts.code_names import HEAP_TYPE
+from ..values.array import TracedArray
+from ..values.trace import current
+from .measures import (
+    ANY,
+    BUFFERS,
+    CONTAINERS,
+    DATA,
+    VIEWS,
+    Bits,
+    Content,
+    Identity,
+    Kept,
+    Layout,
+    Measure,
+    measure,
+)
+
+MISSING = object()
+Bind = Callable[[Any], str]
+
+
+def is_data(value: Any) -> bool:
+    """Whether rebinding a name from this value to another must be noticed: all but modules."""
+    return not isinstance(value, ModuleType)
+
+
+def is_in_object(obj: Any, name: str) -> bool:
+    """Whether the attribute lies in the object itself, in a slot too."""
+    if name in getattr(obj, "__dict__", ()):
+        return True
+    held = getattr(type(obj), name, None)
+    return isinstance(held, MemberDescriptorType) and hasattr(obj, name)
+
+
+def is_own(value: Any) -> bool:
+    """Whether what an attribute gives is the same object each time: not a method."""
+    return not isinstance(value, (MethodType, BuiltinMethodType, MethodWrapperType, ModuleType))
+
+
+class Guard:
+    """A place that must still hold the value it had at the end of the trace, a container with the
+    content that it had at the beginning.
+
+    ``is_native``: the launcher compares it, with what it is given to run on.
+    """
+
+    __slots__ = ("is_native", "measure", "place", "read", "subject")
+
+    def __init__(
+        self, subject: str, place: str, read: Callable[[], Any], measured: Measure | None = None,
+    ) -> None:
+        self.subject = subject
+        self.place = place
+        self.read = read
+        self.is_native = False
+        self.measure: Any = measure(read(), _held_now()) if measured is None else measured
+
+    def refresh(self) -> None:
+        """Take the value held now for the expected one; a container's content is the one that the
+        trace began with: a program that changes it is traced again."""
+        found = self.read()
+        if not self.measure.is_of_start and not self.measure.matches(found):
+            self.measure = Layout(found) if type(self.measure) is Layout else measure(found)
+
+    def holds(self) -> bool:
+        try:
+            return bool(self.measure.matches(self.read()))
+        except LookupError:  # an item that the container has no more
+            return False
+
+    def is_of(self, found: Any) -> bool:
+        """Whether it is the array, or container, that the place holds."""
+        try:
+            return self.read() is found
+        except LookupError:
+            return False
+
+    def expression(self, bind: Bind) -> str:
+        """`holds` as text; ``bind`` gives a name for an object."""
+        if type(self).holds is not Guard.holds:
+            return f"{bind(self.holds)}()"
+        place = getattr(self.read, "expression", None)
+        found = f"{bind(self.read)}()" if place is None else place(bind)
+        kind, measured = type(self.measure), self.measure
+        if kind is Identity and measured.layout is None:
+            held = measured.reference
+            if type(held) is Kept:
+                return f"{found} is {bind(held.value)}"
+            now = bind(None)  # an object that is gone is not None
+            return f"(({now} := {found}) is not None and {now} is {bind(held)}())"
+        matches = f"{bind(measured.matches)}({found})"
+        if kind is Content and measured.fixed is not None:
+            return f"({found} is {bind(measured.fixed)} or {matches})"
+        if kind is Bits and not measured.is_of_start:
+            return f"({found} is {bind(measured.value)} or {matches})"
+        return matches
+
+    @property
+    def value(self) -> str:
+        """The expected value, shortened."""
+        return str(self.measure.text())
+
+    def __str__(self) -> str:
+        return f"{self.place} is {self.value}"
+
+
+class OnceGuard(Guard):
+    """Never holds: the trace changed a container that outlives it, which only tracing does."""
+
+    __slots__ = ()
+
+    def __init__(self, kind: str, loc: Any) -> None:
+        where = f" at {loc}" if loc is not None else ""
+        super().__init__(f"a {kind}", f"a {kind} that outlives the call and is changed{where}: "
+                         "each call is traced, for tracing changes it", lambda: None, ANY)
+
+    def holds(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return self.place
+
+
+def layout_guard(subject: str, read: Callable[[], Any]) -> Guard:
+    """A place that must go on to hold an array, or a number, of this type and layout."""
+    return Guard(subject, subject.removeprefix("attribute "), read, Layout(read()))
+
+
+def is_object(value: Any) -> bool:
+    """Whether a value is compared by which object it is."""
+    return not isinstance(value, (*DATA, *CONTAINERS, *VIEWS, *BUFFERS, slice, range))
+
+
+def _held_now() -> Container[int]:
+    """Containers that have guards of their own."""
+    trace = current()
+    return trace.containers.guarded if trace is not None else ()
+
+
+class Attribute:
+    """An attribute of an object that is not kept alive; called, it gives what is there."""
+
+    __slots__ = ("name", "owner")
+
+    def __init__(self, owner: Callable[[], Any], name: str) -> None:
+        self.owner, self.name = owner, name
+
+    def __call__(self) -> Any:
+        return getattr(self.owner(), self.name, MISSING)
+
+    def expression(self, bind: Bind) -> str:
+        """The same as text."""
+        return f"getattr({bind(self.owner)}(), {self.name!r}, {bind(MISSING)})"
+
+
+def attribute_guard(obj: Any, name: str) -> Guard:
+    """``obj.name``; the object is not kept alive by the guard."""
+    owner = obj.__name__ if isinstance(obj, ModuleType) else type(obj).__name__
+    try:
+        reference: Callable[[], Any] = weakref.ref(obj)
+    except TypeError:
+        def reference() -> Any:
+            return obj
+    return Guard(f"attribute {owner}.{name}", f"{owner}.{name}", Attribute(reference, name))
+
+
+def method_guard(obj: Any, name: str) -> Guard:
+    """``obj.name`` is a method, which is bound anew each time: its function must stay."""
+    guard = attribute_guard(obj, name)
+    bound, guard.read = guard.read, lambda: getattr(bound(), "__func__", MISSING)
+    guard.refresh()
+    return guard
+
+
+def is_guarded(obj: Any) -> bool:
+    """Attributes of user objects and modules may change; those of libraries and arrays do not."""
+    if isinstance(obj, ModuleType):
+        root = obj.__name__.partition(".")[0]
+        return root not in ("numpy", "math", "scipy", "fusec", "cmath")
+    if isinstance(obj, type) and not obj.__flags__ & HEAP_TYPE:
+        return False  # Python's own, or written in C
+    if isinstance(obj, (type, FunctionType)) and obj.__module__ == "numpy":
+        return False
+    return type(obj) is not TracedArray and not isinstance(obj, (np.ndarray, np.generic, np.dtype))
+
+
+def check_of(guards: Sequence[Guard]) -> Callable[[], bool]:
+    """A function that says whether all of them hold, made of their own texts."""
+    names: dict[str, Any] = {}
+
+    def bind(value: Any) -> str:
+        name = f"n{len(names)}"
+        names[name] = value
+        return name
+
+    tests = " and ".join(f"({guard.expression(bind)})" for guard in guards)
+    text = (f"def unchanged():\n    try:\n        return {tests}\n"
+            "    except (LookupError, ValueError):\n        return False\n")
+    exec(compile(text, "<guards>", "exec"), names)
+    made: Callable[[], bool] = names["unchanged"]
+    return made

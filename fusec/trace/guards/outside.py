@@ -1,0 +1,279 @@
+"""What functions of the program can reach through names: globals, closure variables, defaults.
+
+It is noted before each function is first called, when nothing has been changed by it yet: what is
+in containers, and where arrays lie, so that later calls read those that lie there then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from types import BuiltinMethodType, CellType, FunctionType, MethodWrapperType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.code_roles import is_ours
+
+from ..facts.code_names import names_in
+from ..places.kept_values import bound_to
+from ..source.source import HOOKS_NAME
+from ..values.array import TracedArray
+from .apart import SameGuard
+from .asked import is_of_decimals, note_decimals
+from .guard import Guard, attribute_guard, is_data
+from .measures import (
+    ATOMS,
+    ArrayContent,
+    Bits,
+    Content,
+    Identity,
+    inside,
+    item_of,
+    measure,
+    parts_of,
+    values_inside,
+)
+
+if TYPE_CHECKING:
+    from ..values.trace import Trace
+
+Reader = Callable[[], Any]
+Key = tuple[int, str]
+POLYNOMIALS: Any = np.polynomial.Polynomial.__base__  # the class of all kinds of them
+_NOTHING: Any = object()
+_EMPTY = CellType()
+_EVALUATING = frozenset({"eval", "exec"})  # what such code reads is known when it runs
+
+
+@dataclass(frozen=True, eq=False)
+class Name:
+    """A variable of an outer scope, or a function's defaults."""
+
+    scope: Any
+    name: str
+
+    @property
+    def key(self) -> Key:
+        return id(self.scope), "" if isinstance(self.scope, CellType) else self.name
+
+    @property
+    def subject(self) -> str:
+        """What messages call it."""
+        if isinstance(self.scope, CellType):
+            return f"closure variable {self.name}"
+        if isinstance(self.scope, dict):
+            return f"global {self.name}"
+        return f"the defaults of {self.scope.__name__}"
+
+    def expression(self, bind: Callable[[Any], str]) -> str:
+        """`__call__` as text."""
+        if isinstance(self.scope, CellType):
+            return f"{bind(self)}()"
+        if isinstance(self.scope, dict):
+            return f"{bind(self.scope.get)}({self.name!r}, {bind(_NOTHING)})"
+        return f"{bind(self.scope)}.{self.name}"
+
+    def __call__(self) -> Any:
+        """What it holds now."""
+        if isinstance(self.scope, CellType):
+            return self.scope.cell_contents if self.scope != _EMPTY else _NOTHING
+        if isinstance(self.scope, dict):
+            return self.scope.get(self.name, _NOTHING)
+        return getattr(self.scope, self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayPlace:
+    """Where an array lies: in a place that is guarded, perhaps under keys."""
+
+    read: Reader
+    subject: str
+    owner: Key  # the key of the place
+
+
+class Outside:
+    """What can be reached from outside of one trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.names: dict[Key, Guard] = {}
+        self.arrays: dict[int, list[ArrayPlace]] = {}
+        self.reached: dict[int, Any] = {}  # all of it, by id
+        self._contents: list[Content] = []
+
+    def enter(self, fn: FunctionType) -> None:
+        """A function of the program is about to be called."""
+        if not _EVALUATING.isdisjoint(fn.__code__.co_names):
+            self.trace.watch.start()
+        made = self.trace.outer_names.made()
+        for name in self._names_of(fn):
+            value = name()
+            if name.key not in self.names and _is_constant(value) and id(value) not in made:
+                self.names[name.key] = guard = self._guard(name)
+                self.note(guard, name.key)
+
+    def _names_of(self, fn: FunctionType) -> Iterator[Name]:
+        """Defaults of the traced function itself are arguments of the call."""
+        is_called = fn not in self.trace.entry or fn in getattr(self.trace.hooks, "functions", ())
+        return (name for name in names_of(fn) if is_called or name.scope is not fn)
+
+    def _guard(self, name: Name) -> Guard:
+        measured = measure(name(), self.trace.containers.guarded)
+        return Guard(name.subject, name.subject, name, measured)
+
+    def note(self, guard: Guard, key: Key) -> None:
+        """What a guarded place holds, and what lies in that, was there before the call."""
+        value = guard.read()
+        self.reach(value)
+        if type(guard.measure) is Content:
+            self._contents.append(guard.measure)
+            for array, keys in guard.measure.arrays():
+                title = guard.subject + "".join(f"[{k!r}]" for k in keys)
+                self._add(array, ArrayPlace(partial(_item, guard.read, keys), title, key))
+        elif isinstance(value, np.ndarray):
+            self._add(value, ArrayPlace(guard.read, guard.subject, key))
+
+    def _add(self, array: np.ndarray, place: ArrayPlace) -> None:
+        self.reached[id(array)] = array  # so that the id stays its own
+        self.arrays.setdefault(id(array), []).append(place)
+
+    def reach(self, value: Any) -> None:
+        """All that lies in it was there before the call."""
+        todo = [value]
+        while todo:
+            found = todo.pop()
+            if not isinstance(found, ATOMS) and id(found) not in self.reached:
+                self.reached[id(found)] = found
+                self.trace.watch.see(found)
+                self._note_state(found)
+                todo += self._held_by(found)
+
+    def _note_state(self, found: Any) -> None:
+        """What objects of libraries hold, which their own code reads."""
+        if isinstance(found, POLYNOMIALS):
+            for name in ("coef", "domain", "window"):
+                guard = attribute_guard(found, name)
+                guard.measure = ArrayContent(guard.read())
+                self.trace.guards.setdefault((id(found), name), guard)
+        elif is_of_decimals(found):
+            note_decimals(self.trace)
+
+    def _held_by(self, found: Any) -> Iterable[Any]:
+        if isinstance(found, (BuiltinMethodType, MethodWrapperType)):
+            return [bound_to(found)]
+        if type(found) is partial:
+            return [bound_to(found), *parts_of(found)]
+        return values_inside(self.trace.containers.content_before(found))
+
+    # -- arrays that are read at each call --------------------------------------------------------
+
+    def places_of(self, array: np.ndarray) -> list[ArrayPlace]:
+        """Where an array lies."""
+        return self.arrays.get(id(array), [])
+
+    def place_of(self, array: np.ndarray) -> ArrayPlace | None:
+        """The first of these."""
+        return next(iter(self.places_of(array)), None)
+
+    def guards(
+        self, functions: Collection[FunctionType], inputs: Collection[Key]
+    ) -> list[Guard]:
+        """For what these functions can read by name, less the variables that are ``inputs``."""
+        found: dict[Key, Guard] = {}
+        for fn in functions:
+            for name in self._names_of(fn):
+                value = name()
+                if name.key not in found and name.key not in inputs and _is_constant(value):
+                    found[name.key] = guard = self.names.get(name.key) or self._guard(name)
+                    guard.refresh()
+        return [*(g for g in found.values() if not self.is_read(g)), *self._same(inputs)]
+
+    def container_at(self, container: Any) -> Reader | None:
+        """How to find a container from outside again, in a place that is guarded."""
+        for guard in (*self.names.values(), *self.trace.guards.values()):
+            if type(guard.measure) in (Content, Bits):
+                keys = _keys_to(container, guard.read())
+                if keys is not None:
+                    return partial(_item, guard.read, keys)
+        return None
+
+    def close(self) -> None:
+        """At the end of the trace, which keeps no array: a weak reference to one forbids
+        ``resize``.  Arrays in containers that are read at each call have guards of their own."""
+        guarded = self.trace.readers.keys() | self.trace.taken.keys()
+        for content in self._contents:
+            content.close(guarded)
+        for found in (self.names, self.arrays, self.reached, self.trace.guards, self.trace.taken):
+            found.clear()
+
+    def is_read(self, guard: Guard) -> bool:
+        """Whether the array that the guard is for has guards of its own: it is read at each call,
+        or Python took its value."""
+        if type(guard.measure) not in (Identity, ArrayContent):
+            return False
+        held = id(guard.read())
+        return held in self.trace.readers or held in self.trace.taken
+
+    def _same(self, inputs: Collection[Key]) -> Iterator[Guard]:
+        """Two places of one array are one input: they must go on to hold one array."""
+        for array, places in self.arrays.items():
+            first = self.trace.readers.get(array)
+            for place in places:
+                if first is not None and place.read is not first and place.owner not in inputs:
+                    yield SameGuard(place.subject, place.subject.removeprefix("attribute "),
+                                    partial(_is_same, place.read, first))
+
+
+def _is_constant(value: Any) -> bool:
+    return is_data(value) and type(value) is not TracedArray
+
+
+def _is_same(read: Reader, first: Reader) -> bool:
+    return bool(read() is first())
+
+
+def _keys_to(container: Any, root: Any) -> tuple[Any, ...] | None:
+    """The keys that lead to a container inside another one."""
+    todo: list[tuple[Any, tuple[Any, ...]]] = [(root, ())]
+    seen = set[int]()
+    while todo:
+        found, keys = todo.pop()
+        if found is container:
+            return keys
+        if id(found) not in seen and not isinstance(found, ATOMS):
+            seen.add(id(found))
+            todo += [(item, (*keys, key)) for key, item in inside(found) or ()]
+    return None
+
+
+def _item(read: Reader, keys: tuple[Any, ...]) -> Any:
+    found = read()
+    try:
+        for key in keys:
+            found = item_of(found, key)
+    except (LookupError, TypeError):  # the container's guard says that it has changed
+        return _NOTHING
+    return found
+
+
+def names_of(fn: Any) -> Iterator[Name]:
+    """Globals and closure variables that a function, or code inside it such as a comprehension,
+    names, and its defaults.  Those of a function that the program made in the trace are its own."""
+    function = getattr(fn, "__func__", fn)
+    if not isinstance(function, FunctionType) or is_ours(function.__globals__):
+        return
+    for name in names_in(function.__code__):
+        if name in function.__globals__:
+            yield Name(function.__globals__, name)
+    if HOOKS_NAME in function.__code__.co_freevars:
+        return
+    yield from (Name(function, name) for name in ("__defaults__", "__kwdefaults__")
+                if getattr(function, name) is not None)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        if cell != _EMPTY:
+            yield Name(cell, name)
+
+
+__all__ = ["Outside", "names_of"]

@@ -1,0 +1,66 @@
+"""Arguments that are objects: what can be reached through them was there before the call, as what
+lies in globals and closure variables was.
+
+Methods of C's that the program got from outside (``seen.append``, ``table.get``, ``x.sum``) read
+and change the object whose methods they are: a container's content is guarded, an array is an
+input.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import BuiltinMethodType, MethodWrapperType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.ops.host_calls import is_generator
+
+from ..call.signature import FlatCall
+from ..values.array import TracedArray
+from .guard import Guard
+from .measures import ATOMS, BUFFERS, CONTAINERS, VIEWS, Identity
+
+if TYPE_CHECKING:
+    from ..values.trace import Trace
+
+_METHODS = (BuiltinMethodType, MethodWrapperType)
+_VALUES = (*ATOMS, type, np.ndarray, np.dtype, slice, range)
+_READ = (*CONTAINERS, *VIEWS, *BUFFERS)
+
+
+def note_arguments(trace: Trace, call: FlatCall) -> None:
+    """Guard what can be reached through the call's static arguments."""
+    for leaf, path, static in zip(call.leaves, call.paths, call.is_static, strict=True):
+        if static and not isinstance(leaf, _VALUES) and not is_generator(leaf):
+            _note(trace, leaf, f"argument {path}")
+
+
+def _note(trace: Trace, found: Any, subject: str) -> None:
+    known = id(found), ""
+    if known not in trace.guards:
+        guard = Guard(subject, subject, partial(_itself, found))
+        trace.reachable.note(guard, known)
+        if type(guard.measure) is not Identity:  # which the key compares
+            trace.guards[known] = guard
+
+
+def note_owners(trace: Trace, *values: Any) -> None:
+    """Methods of C's among these are called: what they may read is guarded."""
+    for value in values:
+        while type(value) is partial:
+            value = value.func
+        if type(value) not in _METHODS:
+            continue
+        owner = value.__self__
+        if isinstance(owner, _READ) and type(owner) is not TracedArray and (
+                id(owner) in trace.reachable.reached):
+            title = trace.name_outside(owner) or f"a {type(owner).__name__} from outside"
+            _note(trace, owner, title)
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+__all__ = ["note_arguments", "note_owners"]

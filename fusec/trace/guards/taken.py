@@ -1,0 +1,90 @@
+"""Arrays from outside that Python takes the value of: a truth, a shape, an index, text.
+
+The value is the one of the call that is traced; a guard on the array's content sees to it that only
+calls with this value use the trace.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.ir import Node, Value
+
+from ..facts.known import known, note_known
+from .guard import Guard
+from .measures import ArrayContent, Identity
+
+if TYPE_CHECKING:
+    from ..values.trace import Trace
+
+
+def take(trace: Trace, x: np.ndarray) -> None:
+    """Python is about to use what is in the array; one that the trace made is a constant."""
+    if not trace.active or id(x) in trace.local_arrays or id(x) in trace.taken:
+        return
+    trace.taken[id(x)] = x, _guards(trace, x, ArrayContent)
+
+
+def pin(trace: Trace, x: np.ndarray) -> None:
+    """Python asks which array it is (``G is H``)."""
+    if trace.active and id(x) not in trace.local_arrays and -id(x) not in trace.taken:
+        trace.taken[-id(x)] = x, _guards(trace, x, Identity)
+
+
+def _guards(trace: Trace, x: np.ndarray, by: type) -> list[Guard]:
+    """For every place of the array."""
+    reader, places = trace.readers.get(id(x)), trace.reachable.places_of(x)
+    title = trace.titles.get(id(x)) or "an array from outside the function"
+    found = [(p.subject, p.read) for p in places] or [(title, reader or partial(_itself, x))]
+    return [Guard(subject, subject.removeprefix("attribute "), read, by(x))
+            for subject, read in found]
+
+
+def value_of(trace: Trace, value: Value) -> Any:
+    """What a value is that depends on arrays from outside alone, whose content is guarded then;
+    None where arguments or effects are behind it."""
+    found = known(value)
+    if found is not None:
+        return found
+    arrays = _behind(trace, value)
+    if arrays is None:
+        return None
+    for node, array in arrays.items():
+        take(trace, array)
+        note_known(node, array)
+    return known(value)
+
+
+def _behind(trace: Trace, value: Value) -> dict[Node, np.ndarray] | None:
+    """The inputs behind a value, if all are arrays from outside that nothing assigns."""
+    first = len(trace.inputs) - len(trace.captured)
+    numbers = {v.node: i for i, v in enumerate(trace.inputs)}
+    found: dict[Node, np.ndarray] = {}
+    todo, seen = [value.node], set[Node]()
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op != "Input":
+            todo += [v.node for v in node.inputs]
+            continue
+        number = numbers.get(node, -1)
+        if number < first:
+            return None
+        held = trace.captured[number - first]
+        array = held() if callable(held) else held
+        if type(array) is not np.ndarray:
+            return None
+        found[node] = array
+    return found
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+__all__ = ["pin", "take", "value_of"]

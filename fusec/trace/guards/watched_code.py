@@ -1,0 +1,194 @@
+"""What code may do to the world, from its bytecode: code that runs as it is while a trace is made.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from ..convert.cache import is_converted
+from ..facts.code_names import HEAP_TYPE, names_in, with_inner
+from ..facts.policy import is_plain_code, stays_plain
+
+_ASSIGNING = frozenset({"STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL"})
+_OF_CELLS = frozenset({"STORE_DEREF", "DELETE_DEREF"})
+_OF_ITEMS = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"})
+_MAKING = ("__init__", "__new__", "__post_init__", "__setstate__")
+_LOADS = ("LOAD_ATTR", "LOAD_METHOD")
+_OF_ARRAYS = frozenset({"shape", "ndim", "size", "dtype", "T"})
+_SETTING = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
+_CHANGING = frozenset({
+    "append", "appendleft", "extend", "extendleft", "insert", "pop", "popleft", "popitem", "remove",
+    "clear", "update", "setdefault", "add", "discard", "sort", "reverse", "fill", "put"})
+# Hooks answer for these wherever the program itself uses them.
+_ROUTED = frozenset({
+    "__init__", "__new__", "__call__", "__post_init__", "__init_subclass__", "__set_name__",
+    "__class_getitem__", "__setitem__", "__delitem__", "__setattr__", "__delattr__", "__enter__",
+    "__exit__", "__repr__", "__str__", "__format__", "__set__", "__delete__", "__get__",
+    "__setstate__", "__array_finalize__",
+    *(f"__{way}{op}__" for way in ("", "r", "i") for op in (
+        "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift",
+        "and", "or", "xor"))})
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a code object does: ``assigns`` names an attribute or outer variable; ``changes``:
+    items of something."""
+
+    code: CodeType
+    is_users: bool
+    assigns: str = ""
+    changes: bool = False
+
+
+_verdicts: dict[int, Verdict] = {}
+
+
+def verdict(code: CodeType, module_globals: dict[str, Any]) -> Verdict:
+    """The verdict on code that is about to run, known from the last time."""
+    known = _verdicts.get(id(code))
+    if known is None or known.code is not code:
+        is_users = not is_converted(code) and not is_plain_code(code, module_globals)
+        known = Verdict(code, is_users, *(
+            (assigned_in(code), changes_items(code)) if is_users else ()))
+        if len(_verdicts) > 10_000:
+            _verdicts.clear()
+        _verdicts[id(code)] = known
+    return known
+
+
+@functools.lru_cache(1000)
+def assigned_in(code: CodeType) -> str:
+    """An attribute, or variable of an outer scope, that the code itself assigns; "" for none.
+    Attributes of the object that a constructor makes are no effect."""
+    made = code.co_varnames[:1] if code.co_name in _MAKING else ()
+    before: Any = None
+    for i in dis.get_instructions(code):
+        target = before[-1] if isinstance(before, tuple) and before else before
+        if i.opname in _ASSIGNING and not (i.opname == "STORE_ATTR" and target in made):
+            return str(i.argval)
+        if i.opname in _OF_CELLS and i.argval in code.co_freevars:
+            return str(i.argval)
+        if i.opname != "CACHE":
+            before = i.argval
+    if not made:
+        return next((name for name in code.co_names if name in _SETTING), "")
+    return ""
+
+
+@functools.lru_cache(1000)
+def changes_items(code: CodeType) -> bool:
+    """Whether it assigns items, or calls methods that change containers."""
+    return not _CHANGING.isdisjoint(code.co_names) or any(
+        i.opname in _OF_ITEMS for i in dis.get_instructions(code))
+
+
+# -------------------------------------------------------------------------------- what may matter
+
+
+def may_matter(fn: FunctionType, kind: type | None = None) -> bool:
+    """Whether a call of ``fn``, a method of ``kind``, may change something or read what may change,
+    but for the attributes of its arguments."""
+    return _may_matter(fn, kind, set())
+
+
+def _may_matter(fn: FunctionType, kind: type | None, seen: set[CodeType]) -> bool:
+    if fn.__code__ in seen:
+        return False
+    seen.add(fn.__code__)
+    for code in with_inner(fn.__code__):
+        if assigned_in(code) or changes_items(code) or _reads_far(code):
+            return True
+    return any(_is_unsure(found, kind, seen) for found in _named(fn, kind))
+
+
+def _reads_far(code: CodeType) -> bool:
+    """Whether it reads an attribute of what an attribute holds."""
+    before = ""
+    for i in dis.get_instructions(code):
+        if i.opname in _LOADS and before in _LOADS and i.argval not in _OF_ARRAYS:
+            return True
+        before = i.opname
+    return False
+
+
+def _named(fn: FunctionType, kind: type | None) -> Iterator[Any]:
+    """What the function can reach by names: outer variables, and methods of its class; an object
+    that stands for a method of something unknown."""
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
+        if name != "__class__":
+            yield _content(cell)
+    for name in names_in(fn.__code__):
+        if name in fn.__globals__:
+            yield fn.__globals__[name]
+        elif kind is not None and hasattr(kind, name):
+            yield getattr(kind, name)
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # an empty cell
+        return None
+
+
+def _is_unsure(found: Any, kind: type | None, seen: set[CodeType]) -> bool:
+    if isinstance(found, property):
+        found = found.fget
+    if isinstance(found, MethodType):
+        found = found.__func__
+    if type(found) is FunctionType:
+        return not stays_plain(found) and _may_matter(found, kind, seen)
+    return not isinstance(found, ModuleType | type | BuiltinFunctionType) and not (
+        type(found).__module__ == "builtins" and callable(found))
+
+
+_flagged: dict[int, tuple[weakref.ref[type], tuple[bool, bool]]] = {}
+
+
+def runs_code(kind: type) -> tuple[bool, bool]:
+    """Whether Python itself may run code of the class that matters: anywhere in a program, and
+    where one of its objects is handed to a library."""
+    if not kind.__flags__ & HEAP_TYPE:
+        return False, False
+    known = _flagged.get(id(kind))
+    if known is None or known[0]() is not kind:
+        names = set(_mattering(kind))
+        special = {n for n in names if n.startswith("__")}  # the program reads properties itself
+        known = _flagged[id(kind)] = weakref.ref(kind), (bool(special - _ROUTED), bool(names))
+    return known[1]
+
+
+def _mattering(kind: type) -> Iterator[str]:
+    """Methods and properties of the class whose code matters."""
+    for name, fn in users_methods(kind):
+        if may_matter(fn, kind):
+            yield name
+
+
+def users_methods(kind: type) -> Iterator[tuple[str, FunctionType]]:
+    """The user's own methods and properties; those that `dataclasses` makes for a frozen class read
+    what nothing assigns."""
+    is_frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
+    for base in kind.__mro__:
+        for name, found in list(vars(base).items()) if base.__flags__ & HEAP_TYPE else ():
+            fn = getattr(found, "__func__", found)
+            if isinstance(found, property):
+                fn = found.fget
+            if type(fn) is FunctionType and not stays_plain(fn) and not (
+                    is_frozen and _is_generated(fn)):
+                yield name, fn
+
+
+def _is_generated(fn: Any) -> bool:
+    behind = getattr(fn, "__wrapped__", fn)
+    return bool(behind.__code__.co_qualname.startswith("__create_fn__."))
+
+
+__all__ = ["Verdict", "assigned_in", "may_matter", "runs_code", "users_methods", "verdict"]

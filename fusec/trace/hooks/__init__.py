@@ -1,0 +1,1 @@
+"""What converted code calls while it is traced."""

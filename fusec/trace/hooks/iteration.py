@@ -1,0 +1,90 @@
+"""What Python goes over: objects of the user's classes give their items through their own methods,
+called as the program's code is, and items of iterators from outside are read at each call."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from types import FunctionType, GeneratorType, MethodType
+from typing import TYPE_CHECKING, Any
+
+from ..control.sequences import PythonIterator
+from ..convert.hooks import Where, class_attribute
+from ..facts.code_names import HEAP_TYPE
+from ..facts.policy import stays_plain
+from ..values.array import TracedArray
+
+if TYPE_CHECKING:
+    from .calls import GraphHooks
+
+_ITERATORS = (GeneratorType, *(f for f in vars(itertools).values() if isinstance(f, type)), map,
+              filter, zip, enumerate, reversed)
+_WITH_FUNCTION = (map, filter)
+_COMPARING = (min, max)  # of several arguments they go over none
+
+
+def items_of(hooks: GraphHooks, where: Where, x: Any) -> Any:
+    """``x``, or the items that an object of the user's gives."""
+    kind = type(x)
+    if kind is TracedArray or not kind.__flags__ & HEAP_TYPE or not hooks.trace.active:
+        return x
+    method = _users(kind, "__iter__")
+    if method is not None:
+        hooks.note_of_class(kind, "__iter__")
+        return _items(hooks, where, hooks.call(where, MethodType(method, x)))
+    if _users(kind, "__next__") is not None:
+        return _items(hooks, where, x)
+    getter = _users(kind, "__getitem__")
+    if getter is None or class_attribute(kind, "__iter__") is not None:
+        return x
+    return _numbered(hooks, where, MethodType(getter, x))
+
+
+def _users(kind: type, name: str) -> FunctionType | None:
+    found = class_attribute(kind, name)
+    return found if type(found) is FunctionType and not stays_plain(found) else None
+
+
+def _items(hooks: GraphHooks, where: Where, iterator: Any) -> Any:
+    """The items of what ``__iter__`` returned."""
+    following = _users(type(iterator), "__next__")
+    return iterator if following is None else _followed(hooks, where, iterator, following)
+
+
+def _followed(
+    hooks: GraphHooks, where: Where, iterator: Any, following: FunctionType
+) -> Iterator[Any]:
+    while True:
+        try:
+            item = hooks.call(where, MethodType(following, iterator))
+        except StopIteration:
+            return
+        yield item
+
+
+def _numbered(hooks: GraphHooks, where: Where, getter: MethodType) -> Iterator[Any]:
+    for position in itertools.count():
+        try:
+            item = hooks.call(where, getter, position)
+        except IndexError:
+            return
+        yield item
+
+
+def gone_over(hooks: GraphHooks, where: Where, fn: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a function that `goes_over` the items of some of them."""
+    if (fn in _COMPARING and len(args) > 1) or fn is iter:
+        return args
+    first = 1 if fn in _WITH_FUNCTION else 0
+    return (*args[:first], *(
+        _read_anew(hooks, items_of(hooks, where, x)) for x in args[first:]))
+
+
+def _read_anew(hooks: GraphHooks, x: Any) -> Any:
+    """Arrays from outside among an iterator's items are read at each call."""
+    if isinstance(x, PythonIterator) or type(x) not in _ITERATORS:
+        return x
+    return map(hooks.lifted_item, x)
+
+
+__all__ = ["gone_over", "items_of"]

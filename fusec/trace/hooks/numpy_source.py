@@ -1,0 +1,266 @@
+"""NumPy's own Python functions, traced as the user's are.
+
+Much of NumPy is Python over a few primitives: ``np.pad`` fills slices, ``np.gradient`` subtracts
+them, ``np.cov`` multiplies matrices.  Here the installed NumPy's source of such a function is
+converted and run on traced values, so its result dtypes, kinds, views and errors are NumPy's own.
+What runs is the version installed; nothing of it is copied.
+
+`more_functions.TRACED` names the functions known to work this way; each has a differential test.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import warnings
+from collections.abc import Callable
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+from fusec.ir.dims import Dim, equal
+
+from ..convert.cache import convert
+from ..convert.hooks import Hooks, Where
+from ..convert.table import CallTable
+from ..facts.known import known
+from ..index import fixed
+from ..numbers.python_numbers import weak
+from ..numpy.functions import FUNCTIONS
+from ..numpy.shaping import copy_of, spread_scalar
+from ..places.attributes import Attributes
+from ..places.effects import Effects
+from ..ufuncs.calls import BOOL, as_traced
+from ..values.array import TracedArray
+from ..values.handlers import TABLE, when_traced
+from ..values.trace import Trace
+from .calls import GraphHooks
+from .control import ControlHooks
+
+LIBRARY_TABLE = CallTable(TABLE)
+
+
+class LibraryHooks(GraphHooks):
+    """Hooks for one call of a NumPy function: its own Python is converted, places stay the user's.
+
+    ``assume``: the truth of a traced value tested in the function, for functions that test data
+    only to warn; None refuses such tests.
+    """
+
+    table = LIBRARY_TABLE
+
+    def __init__(self, trace: Trace, assume: bool | None = None) -> None:
+        ControlHooks.__init__(self)
+        self.effects = Effects(trace)
+        self.attributes = Attributes(trace)
+        self.trace, self.assume, self.watch = trace, assume, trace.watch
+        self.functions: dict[FunctionType, None] = {}
+
+    def converted(self, fn: FunctionType) -> Callable[..., Any]:
+        if _is_numpys(fn):
+            return convert(fn, self)
+        assert self.trace.hooks is not None
+        return self.trace.hooks.converted(fn)  # the program's own, whose effects are its own
+
+    def from_user(self, x: Any) -> Any:
+        """An argument: the user's plain arrays are read anew at every call."""
+        if type(x) in (list, tuple):
+            return type(x)(map(self.from_user, x))
+        return as_traced(self.trace, x) if GraphHooks._is_outside(self, x) else x
+
+    def _is_outside(self, x: Any) -> bool:
+        """Plain arrays that the function made itself are constants of the trace."""
+        return False
+
+    def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(fn, np.ufunc):
+            kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
+            if isinstance(kwargs.get("dtype"), type(np.dtype)):  # a class of dtypes
+                kwargs["dtype"] = kwargs["dtype"]()
+        return self._local(super().call(where, fn, *args, **kwargs))
+
+    def getattr(self, where: Where, obj: Any, name: str) -> Any:
+        self.check_attribute(where, obj, name)
+        if type(obj) is TracedArray and name == "trace":
+            return obj.diagonal_sum
+        return self._local(Hooks.getattr(self, where, obj, name))
+
+    def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
+        if type(obj) is TracedArray and name == "shape":
+            seen = obj.reshape(value)
+            obj.storage, obj.steps = seen.storage, seen.steps
+            return
+        Hooks.setattr(self, where, value, obj, name)
+
+    def getitem(self, where: Where, obj: Any, key: Any) -> Any:
+        if type(obj) is TracedArray and fixed.is_fixed(key):
+            return fixed.take(obj, key)
+        return super().getitem(where, obj, key)
+
+    def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
+        if type(obj) is TracedArray and fixed.is_fixed(key):
+            fixed.put(obj, key, value)
+            return
+        if type(obj) is np.ndarray:  # of NumPy's own, so nothing else holds what is written
+            key, value = self._concrete(key), self._concrete(value)
+        super().setitem(where, value, obj, key)
+
+    def _concrete(self, x: Any) -> Any:
+        if type(x) is tuple:
+            return tuple(map(self._concrete, x))
+        found = known(x.value) if type(x) is TracedArray else x
+        if found is None and type(x) is TracedArray:
+            raise unsupported("this function of NumPy's, which writes what data decides into an "
+                              "array of its own,", loc=self.trace.loc,
+                              cure="call it before or after the compiled function")
+        return found
+
+    def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        if type(a) is np.ndarray and type(b) is TracedArray:  # a constant that becomes traced
+            a = copy_of(as_traced(self.trace, a))
+        return super().iop(where, op, a, b)
+
+    def compare(self, where: Where, op: str, a: Any, b: Any) -> Any:
+        """Of shapes, too, whose sizes the run may decide: then NumPy itself is called instead."""
+        if op in ("eq", "ne") and type(a) is type(b) is tuple and _holds_sizes((*a, *b)):
+            return (op == "eq") is _equal_shapes(a, b)
+        if op in ("eq", "ne") and _holds_sizes((a, b)):
+            return (op == "eq") is equal(a, b)
+        return super().compare(where, op, a, b)
+
+    def test(self, where: Where, value: Any) -> bool:
+        if self.assume is not None and type(value) is TracedArray:
+            return self.assume
+        return super().test(where, value)
+
+
+def _holds_sizes(items: tuple[Any, ...]) -> bool:
+    return any(isinstance(x, Dim) for x in items) and all(isinstance(x, (int, Dim)) for x in items)
+
+
+def _equal_shapes(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    return len(a) == len(b) and all(map(equal, a, b))
+
+
+def _is_numpys(fn: FunctionType) -> bool:
+    module = str(fn.__globals__.get("__name__") or "")
+    return module.partition(".")[0] == "numpy"
+
+
+def run_source(
+    trace: Trace, function: Any, assume: bool | None, args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """The call, traced through NumPy's source of ``function``.
+
+    Raises ``SourceUnavailable`` if the installation has no source.
+    """
+    hooks = LibraryHooks(trace, assume)
+    lifted = [hooks.from_user(a) for a in args]
+    named = {k: hooks.from_user(v) for k, v in kwargs.items()}
+    with warnings.catch_warnings():
+        if assume is not None:
+            warnings.simplefilter("ignore", RuntimeWarning)
+        return convert(getattr(function, "_implementation", function), hooks)(*lifted, **named)
+
+
+class _Converter:
+    """What NumPy's own ``_array_converter`` is: arguments as arrays, results in their class."""
+
+    def __init__(self, trace: Trace, arrays: Any) -> None:
+        self._arrays = tuple(spread_scalar(as_traced(trace, a)) for a in arrays)
+        self.scalar_input = tuple(not as_traced(trace, a).is_array for a in arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._arrays[index]
+
+    def as_arrays(self, subok: bool = True, pyscalars: str = "convert_if_no_array") -> Any:
+        return self._arrays
+
+    def wrap(self, result: Any, to_scalar: bool | None = None) -> Any:
+        """The result; of rank 0 as a NumPy scalar where all inputs were scalars."""
+        scalar = all(self.scalar_input) if to_scalar is None else to_scalar
+        return result[()] if scalar and result.is_array and not result.ndim else result
+
+    def result_type(self, extra_dtype: Any = None, ensure_inexact: bool = False) -> np.dtype:
+        dtypes = [a.dtype for a in self._arrays]
+        dtypes += [] if extra_dtype is None else [np.dtype(extra_dtype)]
+        return np.result_type(*dtypes, *([1.0] if ensure_inexact else []))
+
+
+_register = partial(when_traced, LIBRARY_TABLE)
+_numpy: Any = np  # its private parts, which the stubs do not know
+
+
+@_register(_numpy._core._multiarray_umath._array_converter)
+def _array_converter(hooks: GraphHooks, *arrays: Any) -> _Converter:
+    return _Converter(hooks.trace, arrays)
+
+
+@_register(builtins.bool)
+def _bool(hooks: GraphHooks, value: Any) -> Any:
+    x = as_traced(hooks.trace, value)
+    return TracedArray(hooks.trace, None, (), weak(hooks.trace, x.value, BOOL))
+
+
+@_register(builtins.type)
+def _type(hooks: GraphHooks, x: Any) -> Any:
+    """NumPy asks for Python's numbers, which promote as no scalars of its own do."""
+    if type(x) is not TracedArray or not x.type.is_weak:
+        return type(x)
+    return type(x.dtype.type(0).item())
+
+
+@_register(_numpy.lib._nanfunctions_impl._copyto)
+def _copyto(hooks: GraphHooks, a: Any, val: Any, mask: Any) -> Any:
+    """``a`` with ``val`` where ``mask``: NumPy's own asks whether the mask of a scalar is true."""
+    if as_traced(hooks.trace, a).is_array:
+        np.copyto(a, val, where=mask, casting="unsafe")
+        return a
+    return np.where(mask, a.dtype.type(val), a)[()]
+
+
+@_register(np.vecdot)
+def _vecdot(hooks: GraphHooks, x: Any, y: Any, /, axis: Any = -1, **kwargs: Any) -> Any:
+    """The ufunc along another axis."""
+    if not np.ndim(x) or not np.ndim(y):
+        return np.vecdot(x, y, **kwargs)  # which raises, whatever the axis is
+    axis = operator.index(axis)
+    return np.vecdot(np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), **kwargs)
+
+
+def _plain_masks(hooks: GraphHooks, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """``ones(n, dtype=bool)``: which elements NumPy's code keeps, known while tracing."""
+    if dtype is not None and np.dtype(dtype) == BOOL:
+        return np.ones(shape, dtype, **kwargs)
+    handler = TABLE.find(np.ones)
+    assert handler is not None
+    return handler[0](hooks, *handler[1], shape, dtype, **kwargs)
+
+
+LIBRARY_TABLE.register(np.ones, _plain_masks)
+
+
+def concatenated_by_key(trace: Trace, joiner: Any, key: Any) -> Any:
+    """``np.r_[...]`` and ``np.c_[...]``: NumPy's own reading of the key."""
+    return run_source(trace, type(joiner).__getitem__, None, (joiner, key), {})
+
+
+def _undispatched(function: Any, handler: Callable[..., Any]) -> None:
+    """NumPy's code calls the C function below the dispatcher: the same handler answers."""
+    @_register(function)
+    def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+        return handler(hooks.trace, *args, **kwargs)
+
+
+for _function, _handler in FUNCTIONS.items():
+    _below = getattr(_function, "_implementation", None)
+    if _below is not None:
+        _undispatched(_below, _handler)
+
+__all__ = ["LibraryHooks", "concatenated_by_key", "run_source"]

@@ -1,0 +1,220 @@
+"""Objects of the user's in code that is not converted: copies of them, and what else reads them.
+
+Copies are made of attributes as the program reads them.  Other code (C's, the standard library's,
+methods that `dataclasses` generates) sees the attributes that an object has while it is traced:
+they must be the same at each call, and are no arrays.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from types import FunctionType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from ..facts.code_names import HEAP_TYPE
+from ..facts.policy import stays_plain
+from ..facts.static_values import held_by, slots_of
+from ..guards.guard import attribute_guard, is_guarded
+from ..guards.measures import everything_in, values_inside
+from ..guards.plain_calls import takes_values
+from ..guards.taken import take
+from ..python.special_methods import class_attribute
+from ..ufuncs.calls import as_traced
+from ..values.array import TracedArray
+from ..values.handlers import everywhere
+
+if TYPE_CHECKING:
+    from .calls import GraphHooks
+
+_ARRAYS = (np.ndarray, TracedArray)
+_SHOWING = (repr, str, ascii, format)
+_COPYING = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__")
+
+
+def is_instance(x: Any) -> bool:
+    """Whether it is an object of a class of the user's."""
+    kind = type(x)
+    if kind is SimpleNamespace:
+        return True
+    root = str(kind.__module__).partition(".")[0]
+    return bool(kind.__flags__ & HEAP_TYPE) and is_guarded(x) and not isinstance(
+        x, (type, FunctionType, BaseException)) and root not in ("fusec", "numpy") and (
+        hasattr(x, "__dict__") or (
+            root not in sys.stdlib_module_names and next(slots_of(kind), None) is not None))
+
+
+def instances(x: Any) -> Iterator[Any]:
+    """Such objects in containers and in their own attributes."""
+    return filter(is_instance, everything_in(x, _parts))
+
+
+def _parts(x: Any) -> Iterable[Any]:
+    if type(x) is TracedArray:
+        return ()
+    return [held for _, held in held_by(x)] if is_instance(x) else values_inside(x)
+
+
+# ------------------------------------------------------------------------------------ other code
+
+
+def note_read(hooks: GraphHooks, fn: Any, args: tuple[Any, ...]) -> None:
+    """Before ``fn``, which is called as it is: what it may read of objects is guarded, or refused.
+    """
+    is_ours = hooks.table.find(fn) is not None and not any(fn is one for one in _SHOWING)
+    if hooks.trace.active and not is_ours and next(instances(args), None) is not None and (
+            _runs_as_it_is(fn)):
+        note_instances(hooks, getattr(fn, "__qualname__", str(fn)), args)
+
+
+def _runs_as_it_is(fn: Any) -> bool:
+    function = getattr(fn, "__func__", fn)
+    is_converted = type(function) is FunctionType and not stays_plain(function)
+    return not is_converted and takes_values(fn)
+
+
+def note_instances(hooks: GraphHooks, name: str, args: tuple[Any, ...]) -> None:
+    """What ``name`` may read of the objects among its arguments must be the same at each call."""
+    for found in instances(args):
+        if id(found) not in hooks.trace.local_objects:
+            _note_attributes(hooks, name, found)
+
+
+def note_compared(hooks: GraphHooks, op: str, *values: Any) -> None:
+    """The same of a comparison of objects, or of containers of them, by methods without source."""
+    if not hooks.trace.active:
+        return
+    kinds = {type(x) for x in instances(values)}
+    if any(type(class_attribute(k, f"__{op}__")) is FunctionType for k in kinds):
+        note_instances(hooks, f"__{op}__", values)
+
+
+_ORDERING = {min: "lt", max: "gt", sorted: "lt", list.sort: "lt", sum: "add", filter: "bool"}
+
+
+def note_ordered(
+    hooks: GraphHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """What ``min``, ``sorted``, ``sum`` and their like read of objects by the objects' methods."""
+    method = _ORDERING.get(fn)
+    if method is None or kwargs.get("key") is not None or (
+            fn is filter and args and args[0] is not None):
+        return
+    for name in (method, f"r{method}"):
+        note_compared(hooks, name, *args)
+
+
+def _note_attributes(hooks: GraphHooks, name: str, found: Any) -> None:
+    trace = hooks.trace
+    for attribute, value in held_by(found):
+        assigned = (id(found), attribute) in trace.attributes.names or (
+            attribute in trace.assigned_names.attributes)
+        if type(found) is SimpleNamespace and type(value) is np.ndarray:
+            take(trace, value)
+        elif assigned or isinstance(value, _ARRAYS):
+            raise unsupported(
+                f"passing an object whose attribute {attribute!r} "
+                f"{'the program assigns' if assigned else 'is an array'} to {name}", loc=hooks.loc,
+                cure="read the attributes in the program itself",
+                notes=(f"{name} is not compiled, and would see what the object holds now",))
+        known = (id(found), attribute)
+        if known not in trace.guards:
+            trace.guards[known] = attribute_guard(found, attribute)
+
+
+# ---------------------------------------------------------------------------------------- copies
+
+
+@everywhere(copy.copy)
+def _copy(hooks: GraphHooks, x: Any) -> Any:
+    if hooks.trace.active and is_instance(x):
+        return _copied(hooks, x, lambda value: value)
+    return copy.copy(x)
+
+
+@everywhere(copy.deepcopy)
+def _deepcopy(hooks: GraphHooks, x: Any, memo: Any = None) -> Any:
+    if hooks.trace.active and memo is None and next(instances(x), None) is not None:
+        return _deep(hooks, x, {})
+    return copy.deepcopy(x, memo)
+
+
+def _copied(hooks: GraphHooks, x: Any, value_of: Any, into: Any = None) -> Any:
+    """A new object with the attributes that ``x`` has in the program now."""
+    made = _new(hooks, type(x)) if into is None else into
+    hooks.note_made(made)
+    slots = dict(slots_of(type(x)))
+    assigned = [name for owner, name in hooks.trace.attributes.names if owner == id(x)]
+    for name in dict.fromkeys([*dict(held_by(x)), *assigned]):
+        value = value_of(hooks.getattr(hooks.where, x, name))
+        if name in slots:
+            slots[name].__set__(made, value)
+        else:
+            vars(made)[name] = value
+    return made
+
+
+def _new(hooks: GraphHooks, kind: type) -> Any:
+    """An object without attributes, as copies of such begin."""
+    bases = [c for c in kind.__mro__[:-1] if c is not SimpleNamespace]
+    own = [name for name in _COPYING for c in bases if name in vars(c) and (
+        getattr(vars(c)[name], "__module__", "") != "dataclasses")]
+    if own or kind.__new__ not in (object.__new__, SimpleNamespace.__new__):
+        raise unsupported(
+            f"copying a {kind.__name__}" + (f", which has {own[0]}" if own else ""),
+            loc=hooks.loc, cure="copy it before the call, or copy its attributes")
+    made: Any = kind.__new__
+    return made(kind)
+
+
+def _deep(hooks: GraphHooks, x: Any, memo: dict[int, Any]) -> Any:
+    if id(x) in memo:
+        return memo[id(x)]
+    if isinstance(x, _ARRAYS):
+        made: Any = as_traced(hooks.trace, x)
+        made = made.copy("K") if made.is_array else made
+    elif type(x) in (list, tuple, set, deque):
+        made = type(x)(_deep(hooks, item, memo) for item in x)
+    elif type(x) is dict:
+        made = {key: _deep(hooks, value, memo) for key, value in x.items()}
+    elif is_instance(x):
+        made = memo[id(x)] = _new(hooks, type(x))
+        _copied(hooks, x, lambda value: _deep(hooks, value, memo), made)
+    elif isinstance(x, (np.random.Generator, np.random.BitGenerator, np.random.RandomState)):
+        raise unsupported("copying a random generator", loc=hooks.loc,
+                          cure="copy it before the call")
+    else:
+        made = copy.deepcopy(x)
+    memo[id(x)] = made
+    return made
+
+
+# --------------------------------------------------------------------------------------- getters
+
+
+def getter(hooks: GraphHooks, fn: Any, x: Any) -> Any:
+    """What ``operator.attrgetter("a.b")(x)`` and ``operator.itemgetter(0)(x)`` read."""
+    parts = fn.__reduce__()[1]
+    if isinstance(fn, operator.itemgetter):
+        found = [hooks.getitem(hooks.where, x, key) for key in parts]
+    else:
+        found = []
+        for path in parts:
+            value = x
+            for name in path.split("."):
+                value = hooks.getattr(hooks.where, value, name)
+            found.append(value)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+GETTERS = (operator.attrgetter, operator.itemgetter)
+
+__all__ = ["GETTERS", "getter", "instances", "note_compared", "note_instances", "note_ordered",
+           "note_read"]

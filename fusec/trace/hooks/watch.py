@@ -1,0 +1,392 @@
+"""Code of the user's that Python or a library runs by itself: ``key=`` of `bisect`, ``__hash__`` of
+keys, callbacks of an `ExitStack`, functions that a thread runs.
+
+It runs as it is, and only while the function is traced: what it reads is guarded, and what it
+assigns is refused.  From where such code is met first, the rest of the trace is profiled, which
+tells of every call; programs without it are not.
+"""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import functools
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dis import opname
+from inspect import CO_GENERATOR
+from types import (
+    BuiltinMethodType,
+    FrameType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import FusecError, unsupported
+
+from ..convert.cache import is_converted
+from ..convert.hooks import class_attribute
+from ..facts.code_names import HEAP_TYPE
+from ..facts.policy import stays_plain
+from ..guards.guard import Guard, OnceGuard, attribute_guard, is_guarded
+from ..guards.measures import ATOMS, CONTAINERS, VIEWS
+from ..guards.outside import Name
+from ..guards.plain_calls import LOOKING
+from ..guards.taken import take
+from ..guards.watched_code import Verdict, may_matter, runs_code, users_methods, verdict
+from ..values.array import TracedArray
+from ..values.trace import current
+
+if TYPE_CHECKING:
+    from .attributes import AttributeHooks
+
+# They keep a function, which is converted where the program calls it.
+_KEEPING = LOOKING | {functools.partial, functools.wraps, functools.update_wrapper}
+_LATER = (atexit.register, weakref.finalize, weakref.ref, weakref.proxy, weakref.WeakMethod)
+_MOST_LOOKED_AT = 64  # items of a container that is handed over
+_MISSING = object()
+_NAMESPACES = (dict, MappingProxyType)
+_BOUND = (BuiltinMethodType, MethodWrapperType)
+_NOT_RUN = (*ATOMS, np.ndarray, np.dtype, type(len), WrapperDescriptorType)
+
+# Code of fusec's own and of libraries, by identity, with what keeps it alive.
+_quiet: dict[int, Verdict] = {}
+
+
+class Watch:
+    """Of one trace."""
+
+    def __init__(self, hooks: AttributeHooks) -> None:
+        self.hooks, self.trace = hooks, hooks.trace
+        self.refusal: FusecError | None = None
+        self.functions: dict[FunctionType, None] = {}  # that run as they are
+        self._is_wanted = self._is_on = self._collects = False
+        self._before: Any = None
+        self._paused: Any = None
+        # Objects of the standard library, with what they held before its code ran.
+        self._library: dict[int, tuple[Any, dict[str, Any]]] = {}
+        self._thread = threading.get_ident()
+        self._known: set[int] = set()
+
+    # -- what is met ------------------------------------------------------------------------------
+
+    def check_class(self, kind: type) -> None:
+        """Raise for objects that do something when they are let go."""
+        method = class_attribute(kind, "__del__")
+        if type(method) is FunctionType and may_matter(method, kind):
+            raise unsupported(
+                f"making a {kind.__name__}, which has a __del__,", loc=self.trace.loc,
+                cure="make it before the call, or call a method of it instead",
+                notes=("objects that the program makes and lets go are made while tracing only",))
+
+    def see(self, x: Any) -> None:
+        """The program has this value: Python may run its class's code anywhere."""
+        kind = type(x)
+        if kind.__flags__ & HEAP_TYPE and kind is not TracedArray and runs_code(kind)[0]:
+            self._enter_class(kind)
+            self.start()
+
+    def given(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """``fn``, which is called as it is, gets these."""
+        if type(fn) in (type, type(len)) and fn in _KEEPING:
+            return
+        if isinstance(fn, np.ufunc) and set("".join(fn.types)) <= set("O->"):
+            self.start()  # one of np.frompyfunc
+        if isinstance(getattr(fn, "__self__", None), CONTAINERS):
+            return  # it keeps what it is given; equality and hashes are seen to
+        found = [x for x in _handed(fn, args, kwargs) if self._is_run(x)]
+        if not found:
+            return
+        if any(fn is one for one in _LATER) and any(isinstance(
+                x, FunctionType | MethodType) for x in args[fn is not atexit.register:]):
+            raise unsupported(
+                f"{fn.__name__} with a function that Python calls later", loc=self.trace.loc,
+                cure="do it before or after the call: it would happen while tracing only")
+        self.start()
+
+    def constructing(self, kind: type) -> None:
+        """An object of the class is about to be made as Python makes it."""
+        if kind.__flags__ & HEAP_TYPE and any(
+                type(fn) is FunctionType and not stays_plain(fn) for fn in _makers(kind)):
+            self._enter_class(kind)
+            self.start()
+
+    def _is_run(self, x: Any) -> bool:
+        """Whether it is code of the user's, or has some."""
+        while isinstance(x, functools.partial):
+            x = x.func
+        if isinstance(x, _NOT_RUN) or type(x) is TracedArray:
+            return False
+        function = x.__func__ if isinstance(x, MethodType) else x
+        if isinstance(function, FunctionType):
+            if stays_plain(function):
+                return False
+            self._enter(function)
+            return True
+        kind = type(x)
+        called = class_attribute(kind, "__call__")
+        is_called = type(called) is FunctionType and not stays_plain(called)
+        if not kind.__flags__ & HEAP_TYPE or not (is_called or runs_code(kind)[1]):
+            return False
+        self._enter_class(kind)
+        return True
+
+    def _enter_class(self, kind: type) -> None:
+        if id(kind) not in self._known:
+            self._known.add(id(kind))
+            for _, fn in users_methods(kind):
+                self._enter(fn)
+
+    def _enter(self, fn: FunctionType) -> None:
+        """What it names must be the same at each call."""
+        if fn in self.functions or fn in self.hooks.functions:
+            return
+        self.functions[fn] = None
+        self.trace.reachable.enter(fn)
+        for cell in fn.__closure__ or ():
+            for held in _contents(cell):
+                if type(held) is FunctionType and not stays_plain(held):
+                    self._enter(held)
+
+    # -- while it runs ----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Hear of every call from now on, or from where the program begins."""
+        self._is_wanted = True
+        if self._is_on or current() is not self.trace:
+            return
+        before = sys.getprofile()
+        if before is not None and not callable(before):
+            before.disable()  # cProfile's, until the program has been traced
+            self._paused, before = before, None
+        self._is_on, self._before = True, before
+        # What the collector calls, callbacks and finalizers, is not called by the program.
+        self._collects = gc.isenabled()
+        gc.disable()
+        listener = self._listener()
+        threading.setprofile(listener)
+        sys.setprofile(listener)
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """The program runs."""
+        try:
+            if self._is_wanted:
+                self.start()
+            yield
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """The program has returned; raises what other code has kept to itself."""
+        if self._is_on:
+            self._is_on = False
+            if self._collects:
+                gc.enable()
+            sys.setprofile(self._before)
+            threading.setprofile(None)
+            if self._paused is not None:
+                self._paused.enable()
+                self._paused = None
+        for x, held in self._library.values():
+            if any(vars(x).get(name, _MISSING) is not value for name, value in held.items()):
+                self.trace.guards[id(x), ""] = OnceGuard(type(x).__name__, self.trace.loc)
+        self._library.clear()
+        if self.refusal is not None:
+            raise self.refusal
+
+    def _listener(self) -> Callable[[FrameType, str, Any], None]:
+        """`_heard` where the code may matter: of a million calls in a trace a few are the user's.
+        """
+        before, heard = self._before, self._heard
+
+        def listen(frame: FrameType, event: str, value: Any) -> None:
+            if event == "call" and id(frame.f_code) not in _quiet:
+                heard(frame)
+
+        def both(frame: FrameType, event: str, value: Any) -> None:
+            before(frame, event, value)
+            listen(frame, event, value)
+
+        return listen if before is None else both
+
+    def _heard(self, frame: FrameType) -> None:
+        if not self._is_on or _is_made_only(frame):
+            return
+        found = verdict(frame.f_code, frame.f_globals)
+        if not found.is_users and not is_converted(frame.f_code):
+            _quiet[id(frame.f_code)] = found
+            return
+        is_elsewhere = threading.get_ident() != self._thread
+        if is_elsewhere and is_converted(frame.f_code):
+            self.refusal = self.refusal or unsupported(
+                f"running {frame.f_code.co_name} in another thread", loc=self.trace.entry_loc,
+                cure="call it here, or start the thread outside of the compiled function")
+            raise self.refusal
+        if not found.is_users or not (is_elsewhere or current() is self.trace) or (
+                _is_imported(frame)):
+            return
+        if found.assigns or (found.changes and (is_elsewhere or self.trace.in_region)):
+            self.refusal = self.refusal or self._refused(found, frame)
+            raise self.refusal
+        self._note_read(frame)
+
+    def _refused(self, found: Verdict, frame: FrameType) -> FusecError:
+        code = found.code
+        what = f"assigns {found.assigns!r}" if found.assigns else "changes a container"
+        return unsupported(
+            f"{code.co_qualname} (line {code.co_firstlineno}), which {_caller(frame)} calls and "
+            f"which {what},", loc=self.trace.loc or self.trace.entry_loc,
+            cure=f"call {code.co_name} in the program itself, or have it return what it "
+            f"{'assigns' if found.assigns else 'changes'}",
+            notes=("what is called by code that is not compiled runs while tracing only",))
+
+    def _note_read(self, frame: FrameType) -> None:
+        """What the code of the frame can read must be the same at each call."""
+        names, scope = frame.f_code.co_names, frame.f_globals
+        for name in names:
+            if name in scope:
+                self._note_name(Name(scope, name), names)
+        given = frame.f_locals
+        for name in (*frame.f_code.co_varnames[:frame.f_code.co_argcount],
+                     *frame.f_code.co_freevars):
+            if name in given:
+                self._note_outside(given[name], names)
+
+    def _note_name(self, name: Name, attributes: tuple[str, ...]) -> None:
+        value = name()
+        if name.key not in self.trace.reachable.names and _is_data(value):
+            guard = Guard(name.subject, name.subject, name)
+            self.trace.guards.setdefault(name.key, guard)
+            self.trace.reachable.note(guard, name.key)
+        self._note_outside(value, attributes)
+
+    def note_library_object(self, x: Any) -> None:
+        """Methods of the standard library read what the object holds, and may change it."""
+        if self.trace.active and id(x) not in self._known and id(x) not in (
+                self.trace.local_objects):
+            self._known.add(id(x))
+            if type(getattr(x, "__dict__", None)) is dict and is_guarded(x):
+                self._library[id(x)] = x, dict(vars(x))
+            if isinstance(x, Mapping) and not isinstance(x, (dict, *VIEWS)):
+                title = f"what is in a {type(x).__name__}"  # a part of a ConfigParser
+                self.trace.guards[id(x), ""] = Guard(title, title, functools.partial(dict, x))
+            for name in getattr(x, "__dict__", ()):
+                if is_guarded(x) and (id(x), name) not in self.trace.guards:
+                    self.trace.guards[id(x), name] = attribute_guard(x, name)
+
+    def note_global(self, scope: dict[str, Any], name: str) -> None:
+        """``globals()[name]``"""
+        self._note_name(Name(scope, name), ())
+
+    def _note_outside(self, x: Any, attributes: tuple[str, ...]) -> None:
+        """An object, or array, that such code reads, and what it reads of it."""
+        todo, seen = [x], set[int]()
+        while todo:
+            x = todo.pop()
+            if isinstance(x, np.ndarray) and type(x) is not TracedArray:
+                take(self.trace, x)
+            own: Any = getattr(x, "__dict__", None) if is_guarded(x) else None
+            if id(x) in seen or isinstance(x, ATOMS) or type(own) not in _NAMESPACES:
+                continue
+            seen.add(id(x))
+            names = [name for name in attributes if _is_read(x, own, name)]
+            todo += [own[name] for name in names if name in own]
+            if id(x) not in self.trace.local_objects:
+                self._note_attributes(x, names)
+
+    def _note_attributes(self, x: Any, names: list[str]) -> None:
+        for name in names:
+            if (id(x), name) in self.trace.attributes.names:
+                raise unsupported(
+                    f"reading the attribute {name!r}, which the program assigns, in code that is "
+                    "not compiled", loc=self.trace.loc, cure="read it in the program itself")
+            if (id(x), name) not in self.trace.guards:
+                self.trace.guards[id(x), name] = guard = attribute_guard(x, name)
+                self.trace.reachable.note(guard, (id(x), name))
+
+
+def _is_read(x: Any, own: Mapping[str, Any], name: str) -> bool:
+    """Whether the object holds data of this name, or its class does."""
+    if name in own and not isinstance(x, type):
+        return True
+    value = class_attribute(x if isinstance(x, type) else type(x), name)
+    return value is not None and _is_data(value) and not hasattr(type(value), "__get__")
+
+
+def _is_data(value: Any) -> bool:
+    return not callable(value) and type(value) is not TracedArray and not isinstance(
+        value, type(sys))
+
+
+def _is_made_only(frame: FrameType) -> bool:
+    """Whether it is the frame of a generator that is made, or let go before it ran."""
+    code, last = frame.f_code, frame.f_lasti
+    return bool(code.co_flags & CO_GENERATOR) and (
+        last < 0 or opname[code.co_code[last]] == "RETURN_GENERATOR")
+
+
+def _is_imported(frame: FrameType) -> bool:
+    """Whether a module is being imported, for fusec or for the program."""
+    outer = frame.f_back
+    while outer is not None and not is_converted(outer.f_code):
+        if outer.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        outer = outer.f_back
+    return False
+
+
+def _contents(cell: Any) -> Iterator[Any]:
+    try:
+        yield cell.cell_contents
+    except ValueError:  # an empty cell
+        return
+
+
+def _handed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
+    """What is handed over, and what lies in small containers among it."""
+    owner = fn.__self__ if isinstance(fn, (*_BOUND, MethodType)) else None
+    for x in (owner, *args, *kwargs.values()):
+        yield x
+        if isinstance(x, CONTAINERS) and len(x) <= _MOST_LOOKED_AT:
+            yield from x
+            if isinstance(x, dict):
+                yield from x.values()
+
+
+def _makers(kind: type) -> Iterator[Any]:
+    """The functions that run where an object of the class is made."""
+    yield class_attribute(type(kind), "__call__")
+    for name in ("__new__", "__init__", "__post_init__", "_missing_"):
+        found = class_attribute(kind, name)
+        yield getattr(found, "__func__", found)
+    for field in getattr(kind, "__dataclass_fields__", {}).values():
+        made: Any = field.default_factory
+        if made is not dataclasses.MISSING:
+            yield getattr(made, "__func__", made)
+
+
+def _caller(frame: FrameType) -> str:
+    """The function that the program called, as messages name it."""
+    from ..library.callees import callee_name
+    from .calls import GraphHooks
+
+    outer: FrameType | None = frame.f_back
+    while outer is not None and not is_converted(outer.f_code):
+        if outer.f_code is GraphHooks.call.__code__:
+            return callee_name(outer.f_locals["fn"])
+        outer = outer.f_back
+    return "Python" if outer is not None else "another thread"
+
+
+__all__ = ["Watch"]

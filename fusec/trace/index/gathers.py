@@ -1,0 +1,299 @@
+"""Reading and writing at integer indices that only the run knows.
+
+``x[i, j]``, ``take`` and ``take_along_axis`` become a ``Gather``, a load at a computed index inside
+a fused loop; ``x[i, j] = v``, ``put_along_axis`` and ``np.add.at`` a ``Scatter``.  NumPy answers on
+stand-ins first: it raises its own errors, and says shape and layout of the result.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Value
+from fusec.ir.dims import Dim, Size
+from fusec.ops.gather import INDEX
+
+from ..library.calls import call_library, result_like
+from ..library.stand_ins import ask_on_stand_ins
+from ..numbers.index_uses import note_checked
+from ..numbers.python_numbers import check_signed
+from ..numbers.scalar_stores import check_stored
+from ..numbers.sizes import number as size_number
+from ..ufuncs.calls import _ROWS, as_traced, cast, resolve, spread
+from ..values.array import TracedArray, from_value
+from ..values.trace import Trace
+from .scatter_order import in_numpys_order
+
+Key = Sequence[Any]
+
+
+def _is_index(entry: Any) -> bool:
+    """Whether an entry of a key is an integer, or an array of integers."""
+    if type(entry) in (TracedArray, np.ndarray):
+        return entry.dtype.kind in "iu"
+    return isinstance(entry, (int, np.integer)) and not isinstance(entry, (bool, np.bool_))
+
+
+def with_arrays(key: Any) -> Any:
+    """The key with lists of integers as arrays."""
+    keys = key if isinstance(key, tuple) else (key,)
+    found = tuple(_as_array(k) if isinstance(k, list) else k for k in keys)
+    return found if isinstance(key, tuple) else found[0]
+
+
+def _as_array(entry: list[Any]) -> Any:
+    if entry and all(type(i) is int for i in entry):
+        return np.array(entry, INDEX)
+    traced = [i for i in entry if type(i) is TracedArray]
+    if not traced or not all(type(i) is int or _is_number(i) for i in entry):
+        return entry
+    trace = traced[0].trace
+    rows = [trace.emit("ExpandDims", cast(trace, as_traced(trace, i).value, INDEX), axes=(0,))
+            for i in entry]
+    return from_value(trace, trace.emit("Concat", *rows, axis=0))
+
+
+def _is_number(entry: Any) -> bool:
+    return type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu"
+
+
+def can_gather(key: Any, entries: Key) -> bool:
+    """Whether a key, with its entries axis by axis, is made of integers, arrays and slices."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if any(k is None for k in keys) or not all(
+            isinstance(e, slice) or _is_index(e) for e in entries):
+        return False
+    at = [i for i, k in enumerate(keys) if _is_index(k)]
+    return not any(k is Ellipsis for k in keys[at[0]: at[-1]])  # it would set them apart
+
+
+def are_static(*operands: Any) -> bool:
+    """Whether all sizes are known while tracing: a library writes where they are not."""
+    return all(x.value.type.is_static for x in operands if type(x) is TracedArray)
+
+
+def get_item(
+    array: TracedArray, entries: Key, view: Callable[[TracedArray, Any], TracedArray]
+) -> Any:
+    """``array[entries]``, a slice or an index for each axis."""
+    places = _places(array, entries)
+    like = ask_on_stand_ins(array.trace, lambda x, *i: x[_key(entries, i)], [array, *places])
+    source, indices, where = _parts(array, entries, places, view)
+    return _gather(source, indices, where["axes"], where["at"], like)
+
+
+def _places(array: TracedArray, entries: Key) -> list[TracedArray]:
+    """The integers and arrays among the entries."""
+    return [as_traced(array.trace, e) for e in entries if not isinstance(e, slice)]
+
+
+def _key(entries: Key, indices: Sequence[Any]) -> tuple[Any, ...]:
+    """The entries with these in the places of integers and arrays.
+
+    Stand-ins of arrays hold zeros; a number that is a size becomes 0 too, which fits all others.
+    """
+    rest = (i if isinstance(i, np.ndarray) else i * 0 for i in indices)
+    return tuple(e if isinstance(e, slice) else next(rest) for e in entries)
+
+
+def _parts(
+    array: TracedArray, entries: Key, places: Sequence[TracedArray],
+    view: Callable[[TracedArray, Any], TracedArray],
+) -> tuple[TracedArray, list[Value], dict[str, Any]]:
+    """The view that the slices give, checked indices into it, and the attrs that place them."""
+    axes = tuple(d for d, e in enumerate(entries) if not isinstance(e, slice))
+    adjacent = axes[-1] - axes[0] + 1 == len(axes)
+    source = view(array, tuple(slice(None) if d in axes else e for d, e in enumerate(entries)))
+    nowhere = any(0 in i.shape for i in places)
+    checked = [checked_index(array.trace, i.value, source.shape[d], d, nowhere)
+               for d, i in zip(axes, places, strict=True)]
+    return source, checked, {"axes": axes, "at": axes[0] if adjacent else 0}
+
+
+def set_item(
+    array: TracedArray, entries: Key, value: Any,
+    view: Callable[[TracedArray, Any], TracedArray], combine: str = "",
+) -> None:
+    """``array[entries] = value``; with ``combine``, the name of an op, as its ``ufunc.at``."""
+    trace = array.trace
+    places, source = _places(array, entries), as_traced(trace, value)
+
+    def answer(x: Any, v: Any, *indices: Any) -> Any:
+        x = np.array(x)
+        x[_key(entries, indices)] = v
+        return x[_key(entries, indices)]
+
+    if not combine and not any(p.shape for p in places):
+        check_stored(trace, source.value, array.dtype)
+    fitted = cast(trace, source.value, array.dtype)  # first, as NumPy: it may raise
+    shape = np.shape(ask_on_stand_ins(trace, answer, [array, source, *places]))
+    target, indices, where = _parts(array, entries, places, view)
+    if 0 in shape:
+        return  # nothing to write, for which a value of any rank fits
+    while fitted.type.rank > len(shape):
+        fitted = trace.emit("Squeeze", fitted, axes=(0,))
+    fitted = spread(trace, fitted, shape)
+    if not combine and not any(isinstance(e, slice) for e in entries):
+        fitted, indices = in_numpys_order(fitted, source, indices, places)
+    _scatter(target, fitted, indices, combine=combine, **where)
+
+
+def _scatter(
+    target: TracedArray, value: Value, indices: Sequence[Value], combine: str = "", **where: Any
+) -> None:
+    attrs = {**where, "combine": combine} if combine else where
+    target.write(target.trace.emit("Scatter", target.value, value, *indices, **attrs))
+
+
+def checked_index(
+    trace: Trace, index: Value, size: Size, axis: int, nowhere: bool = False
+) -> Value:
+    """An index as int64, wrapped and checked; constants now, others when the kernel runs.
+
+    ``nowhere``: no element is read at it, so NumPy does not look at it.
+    """
+    if not index.shape:  # index arrays wrap
+        check_signed(trace, index, OverflowError("Python int too large to convert to C long"))
+    index = cast(trace, index, INDEX)
+    if nowhere:
+        return index
+    if isinstance(size, Dim):
+        limit = cast(trace, size_number(trace, size).value, INDEX)
+        return note_checked(trace, trace.emit("CheckIndex", index, limit, axis=axis))
+    if index.node.op == "Const":
+        number = int(index.node.attrs["value"])
+        if -size <= number < size:
+            return trace.builder.const(np.int64(number % size))
+    limit = trace.builder.const(np.int64(size))
+    return note_checked(trace, trace.emit("CheckIndex", index, limit, axis=axis))
+
+
+def _gather(
+    source: TracedArray, indices: Sequence[Value], axes: Sequence[int], at: int, like: Any
+) -> Any:
+    kind = {} if isinstance(like, np.ndarray) else {"kind": "scalar"}
+    value = source.trace.emit("Gather", source.value, *indices, axes=tuple(axes), at=at, **kind)
+    return result_like(source.trace, like, value)
+
+
+# ------------------------------------------------------------------------------------- functions
+
+
+def take(
+    trace: Trace, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise"
+) -> Any:
+    """``np.take``: along one axis, or of the flattened array; all modes."""
+    if type(indices) in (list, tuple) and not len(indices):
+        indices = np.array(indices, np.intp)
+    array, places = as_traced(trace, a), as_traced(trace, indices)
+    axis = operator.index(axis) if isinstance(axis, np.ndarray) else axis
+    if out is not None or mode not in ("raise", "wrap", "clip") or not array.is_array or not (
+            axis is None or type(axis) is int):
+        options = {} if out is None else {"out": out}
+        return call_library(trace, "Take", (a, indices, axis), {**options, "mode": mode})
+    like = ask_on_stand_ins(
+        trace, lambda x, i: np.take(x, i, axis=axis, mode=mode), [array, places])
+    source = array.reshape(-1) if axis is None or not array.ndim else array
+    along = 0 if axis is None else axis % source.ndim
+    size = source.shape[along]
+    if 0 in source.shape[:along]:
+        mode = "clip"  # there is no row: NumPy looks at no index
+    index = _moded_index(trace, places.value, size, along, mode)
+    return _gather(source, [index], [along], along, like)
+
+
+def _moded_index(trace: Trace, index: Value, size: int, axis: int, mode: str) -> Value:
+    if mode == "raise":
+        return checked_index(trace, index, size, axis)
+    index, number = cast(trace, index, INDEX), lambda n: trace.builder.const(np.int64(n))
+    if mode == "wrap":
+        return trace.emit("Mod", index, number(max(size, 1)))
+    low = trace.emit("Maximum", index, number(0))
+    return trace.emit("Minimum", low, number(max(size - 1, 0)))
+
+
+def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Any:
+    """``np.take_along_axis``: an index for each element of all other axes."""
+    array, places = as_traced(trace, arr), as_traced(trace, indices)
+    like = ask_on_stand_ins(
+        trace, lambda x, i: np.take_along_axis(x, i, axis), [array, places])
+    if axis is None:
+        array, axis = array.reshape(-1), 0
+    along = axis % array.ndim
+    index = checked_index(trace, places.value, array.shape[along], along, 0 in np.shape(like))
+    all_axes = range(array.ndim)
+    operands = [index if d == along else _counter(trace, array.shape, d) for d in all_axes]
+    return _gather(array, operands, all_axes, 0, like)
+
+
+def put_along_axis(trace: Trace, arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    """``np.put_along_axis``: writes an element for each index, in all other axes."""
+    array, places = as_traced(trace, arr), as_traced(trace, indices)
+    source = as_traced(trace, values)
+    if axis is None or not array.is_array or not are_static(array, places, source):
+        call_library(trace, "PutAlongAxis", (arr, indices, values, axis), {})
+        return
+
+    def answer(x: Any, i: Any, v: Any) -> Any:
+        x = np.array(x)
+        np.put_along_axis(x, i, v, axis)
+        return np.take_along_axis(x, i, axis)
+
+    shape = ask_on_stand_ins(trace, answer, [array, places, source]).shape
+    along, all_axes = axis % array.ndim, tuple(range(array.ndim))
+    index = checked_index(trace, places.value, array.shape[along], along)
+    operands = [index if d == along else _counter(trace, array.shape, d) for d in all_axes]
+    fitted = cast(trace, source.value, array.dtype)
+    while fitted.type.rank > len(shape):
+        fitted = trace.emit("Squeeze", fitted, axes=(0,))
+    _scatter(array, spread(trace, fitted, shape), operands, axes=all_axes, at=0)
+
+
+def ufunc_at(trace: Trace, ufunc: np.ufunc, a: Any, key: Any, b: Any) -> bool:
+    """``ufunc.at(a, key, b)`` as a scatter; False where it is not one."""
+    from .indexing import _expanded, view
+
+    array, value, key = as_traced(trace, a), as_traced(trace, b), with_arrays(key)
+    row = _ROWS.get(ufunc)
+    if row is None or not array.is_array or row.name not in COMBINING or not are_static(
+            array, value):
+        return False
+    if set(resolve(trace, ufunc, [array.value, value.value])) != {array.dtype}:
+        return False
+    entries = _expanded(array, key)[0]
+    if not any(map(_is_index, entries)) or not can_gather(key, entries) or not are_static(
+            *entries):
+        return False
+    set_item(array, entries, value, view, row.name)
+    return True
+
+
+# Ops that the kernels may combine elements with; the rest are library calls.
+COMBINING = frozenset({"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Fmax", "Fmin", "BitAnd",
+                       "BitOr", "BitXor"})
+
+
+def _counter(trace: Trace, shape: Sequence[int], axis: int) -> Value:
+    """0, 1, … along an axis of arrays of this rank."""
+    counter = trace.emit("Iota", size=shape[axis], dtype=INDEX)
+    others = tuple(d for d in range(len(shape)) if d != axis)
+    return trace.emit("ExpandDims", counter, axes=others) if others else counter
+
+
+GATHER_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.take: take, np.take_along_axis: take_along_axis, np.put_along_axis: put_along_axis,
+}
+
+
+def _take_method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
+    return take(self.trace, self, *args, **kwargs)
+
+
+GATHER_METHODS: dict[str, Callable[..., Any]] = {"take": _take_method}
+
+__all__ = ["GATHER_FUNCTIONS", "GATHER_METHODS", "are_static", "can_gather", "checked_index",
+           "get_item", "set_item", "ufunc_at", "with_arrays"]

@@ -1,0 +1,385 @@
+"""Basic indexing: integers, slices, Ellipsis and newaxis, for reading and writing."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+from fusec.ir import Value
+from fusec.ir.dims import Size, is_static, maximum, minimum
+from fusec.ops.shapes import broadcast
+
+from ..library import calls as library
+from ..numbers.scalar_stores import check_items, check_stored
+from ..numbers.sizes import as_size
+from ..ufuncs.calls import as_traced, cast, spread, truth
+from ..values.array import TracedArray, from_value
+from . import equal_parts, gathers, masks, picking, windows
+
+
+@dataclass
+class _Plan:
+    """What a basic index does: a slice per axis, then dropped axes, then inserted ones."""
+
+    starts: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+    inserted: list[int] = field(default_factory=list)
+    has_ellipsis: bool = False
+
+    @property
+    def is_scalar(self) -> bool:
+        """All integers: NumPy returns a scalar, not a view."""
+        return len(self.dropped) == len(self.starts) and not self.has_ellipsis and (
+            not self.inserted)
+
+
+def _is_mask(key: Any) -> bool:
+    return (type(key) is TracedArray and key.dtype == np.bool_) or (
+        type(key) is np.ndarray and key.dtype == np.bool_)
+
+
+def _expanded(array: TracedArray, key: Any) -> tuple[list[Any], bool]:
+    """The key as one entry per axis (plus newaxis entries), Ellipsis filled in."""
+    entries = list(key) if isinstance(key, tuple) else [key]
+    if any(isinstance(k, (bool, np.bool_)) and type(k) is not TracedArray for k in entries):
+        raise unsupported("indexing with a boolean", loc=array.trace.loc,
+                          cure="index with slices, or select with np.where")
+    used = sum(1 for k in entries if k is not None and k is not Ellipsis)
+    dots = sum(1 for k in entries if k is Ellipsis)
+    if dots > 1:
+        raise array.trace.error(
+            IndexError("an index can only have a single ellipsis ('...')"))
+    if used > array.ndim:
+        raise array.trace.error(IndexError(
+            f"too many indices for array: array is {array.ndim}-dimensional, but {used} were "
+            f"indexed"), [array.value])
+    if not dots:
+        entries.append(Ellipsis)
+    at = next(i for i, k in enumerate(entries) if k is Ellipsis)
+    entries[at: at + 1] = [slice(None)] * (array.ndim - used)
+    return entries, bool(dots)
+
+
+def _parse(array: TracedArray, key: Any) -> _Plan:
+    entries, dots = _expanded(array, key)
+    plan, axis, out = _Plan(has_ellipsis=dots), 0, 0
+    for entry in entries:
+        if entry is None:
+            plan.inserted.append(out)
+            out += 1
+            continue
+        if isinstance(entry, slice):
+            out += 1
+        _add_axis(array, plan, axis, entry)
+        axis += 1
+    return plan
+
+
+def _add_axis(array: TracedArray, plan: _Plan, axis: int, entry: Any) -> None:
+    size = array.shape[axis]
+    if isinstance(entry, slice):
+        start, stop, step = _slice_indices(array, entry, size)
+        plan.starts.append(start)
+        plan.steps.append(step)
+        plan.sizes.append(_length(start, stop, step, size))
+        return
+    index = _integer(array, entry)
+    if not -size <= index < size:
+        raise array.trace.error(IndexError(
+            f"index {index} is out of bounds for axis {axis} with size {size}"), [array.value])
+    plan.starts.append(index % size)
+    plan.steps.append(1)
+    plan.sizes.append(1)
+    plan.dropped.append(axis)
+
+
+def _length(start: Size, stop: Size, step: int, size: Size) -> Size:
+    if is_static((start, stop)):
+        return len(range(start, stop, step))
+    if step == 1 and stop == size and start == minimum(1, size):
+        return maximum(size - 1, 0)
+    return maximum(-((start - stop) // step), 0)
+
+
+def _slice_indices(array: TracedArray, entry: slice, size: Size) -> tuple[Size, Size, int]:
+    try:
+        bounds = [None if b is None else as_size(b) for b in (entry.start, entry.stop)]
+        if not is_static((size, *bounds)):
+            first, last = bounds
+            return _clamped(first, last, 1 if entry.step is None else as_size(entry.step), size)
+        return entry.indices(size)
+    except (ValueError, TypeError) as error:
+        if type(entry.start) is TracedArray or type(entry.stop) is TracedArray:
+            raise
+        raise array.trace.error(error) from None
+
+
+def _clamped(
+    start: Size | None, stop: Size | None, step: Size, size: Size
+) -> tuple[Size, Size, int]:
+    """``slice.indices`` for a size that only the run knows."""
+    if not isinstance(step, int) or step == 0:
+        raise ValueError("slice step cannot be zero" if step == 0 else "slice step")
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+
+    def clamped(bound: Size) -> Size:
+        is_negative = minimum(maximum(-bound, 0), 1)
+        return minimum(maximum(bound + size * is_negative, low), high)
+
+    first = (low if step > 0 else high) if start is None else clamped(start)
+    last = (high if step > 0 else low) if stop is None else clamped(stop)
+    return first, last, step
+
+
+def _integer(array: TracedArray, entry: Any) -> int:
+    if isinstance(entry, (int, np.integer)) and type(entry) is not TracedArray and not isinstance(
+            entry, (bool, np.bool_)):
+        return int(entry)
+    if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu":
+        return operator.index(entry)  # raises, unless no argument decides it
+    if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind == "f":
+        raise array.trace.error(IndexError(_INVALID_INDEX), [entry.value])
+    if type(entry) is TracedArray or isinstance(entry, (np.ndarray, list)):
+        raise unsupported(
+            "this combination of arrays and other entries in an index", loc=array.trace.loc,
+            cure="index with the arrays alone, and slice before or after: x[:, 1:][rows]")
+    raise array.trace.error(IndexError(_INVALID_INDEX))
+
+
+_INVALID_INDEX = ("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and "
+                  "integer or boolean arrays are valid indices")
+
+
+def view(array: TracedArray, key: Any) -> TracedArray:
+    """The view that basic indexing gives."""
+    return _apply(array, _parse(array, key))
+
+
+def _apply(array: TracedArray, plan: _Plan) -> TracedArray:
+    sizes, result = tuple(plan.sizes), array
+    moved = tuple(s * k for s, k in zip(array.strides, plan.steps, strict=True))
+    if any(s != 0 for s in plan.starts) or sizes != array.shape or any(s != 1 for s in plan.steps):
+        result = result.view_through("Slice", moved, starts=tuple(plan.starts),
+                                     steps=tuple(plan.steps), sizes=sizes)
+    if plan.dropped:
+        kept = tuple(s for axis, s in enumerate(result.strides) if axis not in plan.dropped)
+        result = result.view_through("Squeeze", kept, axes=tuple(plan.dropped))
+    if plan.inserted:
+        strides = list(result.strides)
+        for axis in plan.inserted:
+            strides.insert(axis, 0)
+        result = result.view_through("ExpandDims", tuple(strides), axes=tuple(plan.inserted))
+    if result is array:
+        result = TracedArray(array.trace, array.storage, array.steps)
+    return result
+
+
+def getitem(array: TracedArray, key: Any) -> TracedArray:
+    """``array[key]``: a view, or a scalar when every axis has an integer.
+
+    Where an array of rank 0 is among the integers the view is copied, as NumPy does.
+    """
+    key = _with_lists(key)
+    found = _getitem(array, key)
+    if found.is_array and found.storage is array.storage and any(
+            map(_is_rank_0, key if isinstance(key, tuple) else (key,))):
+        from ..numpy.shaping import copy_of
+
+        return copy_of(found)
+    return found
+
+
+def _with_lists(key: Any) -> Any:
+    """Tuples and ranges that are index arrays, as NumPy takes them, as lists."""
+    if type(key) is range:
+        return list(key)
+    if type(key) is tuple and any(type(k) in (tuple, range) for k in key):
+        return tuple(list(k) if type(k) in (tuple, range) else k for k in key)
+    return key
+
+
+def _is_rank_0(entry: Any) -> bool:
+    """Whether it is an array of rank 0 that holds an integer."""
+    is_array = entry.is_array if type(entry) is TracedArray else type(entry) is np.ndarray
+    return is_array and not entry.ndim and entry.dtype.kind in "iu"
+
+
+def _getitem(array: TracedArray, key: Any) -> TracedArray:
+    if _is_only_axes(key) and not array.is_array and not array.type.is_weak:
+        from ..numpy.shaping import spread_scalar
+
+        array = spread_scalar(array)
+    if not array.is_array and array.type.is_weak:
+        raise array.trace.error(
+            TypeError(f"'{array.kind_name}' object is not subscriptable"), [array.value])
+    if not array.is_array and (_is_mask(key) or isinstance(key, (bool, np.bool_))):
+        raise unsupported(
+            "reading a scalar with a boolean mask", loc=array.trace.loc,
+            cure="make it an array first: np.atleast_1d(x)[mask]",
+        )
+    if not array.is_array:
+        raise array.trace.error(IndexError("invalid index to scalar variable."), [array.value])
+    if masks.is_whole_mask(array, key):
+        return masks.get_item(array, key)
+    if _is_mask(key) or library.has_mask(key):
+        return library.get_item(array, key)
+    if (library.is_run_time_element(array, key) and not array.trace.in_region) or (
+            library.has_index_array(key) and not library.has_mask(key)):
+        key = gathers.with_arrays(key)
+        entries = _expanded(array, key)[0]
+        if gathers.can_gather(key, entries):
+            return gathers.get_item(array, entries, view)
+        return library.get_item(array, key)
+    if windows.has_run_time_slice(array, key):
+        return windowed(array, key)
+    if picking.has_run_time_int(key) or picking.has_open_index(array, key):
+        return picking.get(array, *_expanded(array, key))
+    plan = _parse(array, key)
+    result = _apply(array, plan)
+    if plan.is_scalar:
+        value = array.trace.emit("Squeeze", _sliced(array, plan), axes=tuple(range(array.ndim)),
+                                 kind="scalar")
+        return from_value(array.trace, value)
+    return result
+
+
+def windowed(array: TracedArray, key: Any) -> TracedArray:
+    """The view where a slice of the key has bounds that only the run knows: integers go first."""
+    entries, _ = _expanded(array, key)
+    by_axis = [e for e in entries if e is not None]
+    integers = tuple(slice(None) if isinstance(e, slice) else e for e in by_axis)
+    if any(not isinstance(e, slice) for e in integers):
+        picks = picking.has_run_time_int(integers) or picking.has_open_index(array, integers)
+        array = picking.part(array, integers) if picks else view(array, integers)
+    slices = [e for e in by_axis if isinstance(e, slice)]
+    seen = windows.window(array, slices)
+    rest = iter(slice(None) if windows.is_open(array, e) else e for e in slices)
+    return view(seen, tuple(None if e is None else next(rest) for e in entries
+                            if e is None or isinstance(e, slice)))
+
+
+def _is_only_axes(key: Any) -> bool:
+    """``None``, ``...`` and tuples of them: what NumPy scalars can be indexed with."""
+    return all(k is None or k is Ellipsis for k in (key if isinstance(key, tuple) else (key,)))
+
+
+def _sliced(array: TracedArray, plan: _Plan) -> Any:
+    return array.trace.emit("Slice", array.value, starts=tuple(plan.starts),
+                            steps=tuple(plan.steps), sizes=tuple(plan.sizes))
+
+
+def setitem(array: TracedArray, key: Any, value: Any) -> None:
+    """``array[key] = value``; a boolean mask of the array's shape selects elements."""
+    trace = array.trace
+    if not array.is_array:
+        raise trace.error(
+            TypeError(f"'{array.kind_name}' object does not support item assignment"))
+    array.check_writeable()
+    key = _with_lists(key)
+    source = as_traced(trace, value).value
+    if type(value) in (list, tuple):
+        check_items(trace, value, array.dtype)
+    if _is_mask(key) and (not key.ndim or (key.shape == array.shape and not source.shape)):
+        _masked_assignment(array, key, source)
+        return
+    if masks.set_item(array, key, value, _at_integers):
+        return
+    if library.has_index_array(key) or (
+            library.is_run_time_element(array, key) and not trace.in_region):
+        key = gathers.with_arrays(key)
+        entries = _expanded(array, key)[0]
+        if gathers.can_gather(key, entries) and gathers.are_static(array, value, *entries):
+            gathers.set_item(array, entries, value, view)
+            return
+    if library.has_index_array(key) or (
+            library.has_mask(key) and library.has_run_time_int(key)):
+        library.set_item(array, key, value)
+        return
+    if windows.has_run_time_slice(array, key):
+        target = windowed(array, key)
+    elif picking.has_run_time_int(key) or picking.has_open_index(array, key):
+        target = picking.part(array, _expanded(array, key)[0])
+    else:
+        target = view(array, key)
+    if type(value) is TracedArray and value.storage is target.storage and (
+            value.steps == target.steps):
+        return  # ``x[i] += v`` has written already what it now assigns
+    if source.shape and source.shape != target.shape and not (
+            source.type.is_static and target.type.is_static):
+        source, target = equal_parts.assigned(source, target)
+    if source.shape and not target.shape and _is_element(key):
+        _check_element(array, source)
+    check_stored(trace, source, array.dtype)
+    target.write(spread(trace, _fitted(array, source, target.shape), target.shape))
+
+
+def _at_integers(array: TracedArray, key: Any) -> TracedArray:
+    """The view at integers, of which some only the run may know."""
+    if picking.has_run_time_int(key) or picking.has_open_index(array, key):
+        return picking.part(array, _expanded(array, key)[0])
+    return view(array, key)
+
+
+def _is_element(key: Any) -> bool:
+    """Whether it is integers alone."""
+    entries = key if isinstance(key, tuple) else (key,)
+    return all(e is not Ellipsis and not isinstance(e, slice) for e in entries)
+
+
+def _check_element(array: TracedArray, source: Value) -> None:
+    """NumPy says whether an array can be assigned to one element; sizes of data are no one."""
+    if not source.type.is_static:
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # where it is a number as yet
+            np.zeros(1, array.dtype)[0] = np.zeros(source.shape, source.dtype)
+    except (TypeError, ValueError) as error:
+        raise array.trace.error(error, [source, array.value], ("value", "array")) from None
+
+
+def _fitted(array: TracedArray, source: Any, shape: Sequence[int]) -> Any:
+    """The assigned value in the array's dtype, with leading axes of length 1 dropped."""
+    return fit(array, cast(array.trace, source, array.dtype), shape)
+
+
+def fit(array: TracedArray, source: Value, shape: Sequence[int]) -> Value:
+    """``source`` less leading axes of length 1, checked to broadcast to ``shape`` of ``array``."""
+    trace, value = array.trace, source
+    while value.type.rank > len(shape) and value.shape[0] == 1:
+        value = trace.emit("Squeeze", value, axes=(0,))
+    try:
+        fits = broadcast([value.shape, tuple(shape)]) == tuple(shape)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise trace.error(ValueError(
+            f"could not broadcast input array from shape {_compact(source.shape)} into shape "
+            f"{_compact(shape)}"), [source, array.value], ("value", "array"))
+    return value
+
+
+def _compact(shape: Sequence[int]) -> str:
+    """``(3,4)`` as NumPy writes shapes in messages."""
+    return str(tuple(shape)).replace(" ", "")
+
+
+def _masked_assignment(array: TracedArray, key: Any, source: Any) -> None:
+    trace = array.trace
+    mask = truth(trace, as_traced(trace, key).value)
+    if mask.shape != array.shape or source.shape:
+        raise unsupported(
+            "assignment through a mask of another shape, or of an array", loc=trace.loc,
+            values=[("mask", mask.type), ("array", array.type), ("value", source.type)],
+            cure="assign a number, or write x[:] = np.where(mask, value, x)",
+        )
+    value = cast(trace, source, array.dtype)
+    array.write(trace.emit("Where", mask, value, array.value, kind="array"))

@@ -1,0 +1,145 @@
+"""Errors of code that is called as it is, and of Python's operators, in the user's terms.
+
+Such code sees traced values, of which it knows nothing: what it asks of them that only the run can
+tell is refused with the name of the callee.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from types import FunctionType, MethodType
+from typing import Any
+
+from fusec.errors import (
+    ConcreteValueError,
+    FusecError,
+    UnsupportedError,
+    innermost_line,
+    unsupported,
+)
+from fusec.ir.graph import Loc
+
+from ..convert.hooks import class_attribute
+from ..facts.policy import stays_plain
+from ..values.array import TracedArray
+from ..values.trace import Trace
+
+_OURS = re.compile(r"'?\bTracedArray\b'?")
+
+
+def in_numpys_words(trace: Trace, error: TypeError, *operands: Any) -> TypeError:
+    """Python's complaint about operands, with the types that they have in NumPy."""
+    if isinstance(error, FusecError) or not _OURS.search(str(error)):
+        return error
+    names = iter([f"'{x.kind_name}'" for x in operands if type(x) is TracedArray])
+    text = _OURS.sub(lambda _: next(names, "'numpy.ndarray'"), str(error))
+    return trace.error(TypeError(text), [
+        x.value for x in operands if type(x) is TracedArray])  # type: ignore[return-value]
+
+
+def callee_name(fn: Any) -> str:
+    """``scipy.stats.zscore``: modules that users do not name are left out."""
+    while isinstance(getattr(fn, "func", None), FunctionType):  # of a partial
+        fn = fn.func
+    owner = getattr(fn, "__self__", None)
+    name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
+    module = getattr(fn, "__module__", None) or type(owner if owner is not None else fn).__module__
+    parts = [p for p in str(module).split(".") if not p.startswith("_")]
+    if parts[:1] == ["numpy"]:
+        parts[0] = "np"
+    return ".".join([*parts, name] if parts != ["builtins"] else [name])
+
+
+def check_uncompiled(trace: Trace, fn: Any) -> None:
+    """Raise for a function that Numba compiled, which is called with traced values."""
+    if str(type(fn).__module__).partition(".")[0] == "numba" and hasattr(fn, "py_func"):
+        raise unsupported(
+            f"{callee_name(fn)}, which Numba compiled,", loc=trace.loc,
+            cure="call the Python function that it was made of: f.py_func")
+
+
+def runs_as_it_is(fn: Any) -> bool:
+    """Whether no converted code runs for ``fn``: it is a library's, or written in C."""
+    function = fn.__func__ if type(fn) is MethodType else fn
+    if type(function) is FunctionType:
+        return stays_plain(function)
+    found = class_attribute(type(fn), "__call__")
+    return isinstance(fn, type) or type(found) is not FunctionType
+
+
+def _root(fn: Any) -> str:
+    home = getattr(fn, "__module__", None) or type(getattr(fn, "__self__", fn)).__module__
+    return str(home).partition(".")[0]
+
+
+def _is_pythons(fn: Any) -> bool:
+    """Whether the user's line says all: an operation of Python's, or of the traced value."""
+    return type(fn) is TracedArray or _root(fn) in ("builtins", "fusec", "_operator", "operator")
+
+
+def named(trace: Trace, fn: Any, error: Exception, where: Loc) -> Exception:
+    """The error with the name of the callee that it was raised in; ``where`` it is called."""
+    _move_out(fn, error, where)
+    if getattr(error, "_fusec_is_named", False):
+        return error
+    error._fusec_is_named = True  # type: ignore[attr-defined]
+    if not runs_as_it_is(fn) or _is_pythons(fn):
+        return error
+    if isinstance(error, (ConcreteValueError, UnsupportedError)):
+        _name(error, callee_name(fn), _inside(error, trace))
+    elif type(error) is TypeError and _OURS.search(str(error)) and _root(fn) != "numpy":
+        return _refused(trace, fn, error)
+    return error
+
+
+def _move_out(fn: Any, error: Exception, users: Loc) -> None:
+    """An error in SciPy's source, which was converted, is shown where the program calls it."""
+    if _root(fn) != "scipy" or _is_scipys(users.file) or not isinstance(error, FusecError):
+        return
+    inner = error.diagnostic.loc
+    if inner is not None and _is_scipys(inner.file):
+        called = ("called", f"{callee_name(fn)} ({inner.file}:{inner.line})")
+        error.diagnostic = replace(
+            error.diagnostic, loc=users, values=(*error.diagnostic.values, called))
+
+
+def _is_scipys(file: str) -> bool:
+    return f"{os.sep}scipy{os.sep}" in file
+
+
+def _name(error: FusecError, name: str, place: str) -> None:
+    diagnostic, title = error.diagnostic, error.diagnostic.title
+    wanted, found, rest = title.partition(" is needed while ")
+    if name in title:
+        return
+    called = (("called", name + (f" ({place})" if place else "")),)
+    if found:
+        error.diagnostic = replace(
+            diagnostic, title=f"{name} needs {wanted} while {rest}", values=(
+                *diagnostic.values, *(called if place else ())),
+            cure=diagnostic.cure.replace("the library", name))
+    elif place:
+        error.diagnostic = replace(diagnostic, values=(*diagnostic.values, *called))
+
+
+def _inside(error: Exception, trace: Trace) -> str:
+    """The line of the callee's code, where it is Python's."""
+    loc, users = innermost_line(error), trace.loc
+    if loc is None or (users is not None and loc.file == users.file):
+        return ""
+    return f"{loc.file}:{loc.line}"
+
+
+def _refused(trace: Trace, fn: Any, error: TypeError) -> UnsupportedError:
+    name = callee_name(fn)
+    made = unsupported(
+        name, loc=trace.loc, cure=f"call {name} before or after the compiled function, and pass "
+        f"its result as an argument", values=[("it says", _OURS.sub("traced array", str(error)))],
+        notes=("it is not compiled, and takes no traced values",))
+    made.__cause__ = error
+    return made
+
+
+__all__ = ["callee_name", "check_uncompiled", "in_numpys_words", "named", "runs_as_it_is"]

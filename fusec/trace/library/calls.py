@@ -1,0 +1,523 @@
+"""Front ends of library calls: NumPy's own signatures, asked of NumPy itself.
+
+A call is written down as plain data with its traced arguments as operands.  NumPy then runs it once
+on stand-ins of the same types and layouts: it raises its own errors for bad arguments, and its
+answer has the dtypes, kinds, shapes and strides of the results.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import UnsupportedError, unsupported
+from fusec.ir import TensorType, Value
+from fusec.ir.dims import Size
+from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
+
+from ..control.before_raise import note_state
+from ..facts.known import known
+from ..facts.layout import Strides, contiguous, like_order
+from ..facts.refusals import is_compiled
+from ..facts.this_numpy import signature_of
+from ..numbers.index_uses import note_written, written_indices
+from ..numbers.sizes import define
+from ..ufuncs.calls import as_traced
+from ..values.array import TracedArray, from_value
+from ..values.selected import LibraryView, roots
+from ..values.trace import Trace
+from .failures import on_known
+from .result_sizes import sized_types
+from .stand_ins import ask, is_accepted
+
+_WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64),
+         complex: np.dtype(np.complex128)}
+_OVERWRITES = "overwrite_input"
+
+
+# ----------------------------------------------------------------------------- writing calls down
+
+
+def has_open_numbers(x: Any) -> bool:
+    """Whether numbers of the graph lie in lists or tuples, or it is one."""
+    if type(x) in (list, tuple):
+        return any(map(has_open_numbers, x))
+    return type(x) is TracedArray and not x.is_array and known(x.value) is None
+
+
+@dataclass
+class Encoder:
+    """Turns arguments into forms; ``operands`` collects the traced ones."""
+
+    trace: Trace
+    name: str
+    operands: list[TracedArray] = field(default_factory=list)
+
+    def encode(self, x: Any, varies: bool) -> Any:
+        """The form of an argument; ``varies``: it may be a number known only at run time."""
+        if type(x) is TracedArray and not x.is_array and not varies:
+            return self._literal(self._decided(x))
+        if type(x) is range:
+            x = np.asarray(x)
+        if type(x) is list and not varies and has_open_numbers(x):
+            from ..numpy.creation import array
+
+            x = array(self.trace, x)  # numbers of the graph in a list are an array's elements
+        if type(x) in (TracedArray, np.ndarray):
+            self.operands.append(as_traced(self.trace, x))
+            return ("operand", len(self.operands) - 1)
+        if type(x) in (tuple, list):
+            return (type(x).__name__, *[self.encode(item, varies) for item in x])
+        if type(x) is slice:
+            return ("slice", *[self.encode(p, False) for p in (x.start, x.stop, x.step)])
+        return ("ellipsis",) if x is Ellipsis else self._literal(x)
+
+    def _decided(self, x: TracedArray) -> Any:
+        return x.concrete("a number that decides what is computed",
+                          "pass it as a static argument, or as a plain number in the function")
+
+    def _literal(self, x: Any) -> Any:
+        if x is None or isinstance(x, (bool, int, float, complex, str, np.bool_, np.number)):
+            return x
+        if isinstance(x, (np.dtype, type)):
+            return np.dtype(x)
+        raise unsupported(f"an argument of type {type(x).__name__} of {self.name}",
+                          loc=self.trace.loc)
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    """The names of positional parameters; a variadic one's name stands at the end."""
+    try:
+        found = signature_of(function).parameters.values()
+    except ValueError:  # its arguments are given by position
+        return ["a", "kth", "kind", "order"]
+    return [p.name for p in found if p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_KEYWORD]
+
+
+@functools.cache
+def _takes_out(function: Callable[..., Any]) -> bool:
+    """Whether it has a parameter ``out``, or says nothing about its parameters."""
+    try:
+        found = signature_of(function).parameters.values()
+    except ValueError:
+        return True
+    return any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in found)
+
+
+# ----------------------------------------------------------------------------------- results
+
+
+def result_like(trace: Trace, leaf: Any, value: Value) -> TracedArray:
+    """A fresh result in the layout of NumPy's answer."""
+    return _result(trace, leaf, value)
+
+
+def type_of(trace: Trace, name: str, leaf: Any) -> TensorType:
+    if type(leaf) in _WEAK:
+        return TensorType(_WEAK[type(leaf)], (), "weak")
+    found = np.asarray(leaf)
+    if not is_compiled(found.dtype):
+        raise unsupported(f"{name} with a result of dtype {found.dtype}", loc=trace.loc,
+                          cure="call it before or after the compiled function")
+    return TensorType(found.dtype, found.shape, "array" if type(leaf) is np.ndarray else "scalar")
+
+
+def _layout(leaf: Any, shape: Sequence[Size]) -> Strides:
+    if leaf.ndim == 1 and leaf.strides[0] > leaf.itemsize:  # a column, as nonzero gives them
+        return (leaf.strides[0],)
+    return contiguous(tuple(shape), leaf.dtype.itemsize, like_order(leaf.strides))
+
+
+def _result(trace: Trace, leaf: Any, value: Value) -> TracedArray:
+    """A fresh result; NumPy's may lie in memory backwards (singular values of Hermitian ones)."""
+    if type(leaf) is not np.ndarray:
+        return from_value(trace, value)
+    layout = _layout(leaf, value.shape)
+    if all(stride >= 0 for stride in leaf.strides):
+        return from_value(trace, value, layout)
+    turned = tuple(slice(None, None, -1 if stride < 0 else None) for stride in leaf.strides)
+    in_memory = from_value(trace, value)[turned]
+    return from_value(trace, in_memory.value, layout)[turned]
+
+
+def _same_structure(answer: Any, leaves: list[TracedArray]) -> Any:
+    return _filled(answer, iter(leaves))
+
+
+def _filled(answer: Any, leaves: Iterator[TracedArray]) -> Any:
+    if not isinstance(answer, (tuple, list)):
+        return next(leaves)
+    items = [_filled(item, leaves) for item in answer]
+    return type(answer)(*items) if hasattr(answer, "_fields") else type(answer)(items)
+
+
+# ------------------------------------------------------------------------------------- the calls
+
+
+def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The results of a library call on traced arguments, as NumPy would give them."""
+    call = LIBRARY[op]
+    name = called_name(op, ("tuple", *args))
+    names = _parameters(call.function)
+    args, kwargs, out = _without_out(trace, call, names, list(args), dict(kwargs))
+    encoder = Encoder(trace, name, [] if out is None else [out])
+    form = ("tuple", *[encoder.encode(a, _at(names, i) in call.varying)
+                       for i, a in enumerate(args)])
+    named = ("tuple", *[("tuple", k, encoder.encode(v, k in call.varying))
+                        for k, v in kwargs.items() if v is not np._NoValue])
+    if kwargs.get(_OVERWRITES):
+        raise unsupported(f"{_OVERWRITES}=True of {name}", loc=trace.loc, cure="leave it out")
+    if call.writes:
+        return _write(trace, call, encoder.operands, form, named)
+    if out is not None:
+        return _call_into(trace, out, call, encoder.operands, form, named)
+    answer, stand_ins = ask(trace, call, encoder.operands, form, named)
+    return _finish(trace, op, name, encoder.operands, form, named, answer, stand_ins)
+
+
+def _at(names: list[str], position: int) -> str:
+    return names[min(position, len(names) - 1)]
+
+
+def _without_out(
+    trace: Trace, call: LibraryCall, names: list[str], args: list[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any], Any]:
+    """The call without ``out``, and that."""
+    if "out" in kwargs and not _takes_out(call.function):
+        return args, kwargs, None  # NumPy says so when it is asked
+    out = kwargs.pop("out", None)
+    place = names.index("out") if "out" in names else len(args)
+    if place < len(args):
+        out = args.pop(place)
+        kwargs.update(zip(names[place + 1:], args[place:], strict=False))
+        del args[place:]
+    out = out[0] if isinstance(out, tuple) else out
+    if out is not None and call.function.__module__ == "numpy.fft" and _ignores_out(call.function):
+        out = None
+    return args, kwargs, None if out is None else as_traced(trace, out)
+
+
+@functools.cache
+def _ignores_out(function: Callable[..., Any]) -> bool:
+    """Whether it is one of NumPy's two-dimensional transforms that pass ``out=None`` on."""
+    x = np.ones((2, 2))
+    out = np.zeros_like(function(x))
+    return function(x, out=out) is not out
+
+
+def _call_into(
+    trace: Trace, out: TracedArray, call: LibraryCall, operands: list[TracedArray], form: Any,
+    named: Any,
+) -> TracedArray:
+    """The call with ``out``, its first operand: NumPy checks, casts and writes, as only it does."""
+    if out.is_array:
+        out.check_writeable()
+    asked = call.sized or not all(x.type.is_static for x in operands)  # data decides what fits
+    whole = ("tuple", ("operand", 0), call.op, form, named)
+    _write(trace, LIBRARY["CallInto"], operands, whole, ("tuple",), asked)
+    return out
+
+
+def _finish(
+    trace: Trace, op: str, name: str, operands: list[TracedArray], form: Any, named: Any,
+    answer: Any, stand_ins: list[Any],
+) -> Any:
+    itself = {id(s): x for s, x in zip(stand_ins, operands, strict=True) if x.is_array}
+    if id(answer) in itself:
+        return itself[id(answer)]
+    leaves = leaves_of(answer)
+    types = tuple(type_of(trace, name, leaf) for leaf in leaves)
+    types = sized_types(trace, LIBRARY[op], [x.value for x in operands], form, named, types,
+                        stand_ins)
+    first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
+    note_state(trace, first.node)
+    for value in first.node.outputs:
+        define(trace, value)
+    shown = _with_elements(LIBRARY[op], stand_ins, form, named, leaves)
+    results = []
+    for leaf, like, value in zip(leaves, shown, first.node.outputs, strict=True):
+        seen = [] if type(leaf) is not np.ndarray else [
+            x for x, s in zip(operands, stand_ins, strict=True)
+            if type(s) is np.ndarray and _shows(leaf, s)]
+        results.append(itself[id(leaf)] if id(leaf) in itself else (
+            _view_of(trace, name, seen, leaf, value) if seen else _result(trace, like, value)))
+    return _same_structure(answer, results)
+
+
+def _shows(view: np.ndarray, array: np.ndarray) -> bool:
+    """Whether they are the same memory, though it may be none."""
+    base = view.base if view.size == 0 else None
+    return np.may_share_memory(view, array) or (
+        base is not None and (base is array or base is array.base))
+
+
+def _view_of(
+    trace: Trace, name: str, seen: Sequence[TracedArray], leaf: np.ndarray, value: Value
+) -> TracedArray:
+    """A result that NumPy lets share memory with these operands."""
+    memory = [root for x in seen if x.storage is not None for root in roots(x.storage)]
+    layout = contiguous(value.shape, value.dtype.itemsize, like_order(leaf.strides))
+    made = TracedArray(trace, LibraryView(trace, value, memory, layout, name, leaf))
+    return made if all(x.is_writeable for x in seen) else made.view_through("ReadOnly", layout)
+
+
+def _with_elements(
+    call: LibraryCall, stand_ins: list[Any], form: Any, named: Any, leaves: tuple[Any, ...]
+) -> Sequence[Any]:
+    """The results, or such of other contents where these are empty: strides of none say nothing."""
+    if not call.sized or all(np.ndim(leaf) < 2 or np.size(leaf) for leaf in leaves):
+        return leaves
+    ones = [np.ones_like(s) if type(s) is np.ndarray else s for s in stand_ins]
+    if not is_accepted(call, ones, form, named):
+        return leaves
+    found = leaves_of(run_call(call, ones, form, named))
+    same = len(found) == len(leaves) and all(
+        np.ndim(a) == np.ndim(b) for a, b in zip(found, leaves, strict=True))
+    return found if same else leaves
+
+
+def _write(
+    trace: Trace, call: LibraryCall, operands: list[TracedArray], form: Any, named: Any,
+    asked: bool = False,
+) -> None:
+    """A call that changes its first operand."""
+    target = operands[0] if operands else None
+    if isinstance(form[1], np.generic):  # known while tracing; NumPy writes to a copy of it
+        ask(trace, call, operands, form, named)
+        return
+    if type(form[1]) is not tuple or form[1] != ("operand", 0):
+        raise trace.error(TypeError("the array to write to is not an array"))
+    if target is not None and not target.is_array and not target.type.is_weak:
+        ask(trace, call, operands, form, named)  # NumPy writes to a copy of the scalar
+        return
+    if target is None or not target.is_array:
+        raise trace.error(TypeError("the array to write to is not an array"))
+    if not asked:
+        ask(trace, call, operands, form, named)
+    results = (TensorType(target.dtype, target.shape),)
+    target.write(trace.emit(call.op, *(x.value for x in operands), form=form, named=named,
+                            results=results))
+
+
+_WRITING: dict[Any, str] = {np.copyto: "Copyto"}
+
+
+def call_by_name(
+    trace: Trace, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """Any function of NumPy's main namespaces, or method, called when the code runs."""
+    method = getattr(function, "method", "")
+    if method:
+        return call_library(trace, "Method", (method, *args), kwargs)
+    if function in _WRITING:
+        return call_library(trace, _WRITING[function], args, kwargs)
+    home = function.__module__.partition("numpy")[2].lstrip(".")
+    name = f"{home}.{function.__name__}" if home else function.__name__
+    return call_library(trace, "Numpy", (name, *args), kwargs)
+
+
+def _handler(op: str) -> Callable[..., Any]:
+    def handler(trace: Trace, /, *args: Any, **kwargs: Any) -> Any:
+        return call_library(trace, op, args, kwargs)
+
+    handler.__name__ = LIBRARY[op].function.__name__
+    return handler
+
+
+# --------------------------------------------------------------------------------------- indexing
+
+
+def _entries(key: Any) -> tuple[Any, ...]:
+    return key if type(key) is tuple else (key,)
+
+
+def _is_array(entry: Any) -> bool:
+    return type(entry) in (TracedArray, np.ndarray) and entry.ndim > 0
+
+
+def has_index_array(key: Any) -> bool:
+    """Whether the key holds an array or a list: NumPy's advanced indexing."""
+    return any(_is_array(e) or isinstance(e, list) for e in _entries(key))
+
+
+def has_mask(key: Any) -> bool:
+    """Whether the key holds a boolean array whose contents only the run knows."""
+    return any(_is_array(e) and e.dtype == np.bool_ for e in _entries(key))
+
+
+def is_run_time_int(entry: Any) -> bool:
+    return (type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu"
+            and known(entry.value) is None)
+
+
+def has_run_time_int(key: Any) -> bool:
+    """Whether the key holds an integer that only the run knows."""
+    return any(is_run_time_int(e) for e in _entries(key))
+
+
+def is_run_time_element(array: TracedArray, key: Any) -> bool:
+    """Whether the key selects one element by integers that only the run knows.
+
+    With fewer integers NumPy gives a view, whose place in memory must be known while tracing.
+    """
+    entries = _entries(key)
+    return len(entries) == array.ndim and has_run_time_int(key) and all(
+        is_run_time_int(e) or hasattr(e, "__index__") for e in entries)
+
+
+def get_item(array: TracedArray, key: Any) -> Any:
+    """``array[key]`` with arrays of integers (a copy), or with integers known at run time."""
+    return call_library(array.trace, "GetItem", (array, key), {})
+
+
+def set_item(array: TracedArray, key: Any, value: Any) -> None:
+    """``array[key] = value`` with run-time integers, arrays of integers, or masks of any shape."""
+    trace, call = array.trace, LIBRARY["SetItem"]
+    encoder = Encoder(trace, "x[...] = ...")
+    form = ("tuple", *[encoder.encode(x, True) for x in (array, key, value)])
+    masked = has_mask(key)
+    if masked:  # how many elements it selects, and so which values fit, is known at run time
+        scalar = ("tuple", *form[1:3], 0)
+        ask(trace, call, encoder.operands, scalar, ("tuple",))
+    indices = written_indices(array, key)
+    _write(trace, call, encoder.operands, form, ("tuple",), asked=masked)
+    note_written(array, indices)
+
+
+# ----------------------------------------------------------------------------------------- ufuncs
+
+
+def call_ufunc_method(
+    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A ufunc without a row, or ``accumulate``, ``reduceat`` and ``at`` of any."""
+    name = ufunc.__name__ if getattr(np, ufunc.__name__, None) is ufunc else (
+        f"special.{ufunc.__name__}")
+    if method == "at":
+        from ..index.gathers import ufunc_at
+
+        inputs = (*inputs[:2], *(_as_array(trace, x) for x in inputs[2:]))
+        if len(inputs) == 3 and ufunc_at(trace, ufunc, *inputs):
+            return None
+        indices = written_indices(*inputs[:2])
+        result = call_library(trace, "UfuncAt", (inputs[0], name, *inputs[1:]), kwargs)
+        note_written(inputs[0], indices)
+        return result
+    if method == "accumulate":
+        from ..numpy.scans import accumulate
+
+        scanned = accumulate(trace, ufunc, tuple(inputs), kwargs)
+        if scanned is not None:
+            return scanned
+    if method == "__call__":
+        return _call_with_targets(trace, ufunc, name, inputs, dict(kwargs))
+    return call_library(trace, "Ufunc", (name, method, *inputs), kwargs)
+
+
+def _as_array(trace: Trace, x: Any) -> Any:
+    """A Python number as the array that ``ufunc.at`` makes of it, with a dtype of its own."""
+    from ..ufuncs.composed import strong
+
+    if type(x) is TracedArray:
+        return strong(trace, x)
+    return np.asarray(x)[()] if type(x) in (bool, int, float, complex) else x
+
+
+def _call_with_targets(
+    trace: Trace, ufunc: np.ufunc, name: str, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """The call without ``out`` and ``where``, its results then put where they are asked for."""
+    from ..ufuncs.composed import delivered
+
+    out, where = kwargs.pop("out", None), kwargs.pop("where", True)
+    result = call_library(trace, "Ufunc", (name, "__call__", *inputs), kwargs)
+    return delivered(ufunc, result, out, where, kwargs.get("casting", "same_kind"))
+
+
+# --------------------------------------------------------------------------------------- refusals
+
+_REAL_OR_COMPLEX: tuple[Callable[..., Any], ...] = (
+    np.linalg.eig, np.linalg.eigvals, np.roots,
+)
+
+
+def _refused(function: Callable[..., Any], why: str, cure: str) -> Callable[..., Any]:
+    """A handler that answers calls that no argument decides, and refuses all others."""
+    module = (function.__module__ or "numpy").replace("numpy", "np")
+    name = f"{module}.{function.__name__}"
+
+    def handler(trace: Trace, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return on_known(trace, name, function, args, kwargs)
+        except UnsupportedError:
+            raise unsupported(name, loc=trace.loc, cure=cure, notes=(why,)) from None
+
+    handler.__name__ = function.__name__
+    return handler
+
+
+def refused_for_complex(
+    function: Callable[..., Any], handler: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The handler, where the first argument is not complex."""
+    refused = _refused(function, "whether its result is complex depends on the data",
+                       "call it after the compiled function")
+
+    def choose(trace: Trace, /, *args: Any, **kwargs: Any) -> Any:
+        first = args[0] if args else next(iter(kwargs.values()))
+        is_complex = as_traced(trace, first).dtype.kind == "c"
+        return (refused if is_complex else handler)(trace, *args, **kwargs)
+
+    choose.__name__ = function.__name__
+    return choose
+
+
+_INTERNAL_ROWS = ("Numpy", "Method", "CallInto", "SortInPlace", "PartitionInPlace", "GetItem",
+                  "SetItem", "Ufunc", "UfuncAt", "Scipy")
+LIBRARY_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    **{call.function: _handler(op) for op, call in LIBRARY.items() if op not in _INTERNAL_ROWS},
+    np.poly: refused_for_complex(np.poly, _handler("Poly")),
+    np.trim_zeros: _refused(np.trim_zeros, "its result is a view of a size that depends on data",
+                            "find the ends with np.flatnonzero(x) and slice"),
+    **{f: _refused(f, "whether its result is complex depends on the data", "call it before or "
+                   "after the compiled function, or use eigh and eigvalsh")
+       for f in _REAL_OR_COMPLEX},
+}
+
+
+# ---------------------------------------------------------------------------------------- methods
+
+
+def _method(op: str) -> Callable[..., Any]:
+    def method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
+        return call_library(self.trace, op, (self, *args), kwargs)
+
+    return method
+
+
+def _compress(
+    self: TracedArray, /, condition: Any, axis: Any = None, out: Any = None
+) -> Any:
+    return call_library(self.trace, "Compress", (condition, self, axis), {"out": out})
+
+
+def _choose(self: TracedArray, /, *choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """``x.choose(a, b)`` or ``x.choose([a, b])``."""
+    given = choices[0] if len(choices) == 1 else list(choices)
+    return call_library(self.trace, "Choose", (self, given), {"out": out, "mode": mode})
+
+
+LIBRARY_METHODS: dict[str, Callable[..., Any]] = {
+    "sort": _method("SortInPlace"), "partition": _method("PartitionInPlace"),
+    "argsort": _method("Argsort"), "argpartition": _method("Argpartition"),
+    "put": _method("Put"),
+    "choose": _choose,
+    "nonzero": _method("Nonzero"), "compress": _compress,
+}
+
+__all__ = ["LIBRARY_FUNCTIONS", "LIBRARY_METHODS", "call_library", "call_ufunc_method", "get_item",
+           "has_index_array", "has_mask", "has_run_time_int", "is_run_time_element", "set_item"]

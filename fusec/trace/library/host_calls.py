@@ -1,0 +1,68 @@
+"""Emitting calls of the user's own objects: random generators and prints, in program order.
+
+The order is a storage of its own: each call reads and replaces it, as if it wrote to an array, so
+branches and loops carry it like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+from fusec.ir import TensorType, Value
+from fusec.ops.host_calls import ORDER, HostObject
+
+from ..facts.trees import flattened
+from ..values.array import TracedArray
+from ..values.regions import assign
+from ..values.trace import Trace
+
+if TYPE_CHECKING:
+    from .calls import Encoder
+
+
+def call_host(
+    trace: Trace, action: str, target: HostObject, method: str, operands: Sequence[Value] = (),
+    form: Any = ("tuple",), named: Any = ("tuple",), types: Sequence[TensorType] = (),
+) -> tuple[Value, ...]:
+    """The results of a call that the run makes of the user's object; see `fusec.ops.host_calls`."""
+    trace.calls_host = True
+    first = trace.emit(
+        "HostCall", trace.order.value, *operands, action=action, target=target, method=method,
+        form=form, named=named, results=(*types, ORDER))
+    *results, order = first.node.outputs
+    assign(trace, trace.order, order)
+    trace.checks.append(first.node)
+    return tuple(results)
+
+
+def printed(trace: Trace, args: Sequence[Any], options: dict[str, Any]) -> None:
+    """``print`` at run time; what is no array, number or text is printed as it is then."""
+    from .calls import Encoder
+
+    encoder = Encoder(trace, "fusec.print")
+    form = ("tuple", *[_printable(encoder, x) for x in args])
+    named = ("tuple", *[("tuple", name, _printable(encoder, x)) for name, x in options.items()])
+    call_host(trace, "print", HostObject.of("print"), "print",
+              [x.value for x in encoder.operands], form, named)
+
+
+def _printable(encoder: Encoder, x: Any) -> Any:
+    if type(x) in (tuple, list):
+        return (type(x).__name__, *[_printable(encoder, item) for item in x])
+    if type(x) in (TracedArray, np.ndarray):
+        return encoder.encode(x, True)
+    if x is None or type(x) in (bool, int, float, str):
+        return x
+    if _holds_traced(x):
+        raise unsupported(f"fusec.print of a {type(x).__name__} that holds traced values",
+                          loc=encoder.trace.loc, cure="print its items")
+    return HostObject.of(type(x).__name__, held=x)
+
+
+def _holds_traced(x: Any) -> bool:
+    leaves = flattened(x)[0]
+    return any(type(leaf) is TracedArray for leaf in leaves)

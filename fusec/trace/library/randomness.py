@@ -1,0 +1,307 @@
+"""NumPy's random numbers in a trace: drawn at run time, from the program's own generators.
+
+``np.random.normal(mu)``, ``rng.integers(...)`` and their like become host calls: each call of the
+compiled function draws what NumPy would, in the same order, and leaves the generators in the same
+state.  Nothing is drawn while tracing.  What a method gives is asked of the method itself, on a
+generator made for that purpose and arguments that stand in for traced ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import FusecError, nearest, unsupported, user_error
+from fusec.ops.host_calls import HostObject, is_generator
+from fusec.ops.library import LibraryCall
+
+from ..numbers.sizes import define, is_number
+from ..ufuncs.calls import as_traced, store
+from ..values.array import TracedArray
+from ..values.trace import Trace
+from .calls import Encoder, result_like, type_of
+from .host_calls import call_host
+from .result_sizes import sized_types
+from .stand_ins import stand_in
+
+_MODULES = ("numpy.random", "random", "secrets")
+_MAKERS = frozenset({
+    "default_rng", "RandomState", "Generator", "SeedSequence", "PCG64", "PCG64DXSM", "MT19937",
+    "Philox", "SFC64",
+})
+_REFUSED = {
+    "bytes": "draw integers of dtype uint8", "spawn": "spawn before the call and pass the results",
+    "get_state": "read it after the call", "set_state": "set it before the call",
+}
+_ALIASES = {"ranf": "random_sample", "sample": "random_sample", "seed": "seed"}
+
+
+def is_random(fn: Any) -> bool:
+    """Whether a callable draws random numbers or makes a generator: NumPy's, Python's, the
+    operating system's.
+
+    By module name: looking at ``np.random`` would import it.
+    """
+    owner = getattr(fn, "__self__", None)
+    home = type(owner) if owner is not None and not isinstance(owner, ModuleType) else fn
+    module = getattr(home, "__module__", None)
+    if not isinstance(module, str) or (isinstance(fn, type) and fn.__name__ not in _MAKERS):
+        return False
+    return fn is os.urandom or any(module == m or module.startswith(m + ".") for m in _MODULES)
+
+
+def drawn(trace: Trace, fn: Any) -> Callable[..., Any]:
+    """What to call for ``fn``, which draws random numbers; raises for what NumPy does not draw."""
+    owner, name = getattr(fn, "__self__", None), getattr(fn, "__name__", "")
+    if is_generator(owner):
+        return _Method(TracedGenerator(trace, _named(trace, owner), type(owner)), name)
+    if _is_numpys(fn) and name in _MAKERS:
+        return functools.partial(_make, trace, name)
+    if _is_numpys(fn) and name in _ALIASES:
+        legacy = _legacy()
+        return _Method(TracedGenerator(trace, _named(trace, legacy), type(legacy)), _ALIASES[name])
+    raise unsupported(
+        "drawing random numbers" if not _is_numpys(fn) else f"np.random.{name}", loc=trace.loc,
+        cure="use np.random or a np.random.Generator: those are drawn when the code runs",
+        notes=("while tracing they would be drawn once and become constants",))
+
+
+def _is_numpys(fn: Any) -> bool:
+    module = getattr(fn, "__module__", None) or type(getattr(fn, "__self__", None)).__module__
+    return isinstance(module, str) and module.startswith("numpy.random")
+
+
+def _legacy() -> Any:
+    """The generator behind ``np.random.rand`` and its like."""
+    method: Any = np.random.rand
+    return method.__self__
+
+
+def _named(trace: Trace, generator: Any) -> HostObject:
+    """A generator from outside, by a name of its own in this trace."""
+    found = trace.generators.get(id(generator))
+    if found is None:
+        is_legacy = generator is _legacy()
+        name = "np.random" if is_legacy else f"rng{len(trace.generators)}"
+        found = trace.generators[id(generator)] = HostObject.of(name, held=generator)
+    return found
+
+
+class TracedGenerator:
+    """A generator in a trace: an argument, or one that the function makes."""
+
+    __slots__ = ("_kind", "_target", "_trace")
+
+    def __init__(self, trace: Trace, target: HostObject, kind: type) -> None:
+        self._trace, self._target, self._kind = trace, target, kind
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return self._kind
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Method(self, name)
+
+
+class _Method:
+    """``rng.normal`` in a trace."""
+
+    def __init__(self, generator: TracedGenerator, name: str) -> None:
+        trace, kind = generator._trace, generator._kind
+        if name in _REFUSED or (hasattr(kind, name) and not callable(getattr(kind, name))):
+            raise unsupported(f"{kind.__name__}.{name}", loc=trace.loc, cure=_REFUSED.get(
+                name, f"use {name} outside the compiled function"))
+        if not hasattr(kind, name):
+            raise _no_method(trace, kind, name)
+        self.generator, self.name = generator, name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _draw(self.generator, self.name, args, kwargs)
+
+
+def _no_method(trace: Trace, kind: type, name: str) -> FusecError:
+    own = [n for n in dir(kind) if not n.startswith("_") and n not in _REFUSED]
+    wanted = {"rand": "random", "randint": "integers", "randn": "standard_normal",
+              "random_sample": "random"}.get(name, "")
+    close = [wanted] if wanted in own else nearest(name, own, 1)
+    return user_error(
+        AttributeError, f"{kind.__name__!r} object has no attribute {name!r}", trace.loc,
+        f"a {kind.__name__} has {close[0]}" if close else "see its methods in NumPy's manual")
+
+
+# ----------------------------------------------------------------------------------------- making
+
+
+def _make(trace: Trace, name: str, *args: Any, **kwargs: Any) -> Any:
+    """``np.random.default_rng(seed)`` in the function: made at every call, when the code runs."""
+    if name == "default_rng" and len(args) == 1 and isinstance(args[0], np.random.Generator):
+        return args[0]
+    encoder = Encoder(trace, f"np.random.{name}")
+    form = ("tuple", *[_made_form(encoder, x) for x in args])
+    named = ("tuple", *[("tuple", k, _made_form(encoder, x)) for k, x in kwargs.items()])
+    trace.slots += 1
+    slot = HostObject.of(f"made{trace.slots}", slot=trace.slots)
+    call_host(trace, "make", slot, name, [x.value for x in encoder.operands], form, named)
+    kind = np.random.Generator if name == "default_rng" else getattr(np.random, name)
+    return TracedGenerator(trace, slot, kind)
+
+
+def _made_form(encoder: Encoder, x: Any) -> Any:
+    if type(x) is TracedGenerator:
+        return x._target
+    if is_generator(x) or isinstance(x, (np.random.SeedSequence, np.random.BitGenerator)):
+        return _named(encoder.trace, x)
+    return encoder.encode(x, True)
+
+
+# ---------------------------------------------------------------------------------------- drawing
+
+
+def _fresh(kind: type) -> Any:
+    return np.random.RandomState(0) if kind is np.random.RandomState else (
+        np.random.Generator(np.random.PCG64(0)))
+
+
+def _ask(kind: type, method: str, *args: Any, **kwargs: Any) -> Any:
+    """What the method gives on a generator of nobody's."""
+    return getattr(_fresh(kind), method)(*args, **kwargs)
+
+
+@functools.cache
+def _parameters(kind: type, method: str) -> tuple[str, ...]:
+    return tuple(inspect.signature(getattr(_fresh(kind), method)).parameters)
+
+
+# Arguments that methods accept, by method and parameter or by parameter: a number, or a function of
+# the shape.  1 where nothing is said.
+_ACCEPTED: dict[Any, Any] = {
+    "p": 0.5, "mode": 0.5, "low": 0, "left": 0, ("zipf", "a"): 2, ("integers", "high"): 2,
+    ("randint", "high"): 2, "mean": 0.25, "cov": lambda shape: np.eye(shape[0]),
+    "pvals": lambda shape: np.full(shape, 1 / shape[-1]),
+    ("choice", "p"): lambda shape: np.full(shape, 1 / shape[0]),
+}
+
+
+def _stand_in(x: TracedArray, method: str, parameter: str, alone: bool) -> Any:
+    """A plain value of the type of a traced argument that the method accepts."""
+    accepted = _ACCEPTED.get((method, parameter), _ACCEPTED.get(parameter, 1))
+    if alone and parameter == "low":
+        accepted = 1  # the upper end, then
+    plain = stand_in(x, method)
+    if not isinstance(plain, np.ndarray):
+        return plain if is_number(x) else type(plain)(0.5 if callable(accepted) else accepted)
+    made: Any = accepted(plain.shape) if callable(accepted) and plain.ndim else accepted
+    if np.shape(made) in ((), plain.shape) and not callable(made):
+        plain = np.array(np.broadcast_to(made, plain.shape)).astype(plain.dtype)
+    return plain
+
+
+def _draw(
+    generator: TracedGenerator, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    trace, kind = generator._trace, generator._kind
+    if not trace.active:
+        raise user_error(TypeError, "a generator of a trace is used after the trace", trace.loc,
+                         "make it outside the compiled function")
+    if method == "shuffle":
+        return _shuffle(generator, args, kwargs)
+    out = kwargs.pop("out", None)
+    target = None if out is None else as_traced(trace, out)
+    if target is not None and method != "permuted":
+        kwargs.setdefault("size", target.shape)
+    call = _Call(trace, kind, method, args, kwargs)
+    answer = call.answer()
+    if answer is None:  # seed
+        call_host(trace, "draw", generator._target, method, call.values, call.form, call.named)
+        return None
+    value = _emitted(generator, call, answer)
+    if target is None:
+        return result_like(trace, answer, value)
+    if target.dtype != value.dtype:
+        raise trace.error(TypeError(f"Supplied output array has the wrong type. Expected "
+                                    f"{value.dtype}, got {target.dtype}"), [target.value])
+    store(trace, target, value, "no", "the random numbers")
+    return out
+
+
+def _emitted(generator: TracedGenerator, call: _Call, answer: Any) -> Any:
+    trace = generator._trace
+    types = sized_types(trace, call.library, call.values, call.form, call.named,
+                        (type_of(trace, call.name, answer),), call.stand_ins)
+    value, = call_host(trace, "draw", generator._target, call.method, call.values, call.form,
+                       call.named, types)
+    define(trace, value)
+    return value
+
+
+class _Call:
+    """The arguments of a draw as a form, and as plain values that stand in for them."""
+
+    def __init__(
+        self, trace: Trace, kind: type, method: str, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> None:
+        self.trace, self.kind, self.method = trace, kind, method
+        self.name = f"{kind.__name__}.{method}"
+        self.library = LibraryCall("HostCall", functools.partial(_ask, kind, method))
+        self.encoder = Encoder(trace, self.name)
+        self.parameter_of: list[str] = []
+        names = _parameters(kind, method)
+        self.form = ("tuple", *[self._encode(names[min(i, len(names) - 1)] if names else "", x)
+                                for i, x in enumerate(args)])
+        self.named = ("tuple", *[("tuple", k, self._encode(k, x)) for k, x in kwargs.items()])
+        self.values = [x.value for x in self.encoder.operands]
+        alone = len(args) + ("high" in kwargs) < 2
+        self.stand_ins = [
+            _stand_in(x, method, p, alone)
+            for x, p in zip(self.encoder.operands, self.parameter_of, strict=True)]
+
+    def _encode(self, parameter: str, x: Any) -> Any:
+        decides = parameter in ("size", "args", "axis", "dtype", "replace")
+        form = self.encoder.encode(x, not decides or _is_made_of_sizes(x))
+        added = len(self.encoder.operands) - len(self.parameter_of)
+        self.parameter_of += [parameter] * added
+        return form
+
+    def answer(self) -> Any:
+        """NumPy's answer; raises what NumPy raises, at the user's line."""
+        from fusec.ops.library import run_call
+
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return run_call(self.library, self.stand_ins, self.form, self.named)
+        except Exception as error:
+            raise self.trace.error(error, self.values, self.parameter_of) from None
+
+
+def _is_made_of_sizes(x: Any) -> bool:
+    if type(x) in (tuple, list):
+        return any(map(_is_made_of_sizes, x))
+    return is_number(x)
+
+
+def _shuffle(
+    generator: TracedGenerator, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """``rng.shuffle(x)``: the shuffled copy is written to the array."""
+    trace = generator._trace
+    x = kwargs.pop("x", None) if not args else args[0]
+    if type(x) not in (TracedArray, np.ndarray):
+        raise unsupported(f"shuffling a {type(x).__name__}", loc=trace.loc,
+                          cure="make it an array: x = np.array(x)")
+    call = _Call(trace, generator._kind, "shuffle", (x, *args[1:]), kwargs)
+    call.answer()
+    target = as_traced(trace, x)
+    target.check_writeable()
+    value, = call_host(trace, "change", generator._target, "shuffle", call.values, call.form,
+                       call.named, (target.type,))
+    target.write(value)

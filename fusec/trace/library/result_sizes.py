@@ -1,0 +1,182 @@
+"""Sizes of a library call's results where its operands, or their contents, leave them open.
+
+NumPy is asked several times, on stand-ins of different sizes and contents.  A size that is always
+the same is static; one that is always an operand's size, or a simple expression of them, is that;
+any other is a new symbol, which the run binds.  The run checks every size, so a wrong guess is an
+error and never a wrong value.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import optree
+
+from fusec.errors import unsupported
+from fusec.ir import TensorType, Value
+from fusec.ir.dims import Bindings, Dim, Size, maximum, resolve, symbols_of
+from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
+
+from ..numbers.sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, all_of_size, new_size, size_of
+from ..values.trace import Trace
+
+# Symbols, and the results' shapes; None where NumPy refuses the operands.
+Contents = Callable[[int, tuple[int, ...]], Any]
+Sample = tuple[Bindings, list[tuple[int, ...]] | None]
+
+
+_MOST_JOINED = 1 << 16  # elements of an operand that another one may have to match in one row
+_MOST_NUMBERS = 8  # of a call's own that operands are filled with
+
+
+def _counting(position: int, shape: tuple[int, ...]) -> np.ndarray:
+    return np.arange(int(np.prod(shape))).reshape(shape)
+
+
+# What operands hold, by position: one of them gives the result of a data-dependent function
+# another size than the rest.
+_SMALL_CONTENTS: tuple[Contents, ...] = (
+    lambda position, shape: 0,
+    lambda position, shape: 1,
+    lambda position, shape: _counting(position, shape) % 2,  # two indices
+    lambda position, shape: position,
+    lambda position, shape: np.nan,  # which no element equals; 0 of integers
+)
+_CONTENTS: tuple[Contents, ...] = (
+    *_SMALL_CONTENTS, _counting,
+    lambda position, shape: 100 + 1000 * _counting(position, shape),
+)
+
+
+# What divides evenly, and what is no array worth the name.
+LAST_RESORT: tuple[Bindings, ...] = (*map(all_of_size, (60, 840)), *map(all_of_size, (1, 0)))
+
+
+def sized_types(
+    trace: Trace, call: LibraryCall, operands: Sequence[Value], form: Any, named: Any,
+    types: tuple[TensorType, ...], stand_ins: Sequence[Any],
+) -> tuple[TensorType, ...]:
+    """The results' types with every size that the run decides as an expression."""
+    if not call.sized and not _has_symbols(operands):
+        return types
+    tried = list(_samples(call, operands, form, named, stand_ins, assignments(operands)))
+    samples = [(sizes, shapes) for sizes, shapes in tried if shapes is not None]
+    if not samples:  # the call fits one size only
+        tried = list(_samples(call, operands, form, named, stand_ins, LAST_RESORT))
+        samples = [(sizes, shapes) for sizes, shapes in tried if shapes is not None]
+    if not samples:
+        raise AssertionError(f"internal error: {call.op} has no result on stand-ins")
+    if any(len(shapes) != len(types) for _, shapes in samples):
+        raise unsupported("a call with as many results as data decides", loc=trace.loc,
+                          cure="call it before or after the compiled function")
+    known = list(dict.fromkeys(s for v in operands for s in (*v.shape, v.type.size, size_of(v))
+                               if isinstance(s, Dim)))
+    if any(shapes is None for _, shapes in tried) and _has_symbols(operands):
+        known = []  # sizes that must agree may also broadcast: only the run tells the result's
+    fresh: dict[tuple[int, ...], Size] = {}
+
+    # That nothing was found in any stand-in of some elements says nothing about others.
+    may_find = call.sized and not any(0 in v.shape for v in operands)
+
+    def size(column: tuple[int, ...]) -> Size:
+        if len(set(column)) == 1 and not (may_find and column[0] == 0):
+            return column[0]
+        for candidate in _candidates(known):
+            if all(resolve(candidate, b) == n for (b, _), n in zip(samples, column, strict=True)):
+                return candidate
+        return fresh.setdefault(column, new_size(trace)) if column not in fresh else fresh[column]
+
+    return tuple(
+        replace(t, shape=tuple(map(size, zip(*(s[1][i] for s in samples), strict=True))))
+        for i, t in enumerate(types)
+    )
+
+
+def _has_symbols(operands: Sequence[Value]) -> bool:
+    return bool(symbols_of(tuple((*v.shape, size_of(v)) for v in operands)))
+
+
+def assignments(operands: Sequence[Value]) -> tuple[Bindings, ...]:
+    """Sizes to try where the run decides some: any, all equal, and equal to one that is known."""
+    symbols = symbols_of(tuple((*v.shape, size_of(v)) for v in operands))
+    if not symbols:
+        return (ORDINARY,)
+    known = {n for v in operands for n in v.shape if not isinstance(n, Dim)}
+    known |= {n for v in operands if v.type.is_static and (n := v.type.size) <= _MOST_JOINED}
+    equal = (EQUAL, OTHER_EQUAL) if len(symbols) > 1 else ()
+    return ORDINARY, OTHER, *equal, *map(all_of_size, sorted(known - {0}, reverse=True))
+
+
+def _candidates(known: Sequence[Dim]) -> Iterator[Size]:
+    yield from known
+    for size in known:
+        yield from (maximum(size - 1, 0), size + 1)
+    for a, b in itertools.combinations_with_replacement(known, 2):
+        yield from (a + b, a * b)
+
+
+def _samples(
+    call: LibraryCall, operands: Sequence[Value], form: Any, named: Any, stand_ins: Sequence[Any],
+    assigned: Sequence[Bindings],
+) -> Iterator[Sample]:
+    tried = _contents(form, named) if call.sized else (None,)
+    if call.op in LIBRARY and called_name(call.op, form).endswith("repeat"):  # of a sum of many
+        tried = _SMALL_CONTENTS
+    for sizes in assigned:
+        for contents in tried:
+            arrays = [_filled(v, s, sizes, contents, i)
+                      for i, (v, s) in enumerate(zip(operands, stand_ins, strict=True))]
+            yield sizes, _shapes(call, arrays, form, named)
+
+
+def _contents(form: Any, named: Any) -> tuple[Callable[[int, tuple[int, ...]], Any], ...]:
+    """The usual contents, and what else the call is given: the 2 of ``np.setdiff1d(x, 2)``."""
+    both: Any = (form, named)
+    given = dict.fromkeys(
+        n for n in optree.tree_leaves(both)
+        if isinstance(n, (bool, int, float, np.bool_, np.number)))
+    return *_CONTENTS, *((lambda position, shape, number=number: number)
+                         for number in itertools.islice(given, _MOST_NUMBERS))
+
+
+def _filled(value: Value, stand_in: Any, sizes: Bindings, contents: Any, position: int) -> Any:
+    if value.type.kind != "array":
+        number = size_of(value)
+        if contents is not None and number is None:  # data, such as a mask of rank 0
+            return type(stand_in)(_in_dtype(contents(position, ()), value.dtype).item())
+        return stand_in if number is None else type(stand_in)(resolve(number, sizes))
+    shape = resolve(value.shape, sizes)
+    if contents is None:
+        made = np.empty(shape, value.dtype)
+        made[...] = stand_in.flat[0] if stand_in.size and not _is_eye(stand_in) else np.eye(
+            shape[-2], shape[-1]) if len(shape) > 1 else 0
+        return made
+    return np.broadcast_to(_in_dtype(contents(position, shape), value.dtype), shape).copy()
+
+
+def _in_dtype(contents: Any, dtype: np.dtype) -> np.ndarray:
+    if contents is np.nan and dtype.kind not in "fc":
+        contents = 0
+    return np.asarray(contents).astype(dtype)
+
+
+def _is_eye(array: np.ndarray) -> bool:
+    """Whether the stand-in is an identity matrix, as linear algebra's are."""
+    return array.ndim > 1 and bool(array.any()) and not bool(array.all())
+
+
+def _shapes(
+    call: LibraryCall, arrays: Sequence[Any], form: Any, named: Any
+) -> list[tuple[int, ...]] | None:
+    """The results' shapes, None where NumPy refuses these contents."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return [np.shape(leaf) for leaf in leaves_of(run_call(call, arrays, form, named))]
+    except (ValueError, TypeError, IndexError, ArithmeticError, np.linalg.LinAlgError):
+        return None

@@ -1,0 +1,159 @@
+"""Stand-ins: plain values of the types and layouts of traced operands, for which NumPy is asked.
+
+NumPy runs a call once on them: it raises its own errors for bad arguments, and its answer has the
+dtypes, kinds, shapes and strides of the results.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+from fusec.ir.dims import Bindings, resolve, typical
+from fusec.ops.library import LibraryCall, run_call
+
+from ..facts.layout import like_order
+from ..numbers.sizes import ORDINARY, size_of
+from ..values.array import TracedArray
+from ..values.trace import Trace
+from .result_sizes import LAST_RESORT, assignments
+
+_NOT_OF_ZEROS = ("Polyfit", "Geomspace", "Interp")  # these would be divided by, or by their norm
+_TENSORS = ("LinalgTensorinv", "LinalgTensorsolve")  # square matrices once reshaped
+
+
+def stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
+    """A plain value of the type and layout of ``x`` with contents that calls accept.
+
+    Matrices of linear algebra are identities, integers otherwise 0 (they may be indices).
+    """
+    type_ = x.type
+    if type_.kind != "array":
+        size = size_of(x.value)
+        plain = int(op in _NOT_OF_ZEROS) if size is None else resolve(size, sizes)
+        number = np.asarray(plain, type_.dtype)
+        return number.item() if type_.is_weak else number[()]
+    shape = resolve(type_.shape, sizes)
+    array = _memory_like(x, shape)
+    is_linear = op.startswith("Linalg")
+    side = math.isqrt(math.prod(shape))
+    if op in _TENSORS and side * side == math.prod(shape):
+        array = np.eye(side, dtype=type_.dtype).reshape(shape)
+    elif is_linear and type_.rank >= 2:
+        if array.shape != shape:  # elements share memory: a copy that lies as they do
+            array = np.broadcast_to(array, shape).copy(order="K")
+        array[...] = np.eye(*shape[-2:])
+    elif op == "Polyfit":  # of different points
+        array[...] = np.arange(1, array.size + 1).reshape(array.shape)
+    elif is_linear or type_.dtype.kind in "fc" or op in _NOT_OF_ZEROS:
+        array[...] = 1
+    return array if array.shape == shape else np.broadcast_to(array, shape)
+
+
+def _emptied(stand_in: Any) -> Any:
+    """The stand-in with zeros, which select nothing."""
+    if type(stand_in) is not np.ndarray:
+        return stand_in
+    if not stand_in.size or all(stand_in.strides):
+        return np.zeros_like(stand_in)
+    once = tuple(slice(0, 1) if s == 0 else slice(None) for s in stand_in.strides)
+    return np.broadcast_to(np.zeros_like(stand_in[once]), stand_in.shape)
+
+
+def _memory_like(x: TracedArray, sizes: Sequence[int]) -> np.ndarray:
+    """Zeros that lie in memory as ``x`` does, axes that repeat (of stride 0) of length 1.
+
+    Where ``x`` leaves gaps or runs backwards they do, too: some functions copy such operands.
+    """
+    axes = like_order(x.strides)
+    shape = [1 if s == 0 else n for s, n in zip(x.strides, sizes, strict=True)]
+    lengths = [shape[d] for d in axes]
+    strides = [typical(x.strides[d]) for d in axes]
+    memory = np.zeros(_with_gaps(lengths, strides, x.dtype.itemsize), x.dtype)
+    taken = tuple(slice(n) if s >= 0 else slice(n - 1, None, -1) if n else slice(0)
+                  for n, s in zip(lengths, strides, strict=True))
+    memory = memory[(..., *taken, 0)]
+    return memory.transpose(np.argsort(axes)) if axes else memory
+
+
+def _with_gaps(lengths: Sequence[int], strides: Sequence[int], itemsize: int) -> list[int]:
+    """Lengths of axes, outermost first and one more within, of which the first elements lie apart
+    where arrays of these lengths and byte strides have gaps."""
+    padded, inner, dense = [*lengths, 1], len(lengths), itemsize
+    for axis in reversed(range(len(lengths))):
+        if lengths[axis] > 1:
+            padded[inner] += abs(strides[axis]) != dense
+            inner, dense = axis, abs(strides[axis]) * lengths[axis]
+    return padded
+
+
+def ask(
+    trace: Trace, call: LibraryCall, operands: Sequence[TracedArray], form: Any, named: Any,
+) -> tuple[Any, list[Any]]:
+    """NumPy's answer on stand-ins, and those; raises what NumPy raises, at the user's line."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            stand_ins = _accepted(call, operands, form, named)
+            if call.writes and not operands[0].is_writeable:
+                call = replace(call, writes=False)  # not to a copy: NumPy minds
+                stand_ins[0].flags.writeable = False
+            return run_call(call, stand_ins, form, named), stand_ins
+    except Exception as error:
+        if not all(x.type.is_static for x in operands):
+            raise unsupported(
+                "a call that fits some of the sizes which data may decide, and not others",
+                loc=trace.loc, values=[("operand", x.type) for x in operands],
+                cure="make the sizes equal: select both operands with the same mask") from error
+        raise trace.error(error, [x.value for x in operands],
+                          [f"operand {i}" for i in range(len(operands))]) from None
+
+
+def _accepted(
+    call: LibraryCall, operands: Sequence[TracedArray], form: Any, named: Any
+) -> list[Any]:
+    """Stand-ins of sizes that fit each other, where the run decides sizes; else of any."""
+    tried = [[stand_in(x, call.op, sizes) for x in operands]
+             for sizes in assignments([x.value for x in operands])]
+    refused = tried[-1]  # of which NumPy says what is wrong
+    if len(tried) > 1:  # sizes of which only one fits
+        tried += [[stand_in(x, call.op, sizes) for x in operands] for sizes in LAST_RESORT]
+    if call.sized:  # what fits depends on contents, too
+        tried = [*[[_emptied(s) for s in stand_ins] for stand_ins in tried], *tried]
+    if len(tried) == 1:
+        return refused
+    return next((s for s in tried if is_accepted(call, s, form, named)), refused)
+
+
+def is_accepted(call: LibraryCall, stand_ins: Sequence[Any], form: Any, named: Any) -> bool:
+    try:
+        run_call(call, [x.copy() if type(x) is np.ndarray else x for x in stand_ins], form, named)
+    except (ValueError, IndexError):
+        return False
+    return True
+
+
+def ask_on_stand_ins(
+    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray]
+) -> Any:
+    """NumPy's answer on stand-ins of the operands; raises what NumPy raises, at the user's line."""
+    tried = [ORDINARY]
+    if not all(x.type.is_static for x in operands):  # sizes of which only some fit
+        tried = [*assignments([x.value for x in operands]), *LAST_RESORT]
+    errors = []
+    for sizes in tried:
+        try:
+            return function(*[stand_in(x, "", sizes) for x in operands])
+        except Exception as error:
+            errors.append(error)
+    raise trace.error(errors[0], [x.value for x in operands],
+                      [f"operand {i}" for i in range(len(operands))]) from None
+
+
+__all__ = ["ask", "ask_on_stand_ins", "is_accepted", "stand_in"]

@@ -1,0 +1,153 @@
+"""Indices that must be in range though nobody needs what lies there.
+
+NumPy raises ``IndexError`` for ``x[k]`` whatever becomes of the element.  An element that is needed
+has its index checked where it is read or written; what a graph does not need is not in it, so each
+use of an index is noted here, and those that the finished graph would lose leave a `BoundsCheck`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.ir import Loc, Node, Value
+from fusec.ir.dims import Dim, Size
+from fusec.ops.index_checks import bounds_check, only_checks, uses_indices
+from fusec.ops.picking import PICKS, picked_axes
+
+if TYPE_CHECKING:
+    from ..values.trace import Trace
+
+@dataclass(frozen=True)
+class IndexUse:
+    """An index of an axis, and its length as a number of the graph.
+
+    ``checked`` is what comes of it where an op of its own checks it (`CheckIndex`).
+    """
+
+    index: Value
+    size: Size
+    axis: int
+    loc: Loc | None
+    limit: Value
+    checked: Value | None = None
+
+
+Use = IndexUse | Node  # a node: a branch or loop in which indices are used
+
+
+def note_pick(
+    trace: Trace, shape: Sequence[Size], axes: Sequence[int], indices: Sequence[Value],
+    safe: Sequence[int],
+) -> None:
+    """Indices of an element or view, less those that are known to be in range."""
+    for axis, index in zip(axes, indices, strict=True):
+        size = shape[axis]
+        if axis not in safe and (index.node.op != "Const" or isinstance(size, Dim)):
+            trace.index_uses.append(
+                IndexUse(index, size, axis, trace.loc, _limit(trace, size)))
+
+
+def note_checked(trace: Trace, checked: Value) -> Value:
+    """What a `CheckIndex` gives, noted."""
+    index, limit = checked.node.inputs
+    trace.index_uses.append(IndexUse(
+        index, 0, checked.node.attrs["axis"], trace.loc, limit, checked))
+    return checked
+
+
+def written_indices(array: Any, key: Any) -> list[Value]:
+    """The integers and arrays of a key at which a library call will write."""
+    from ..ufuncs.calls import as_traced, cast
+    from ..values.array import TracedArray
+
+    keys = key if isinstance(key, tuple) else (key,)
+    if type(array) is not TracedArray or not array.is_array or array.steps or (
+            len(keys) > array.ndim or not all(map(_is_index, keys))):
+        return []
+    return [cast(array.trace, as_traced(array.trace, each).value, np.dtype(np.int64))
+            for each in keys]
+
+
+def note_written(array: Any, indices: Sequence[Value]) -> None:
+    """The call was made: it checks the indices itself, if the graph keeps it."""
+    for axis, index in enumerate(indices):
+        trace = array.trace
+        trace.index_uses.append(IndexUse(
+            index, 0, axis, trace.loc, _limit(trace, array.shape[axis]), array.storage.value))
+
+
+def _is_index(key: Any) -> bool:
+    dtype = getattr(key, "dtype", None) or (np.asarray(key).dtype if type(key) is int else None)
+    return dtype is not None and dtype.kind in "iu"
+
+
+def _limit(trace: Trace, size: Size) -> Value:
+    from .sizes import number
+
+    if isinstance(size, Dim):
+        return number(trace, size).value
+    return trace.builder.const(np.int64(size))
+
+
+def lost_checks(trace: Trace, uses: Sequence[Use], needed: Iterable[Node]) -> list[Node]:
+    """Checks for the uses that the needed nodes, and those behind them, do not make."""
+    if not uses:
+        return []
+    made = _behind(needed, min(map(_first_id, uses)))
+    ids = {node.id for node in made}
+    pairs = {pair for node in made if node.op in PICKS for pair in _pairs(node)}
+    lost = [use for use in uses if not _is_made(use, ids, pairs)]
+    checks: dict[Any, Node] = {}
+    for use in lost:
+        key = use.id if isinstance(use, Node) else (use.index, use.limit, use.axis)
+        if key not in checks:
+            checks[key] = _check(trace, use)
+    return list(checks.values())
+
+
+def _first_id(use: Use) -> int:
+    """No node that makes the use is older than this one."""
+    return use.id if isinstance(use, Node) else use.index.node.id
+
+
+def _is_made(use: Use, ids: set[int], pairs: set[tuple[Value, Size]]) -> bool:
+    if isinstance(use, Node):
+        return use.id in ids
+    if use.checked is not None:
+        return use.checked.node.id in ids
+    return (use.index, use.size) in pairs
+
+
+def _pairs(node: Node) -> Iterator[tuple[Value, Size]]:
+    for axis, index in picked_axes(node):
+        yield index, node.inputs[0].shape[axis]
+
+
+def _behind(roots: Iterable[Node], oldest: int) -> list[Node]:
+    found: dict[int, Node] = {}
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node.id >= oldest and node.id not in found:
+            found[node.id] = node
+            stack.extend(v.node for v in node.inputs)
+    return list(found.values())
+
+
+def _check(trace: Trace, use: Use) -> Node:
+    if isinstance(use, Node):
+        return only_checks(trace.builder, use)
+    return bounds_check(trace.builder, use.index, use.limit, use.axis, use.loc)
+
+
+def note_inside(trace: Trace, node: Node) -> None:
+    """A branch or loop, if indices are used in it: it may not be needed itself."""
+    if uses_indices(node):
+        trace.index_uses.append(node)
+
+
+__all__ = ["IndexUse", "lost_checks", "note_checked", "note_inside", "note_pick"]

@@ -1,0 +1,109 @@
+"""Python ints that the run computes have 64 bits in compiled code: what does not fit raises.
+
+The condition is computed from the operands and the result that has wrapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fusec.ir import Node, Value
+
+from ..values.trace import Trace
+from .python_numbers import INT64, TEXT, interval
+
+LEAST, LARGEST = -(1 << 63), (1 << 63) - 1
+
+
+def check_overflow(
+    trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: Value
+) -> None:
+    """Raise `OverflowError` where Python's result is another one than int64 arithmetic's."""
+    if result.dtype == INT64 and result.type.is_weak:
+        trace.overflow_checks += 1
+        trace.check(_fits(trace, ufunc, values, result), OverflowError(TEXT))
+
+
+def is_overflow_check(node: Node) -> bool:
+    described = node.attrs["error"] if node.op == "Check" else None
+    return described is not None and TEXT in described[1]
+
+
+def _fits(trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: Value) -> Value:
+    a, b = values[0], values[-1]
+    if ufunc in (np.negative, np.absolute):
+        return _compared(trace, "NotEqual", a, LEAST)
+    if ufunc in (np.add, np.subtract):
+        return _sum_fits(trace, ufunc, a, b, result)
+    if ufunc is np.multiply:
+        return _product_fits(trace, a, b, result)
+    if ufunc is np.floor_divide:
+        return _or(trace, _compared(trace, "NotEqual", a, LEAST),
+                   _compared(trace, "NotEqual", b, -1))
+    if ufunc is np.left_shift:
+        back = trace.emit("Equal", trace.emit("ShiftRight", result, b), a)
+        inside = _and(trace, back, _compared(trace, "Less", b, 64))
+        return _or(trace, inside, _compared(trace, "Equal", a, 0))
+    assert ufunc is np.power
+    return _between(trace, a, *_bases(b.node.attrs["value"]))
+
+
+def _sum_fits(trace: Trace, ufunc: np.ufunc, a: Value, b: Value, result: Value) -> Value:
+    """By the sign of what is added, where that is known; else by all three."""
+    bounds = interval(trace, b)
+    if bounds is not None and (bounds[0] >= 0 or bounds[1] <= 0):
+        grows = (bounds[0] >= 0) == (ufunc is np.add)
+        return trace.emit("GreaterEqual" if grows else "LessEqual", result, a)
+    changed = trace.emit("BitXor", a, result)
+    other = trace.emit("BitXor", *((b, result) if ufunc is np.add else (a, b)))
+    return _compared(trace, "GreaterEqual", trace.emit("BitAnd", changed, other), 0)
+
+
+def _product_fits(trace: Trace, a: Value, b: Value, result: Value) -> Value:
+    """A product that has wrapped is 2**64 from the true one, which floats give to 2**12 or to a
+    small part of itself."""
+    for value, other in ((a, b), (b, a)):
+        factor = value.node.attrs["value"] if value.node.op == "Const" else 0
+        if factor:
+            ends = sorted((_towards_zero(LEAST, factor), _towards_zero(LARGEST, factor)))
+            return _between(trace, other, *ends)
+    exact, x, y = (trace.emit("Cast", v, dtype=np.dtype(np.float64)) for v in (result, a, b))
+    error = trace.emit("Abs", trace.emit("Sub", exact, trace.emit("Mul", x, y)))
+    return trace.emit("Less", error, trace.builder.const(np.float64(2.0**62)))
+
+
+def _towards_zero(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _bases(exponent: int) -> tuple[int, int]:
+    """The least and the largest base whose power fits."""
+    low, high = 0, 1 << 32
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if middle**exponent <= LARGEST else (low, middle)
+    is_odd = exponent % 2 == 1
+    return (-low - 1 if is_odd and (-low - 1) ** exponent >= LEAST else -low), low
+
+
+def _between(trace: Trace, value: Value, low: int, high: int) -> Value:
+    low, high = max(low, LEAST), min(high, LARGEST)
+    return _and(trace, _compared(trace, "GreaterEqual", value, low),
+                _compared(trace, "LessEqual", value, high))
+
+
+def _compared(trace: Trace, op: str, value: Value, bound: int) -> Value:
+    return trace.emit(op, value, trace.builder.const(bound))
+
+
+def _and(trace: Trace, a: Value, b: Value) -> Value:
+    return trace.emit("LogicalAnd", a, b)
+
+
+def _or(trace: Trace, a: Value, b: Value) -> Value:
+    return trace.emit("LogicalOr", a, b)
+
+
+__all__ = ["check_overflow", "is_overflow_check"]

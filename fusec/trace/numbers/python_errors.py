@@ -1,0 +1,195 @@
+"""Exceptions of Python's own arithmetic on floats, which NumPy answers with inf or NaN.
+
+``1.0 / x`` of Python numbers raises ``ZeroDivisionError`` where ``x`` is 0, ``math.log(0.0)``
+raises ``ValueError``.  Compiled code looks at operands and results and raises the same; the texts
+are those of the interpreter that runs, those of `math` as they were before Python 3.14 put numbers
+in them.  A negative number to a fractional power is complex in Python: what a value's type is
+cannot depend on data, so that is refused when it happens.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import UnsupportedError
+from fusec.ir import Value
+
+from ..values.trace import Trace
+from .python_numbers import TEXT, check_signed, interval
+
+F64 = np.dtype(np.float64)
+_DIVISIONS: dict[np.ufunc, Callable[[Any, Any], Any]] = {
+    np.divide: operator.truediv, np.floor_divide: operator.floordiv, np.remainder: operator.mod,
+}
+_DOMAIN: tuple[Callable[..., float], ...] = (
+    math.sqrt, math.log, math.log2, math.log10, math.log1p, math.sin, math.cos, math.tan,
+    math.asin, math.acos, math.acosh, math.atanh, math.fmod,
+)
+_POLES: tuple[Callable[..., float], ...] = (
+    math.log, math.log2, math.log10, math.log1p, math.atanh,
+)
+_RANGE: tuple[Callable[..., float], ...] = (
+    math.exp, math.expm1, math.sinh, math.cosh, *[
+        function for name in ("exp2",) if (function := getattr(math, name, None))],
+)
+_OUTSIDE, _TOO_LARGE = ValueError("math domain error"), OverflowError("math range error")
+_COMPLEX = ("a negative Python number to a fractional power is a complex number in Python; make "
+            "it one before, complex(x) ** y, or use np.power(x, y), which gives nan")
+
+
+_ORDERS = {np.less: "<", np.less_equal: "<=", np.greater: ">", np.greater_equal: ">="}
+_NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
+
+
+def check_operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> None:
+    """Raise when the code runs what the operator raises for such Python numbers; that complex ones
+    have no order, at once."""
+    if ufunc in (np.left_shift, np.right_shift) and values[1].dtype.kind in "iub":
+        _check_shift(trace, values[1])
+    if ufunc in _ORDERS and any(v.dtype.kind == "c" for v in values):
+        left, right = (_NAMES[v.dtype.kind] for v in values)
+        raise trace.error(TypeError(f"'{_ORDERS[ufunc]}' not supported between instances of "
+                                    f"'{left}' and '{right}'"), values)
+    if ufunc in _DIVISIONS:
+        _check_divisor(trace, _DIVISIONS[ufunc], values)
+    elif _is_real_power(ufunc, values) and any(v.dtype.kind == "f" for v in values):
+        _check_power(trace, *(_as_float(trace, v) for v in values))
+
+
+def _as_float(trace: Trace, value: Value) -> Value:
+    if value.node.op == "Const":
+        return trace.builder.const(float(value.node.attrs["value"]))
+    return value if value.dtype == F64 else trace.emit("Cast", value, dtype=F64, kind="weak")
+
+
+def check_result(trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: Value) -> None:
+    """The same of a result that is too large: only powers raise."""
+    if _is_real_power(ufunc, values) and result.dtype.kind == "f":
+        _check_finite(trace, values, result, _raised(operator.pow, 10.0, 400.0))
+
+
+def _is_real_power(ufunc: np.ufunc, values: Sequence[Value]) -> bool:
+    return ufunc is np.power and all(v.dtype.kind in "if" for v in values)
+
+
+def check_math_power(trace: Trace, values: Sequence[Value]) -> None:
+    """The same for the operands of `math.pow`, before it is computed."""
+    _check_zero_to_negative(trace, values, _OUTSIDE)
+
+
+def check_math(
+    trace: Trace, function: Callable[..., Any], values: Sequence[Value], result: Value
+) -> None:
+    """Raise when the code runs what a function of `math` raises."""
+    if function in (*_DOMAIN, math.pow):
+        any_nan = _any(trace, [trace.emit("IsNan", v) for v in values])
+        number = trace.emit("LogicalNot", trace.emit("IsNan", result))
+        trace.check(_any(trace, [number, any_nan]), _OUTSIDE)
+    if function in _POLES:
+        _check_finite(trace, values, result, _OUTSIDE)
+    if function is math.lgamma:
+        positive = trace.emit("Greater", values[0], trace.builder.const(0.0))
+        _check_finite(trace, values, result, _OUTSIDE, positive)
+    if function in (*_RANGE, math.pow, math.lgamma):
+        _check_finite(trace, values, result, _TOO_LARGE)
+
+
+def check_integer(trace: Trace, value: Value) -> None:
+    """Raise when the code runs what ``int(x)`` of a float raises; and where it needs more bits."""
+    if value.dtype.kind != "f":
+        check_signed(trace, value, OverflowError(TEXT))
+        return
+    trace.check(trace.emit("LogicalNot", trace.emit("IsNan", value)), _raised(int, math.nan))
+    trace.check(trace.emit("LogicalNot", trace.emit("IsInf", value)), _raised(int, math.inf))
+    size = trace.emit("Abs", trace.emit("Cast", value, dtype=F64))
+    limit = trace.builder.const(np.float64(2.0 ** 63))
+    trace.check(trace.emit("Less", size, limit), OverflowError(TEXT))
+
+
+def _check_shift(trace: Trace, count: Value) -> None:
+    bounds = interval(trace, count)
+    if bounds is None or bounds[0] < 0:
+        trace.check(trace.emit("GreaterEqual", count, trace.builder.const(0)),
+                    ValueError("negative shift count"))
+
+
+def _check_divisor(
+    trace: Trace, divide: Callable[[Any, Any], Any], values: Sequence[Value]
+) -> None:
+    divisor = values[1]
+    number = divisor.node.attrs.get("value") if divisor.node.op == "Const" else None
+    if number:  # a constant that is not zero
+        return
+    bounds = interval(trace, divisor)
+    if bounds is not None and (bounds[0] > 0 or bounds[1] < 0):
+        return
+    kinds = {v.dtype.kind for v in values}
+    kind = complex if "c" in kinds else float if "f" in kinds else int
+    nonzero = trace.emit("NotEqual", divisor, trace.builder.const(divisor.dtype.type(0).item()))
+    trace.check(nonzero, _raised(divide, kind(1), kind(0)))
+
+
+def _check_power(trace: Trace, base: Value, exponent: Value) -> None:
+    power = exponent.node.attrs.get("value") if exponent.node.op == "Const" else None
+    number = base.node.attrs.get("value") if base.node.op == "Const" else None
+    if power is None or power < 0:
+        error = _raised(operator.pow, 0.0, -1.0)
+        _check_zero_to_negative(trace, [base, exponent], error)
+    whole = power is not None and (not math.isfinite(power) or power == math.floor(power))
+    if not whole and (number is None or number < 0):
+        _check_real(trace, base, exponent)
+
+
+def _check_real(trace: Trace, base: Value, exponent: Value) -> None:
+    """The result is no complex number."""
+    if exponent.dtype != F64:
+        return
+    zero = trace.builder.const(0.0)
+    whole = trace.emit("Equal", exponent, trace.emit("Floor", exponent))
+    trace.check(_any(trace, [
+        trace.emit("GreaterEqual", base, zero), whole, _not_finite(trace, base),
+        trace.emit("IsNan", exponent),
+    ]), UnsupportedError(_COMPLEX))
+
+
+def _check_zero_to_negative(trace: Trace, values: Sequence[Value], error: Exception) -> None:
+    """Zero to the power of -infinity is infinity."""
+    zero = trace.builder.const(0.0)
+    trace.check(_any(trace, [
+        trace.emit("NotEqual", values[0], zero), trace.emit("GreaterEqual", values[1], zero),
+        *[_not_finite(trace, v) for v in values if v.dtype.kind == "f"],
+    ]), error)
+
+
+def _check_finite(
+    trace: Trace, values: Sequence[Value], result: Value, error: Exception, *others: Value
+) -> None:
+    """Finite operands give no infinity, unless another condition holds."""
+    finite = trace.emit("LogicalNot", trace.emit("IsInf", result))
+    excused = [_not_finite(trace, v) for v in values if v.dtype.kind == "f"]
+    trace.check(_any(trace, [finite, *excused, *others]), error)
+
+
+def _not_finite(trace: Trace, value: Value) -> Value:
+    return trace.emit("LogicalNot", trace.emit("IsFinite", value))
+
+
+def _any(trace: Trace, conditions: Sequence[Value]) -> Value:
+    first, *rest = conditions
+    for condition in rest:
+        first = trace.emit("LogicalOr", first, condition)
+    return first
+
+
+def _raised(function: Callable[..., Any], *arguments: Any) -> Exception:
+    """What Python itself says."""
+    try:
+        function(*arguments)
+    except (ArithmeticError, ValueError) as error:
+        return error
+    raise AssertionError(f"internal error: {function} of {arguments} has a value")

@@ -1,0 +1,244 @@
+"""Python numbers in a trace: what Python's operators give, and when Python must have the number.
+
+A run-time Python int is an int64 in compiled code.  The values it can take are followed as
+intervals: where Python's result might not fit into int64, or Python would raise (division by zero,
+a negative shift), the int itself is needed, so the argument it comes from becomes static.  Of an
+int that the run computes (loops do, and ``int()``) that is checked: see `overflow`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+from fusec.ir import Value
+from fusec.ir.types import BEYOND_64_BITS, RUN_TIME_INT
+
+from ..facts import this_numpy
+from ..values.array import TracedArray, is_index, not_an_index
+from ..values.trace import Trace
+
+Interval = tuple[int, int]
+TEXT = f"a Python int that the run computes {BEYOND_64_BITS}"
+BOOL, INT64 = np.dtype(np.bool_), np.dtype(np.int64)
+_WIDEST = (-(1 << 63), (1 << 63) - 1)
+_ON_BITS = {np.bitwise_and, np.bitwise_or, np.bitwise_xor}
+_COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
+_MONOTONE: dict[np.ufunc, Callable[..., int]] = {
+    np.add: lambda a, b: a + b, np.subtract: lambda a, b: a - b, np.multiply: lambda a, b: a * b,
+    np.negative: lambda a: -a, np.positive: lambda a: a, np.invert: lambda a: ~a,
+}
+_DIVISIONS = {np.divide, np.floor_divide, np.remainder}
+_SHIFTS = {np.left_shift, np.right_shift}
+_GROWING = {np.add, np.subtract, np.multiply, np.negative, np.absolute, np.floor_divide,
+            np.left_shift, np.power}  # whose results need more bits than their operands
+
+
+# What loops change in steps of at most `STEP`: 2**53 of these take months, and do not leave it.
+SLOW: Interval = (-(1 << 62), 1 << 62)
+STEP, START = 1 << 8, 1 << 61
+
+
+def interval(trace: Trace, value: Value) -> Interval | None:
+    """The values a Python int can take; None where nothing is known."""
+    if not value.type.is_weak or value.dtype.kind not in "bi":
+        return None
+    if value.dtype == BOOL:
+        return (0, 1)
+    if value.node.op == "Const":
+        return (value.node.attrs["value"],) * 2
+    if value.node.op == "Input" and value.node.attrs["index"] >= 0:
+        return RUN_TIME_INT
+    if value not in trace.intervals and value.node.op == "Cast":
+        source = value.node.inputs[0].dtype
+        if source.kind in "iu" and source.itemsize < 8:
+            return int(np.iinfo(source).min), int(np.iinfo(source).max)
+    return trace.intervals.get(value)
+
+
+def is_slow(found: Interval | None) -> bool:
+    """Whether a loop that goes on from there in small steps stays in `SLOW`."""
+    return found is not None and (found is SLOW or -START <= found[0] <= found[1] <= START)
+
+
+def hull(found: Sequence[Interval | None]) -> Interval | None:
+    """An interval of all that these hold."""
+    known = [bounds for bounds in found if bounds is not None]
+    if len(known) < len(found):
+        return None
+    if any(bounds is SLOW for bounds in known):
+        return SLOW if all(map(is_slow, known)) else None
+    return min(b[0] for b in known), max(b[1] for b in known)
+
+
+def operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> list[Value]:
+    """Python numbers as Python's operator takes them: booleans are ints, but not for ``& | ^``."""
+    if ufunc in _COMPARISONS or ufunc in _ON_BITS:
+        return list(values)
+    return [
+        trace.emit("Cast", v, dtype=INT64, kind="weak") if v.dtype == BOOL else v for v in values
+    ]
+
+
+def result_interval(
+    trace: Trace, ufunc: np.ufunc, values: Sequence[Value]
+) -> tuple[Interval | None, bool]:
+    """What an operator on Python numbers can give, and whether that must be checked.
+
+    Raises `ConcreteValueError` where int64 arithmetic might differ from Python's, and the int
+    itself can be had.
+    """
+    if ufunc in _COMPARISONS:
+        return None, False
+    _check_width(trace, values)
+    ranges = [interval(trace, v) for v in values]
+    of_run = trace.in_region or any(r is None or r is SLOW for r in ranges)
+    divisor = ranges[1] if ufunc in _DIVISIONS else None
+    if divisor is not None and divisor is not SLOW and divisor[0] <= 0 <= divisor[1]:
+        _need(trace, values, "division by zero raises in Python")
+    if any(v.dtype.kind not in "bi" for v in values) or ufunc is np.divide:
+        return None, False
+    result = _slow_step(ufunc, ranges) or _result(ufunc, [r or _WIDEST for r in ranges])
+    if result is not None and _WIDEST[0] <= result[0] and result[1] <= _WIDEST[1]:
+        return result, False
+    if not of_run:
+        _need(trace, values, "the result may not fit into 64 bits")
+    return None, ufunc in _GROWING
+
+
+def _slow_step(ufunc: np.ufunc, ranges: Sequence[Interval | None]) -> Interval | None:
+    """`SLOW` for a small step from there."""
+    if ufunc not in (np.add, np.subtract) or SLOW not in ranges:
+        return None
+    first, second = ranges if ranges[0] is SLOW else ranges[::-1]
+    is_step = second is not None and -STEP <= second[0] <= second[1] <= STEP
+    return SLOW if first is SLOW and is_step and (
+        ufunc is np.add or ranges[0] is SLOW) else None
+
+
+def _check_width(trace: Trace, values: Sequence[Value]) -> None:
+    """Python ints of the run are int64: what they meet must be one too."""
+    for value in values:
+        number = value.node.attrs.get("value") if value.node.op == "Const" else None
+        if type(number) is int and not _WIDEST[0] <= number <= _WIDEST[1] and any(
+                v.node.op != "Const" for v in values):
+            raise unsupported(
+                f"computing with {number} and a Python int of the run, which has 64 bits",
+                loc=trace.loc, cure="compute in np.uint64: h = np.uint64(0)")
+
+
+def _result(ufunc: np.ufunc, ranges: list[Interval]) -> Interval | None:
+    if ufunc in _MONOTONE:
+        return _hull(_MONOTONE[ufunc], ranges)
+    if ufunc is np.absolute:
+        return (0, max(map(abs, ranges[0])))
+    if ufunc in _ON_BITS:
+        bits = max(abs(n).bit_length() for r in ranges for n in r)
+        return (-(1 << bits), (1 << bits) - 1)
+    low, high = ranges[1]
+    if ufunc is np.remainder:
+        return (min(low + 1, 0), max(high - 1, 0))
+    if ufunc is np.floor_divide:
+        if low > 0:
+            return _hull(int.__floordiv__, ranges)
+        largest = max(map(abs, ranges[0]))
+        return (-largest, largest)
+    if ufunc in _SHIFTS:
+        return _hull(int.__lshift__ if ufunc is np.left_shift else int.__rshift__, ranges) if (
+            low >= 0 and high < 64) else None
+    if ufunc is np.power and low == high and 0 <= low <= 64:
+        largest = max(abs(n) for n in ranges[0]) ** low
+        return (-largest if low % 2 else 0, largest)
+    return None
+
+
+def _hull(function: Callable[..., int], ranges: list[Interval]) -> Interval:
+    corners = [function(*point) for point in itertools.product(*ranges)]
+    return (min(corners), max(corners))
+
+
+def check_fits(trace: Trace, value: Value, dtype: np.dtype) -> None:
+    """Python ints out of a dtype's range raise in NumPy: those of data when the code runs, those of
+    arguments are needed now."""
+    from ..index.windows import from_ints
+
+    if not value.type.is_weak or value.dtype != INT64 or dtype.kind not in "iu" or dtype == INT64:
+        return
+    found, info = interval(trace, value), np.iinfo(dtype)
+    if found is not None and info.min <= found[0] and found[1] <= info.max:
+        return
+    if value.node.op != "Const" and (trace.in_region or not from_ints(value)):
+        _check_range(trace, value, dtype)
+    else:
+        _need(trace, [value], f"NumPy raises OverflowError where it does not fit {dtype}")
+
+
+def _check_range(trace: Trace, value: Value, dtype: np.dtype) -> None:
+    """The compiled code looks at the number (and cannot say which it was)."""
+    text = f"Python integer out of bounds for {dtype}"
+    info = np.iinfo(dtype)
+    holds = None
+    for op, bound in (("GreaterEqual", info.min), ("LessEqual", info.max)):
+        if not _WIDEST[0] <= int(bound) <= _WIDEST[1]:
+            continue
+        limit = trace.emit("Cast", trace.builder.const(int(bound)), dtype=INT64)
+        fits = trace.emit(op, trace.emit("Cast", value, dtype=INT64), limit)
+        holds = fits if holds is None else trace.emit("LogicalAnd", holds, fits)
+    if holds is not None:
+        trace.check(holds, OverflowError(text))
+
+
+def _need(trace: Trace, values: Sequence[Value], why: str) -> None:
+    """Raises for the first operand that is a run-time int; constants are no reason to."""
+    for value in values:
+        if value.node.op != "Const" and interval(trace, value) != (0, 1):
+            TracedArray(trace, None, (), value).concrete(
+                "an int", f"{why}: compute in NumPy's int64, e.g. np.int64(n)")
+
+
+def misses_dtype(value: Value, dtype: np.dtype) -> Any:
+    """-1 or 1 for a constant Python int below or above an integer dtype's range, else 0."""
+    number = value.node.attrs.get("value") if value.node.op == "Const" else None
+    if type(number) is not int or not value.type.is_weak or dtype.kind not in "iu":
+        return 0
+    info = np.iinfo(dtype)
+    return -1 if number < info.min else int(number > info.max)
+
+
+def weak(trace: Trace, value: Any, dtype: np.dtype) -> Any:
+    """The value as a Python number of this dtype."""
+    if value.dtype == dtype and value.type.is_weak:
+        return value
+    return trace.emit("Cast", value, dtype=dtype, kind="weak")
+
+
+def check_signed(trace: Trace, value: Value, error: Exception) -> None:
+    """Raise when the code runs where an unsigned integer is beyond those with a sign."""
+    if value.dtype == np.uint64:
+        limit = trace.builder.const(np.uint64(2**63))
+        trace.check(trace.emit("Less", value, limit), error)
+
+
+def index_of(trace: Trace, x: TracedArray, error: Exception | None = None) -> TracedArray:
+    """What ``operator.index`` gives: a Python int; what to raise beyond 64 bits."""
+    if not is_index(x) and not (x.dtype == BOOL and x.type.is_weak):
+        raise not_an_index(x)
+    check_signed(trace, x.value, error or OverflowError(TEXT))
+    return TracedArray(trace, None, (), weak(trace, x.value, INT64))
+
+
+def check_number(trace: Trace, x: TracedArray) -> None:
+    """That Python's ``float``, ``int``, ``complex`` and `math` take it."""
+    if x.ndim and not (this_numpy.TAKES_VECTORS and x.size == 1):
+        raise trace.error(TypeError(this_numpy.NO_NUMBER), [x.value])
+
+
+def scalar_of(trace: Trace, x: TracedArray) -> Any:
+    """The number, of an array of one element too."""
+    if not x.is_array:
+        return x.value
+    return trace.emit("Squeeze", x.value, axes=tuple(range(x.ndim)), kind="scalar")

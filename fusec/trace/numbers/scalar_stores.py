@@ -1,0 +1,101 @@
+"""Numbers stored into arrays of integers: NumPy takes them as Python ints.
+
+NaN, infinities and numbers that the dtype does not hold raise.  Of NumPy's own scalars unsigned
+arrays take what a cast gives, and of all numbers masks and index arrays do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Value
+
+from ..values.array import TracedArray
+from ..values.trace import Trace
+from .python_numbers import check_fits
+
+F64 = np.dtype(np.float64)
+
+
+def check_stored(trace: Trace, source: Value, dtype: np.dtype) -> None:
+    """Before ``x[i] = source``: what NumPy raises for a scalar that ``dtype`` does not hold.
+
+    Python's numbers are looked at where they are converted, see `check_number`.
+    """
+    if source.type.kind != "scalar" or dtype.kind != "i" or source.dtype.kind not in "iuf" or (
+            np.can_cast(source.dtype, dtype, "safe")):
+        return
+    if source.dtype.kind == "f":
+        _check_float(trace, source, dtype)
+    else:
+        _check_int(trace, source, dtype)
+
+
+def check_number(trace: Trace, value: Value, dtype: np.dtype) -> None:
+    """Before a number becomes one of ``dtype``: what NumPy raises for Python's numbers."""
+    if not value.type.is_weak:
+        return
+    if value.node.op == "Const" or value.dtype.kind == "c":
+        _ask(trace, value, value.node.attrs.get("value", 0j), dtype)
+    elif value.dtype.kind == "f" and dtype.kind in "iu":
+        _check_float(trace, value, dtype)
+    else:
+        check_fits(trace, value, dtype)
+
+
+def _ask(trace: Trace, value: Value, number: Any, dtype: np.dtype) -> None:
+    try:
+        with np.errstate(all="ignore"):
+            np.asarray(number, dtype)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise trace.error(error, [value] if value.node.op != "Const" else []) from None
+
+
+def check_items(trace: Trace, items: Any, dtype: np.dtype) -> None:
+    """The same of the numbers in a nested list or tuple that becomes an array of ``dtype``."""
+    if dtype.kind not in "iuf":
+        return
+    for item in items:
+        if isinstance(item, (list, tuple)):
+            check_items(trace, item, dtype)
+        elif type(item) is TracedArray and not item.is_array:
+            check_number(trace, item.value, dtype)
+            check_stored(trace, item.value, dtype)
+
+
+def _check_float(trace: Trace, source: Value, dtype: np.dtype) -> None:
+    number = trace.emit("Cast", source, dtype=F64)
+    is_nan = trace.emit("NotEqual", number, number)
+    trace.check(trace.emit("LogicalNot", is_nan), ValueError(
+        "cannot convert float NaN to integer"))
+    info = np.iinfo(dtype)  # both bounds are exact in float64, or those of int64
+    low = trace.emit("GreaterEqual", number, _number(trace, -2.0**63)) if (
+        dtype == np.int64) else trace.emit("Greater", number, _number(trace, float(info.min) - 1))
+    high = trace.emit("Less", number, _number(trace, float(info.max) + 1))
+    fits = trace.emit("LogicalAnd", low, high)
+    trace.check(trace.emit("LogicalOr", fits, is_nan), _too_large(dtype))
+
+
+def _check_int(trace: Trace, source: Value, dtype: np.dtype) -> None:
+    """In the source's own dtype, which holds the bounds of the narrower one."""
+    info, own = np.iinfo(dtype), np.iinfo(source.dtype)
+    high = trace.builder.const(source.dtype.type(min(info.max, own.max)))
+    fits = trace.emit("LessEqual", source, high)
+    if own.min < info.min:
+        low = trace.builder.const(source.dtype.type(info.min))
+        fits = trace.emit("LogicalAnd", fits, trace.emit("GreaterEqual", source, low))
+    trace.check(fits, _too_large(dtype))
+
+
+def _number(trace: Trace, x: float) -> Value:
+    return trace.builder.const(np.float64(x))
+
+
+def _too_large(dtype: np.dtype) -> OverflowError:
+    return OverflowError("Python int too large to convert to C long" if dtype.itemsize == 8 else
+                         f"Python integer out of bounds for {dtype}")
+
+
+__all__ = ["check_items", "check_number", "check_stored"]

@@ -1,0 +1,151 @@
+"""Sizes that only the run knows, in a trace: where they come from, and as numbers of the program.
+
+A result whose size depends on data defines a symbol.  The program sees such a size as a Python int
+known at run time (``len(v)``, ``v.shape[0]``, ``v.size``); where it gives one back as a size
+(``np.zeros(len(v))``) the number is turned into the expression that it computes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from fusec.errors import ConcreteValueError
+from fusec.ir import Value
+from fusec.ir.dims import (
+    Bindings,
+    Dim,
+    Size,
+    UndecidedSizeError,
+    maximum,
+    minimum,
+    symbol,
+    symbols_of,
+)
+
+from ..values.array import TracedArray
+from ..values.trace import Trace
+
+# Sizes of arrays, as Python ints computed at run time are bounded.
+_INTERVAL = (0, (1 << 31) - 1)
+
+
+def new_size(trace: Trace) -> Dim:
+    """A symbol of its own: ``n``, ``n1``, ``n2`` and so on."""
+    count = len(trace.size_locs)
+    size = symbol(f"n{count}" if count else "n")
+    trace.size_locs[str(size)] = trace.loc
+    return size
+
+
+def define(trace: Trace, value: Value) -> None:
+    """Note the symbols that a new value's sizes define."""
+    for name in symbols_of(value.shape):
+        trace.definers.setdefault(name, value)
+
+
+def number(trace: Trace, size: Size) -> Any:
+    """A size as the program sees it: an int, or a traced one."""
+    if not isinstance(size, Dim):
+        return size
+    found = trace.size_numbers.get((size, *trace.regions))
+    if found is None:
+        sources = dict.fromkeys(trace.definers[name] for name in sorted(size.symbols))
+        found = trace.size_numbers[size, *trace.regions] = trace.emit("Size", *sources, size=size)
+        trace.intervals[found] = _INTERVAL
+    return TracedArray(trace, None, (), found)
+
+
+def numbers(trace: Trace, x: Any) -> Any:
+    """The sizes in what an attribute of an array is, as the program sees them."""
+    return tuple(number(trace, s) for s in x) if type(x) is tuple else number(trace, x)
+
+
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "FloorDiv": operator.floordiv,
+    "Mod": operator.mod, "Neg": operator.neg, "Maximum": maximum, "Minimum": minimum,
+    "Cast": lambda x: x, "Pos": lambda x: x,
+}
+
+
+def size_of(value: Value) -> Size | None:
+    """The size that an integer of the graph is, by the arithmetic that made it; None if unknown."""
+    node = value.node
+    if value.shape or value.dtype.kind not in "iu":
+        return None
+    if node.op == "Size":
+        return node.attrs["size"]
+    if node.op == "Const":
+        return int(node.attrs["value"])
+    operands = [size_of(v) for v in node.inputs] if node.op in _ARITHMETIC else [None]
+    if any(s is None for s in operands):
+        return None
+    return _ARITHMETIC[node.op](*operands)
+
+
+def as_size(x: Any) -> Size:
+    """An argument that is a size: an int, or an expression over sizes; raises as ``index`` does."""
+    if type(x) is Dim:
+        return x
+    if type(x) is TracedArray and x.ndim == 0:
+        found = size_of(x.value)
+        if found is not None:
+            return found
+    return operator.index(x)
+
+
+def is_number(x: Any) -> bool:
+    """Whether an argument is a traced integer that is made of sizes."""
+    return type(x) is TracedArray and x.ndim == 0 and isinstance(size_of(x.value), Dim)
+
+
+def of_length(x: TracedArray, count: int) -> Any:
+    """What ``a, b = x`` takes apart: where only the run knows the length, it checks that.
+
+    Items are views, and may be read before the check has raised: only of what is there.
+    """
+    trace, size = x.trace, x.shape[0]
+    if not isinstance(size, Dim):
+        return x
+    length, wanted = number(trace, size).value, trace.builder.const(count)
+    trace.check(trace.emit("LessEqual", length, wanted), ValueError(
+        f"too many values to unpack (expected {count})"))
+    trace.check(trace.emit("GreaterEqual", length, wanted), ValueError(
+        f"not enough values to unpack (expected {count})"))
+    last = maximum(size - 1, 0)
+    return tuple(x[number(trace, minimum(i, last))] for i in range(count))
+
+
+def undecided(trace: Trace, error: UndecidedSizeError) -> ConcreteValueError:
+    """The user's error for a question that only the run can answer."""
+    names = sorted(error.dim.symbols)
+    values = [(f"size {name}", f"of the result at {trace.size_locs.get(name)}") for name in names]
+    return ConcreteValueError(
+        str(error), loc=trace.loc, values=values,
+        cure="mark elements instead of selecting them (np.where(mask, x, 0)), or select outside "
+             "the function and pass the result as an argument",
+    )
+
+
+class _Assignment(dict[str, int]):
+    """A different size for each symbol, in the order in which they are asked for."""
+
+    def __init__(self, start: int, step: int) -> None:
+        super().__init__()
+        self.start, self.step = start, step
+
+    def __missing__(self, name: str) -> int:
+        number = int(name.lstrip("n") or 0)
+        return self.start + self.step * number
+
+
+ORDINARY: Bindings = _Assignment(31, 7)
+OTHER: Bindings = _Assignment(43, 13)
+EQUAL: Bindings = _Assignment(31, 0)  # operands may have to agree
+OTHER_EQUAL: Bindings = _Assignment(43, 0)
+
+
+def all_of_size(size: int) -> Bindings:
+    """Every symbol this size: operands may have to agree with one that is known."""
+    return _Assignment(size, 0)

@@ -1,0 +1,309 @@
+"""The wider table of NumPy functions: handlers of `arranging`, queries, and NumPy's own source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from ..facts import this_numpy
+from ..facts.known import known
+from ..facts.layout import is_c_contiguous
+from ..index.gathers import are_static
+from ..index.sliding import sliding_window_view
+from ..library.calls import refused_for_complex
+from ..ufuncs import complex_numbers
+from ..ufuncs.calls import as_traced
+from ..values.array import TracedArray
+from ..values.selected import roots
+from ..values.storage import Storage
+from ..values.trace import Trace
+from . import arranging, creation, shaping
+from .piecewise import average, piecewise
+from .reductions import nan_extremum
+
+Handler = Callable[..., Any]
+
+
+def traced_source(function: Any, assume: bool | None = None) -> Handler:
+    """A handler that traces NumPy's own Python source of ``function``; see `numpy_source`."""
+    def handler(trace: Trace, *args: Any, **kwargs: Any) -> Any:
+        from ..hooks.numpy_source import run_source
+
+        return run_source(trace, function, assume, args, kwargs)
+
+    handler.__name__ = function.__name__
+    handler.__qualname__ = "traced_source"
+    return handler
+
+
+def _dtype_or_value(trace: Trace, x: Any) -> Any:
+    """What stands for an operand when NumPy asks only for its dtype."""
+    if type(x) is not TracedArray:
+        return x
+    return x.dtype.type(0).item() if x.type.is_weak else x.dtype
+
+
+def result_type(trace: Trace, *arrays_and_dtypes: Any) -> np.dtype:
+    """``np.result_type``."""
+    return np.result_type(*[_dtype_or_value(trace, a) for a in arrays_and_dtypes])
+
+
+def can_cast(trace: Trace, from_: Any, to: Any, casting: str = "safe") -> bool:
+    """``np.can_cast``."""
+    rule: Any = casting
+    return np.can_cast(_dtype_or_value(trace, from_), to, rule)
+
+
+def common_type(trace: Trace, *arrays: Any) -> Any:
+    """``np.common_type``."""
+    return np.common_type(*[np.empty(0, as_traced(trace, a).dtype) for a in arrays])
+
+
+def min_scalar_type(trace: Trace, a: Any, /) -> np.dtype:
+    """``np.min_scalar_type`` of an array: its dtype (of a scalar it depends on the value)."""
+    x = as_traced(trace, a)
+    return x.dtype if x.ndim else np.min_scalar_type(x.concrete(
+        "the number", "give a dtype"))
+
+
+def shares_memory(trace: Trace, a: Any, b: Any, /, max_work: Any = None) -> bool:
+    """``np.shares_memory``: of what the function made False, of two whole views of one array True.
+
+    Two arguments may overlap in one call and not in the next, which the plan does not look at.
+    """
+    x, y = as_traced(trace, a), as_traced(trace, b)
+    if x.storage is None or y.storage is None or not (x.size and y.size):
+        return False
+    if x.storage is not y.storage:
+        _refuse_unless_apart(trace, roots(x.storage), roots(y.storage))
+        return False
+    if any(step.op == "Slice" for step in (*x.steps, *y.steps)):
+        raise unsupported("np.shares_memory of slices of one array", loc=trace.loc,
+                          cure="ask before the call")
+    return True
+
+
+def _refuse_unless_apart(trace: Trace, a: list[Storage], b: list[Storage]) -> None:
+    outside = [any(root.origin is not None for root in side) for side in (a, b)]
+    if all(outside) or not set(a).isdisjoint(b):
+        raise unsupported("np.shares_memory of two arrays that are arguments", loc=trace.loc,
+                          cure="ask before the call")
+
+
+def linalg_diagonal(trace: Trace, x: Any, /, *, offset: Any = 0) -> Any:
+    """``np.linalg.diagonal``: of the last two axes."""
+    return arranging.diagonal(trace, x, offset, -2, -1)
+
+
+def linalg_trace(trace: Trace, x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Any:
+    """``np.linalg.trace``: over the last two axes."""
+    return arranging.trace_(trace, x, offset, -2, -1, dtype)
+
+
+def asfortranarray(trace: Trace, a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """``np.asfortranarray``: the array itself if it is in Fortran order, else a copy."""
+    x = creation.asarray(trace, a, dtype)
+    x = x if x.ndim else x.reshape(1)
+    if is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize):
+        return x
+    return shaping.copy_of(x, "F")
+
+
+def linspace(trace: Trace, start: Any, stop: Any, *args: Any, **kwargs: Any) -> Any:
+    """``np.linspace``; between traced ends as NumPy's source computes it."""
+    if type(start) is TracedArray or type(stop) is TracedArray:
+        start, stop = _of_one_precision(trace, start, stop), _of_one_precision(trace, stop, start)
+        return traced_source(np.linspace, False)(trace, start, stop, *args, **kwargs)
+    return creation.linspace(trace, start, stop, *args, **kwargs)
+
+
+def _of_one_precision(trace: Trace, x: Any, other: Any) -> Any:
+    """A Python number beside a NumPy number or array: of that precision."""
+    if type(x) not in (int, float) or type(other) is not TracedArray or other.type.is_weak:
+        return x
+    dtype = np.result_type(other.dtype, x)
+    return dtype.type(x) if dtype.kind in "fc" else x
+
+
+def i0(trace: Trace, x: Any) -> Any:
+    """``np.i0``: NumPy's two Chebyshev series, chosen by size."""
+    given = shaping.spread_scalar(as_traced(trace, x))
+    size: Any = np.abs(given if given.dtype.kind == "f" else given.astype(np.float64))
+    small, large = (traced_source(getattr(np.lib._function_base_impl, name))(trace, size)
+                    for name in ("_i0_1", "_i0_2"))
+    result: Any = np.where(size <= 8.0, small, large)
+    if not size.is_array:
+        return result
+    laid_out = creation.ZEROS_LIKE(trace, size)
+    laid_out[...] = result
+    return laid_out
+
+
+def from_dlpack(trace: Trace, x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
+    """``np.from_dlpack`` of a traced array: a view of it, or a copy when asked."""
+    array = as_traced(trace, x)
+    if device not in (None, "cpu"):
+        raise ValueError('Device not understood. Only "cpu" is allowed, but received: ' + device)
+    found = shaping.copy_of(array) if copy else array[...]
+    if this_numpy.DLPACK_IS_READ_ONLY:
+        return found.view_through("ReadOnly", found.strides)
+    return found
+
+
+_ORDERS = {"C": creation.ascontiguousarray, "F": asfortranarray}
+_LETTERS = {"C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F_CONTIGUOUS": "F", "FORTRAN": "F",
+            "ENSUREARRAY": "E", "WRITEABLE": "W", "ALIGNED": "A", "OWNDATA": "O"}
+
+
+def require(
+    trace: Trace, a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None,
+) -> Any:
+    """``np.require``: traced arrays are aligned and writeable; a view is copied to own its data."""
+    asked = {_LETTERS.get(r.upper(), r.upper()) for r in requirements or ()}
+    if {"C", "F"} <= asked:
+        raise ValueError("Cannot specify both \"C\" and \"F\" order")
+    x = creation.asarray(trace, a, dtype)
+    for letter in asked & set(_ORDERS):
+        x = _ORDERS[letter](trace, x)
+    if "O" not in asked or not x.steps:
+        return x
+    is_fortran = is_c_contiguous(x.shape[::-1], x.strides[::-1], x.itemsize)
+    return shaping.copy_of(x, "F" if is_fortran else "C")
+
+
+def array_equiv(trace: Trace, a1: Any, a2: Any) -> Any:
+    """``np.array_equiv``; of sizes that the run decides at run time."""
+    from ..library.calls import call_by_name
+
+    if are_static(as_traced(trace, a1), as_traced(trace, a2)):
+        return traced_source(np.array_equiv)(trace, a1, a2)
+    return call_by_name(trace, np.array_equiv, (a1, a2), {})
+
+
+def delete(trace: Trace, arr: Any, obj: Any, axis: Any = None) -> Any:
+    """``np.delete``; of positions that the run decides at run time: there may be equal ones."""
+    from ..library.calls import call_by_name
+
+    if type(obj) is TracedArray and obj.ndim and known(obj.value) is None:
+        return call_by_name(trace, np.delete, (arr, obj, axis), {})
+    return traced_source(np.delete)(trace, arr, _places(obj), axis)
+
+
+def _places(obj: Any) -> Any:
+    """Known positions as plain numbers: NumPy's code writes them into arrays of its own."""
+    found = known(obj.value) if type(obj) is TracedArray and obj.ndim else None
+    return obj if found is None or not found.size or found.dtype.kind not in "biu" else (
+        found.tolist())
+
+
+def insert(trace: Trace, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """``np.insert``; before positions that the run decides: NumPy's code makes a mask of them."""
+    from ..library.calls import call_by_name
+
+    if type(obj) is TracedArray and obj.ndim and known(obj.value) is None:
+        return call_by_name(trace, np.insert, (arr, obj, values, axis), {})
+    if type(values) is TracedArray and not values.type.is_weak:
+        values = shaping.spread_scalar(values)  # which is cast, as arrays are
+    return traced_source(np.insert)(trace, arr, _places(obj), values, axis)
+
+
+def einsum_path(trace: Trace, *operands: Any, optimize: Any = "greedy",
+                einsum_call: bool = False) -> Any:
+    """``np.einsum_path``: it depends on shapes alone, so NumPy answers while tracing."""
+    def stand_in(x: Any) -> Any:
+        if type(x) is not TracedArray:
+            return x
+        return np.broadcast_to(np.zeros((), x.dtype), x.shape)
+
+    path: Any = np.einsum_path  # its stubs know one value of einsum_call
+    return path(*map(stand_in, operands), optimize=optimize, einsum_call=einsum_call)
+
+
+def einsum(trace: Trace, *operands: Any, **options: Any) -> Any:
+    """``np.einsum``: one array with its axes in another order is a view, all else NumPy's."""
+    if len(operands) == 2 and type(operands[1]) is TracedArray and not options:
+        perm = _permutation(operands[0], operands[1])
+        if perm is not None:
+            return operands[1].transpose(perm)
+    from ..library.calls import call_library
+
+    return call_library(trace, "Einsum", operands, options)
+
+
+def _permutation(subscripts: Any, x: TracedArray) -> tuple[int, ...] | None:
+    """The order of axes that the subscripts ask for; None where they ask for more."""
+    if type(subscripts) is not str or not x.is_array:
+        return None
+    labels, _, wanted = subscripts.replace(" ", "").partition("->")
+    wanted = wanted if "->" in subscripts else "".join(sorted(labels))
+    is_plain = labels.isalpha() and len(set(labels)) == len(labels) == x.ndim
+    if not is_plain or sorted(labels) != sorted(wanted):
+        return None
+    return tuple(map(labels.index, wanted))
+
+
+def tensorinv(trace: Trace, a: Any, *rest: Any, **options: Any) -> Any:
+    """``np.linalg.tensorinv``, which compares ``ind`` before it is taken for a number."""
+    ind = next(iter(rest), options.get("ind", 2))
+    if type(ind) is np.ndarray and not ind > 0:
+        raise trace.error(ValueError("Invalid ind argument."))
+    from ..library.calls import LIBRARY_FUNCTIONS
+
+    return LIBRARY_FUNCTIONS[np.linalg.tensorinv](trace, a, *rest, **options)
+
+
+# Functions whose own source is traced.  Each has a differential test.
+TRACED: tuple[Any, ...] = (
+    np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.pad, np.rot90,
+    np.fliplr, np.flipud, np.column_stack, np.dstack, np.block, np.append,
+    np.atleast_2d, np.atleast_3d, np.meshgrid, np.resize, np.rollaxis, np.matrix_transpose,
+    np.allclose, np.array_equal, np.sinc, np.angle, np.unwrap, np.fix,
+    np.select, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.polyval, np.cross,
+    np.tensordot, np.isneginf, np.isposinf, np.real, np.iscomplexobj, np.isrealobj,
+    np.iscomplex, np.polyadd, np.polysub, np.polyder, np.polyint,
+    np.apply_along_axis, np.apply_over_axes, np.fft.fftshift, np.fft.ifftshift, np.linalg.outer,
+    np.linalg.cross, np.linalg.vecdot, np.linalg.matmul, np.linalg.matrix_power,
+    np.linalg.multi_dot, np.linalg.tensordot, np.linalg.matrix_norm, np.linalg.vector_norm,
+    np.linalg.matrix_transpose, np.logspace, np.ix_,
+    np.tril_indices_from, np.triu_indices_from, np.diag_indices_from,
+)
+# Functions that test data, and what is taken for the answer: True for those that only warn then
+# (NaN results are set by masks), False where the test picks a special case of the same formula
+# (equal steps in `gradient`).
+TRACED_ASSUMING: dict[Any, bool] = {
+    np.nansum: True, np.nanprod: True, np.nanmean: True, np.nanvar: True, np.nanstd: True,
+    np.isclose: True, np.gradient: False,
+}
+MORE: dict[Any, Handler] = {
+    **{f: traced_source(f) for f in TRACED},
+    **{f: traced_source(f, assume) for f, assume in TRACED_ASSUMING.items()},
+    np.real_if_close: refused_for_complex(np.real_if_close, traced_source(np.real_if_close)),
+    np.repeat: arranging.repeat, np.tile: arranging.tile, np.diagonal: arranging.diagonal,
+    np.trace: arranging.trace_,
+    np.diag: arranging.diag, np.diagflat: arranging.diagflat, np.tril: arranging.tril,
+    np.triu: arranging.triu, np.fill_diagonal: arranging.fill_diagonal,
+    np.broadcast_arrays: arranging.broadcast_arrays, np.putmask: arranging.putmask,
+    np.place: arranging.place, np.inner: arranging.inner, np.vdot: arranging.vdot,
+    np.isreal: complex_numbers.isreal, np.unstack: arranging.unstack, np.kron: arranging.kron,
+    np.result_type: result_type, np.common_type: common_type,
+    np.can_cast: can_cast, np.min_scalar_type: min_scalar_type,
+    np.may_share_memory: shares_memory, np.linalg.diagonal: linalg_diagonal,
+    np.linalg.trace: linalg_trace, np.i0: i0, np.imag: complex_numbers.imag,
+    np.from_dlpack: from_dlpack, np.require: require, np.einsum_path: einsum_path,
+    np.shares_memory: shares_memory, np.array_equiv: array_equiv, np.delete: delete,
+    np.lib.stride_tricks.sliding_window_view: sliding_window_view,
+    np.insert: insert, np.einsum: einsum, np.linalg.tensorinv: tensorinv,
+    np.piecewise: piecewise, np.average: average,
+    np.nanmin: nan_extremum(np.fmin), np.nanmax: nan_extremum(np.fmax),
+}
+# What only some of the supported NumPys have.
+SOMETIMES: dict[str, Handler] = {"row_stack": shaping.vstack}
+MORE.update({getattr(np, name): f for name, f in SOMETIMES.items() if hasattr(np, name)})
+MORE_METHODS: dict[str, Handler] = {
+    "repeat": arranging.repeat, "diagonal": arranging.diagonal, "trace": arranging.trace_,
+}
+__all__ = ["MORE", "MORE_METHODS", "TRACED", "TRACED_ASSUMING", "shaping", "traced_source"]

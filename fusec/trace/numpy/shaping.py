@@ -1,0 +1,442 @@
+"""Views and copies with NumPy's signatures: reshape, transpose, broadcasting, joining."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+from fusec.ir.dims import Dim, Size, UndecidedSizeError, equal, is_static, maximum
+from fusec.ops.shapes import normalise_axes, normalise_axis
+
+from ..facts.layout import (
+    broadcast_strides,
+    contiguous,
+    is_c_contiguous,
+    joined_order,
+    k_order,
+    like_order,
+    order_like,
+    reshape_strides,
+)
+from ..facts.refusals import target_dtype
+from ..index.picking import is_run_time_int
+from ..ufuncs.calls import as_traced, cast, holds_traced, spread
+from ..values.array import TracedArray, from_value
+from ..values.selected import with_one_layout
+from ..values.storage import Storage
+from ..values.trace import Trace
+
+
+def _guarded(trace: Trace, function: Any, *args: Any) -> Any:
+    try:
+        return function(*args)
+    except (ValueError, TypeError) as error:
+        raise trace.error(error) from None
+
+
+def _shape(shape: Any) -> tuple[Size, ...]:
+    from ..numbers.sizes import as_size, is_number
+
+    if isinstance(shape, (int, np.integer)) or is_number(shape):
+        return (as_size(shape),)
+    return tuple(as_size(d) for d in shape)
+
+
+def copy_of(x: TracedArray, order: str = "K") -> TracedArray:
+    """A fresh array with the same contents."""
+    shape, itemsize = x.shape, x.itemsize
+    axes = order_like(shape, x.strides, itemsize, order)
+    return TracedArray(x.trace, Storage(x.value, contiguous(shape, itemsize, axes)))
+
+
+def reshape(trace: Trace, a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Any:
+    """``np.reshape`` in C order: a view where NumPy's is one, else a copy."""
+    x = as_traced(trace, a)
+    if order != "C":
+        return _reshape_reversed(trace, x, _shape(shape), order, copy)
+    target = _inferred(trace, x, _shape(shape))
+    if target == x.shape and x.is_array and copy is not True:
+        return TracedArray(trace, x.storage, x.steps)
+    x = with_one_layout(x)
+    dropped = _unit_axes(x.shape, target)
+    strides = reshape_strides(x.shape, x.strides, target, x.itemsize)
+    if strides is not None and copy is not True:
+        if dropped is not None:
+            return _squeeze_and_expand(x, target, dropped)
+        return x.view_through("Reshape", strides, shape=target)
+    return from_value(trace, trace.emit("Reshape", x.value, shape=target))
+
+
+def _reshape_reversed(
+    trace: Trace, x: TracedArray, shape: tuple[int, ...], order: str, copy: Any
+) -> Any:
+    """Reshape in Fortran order: the transposed array in C order, transposed back."""
+    backwards = x.shape[::-1], x.strides[::-1], x.itemsize
+    fortran = order == "F" or (
+        order == "A" and is_c_contiguous(*backwards) and not is_contiguous(x))
+    if order not in ("F", "A"):
+        raise trace.error(ValueError("order must be one of 'C', 'F', 'A', or 'K' (got "
+                                     f"'{order}')"))
+    if not fortran:
+        return reshape(trace, x, shape, copy=copy)
+    return transpose(trace, reshape(trace, transpose(trace, x), shape[::-1], copy=copy))
+
+
+def _inferred(trace: Trace, x: TracedArray, shape: tuple[int, ...]) -> tuple[int, ...]:
+    unknown = [i for i, d in enumerate(shape) if not isinstance(d, Dim) and d < 0]
+    known = math.prod(d for d in shape if isinstance(d, Dim) or d >= 0)
+    if not is_static((x.size, known)):
+        return _inferred_size(x, shape, known, unknown)
+    fits = x.size == known if not unknown else known > 0 and x.size % known == 0
+    if len(unknown) > 1:
+        raise trace.error(ValueError("can only specify one unknown dimension"))
+    if not fits:
+        raise trace.error(ValueError(
+            f"cannot reshape array of size {x.size} into shape "
+            f"{str(shape).replace(' ', '')}"), [x.value])
+    return tuple(x.size // known if d < 0 else d for d in shape)
+
+
+def _inferred_size(
+    x: TracedArray, shape: tuple[Size, ...], known: Size, unknown: list[int]
+) -> tuple[Size, ...]:
+    """The same where only the run knows a size: it must be provable that the elements fit."""
+    missing = x.size // known if len(unknown) == 1 and known != 0 else 1
+    if known * missing != x.size or len(unknown) > 1:
+        raise UndecidedSizeError(next(s for s in (x.size, known) if isinstance(s, Dim)), "reshape")
+    return tuple(missing if i in unknown else d for i, d in enumerate(shape))
+
+
+def _unit_axes(shape: tuple[int, ...], target: tuple[int, ...]) -> bool | None:
+    """Whether the reshape only adds and drops axes of length 1 (then it stays an index map)."""
+    same = [d for d in shape if d != 1] == [d for d in target if d != 1]
+    return True if same and 0 not in shape else None
+
+
+def _squeeze_and_expand(x: TracedArray, target: tuple[int, ...], dropped: bool) -> TracedArray:
+    units = tuple(i for i, d in enumerate(x.shape) if d == 1)
+    if units:
+        kept = tuple(s for i, s in enumerate(x.strides) if i not in units)
+        x = x.view_through("Squeeze", kept, axes=units)
+    added = tuple(i for i, d in enumerate(target) if d == 1)
+    if added:
+        strides = list(x.strides)
+        for axis in added:
+            strides.insert(axis, 0)
+        x = x.view_through("ExpandDims", tuple(strides), axes=added)
+    return x
+
+
+def ravel(trace: Trace, a: Any, order: str = "C") -> Any:
+    """``np.ravel``: a view of contiguous memory, else a copy."""
+    x = with_one_layout(spread_scalar(as_traced(trace, a)))
+    if order != "C" and x.ndim > 1:
+        return ravel(trace, transpose(trace, x, _read_order(x, order)))
+    order = "C"
+    flat = reshape(trace, x, (0,) if x.size == 0 else (-1,), order)
+    return flat if is_contiguous(x) or flat.storage is not x.storage else copy_of(flat, "C")
+
+
+def _read_order(x: TracedArray, order: str) -> list[int]:
+    """The axes outermost first, as ``ravel`` in this order goes through them."""
+    if order == "K":
+        return k_order(x.shape, [x.strides])
+    backwards = x.shape[::-1], x.strides[::-1], x.itemsize
+    fortran = order == "F" or (is_c_contiguous(*backwards) and not is_contiguous(x))
+    return list(range(x.ndim))[::-1] if fortran else list(range(x.ndim))
+
+
+def spread_scalar(x: TracedArray) -> TracedArray:
+    """A scalar as a rank-0 array."""
+    if x.is_array:
+        return x
+    return TracedArray(x.trace, Storage(spread(x.trace, x.value, ())))
+
+
+def transpose(trace: Trace, a: Any, axes: Any = None) -> Any:
+    """``np.transpose``: a view with permuted axes."""
+    x = as_traced(trace, a)
+    if not x.is_array:
+        return spread_scalar(x) if x.type.is_weak else x
+    rank = x.ndim
+    if axes is None:
+        perm = tuple(reversed(range(rank)))
+    else:
+        perm = tuple(_guarded(trace, normalise_axis, int(p), rank) for p in axes)
+        if sorted(perm) != list(range(rank)):
+            raise trace.error(ValueError("axes don't match array"), [x.value])
+    if perm == tuple(range(rank)):
+        return TracedArray(trace, x.storage, x.steps)
+    return x.view_through("Transpose", tuple(x.strides[p] for p in perm), perm=perm)
+
+
+def swapaxes(trace: Trace, a: Any, axis1: Any, axis2: Any) -> Any:
+    """``np.swapaxes``."""
+    x = as_traced(trace, a)
+    perm = list(range(x.ndim))
+    i = _guarded(trace, normalise_axis, axis1, x.ndim)
+    j = _guarded(trace, normalise_axis, axis2, x.ndim)
+    perm[i], perm[j] = perm[j], perm[i]
+    return transpose(trace, x, perm)
+
+
+def _several(axis: Any) -> list[Any]:
+    """One axis, or several, as a list."""
+    return list(axis) if isinstance(axis, (tuple, list, range)) else [operator.index(axis)]
+
+
+def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Any:
+    """``np.moveaxis``."""
+    x = as_traced(trace, a)
+    sources, targets = _several(source), _several(destination)
+    sources = [_guarded(trace, normalise_axis, s, x.ndim) for s in sources]
+    targets = [_guarded(trace, normalise_axis, d, x.ndim) for d in targets]
+    order = [d for d in range(x.ndim) if d not in sources]
+    for target, source_axis in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, source_axis)
+    return transpose(trace, x, order)
+
+
+def expand_dims(trace: Trace, a: Any, axis: Any) -> Any:
+    """``np.expand_dims``: a view with axes of length 1."""
+    x = spread_scalar(as_traced(trace, a))
+    axes = tuple(_several(axis))
+    rank = x.ndim + len(axes)
+    positions = _guarded(trace, normalise_axes, axes, rank)
+    strides = list(x.strides)
+    for position in positions:
+        strides.insert(position, 0)
+    return x.view_through("ExpandDims", tuple(strides), axes=positions)
+
+
+def squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
+    """``np.squeeze``: a view without axes of length 1."""
+    x = as_traced(trace, a)
+    if not x.is_array:
+        return spread_scalar(x) if x.type.is_weak else x
+    if axis is None:
+        axes = tuple(i for i in range(x.ndim) if _is_single(x, i))
+    elif x.ndim == 0 and axis in (0, -1, (0,), (-1,)):
+        axes = ()
+    else:
+        axes = _guarded(trace, normalise_axes, axis, x.ndim)
+    if not all(_is_single(x, i) for i in axes):
+        raise trace.error(ValueError(
+            "cannot select an axis to squeeze out which has size not equal to one"), [x.value])
+    if not axes:
+        return TracedArray(trace, x.storage, x.steps)
+    kept = tuple(s for i, s in enumerate(x.strides) if i not in axes)
+    return x.view_through("Squeeze", kept, axes=axes)
+
+
+def _is_single(x: TracedArray, axis: int) -> bool:
+    """Whether the axis has length 1; refused where only the run knows: the rank depends on it."""
+    try:
+        return equal(x.shape[axis], 1)
+    except UndecidedSizeError:
+        raise unsupported(
+            "squeeze of a length that only the run knows", loc=x.trace.loc,
+            values=[("array", x.type)], cure="name axes of a known length: x.squeeze(axis=0)",
+        ) from None
+
+
+def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
+    """``np.broadcast_to``: a read-only view."""
+    x = spread_scalar(as_traced(trace, a))
+    target = _shape(shape)
+    pairs = zip(x.shape, target[max(len(target) - x.ndim, 0):], strict=False)
+    try:
+        fits = len(target) >= x.ndim and all(
+            d == t or equal(d, 1) or equal(d, t) for d, t in pairs)
+    except UndecidedSizeError:
+        raise unsupported(
+            "broadcast_to of a size that only the run knows", loc=trace.loc,
+            values=[("array", x.type)], cure="make the array of the size, and write into it",
+        ) from None
+    if not fits:
+        given, wanted = (str(s).replace(" ", "") for s in (x.shape, target))
+        raise trace.error(ValueError(
+            f"operands could not be broadcast together with remapped shapes [original->remapped]: "
+            f"{given}  and requested shape {wanted}"), [x.value])
+    strides = broadcast_strides(x.shape, x.strides, target)
+    return x.view_through("BroadcastTo", strides, shape=target)
+
+
+def concatenate(
+    trace: Trace, arrays: Sequence[Any], axis: Any = 0, out: Any = None, *, dtype: Any = None,
+    casting: Any = "same_kind",
+) -> Any:
+    """``np.concatenate`` of arrays of one rank."""
+    given = [as_traced(trace, a) for a in arrays]
+    parts = [spread_scalar(x) for x in given]
+    if not parts:
+        raise trace.error(ValueError("need at least one array to concatenate"))
+    if axis is None:
+        parts, axis = [ravel(trace, p) for p in parts], 0
+    else:
+        axis = _guarded(trace, operator.index, axis)
+    _check_joinable(trace, parts, axis)
+    position = _guarded(trace, normalise_axis, axis, parts[0].ndim)
+    # Python numbers, which can be joined flat only, take the dtype of the others.
+    target = np.result_type(*[_as_joined(x) for x in given]) if dtype is None else target_dtype(
+        dtype, "a joined array", trace.loc)
+    for part in given if dtype is not None else ():
+        if not np.can_cast(_as_joined(part), target, casting):
+            raise trace.error(TypeError(
+                f"Cannot cast array data from {part.dtype!r} to {target!r} according to the rule "
+                f"{casting!r}"), [part.value])
+    values = [cast(trace, p.value, target) for p in parts]
+    result = values[0] if len(values) == 1 else trace.emit("Concat", *values, axis=position)
+    if out is not None:
+        destination = as_traced(trace, out)
+        if len(parts) == 1 and is_same_view(parts[0], destination):
+            return destination  # which NumPy finds before it asks whether it may be written to
+        destination.write(cast(trace, result, destination.dtype))
+        return destination
+    order = joined_order([p.shape for p in parts], [p.strides for p in parts])
+    return from_value(trace, result, contiguous(result.shape, target.itemsize, order))
+
+
+def _as_joined(x: TracedArray) -> Any:
+    return x.dtype.type(0).item() if x.type.is_weak and x.dtype.kind != "b" else x.dtype
+
+
+def is_same_view(a: TracedArray, b: Any) -> bool:
+    """Whether two names stand for the same elements of the same memory."""
+    return type(b) is TracedArray and a.is_array and a.storage is b.storage and a.steps == b.steps
+
+
+def _check_joinable(trace: Trace, parts: list[TracedArray], axis: int) -> None:
+    first = parts[0]
+    if first.ndim == 0:
+        raise trace.error(ValueError("zero-dimensional arrays cannot be concatenated"))
+    for number, part in enumerate(parts[1:], 1):
+        if part.ndim != first.ndim:
+            raise trace.error(ValueError(
+                f"all the input arrays must have same number of dimensions, but the array at "
+                f"index 0 has {first.ndim} dimension(s) and the array at index {number} has "
+                f"{part.ndim} dimension(s)"), [first.value, part.value])
+        for d in range(first.ndim):
+            if d != axis % first.ndim and part.shape[d] != first.shape[d]:
+                raise trace.error(ValueError(
+                    f"all the input array dimensions except for the concatenation axis must match "
+                    f"exactly, but along dimension {d}, the array at index 0 has size "
+                    f"{first.shape[d]} and the array at index {number} has size "
+                    f"{part.shape[d]}"), [first.value, part.value])
+
+
+def stack(
+    trace: Trace, arrays: Sequence[Any], axis: int = 0, out: Any = None, *, dtype: Any = None,
+    casting: str = "same_kind",
+) -> Any:
+    """``np.stack``: join along a new axis."""
+    parts = [spread_scalar(as_traced(trace, a)) for a in arrays]
+    if not parts:
+        raise trace.error(ValueError("need at least one array to stack"))
+    if len({p.shape for p in parts}) > 1:
+        raise trace.error(ValueError("all input arrays must have the same shape"),
+                          [p.value for p in parts])
+    return concatenate(trace, [expand_dims(trace, p, axis) for p in parts], axis, out,
+                       dtype=dtype, casting=casting)
+
+
+def _at_least(rank: int) -> Any:
+    def convert(trace: Trace, x: TracedArray) -> TracedArray:
+        return expand_dims(trace, x, tuple(range(rank - x.ndim))) if x.ndim < rank else x
+
+    return convert
+
+
+def vstack(
+    trace: Trace, tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
+    """``np.vstack``."""
+    parts = [spread_scalar(as_traced(trace, a)) for a in tup]
+    return concatenate(trace, [_at_least(2)(trace, p) for p in parts], 0, dtype=dtype,
+                       casting=casting)
+
+
+def hstack(
+    trace: Trace, tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
+    """``np.hstack``."""
+    parts = [_at_least(1)(trace, spread_scalar(as_traced(trace, a))) for a in tup]
+    return concatenate(trace, parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype,
+                       casting=casting)
+
+
+def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
+    """``np.roll``: two slices joined, per axis; a gather where only the run knows the shift."""
+    x = as_traced(trace, a)
+    is_open = is_run_time_int(shift) or not is_static(x.shape)
+    if is_open and (axis is None or isinstance(axis, int)) and np.ndim(shift) == 0:
+        return _roll_by_data(trace, x, shift, axis)
+    if axis is None:
+        flat = roll(trace, ravel(trace, x), shift, 0)
+        return reshape(trace, flat, x.shape)
+    if is_run_time_int(shift) or holds_traced(shift) or (
+            type(shift) is TracedArray and shift.is_array):
+        return _roll_by_each(trace, x, as_traced(trace, shift), axis)
+    shifts: dict[int, int] = {}
+    for amount, each in _guarded(trace, np.broadcast, shift, axis):
+        position = _guarded(trace, normalise_axis, int(each), x.ndim)
+        shifts[position] = shifts.get(position, 0) + int(amount)
+    for position, amount in shifts.items():
+        x = _roll_axis(trace, x, amount, position)
+    strides = contiguous(x.shape, x.itemsize, like_order(as_traced(trace, a).strides))
+    return TracedArray(trace, Storage(x.value, strides))
+
+
+def _roll_by_each(trace: Trace, x: TracedArray, shifts: TracedArray, axis: Any) -> Any:
+    """By an array of integers of the run, one after the other."""
+    if shifts.dtype.kind not in "iu" or not shifts.type.is_static:
+        raise unsupported("np.roll by a shift that is only known when the code runs and is no "
+                          "integer or array of integers of a known length", loc=trace.loc,
+                          values=[("shift", shifts.type)], cure="convert the shift: .astype(int)")
+    numbers = np.arange(shifts.size).reshape(shifts.shape)
+    flat = ravel(trace, shifts)
+    for number, each in _guarded(trace, np.broadcast, numbers, axis):
+        x = _roll_by_data(trace, x, flat[int(number)], int(each))
+    return x
+
+
+def _roll_by_data(trace: Trace, x: TracedArray, shift: Any, axis: int | None) -> Any:
+    from ..numbers.sizes import number
+    from .creation import arange
+
+    if axis is None:
+        flat = _roll_by_data(trace, ravel(trace, x), shift, 0)
+        return reshape(trace, flat, x.shape)
+    axis = _guarded(trace, normalise_axis, axis, x.ndim)
+    least = as_traced(trace, number(trace, maximum(x.shape[axis], 1))).value
+    size = from_value(trace, trace.emit("Cast", least, dtype=np.dtype(np.int64), kind="scalar"))
+    places = np.mod(arange(trace, number(trace, x.shape[axis])) - shift % size, size)
+    moved = np.take(x, places, axis=axis)
+    strides = contiguous(x.shape, x.itemsize, like_order(x.strides))
+    return TracedArray(trace, Storage(moved.value, strides))
+
+
+def _roll_axis(trace: Trace, x: TracedArray, shift: int, axis: int) -> TracedArray:
+    size = x.shape[axis]
+    if size == 0 or shift % size == 0:
+        return x
+    cut = size - shift % maximum(size, 1)
+    before = (slice(None),) * axis
+    return concatenate(
+        trace, [x[(*before, slice(cut, None))], x[(*before, slice(None, cut))]], axis)
+
+
+def flip(trace: Trace, m: Any, axis: Any = None) -> Any:
+    """``np.flip``: a view with negative steps."""
+    x = spread_scalar(as_traced(trace, m))
+    axes = _guarded(trace, normalise_axes, axis, x.ndim)
+    return x[tuple(slice(None, None, -1) if d in axes else slice(None) for d in range(x.ndim))]
+
+
+def is_contiguous(x: TracedArray) -> bool:
+    return is_c_contiguous(x.shape, x.strides, x.itemsize)

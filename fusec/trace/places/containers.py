@@ -1,0 +1,452 @@
+"""Lists and dicts that outlive the call and that the program changes: read at each call, changed
+after it.
+
+Their arrays and numbers are inputs of the graph, as those of attributes are, and their items are
+variables of branches and loops, as outer names are.  While the function is traced the traced values
+stand in the containers themselves, where all of Python sees them; afterwards what they held is put
+back.  Items assigned are assigned after each call; where the items there are have changed (a key
+more, an item appended) the container gets its new content as a whole.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from ..choice.perhaps import Perhaps, Tail, present
+from ..facts.refusals import is_compiled
+from ..guards.apart import SameGuard, captured
+from ..guards.assigned_names import AssignedLater
+from ..guards.guard import Guard, OnceGuard
+from ..guards.measures import BUFFERS, DATA, bits_of, inside, layout_of
+from ..guards.side_effects import is_outside
+from ..values.array import TracedArray
+from ..values.container_changes import items_in, may_be_held, put_content
+from .append_only import Uses
+from .attributes import scalar_type
+from .cells import UNBOUND
+
+if TYPE_CHECKING:
+    from ..values.trace import Trace
+
+MOST_ITEMS = 64  # of which each is an input; the items of larger containers are constants
+Reader = Callable[[], Any]
+
+
+@dataclass(eq=False)
+class Item:
+    """What lies in a container under a key: a variable of the program, as outer names are.
+
+    ``read`` gives the container that stands in its place at a later call.
+    """
+
+    name: Any
+    scope: Any
+    read: Reader
+    subject: str
+
+    @property
+    def key(self) -> tuple[int, Any]:
+        return id(self.scope), self.name
+
+    @property
+    def value(self) -> Any:
+        scope = self.scope
+        if isinstance(scope, dict):
+            return scope.get(self.name, UNBOUND)
+        return scope[self.name] if self.name < len(scope) else UNBOUND
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        scope = self.scope
+        if value is not UNBOUND:
+            scope[self.name] = value
+        elif isinstance(scope, dict):
+            scope.pop(self.name, None)
+
+    def later(self) -> Item:
+        """The same at a later call."""
+        return Item(self.name, self.read(), self.read, self.subject)
+
+
+@dataclass(frozen=True)
+class Content:
+    """The new content of a container: new values, and old ones by the keys they had."""
+
+    read: Reader
+    layout: tuple[tuple[Any, bool, Any], ...]  # key, whether it is an old item, its key or number
+    subject: str
+
+    def __str__(self) -> str:
+        return f"changes the items of {self.subject}"
+
+    def apply(self, values: list[Any]) -> None:
+        container = self.read()
+        old = dict(items_in(container))
+        put_content(container, [(key, old[source] if is_old else values[source])
+                                for key, is_old, source in self.layout])
+
+
+@dataclass(frozen=True)
+class Appended:
+    """What is appended to a list."""
+
+    read: Reader
+    subject: str
+
+    def __str__(self) -> str:
+        return f"appends to {self.subject}"
+
+    def apply(self, values: list[Any]) -> None:
+        self.read().extend(present(values))
+
+
+@dataclass(eq=False)
+class Held:
+    """A container, what it held before the trace, and the traced values that stood for that."""
+
+    container: Any
+    title: str
+    read: Reader
+    before: list[tuple[Any, Any]]
+    initial: list[tuple[Any, Any]] = field(default_factory=list)
+    only_appends: bool = False  # see `append_only`
+
+    @property
+    def is_large(self) -> bool:
+        return len(self.before) > MOST_ITEMS
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether its content is assigned as a whole; else its items are, one by one."""
+        now = list(items_in(self.container))
+        if self.is_large or self.only_appends:
+            return len(now) != len(self.initial) or not all(
+                a == c and b is d for (a, b), (c, d) in zip(now, self.initial, strict=True))
+        return self.has_other_keys or self._has_moved(now)
+
+    @property
+    def has_other_keys(self) -> bool:
+        """Whether the next call finds other keys than this one."""
+        return [k for k, _ in items_in(self.container)] != [k for k, _ in self.before]
+
+    def _has_moved(self, now: list[tuple[Any, Any]]) -> bool:
+        """Whether containers that lie in it have changed places: they stay the same objects."""
+        return any(a is not b and may_be_held(a) and any(a is old for _, old in self.initial)
+                   for (_, a), (_, b) in zip(now, self.initial, strict=True))
+
+    def layout(self) -> tuple[tuple[tuple[Any, bool, Any], ...], list[Any]]:
+        """See `Content`; an item that is one of the old ones is not computed anew."""
+        old = {id(item): key for key, item in reversed(self.initial)}
+        first = dict(self.initial)
+        layout: list[tuple[Any, bool, Any]] = []
+        new: list[Any] = []
+        for key, item in items_in(self.container):
+            is_old = id(item) in old
+            source = key if first.get(key, UNBOUND) is item else old.get(id(item))
+            layout.append((key, is_old, source if is_old else len(new)))
+            new += [] if is_old else [item]
+        return tuple(layout), new
+
+
+class Containers:
+    """The containers of one trace that the program changes."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.held: dict[int, Held] = {}
+        self.before: dict[int, dict[Any, Any]] = {}  # of these, while the function is traced
+        self.uses = Uses()
+
+    @property
+    def guarded(self) -> Set[int]:
+        """The ids of those that have guards of their own."""
+        return self.held.keys() | self.trace.assigned_names.containers.keys()
+
+    def is_held(self, container: Any) -> bool:
+        return id(container) in self.held
+
+    def content_before(self, container: Any) -> Any:
+        """What was in a container before the trace, in which it may be held or changed."""
+        held = self.held.get(id(container))
+        if held is not None:
+            return [v for _, v in held.before] if not isinstance(container, dict) else dict(
+                held.before)
+        return self.trace.container_changes.content_before(container)
+
+    def may_become(self, container: Any) -> bool:
+        """Whether it is not held yet, and outlives the call."""
+        return self.trace.active and may_be_held(container) and not self.is_held(container) and (
+            is_outside(self.trace, container))
+
+    def titled(self, container: Any) -> tuple[Any, str]:
+        """The container and what messages call it."""
+        title = self.trace.name_outside(container)
+        return container, title or f"a {type(container).__name__} from outside the function"
+
+    def has_item(self, container: Any, key: Any) -> bool:
+        """Whether it is held and an item lies under the key."""
+        return self.is_held(container) and _lies_in(container, key)
+
+    def takes(self, container: Any, key: Any) -> bool:
+        """Make the items of a list or dict that the function made variables of branches and loops,
+        if there is one under the key."""
+        if not (may_be_held(container) and len(container) <= MOST_ITEMS
+                and _lies_in(container, key)):
+            return False
+        outer, read = self.trace.outer_names, _constantly(container)
+        for name, _ in items_in(container):
+            place = Item(name, container, read, f"item {name!r} of a {type(container).__name__}")
+            if place.key not in outer.known:
+                outer.hold_inside(place)
+        hooks: Any = self.trace.hooks
+        outer.born.setdefault(id(container), (hooks.effects.birth(container), container))
+        return True
+
+    def takes_appended(self, fn: Any) -> bool:
+        """Whether ``fn`` appends to a list that is nothing but appended to, in a branch: what it
+        gets is a variable then.  The trace begins anew where it was not known to be one."""
+        container, trace = getattr(fn, "__self__", None), self.trace
+        if type(container) is not list or fn.__name__ not in ("append", "extend") or (
+                not trace.in_region or trace.loops_traced):
+            return False
+        if self.may_become(container):
+            only = self.only_appended([container])
+            if only:
+                raise AssignedLater(containers=[self.titled(container)], appended=only)
+        held = self.held.get(id(container))
+        if held is None or not held.only_appends:
+            return False
+        tail = Tail(container, len(held.before), f"what is appended to {held.title}")
+        if tail.key not in trace.outer_names.known:
+            trace.outer_names.hold_inside(tail)
+        return True
+
+    @contextmanager
+    def during_trace(self) -> Iterator[None]:
+        """Holds the containers that the program is known to change."""
+        guards = self.trace.guards
+        try:
+            for container, title in self.trace.assigned_names.containers.values():
+                read = _constantly(container)
+                if id(container) in self.trace.assigned_names.appended:
+                    content = list(items_in(container))
+                    self.held[id(container)] = Held(
+                        container, title, read, content, content, only_appends=True)
+                elif not self.is_held(container):
+                    guards[id(container), title] = self.enter(title, read)
+            yield
+        finally:
+            for held in self.held.values():
+                put_content(held.container, held.before)
+            self.before.clear()
+
+    def enter(self, title: str, read: Reader) -> Guard:
+        """Put traced values into the container; gives the guard on the types of its items."""
+        with_ints = not self.trace.assigned_names.ints_are_constants
+        guard = Guard(title, title, read, ItemLayouts(read(), with_ints))
+        self._enter(read(), title, read)
+        return guard
+
+    def _enter(self, container: Any, title: str, read: Reader) -> None:
+        known = self.held.get(id(container))
+        if known is not None:
+            self.trace.guards[id(container), f"{title} is"] = SameGuard(
+                title, title, lambda: read() is known.read())
+            return
+        held = Held(container, title, read, list(items_in(container)))
+        self.held[id(container)] = held
+        self.before[id(container)] = dict(held.before)
+        outer = self.trace.outer_names
+        for key, item in held.before:
+            place = Item(key, container, read, f"{title}[{key!r}]")
+            value = self._traced(item, place.subject, self._reader(read, key), not held.is_large)
+            held.initial.append((key, value))
+            container[key] = value
+            if not held.is_large:
+                outer.hold(place, item)
+
+    def _reader(self, read: Reader, key: Any) -> Reader:
+        return _item_reader(read, key, self.before)
+
+    def _traced(self, found: Any, title: str, read: Reader, is_input: bool) -> Any:
+        """What stands for an item."""
+        trace = self.trace
+        if type(found) is tuple:
+            return tuple(self._traced(item, f"{title}[{i}]", self._reader(read, i), is_input)
+                         for i, item in enumerate(found))
+        if may_be_held(found):
+            self._enter(found, title, read)
+            return found
+        if not is_input:
+            return found
+        if type(found) is np.ndarray and is_compiled(found.dtype) and (
+                id(found) not in trace.local_arrays):
+            first = trace.readers.setdefault(id(found), read)
+            if first is not read:
+                trace.guards[id(found), f"{title} is"] = SameGuard(
+                    title, title, lambda: read() is first())
+            return captured(trace, found, read, title)
+        if trace.assigned_names.may_be_input(found):
+            trace.assigned_names.has_ints |= type(found) is int
+            return TracedArray(trace, None, (), trace.capture_number(
+                scalar_type(found), title, read))
+        return found
+
+    # -- the end of the trace ---------------------------------------------------------------------
+
+    def effects(self) -> list[tuple[Any, Any]]:
+        """What is to be done after each call: items are assigned, then contents, those within
+        others first."""
+        replaced = {key for key, held in self.held.items() if held.is_replaced}
+        found = self.trace.outer_names.effects(
+            lambda place: type(place) is Item and id(place.scope) not in replaced)
+        for key, held in reversed(self.held.items()):
+            if key in replaced and held.only_appends:
+                new = [item for _, item in items_in(held.container)][len(held.before):]
+                found.append((Appended(held.read, held.title), new))
+            elif key in replaced:
+                layout, new = held.layout()
+                found.append((Content(held.read, layout, held.title), new))
+        return found
+
+    def once(self) -> list[Guard]:
+        """A guard for each container that will have other keys at the next call."""
+        return [OnceGuard(f"{type(held.container).__name__} ({held.title})", None)
+                for held in self.held.values() if held.is_replaced and not held.only_appends and (
+                    held.is_large or held.has_other_keys)]
+
+    def only_appended(self, changed: list[Any]) -> list[int]:
+        """The ids of those of some changed containers that are nothing but appended to."""
+        functions = (*self.trace.entry, *getattr(self.trace.hooks, "functions", ()))
+        found = []
+        for container in changed:
+            before = self.content_before(container)
+            if not isinstance(before, dict) and self.uses.only_appends(
+                    container, list(before), functions):
+                found.append(id(container))
+        return found
+
+    def check_only_appended(self) -> None:
+        """Begin anew where a list that was taken for one of these is read after all."""
+        taken = [h.container for h in self.held.values() if h.only_appends]
+        if len(self.only_appended(taken)) < len(taken):
+            self.trace.assigned_names.appended.clear()
+            raise AssignedLater
+
+    def check_new_items(self) -> None:
+        """Refuse what cannot be put into a container after the call: other containers from
+        outside, which the program would go on to share."""
+        for held in self.held.values():
+            old = {id(item) for _, item in held.initial}
+            for key, item in items_in(held.container):
+                inner = None if id(item) in old else self.from_outside(item)
+                if inner is not None:
+                    raise unsupported(
+                        f"putting a {type(inner).__name__} that outlives the call into "
+                        f"{held.title}", loc=self.trace.entry_loc, notes=(f"at {key!r}",),
+                        cure="put a copy there")
+
+    def check_unchosen(self, values: Any) -> None:
+        """Refuse to assign the copy that stands for a container which data chooses."""
+        for value in values:
+            if self.trace.chosen.get(id(value), (value, False))[1]:
+                raise unsupported(
+                    f"assigning a {type(value).__name__} of which data chooses one to what "
+                    "outlives the call", loc=self.trace.entry_loc, cure="assign a copy of it")
+            if may_be_held(value) or type(value) is tuple:
+                self.check_unchosen(value.values() if isinstance(value, dict) else value)
+
+    def from_outside(self, item: Any) -> Any:
+        """A container in the item, or it itself, that was there before the call."""
+        if type(item) is Perhaps:
+            return self.from_outside(item.item)
+        if isinstance(item, (list, tuple, dict, deque)) and type(item) is not TracedArray:
+            if type(item) is not tuple and (self.is_held(item) or is_outside(self.trace, item)):
+                return item
+            inner = item.values() if isinstance(item, dict) else item
+            return next(filter(None.__ne__, map(self.from_outside, inner)), None)
+        return None
+
+
+class ItemLayouts:
+    """A container that must still have the same keys, with items of the same types and layouts."""
+
+    is_of_start = True
+
+    def __init__(self, container: Any, with_ints: bool) -> None:
+        self._with_ints = with_ints
+        self._layouts = content_layout(container, with_ints)
+
+    def matches(self, found: Any) -> bool:
+        return bool(content_layout(found, self._with_ints) == self._layouts)
+
+    def text(self) -> str:
+        return "a container of these keys and types of items (read at each call)"
+
+
+def content_layout(
+    container: Any, with_ints: bool, seen: dict[int, int] | None = None
+) -> Any:
+    """Equal for contents that one trace can answer for; ``with_ints``: whether ints are inputs."""
+    seen = {} if seen is None else seen
+    if type(container) is tuple:
+        return tuple(content_layout(item, with_ints, seen) for item in container)
+    if not may_be_held(container):
+        return _item_layout(container, with_ints)
+    if id(container) in seen:
+        return seen[id(container)]
+    seen[id(container)] = len(seen)
+    items = list(items_in(container))
+    is_input = len(items) <= MOST_ITEMS
+    return type(container), [
+        (key, content_layout(item, with_ints, seen) if is_input or may_be_held(item)
+         else _item_bits(item)) for key, item in items]
+
+
+def _item_layout(found: Any, with_ints: bool) -> Any:
+    kind = type(found)
+    if kind in (float, complex, np.ndarray) or (kind is int and with_ints) or (
+            isinstance(found, np.generic) and is_compiled(found.dtype)):
+        return layout_of(found)
+    return _item_bits(found)
+
+
+def _item_bits(found: Any) -> Any:
+    """What an item that is no input must go on to be."""
+    if isinstance(found, tuple) or (inside(found) is not None and not may_be_held(found)):
+        return type(found), [(key, _item_bits(item)) for key, item in inside(found) or ()]
+    if isinstance(found, (*DATA, *BUFFERS, set, frozenset, slice, range)) and not isinstance(
+            found, np.ndarray):
+        return type(found), bits_of(found)
+    return type(found), id(found)
+
+
+def _lies_in(container: Any, key: Any) -> bool:
+    if isinstance(container, dict):
+        return key in container
+    return type(key) is int and -len(container) <= key < len(container)
+
+
+def _constantly(container: Any) -> Reader:
+    return lambda: container
+
+
+def _item_reader(read: Reader, key: Any, before: dict[int, Any]) -> Reader:
+    """Reads an item; of a container in which traced values stand, what was there before."""
+    def item() -> Any:
+        container: Any = read()
+        content: Any = before.get(id(container), container)
+        return content[key]
+
+    return item
+
+
+__all__ = ["Containers", "Content", "ItemLayouts"]

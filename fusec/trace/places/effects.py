@@ -1,0 +1,177 @@
+"""Changes to Python's own containers inside branches and loops of the graph.
+
+A side of a branch, or a loop body, is traced once (or a few times), not run: a list that it changes
+would change while tracing.  So such changes are refused; loops of known length then run in Python.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import operator
+import random
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import (
+    BuiltinMethodType,
+    CellType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+from fusec.errors import ConcreteValueError, unsupported
+from fusec.ir import Loc
+from fusec.ir.graph import new_id
+
+from ..choice.appended import Collector
+from ..choice.optional import Optional
+from ..guards.measures import everything_in, values_inside
+from ..guards.side_effects import is_outside
+from ..values.array import TracedArray
+from ..values.container_changes import CONTAINERS
+from ..values.trace import Trace
+
+_MUTATORS = frozenset({
+    "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "add",
+    "discard", "popitem", "setdefault", "__setitem__", "__delitem__", "appendleft", "extendleft",
+    "popleft", "rotate", "subtract", "move_to_end", "intersection_update", "difference_update",
+    "symmetric_difference_update", "__next__", "__ior__", "__iadd__", "send",
+})
+_MUTATING = frozenset({
+    heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace,
+    bisect.insort, bisect.insort_left, random.shuffle, next,
+    operator.setitem, operator.delitem, operator.iadd, operator.iconcat, operator.imul,
+    operator.ior, operator.iand, operator.isub, operator.ixor,
+})
+
+
+class Effects:
+    """The containers that exist outside the regions being traced."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._outside: list[set[int]] = []
+        self.collectors: list[Collector | None] = []  # of the loop bodies being traced
+        self.read: dict[int, Any] = {}  # containers found in attributes and items, kept alive
+
+    @contextmanager
+    def region(self, *functions: Callable[..., Any]) -> Iterator[None]:
+        """A side or body made of these functions is being traced."""
+        found: set[int] = set()
+        for function in functions:
+            _note(function, found)
+        self._outside.append(found)
+        self.trace.regions.append(new_id())
+        try:
+            yield
+        finally:
+            self._outside.pop()
+            self.trace.regions.pop()
+
+    def takes(self, fn: Any, args: tuple[Any, ...]) -> bool:
+        """Whether ``fn(*args)`` appends to a list of a loop that collects what is appended."""
+        collector = self.collectors[-1] if self.collectors else None
+        return collector is not None and type(getattr(fn, "__self__", None)) is list and (
+            collector.takes(fn, args))
+
+    def note_read(self, found: Any) -> None:
+        """A container that was read from an attribute or another container."""
+        if self._outside and is_container(found):
+            self.read[id(found)] = found
+
+    def note_function(self, fn: FunctionType) -> None:
+        """A function from outside the trace is called: what it refers to is older than that."""
+        if self._outside and fn.__closure__:
+            _note(fn, self._outside[0])
+
+    def check_call(self, fn: Any, args: tuple[Any, ...], loc: Loc | None) -> None:
+        """Refuse ``outside.append(x)``, ``next(outside)`` and their like."""
+        while type(fn) is partial:
+            fn, args = fn.func, (*fn.args, *args)
+        owner = getattr(fn, "__self__", None)
+        if is_container(owner) and fn.__name__ in _MUTATORS:
+            self.check_change(owner, f"{type(owner).__name__}.{fn.__name__}", loc)
+        elif not args or not is_container(args[0]):
+            return
+        elif type(fn) in _UNBOUND and fn.__name__ in _MUTATORS:
+            self.check_change(args[0], f"{type(args[0]).__name__}.{fn.__name__}", loc)
+        elif type(fn) in _FUNCTIONS and fn in _MUTATING:
+            self.check_change(args[0], fn.__name__, loc)
+
+    def is_older(self, container: Any) -> bool:
+        """Whether the function made the container, before the innermost region."""
+        key = id(container)
+        return any(key in outside for outside in self._outside) and not is_outside(
+            self.trace, container)
+
+    def birth(self, container: Any) -> int:
+        """When at the latest the function made a container that is older than the innermost region:
+        0 if before all regions, or if that is not known."""
+        key = id(container)
+        if key in self.read:
+            return 0
+        first = next(i for i, outside in enumerate(self._outside) if key in outside)
+        return self.trace.regions[first] if first else 0
+
+    def was_there(self, container: Any) -> bool:
+        """Whether a container is older than the innermost region, whoever made it."""
+        key = id(container)
+        return key in self.read or any(key in outside for outside in self._outside) or (
+            is_outside(self.trace, container))
+
+    def check_one(self, container: Any, loc: Loc | None) -> None:
+        """Refuse a change of a container that data chose, or of those that it chose from."""
+        if id(container) in self.trace.chosen:
+            kind = type(container).__name__
+            raise unsupported(
+                f"changing a {kind} that data chooses, or one that it may have chosen", loc=loc,
+                cure=f"change it in each branch itself, or copy what is chosen: {kind}(x)")
+
+    def check_change(self, container: Any, what: str, loc: Loc | None) -> None:
+        """Refuse a change of a container that is older than the innermost region; others are noted,
+        so that they can be taken back."""
+        self.check_one(container, loc)
+        is_held = self.trace.containers.is_held(container)
+        if not is_held:
+            self.trace.container_changes.note(container, loc)
+        if not self._outside or not is_container(container):
+            return
+        if is_held or self.was_there(container):
+            raise ConcreteValueError(
+                f"{what} in a branch or loop that data decides: while tracing it would happen once",
+                loc=loc, cure="write into an array made before the loop (x[i] = value), or make "
+                "the length of the loop known")
+
+
+def is_container(x: Any) -> bool:
+    """Whether it changes when it is used: containers, and iterators, which lose their items."""
+    return isinstance(x, CONTAINERS) or (isinstance(x, Iterator) and type(x) is not TracedArray)
+
+
+def _note(root: Any, ids: set[int]) -> None:
+    """Containers reached from a value: by items, and by what functions refer to."""
+    for found in everything_in(root, _referred_to):
+        if is_container(found) or type(found) in (tuple, FunctionType):
+            ids.add(id(found))
+
+
+def _referred_to(found: Any) -> Iterable[Any]:
+    kind = type(found)
+    if kind is FunctionType:
+        return [cell.cell_contents for cell in found.__closure__ or () if cell != _EMPTY]
+    if kind is partial:
+        return [found.func, *found.args]
+    if kind is Optional:
+        return [found.held]
+    if isinstance(found, BuiltinMethodType | MethodType):
+        return [found.__self__]
+    return () if isinstance(found, Iterator) else values_inside(found)
+
+
+_EMPTY = CellType()
+_FUNCTIONS = (FunctionType, BuiltinMethodType, MethodType)
+_UNBOUND = (MethodDescriptorType, WrapperDescriptorType)  # list.append

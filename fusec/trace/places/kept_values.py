@@ -1,0 +1,50 @@
+"""Values of the graph that other code than the program's own may keep: containers whose methods lie
+elsewhere (``self.log = self.history.append``), objects of libraries (``UserDict``, ``Queue``).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from fusec.ir import Loc
+
+from ..guards.measures import everything_in
+from ..values.container_changes import CONTAINERS
+from ..values.handlers import any_traced
+
+if TYPE_CHECKING:
+    from ..values.trace import Trace
+
+_METHODS = (BuiltinMethodType, MethodType, MethodWrapperType)
+
+
+def bound_to(fn: Any) -> Any:
+    """The object whose method ``fn`` is, perhaps with arguments; None for other callables."""
+    while isinstance(fn, partial):
+        fn = fn.func
+    return fn.__self__ if isinstance(fn, _METHODS) else None
+
+
+def note_bound(trace: Trace, found: Any, holder: Any) -> None:
+    """A method of a container, found in an attribute of an object from outside."""
+    owner = bound_to(found)
+    if isinstance(owner, CONTAINERS) and owner is not holder and trace.active and (
+            id(holder) not in trace.local_objects):
+        trace.reachable.reach(owner)
+
+
+def note_given(trace: Trace, owner: Any, values: Any, loc: Loc | None) -> None:
+    """A method of ``owner`` that is no code of the program's gets values of the graph."""
+    if not trace.active or owner is None or id(owner) in trace.local_objects or (
+            isinstance(owner, (type, ModuleType))) or not any_traced(values, {}):
+        return
+    for container in everything_in(getattr(owner, "__dict__", None)):
+        if isinstance(container, CONTAINERS) and container is not owner.__dict__:
+            trace.given[id(owner)] = owner, loc
+            if not trace.containers.is_held(container):
+                trace.container_changes.note(container, loc)  # so that it can be taken back
+
+
+__all__ = ["bound_to", "note_bound", "note_given"]

@@ -1,0 +1,178 @@
+"""Lists, dicts and objects of what leaves the trace: in several places, or outliving the call.
+
+Results and assigned values are put together anew after each call, each from its own tree.  A list
+that the program put in two places is one list there too, and a list from outside is itself.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import optree
+
+from fusec.errors import unsupported
+
+from ..choice.perhaps import Perhaps
+from ..facts.trees import NAMESPACE
+from ..values.container_changes import items_in, may_be_held
+from .made_objects import Made, attributes_of, is_made
+
+if TYPE_CHECKING:
+    from ..values.trace import Trace
+
+
+class First(threading.local):
+    """The container in the first of its places, and what the latest call made of it there.
+
+    In other places stands an `Again`; trees are put together in the order they were taken apart.
+    """
+
+    made: Any = None
+
+    def __init__(self, content: Any = None) -> None:
+        self.content = content
+
+
+class Again:
+    """Another place of a container."""
+
+    __slots__ = ("find",)
+
+    def __init__(self, find: Callable[[], Any]) -> None:
+        self.find = find
+
+
+def _content(x: Any) -> Any:
+    return (x.content,), x
+
+
+def _made(first: Any, parts: Any) -> Any:
+    first.made = parts[0]
+    return parts[0]
+
+
+def _nothing(x: Any) -> Any:
+    return (), x.find
+
+
+def _found(find: Any, _: Any) -> Any:
+    return find()
+
+
+_FIRST: Any = First
+_AGAIN: Any = Again
+optree.register_pytree_node(_FIRST, _content, _made, namespace=NAMESPACE)
+optree.register_pytree_node(_AGAIN, _nothing, _found, namespace=NAMESPACE)
+
+
+def linked(trace: Trace, assigned: Sequence[Any], result: Any) -> tuple[list[Any], Any]:
+    """Assigned values and the result, with these in the place of such containers."""
+    places = _Places(trace)
+    for value in (*assigned, result):
+        places.count(value)
+    held = trace.containers.held
+    if not places.made and not places.outside and not any(
+            n > 1 or key in held for key, n in places.counts.items()):
+        return list(assigned), result
+    links = _Links(trace, places)
+    return [links.of(value) for value in assigned], links.of(result, is_result=True)
+
+
+class _Places:
+    """How often each container lies in what leaves the trace, and the attributes of the objects
+    there that the trace made."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.counts: dict[int, int] = {}
+        self.made: dict[int, dict[str, Any]] = {}
+        self.inside: set[int] = set()
+        self.outside: dict[int, Callable[[], Any]] = {}  # how those from outside are found
+
+    def count(self, value: Any) -> None:
+        if type(value) is Perhaps:
+            self.count(value.item)
+        elif self._is_outside(value):
+            return
+        elif type(value) is tuple or may_be_held(value):
+            if type(value) is tuple or self._is_new(value):
+                for _, item in _items(value):
+                    self.count(item)
+        elif is_made(self.trace, value):
+            self._count_object(value)
+
+    def _is_outside(self, value: Any) -> bool:
+        """Whether it is a container from outside that the program has not changed."""
+        trace, key = self.trace, id(value)
+        if key in self.outside:
+            return True
+        is_container = may_be_held(value) or type(value) in (set, bytearray)
+        if not is_container or key not in trace.reachable.reached or key in trace.chosen or (
+                trace.containers.is_held(value)):
+            return False
+        found = trace.reachable.container_at(value)
+        if found is not None:
+            self.outside[key] = found
+        return found is not None
+
+    def _is_new(self, value: Any) -> bool:
+        self.counts[id(value)] = self.counts.get(id(value), 0) + 1
+        return self.counts[id(value)] == 1
+
+    def _count_object(self, value: Any) -> None:
+        if id(value) in self.inside:
+            raise unsupported(f"returning a {type(value).__name__} that holds itself",
+                              loc=self.trace.entry_loc, cure="return its parts")
+        if self._is_new(value):
+            found = self.made[id(value)] = attributes_of(self.trace, value)
+            self.inside.add(id(value))
+            for item in found.values():
+                self.count(item)
+            self.inside.discard(id(value))
+
+
+def _items(value: Any) -> Iterator[tuple[Any, Any]]:
+    return enumerate(value) if type(value) is tuple else items_in(value)
+
+
+class _Links:
+    def __init__(self, trace: Trace, places: _Places) -> None:
+        self.held, self.counts, self.made = trace.containers.held, places.counts, places.made
+        self.outside = places.outside
+        self.seen: dict[int, First] = {}
+
+    def of(self, value: Any, is_result: bool = False) -> Any:
+        if type(value) is tuple:
+            return tuple(self.of(item, is_result) for item in value)
+        if type(value) is Perhaps:
+            return Perhaps(value.absent, self.of(value.item, is_result))
+        if id(value) in self.outside and is_result:
+            return Again(self.outside[id(value)])
+        if not may_be_held(value) and id(value) not in self.made:
+            return value
+        key = id(value)
+        if key in self.held and is_result:
+            return Again(self.held[key].read)
+        if key in self.seen:
+            return Again(partial(getattr, self.seen[key], "made"))
+        if self.counts[key] == 1:
+            return self._content(value, is_result)
+        first = self.seen[key] = First()
+        first.content = self._content(value, is_result)
+        return first
+
+    def _content(self, value: Any, is_result: bool) -> Any:
+        if id(value) in self.made:
+            found = self.made[id(value)]
+            return Made(type(value), tuple(found), [self.of(v, is_result) for v in found.values()])
+        content = copy.copy(value)
+        for at, item in list(items_in(value)):
+            content[at] = self.of(item, is_result)
+        return content
+
+
+__all__ = ["linked"]

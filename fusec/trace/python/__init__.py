@@ -1,0 +1,1 @@
+"""Python's builtins, its `math` and its iterators on traced values."""

@@ -1,0 +1,369 @@
+"""Python's builtins, and constructors of numbers, on traced values."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable
+from functools import partial, reduce
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import unsupported, user_error
+from fusec.ir import Value
+from fusec.ir.dims import is_static
+
+from ..choice.appended import restacked
+from ..choice.merge import check_holds, of_other_dtypes
+from ..control.sequences import Enumerate, Product, Reversed, TracedRange, Zip
+from ..control.unrolling import UNROLL
+from ..convert.hooks import class_attribute
+from ..facts.known import known
+from ..guards.side_effects import check_unconsumed
+from ..numbers import sizes
+from ..numbers.decimal_rounding import MOST_DIGITS, rounded
+from ..numbers.python_errors import check_integer
+from ..numbers.python_numbers import check_number, index_of, scalar_of, weak
+from ..numpy.array_attributes import has_attribute
+from ..numpy.creation import astype
+from ..places.cells import UNBOUND
+from ..ufuncs.calls import as_traced, call_ufunc, cast
+from ..ufuncs.complex_numbers import python_complex
+from ..values.array import TracedArray, from_value
+from ..values.handlers import TABLE, any_traced, everywhere, when_called
+from ..values.trace import Trace
+from . import in_python
+from .math_functions import rounded_number
+from .special_methods import method_of
+
+if TYPE_CHECKING:
+    from ..hooks.calls import GraphHooks
+
+BOOL, F64, I64 = (
+    np.dtype(np.bool_), np.dtype(np.float64), np.dtype(np.int64))
+
+_ITERATORS = (GeneratorType, map, filter, zip, enumerate, Zip, Enumerate, Reversed, Product)
+
+# ----------------------------------------------------------------------------------- constructors
+
+
+def _constructor(kind: type) -> None:
+    """``np.float32(x)`` and its like."""
+    @when_called(kind)
+    def convert(hooks: GraphHooks, value: Any) -> Any:
+        x = as_traced(hooks.trace, value)
+        if x.ndim:  # as np.asarray: no copy where none is needed
+            same = x.dtype == np.dtype(kind)
+            return TracedArray(x.trace, x.storage, x.steps) if same else astype(
+                hooks.trace, x, kind)
+        result = cast(hooks.trace, scalar_of(hooks.trace, x), np.dtype(kind))
+        return from_value(hooks.trace, result)
+
+
+def _number(kind: type, dtype: np.dtype) -> None:
+    """``float(x)`` and ``int(x)`` of a traced scalar stay in the graph as Python numbers."""
+    @when_called(kind)
+    def convert(hooks: GraphHooks, value: Any) -> Any:
+        x = as_traced(hooks.trace, value)
+        check_number(hooks.trace, x)
+        if x.dtype.kind == "c" and (x.type.is_weak or x.is_array):
+            raise hooks.trace.error(TypeError(
+                f"{kind.__name__}() argument must be a string or a real number, not 'complex'"))
+        value = x.value
+        if x.ndim:
+            value = hooks.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)))
+        if dtype == I64:
+            check_integer(hooks.trace, value)
+        return TracedArray(hooks.trace, None, (), weak(hooks.trace, value, dtype))
+
+
+@when_called(bool)
+def _truth(hooks: GraphHooks, value: Any) -> Any:
+    """``bool(x)`` of a traced scalar stays in the graph as a Python bool."""
+    found = hooks.decide(value)
+    if found is not None:
+        return found
+    return TracedArray(hooks.trace, None, (), weak(
+        hooks.trace, hooks.truth(value), np.dtype(np.bool_)))
+
+
+@when_called(complex)
+def _complex(hooks: GraphHooks, *parts: Any, **named: Any) -> Any:
+    return python_complex(hooks.trace, *parts, **named)
+
+
+for _kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
+              np.uint64, np.float16, np.float32, np.float64, np.complex64, np.complex128):
+    _constructor(_kind)
+_number(float, F64)
+_number(int, I64)
+
+
+# -------------------------------------------------------------------------------------- functions
+
+
+def _of_items(function: Callable[..., Any], by_hand: Callable[..., Any]) -> Callable[..., Any]:
+    """Registers for calls on a single iterable, the items of which may be traced; ``by_hand`` is a
+    loop over an array of them."""
+    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
+        def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+            if args and type(args[0]) in _ITERATORS:
+                args = (list(args[0]), *args[1:])
+            if not any_traced(args, kwargs) and not (
+                    function is builtins.sum and _are_users(args)):
+                return function(*args, **kwargs)
+            items = _many(hooks.trace, args[0]) if not kwargs else None
+            if items is not None:
+                return hooks.call(hooks.where, by_hand, items, *args[1:])
+            return handler(hooks, *args, **kwargs)
+
+        TABLE.register(function, call)
+        return handler
+
+    return decorate
+
+
+def _are_users(args: tuple[Any, ...]) -> bool:
+    """Whether the first of the items is an object of the program's that adds by itself."""
+    first = args[0][0] if isinstance(args[0], (list, tuple)) and args[0] else None
+    return any(method_of(first, name) for name in ("__add__", "__radd__"))
+
+
+def _many(trace: Trace, items: Any) -> TracedArray | None:
+    """The elements of a long list as an array; None for others."""
+    if type(items) is list and len(items) > UNROLL:
+        items = restacked(trace, items)
+    is_long = type(items) is TracedArray and items.ndim == 1 and (
+        not is_static(items.shape) or items.shape[0] > UNROLL)
+    return items if is_long else None
+
+
+def _extremum(
+    function: Callable[..., Any], better: np.ufunc, by_hand: Callable[..., Any]
+) -> None:
+    @_of_items(function, by_hand)
+    def call(hooks: GraphHooks, *args: Any, key: Any = None, **kwargs: Any) -> Any:
+        items = list(args[0]) if len(args) == 1 else list(args)
+        if key is not None or kwargs or not items:
+            raise unsupported(f"{function.__name__} with these arguments on traced values",
+                              loc=hooks.loc, cure="use np.minimum or np.maximum")
+        best = items[0]
+        for item in items[1:]:
+            x, y = as_traced(hooks.trace, best), as_traced(hooks.trace, item)
+            if x.ndim or y.ndim:
+                raise hooks.trace.error(ValueError(
+                    "The truth value of an array with more than one element is ambiguous. "
+                    "Use np.minimum or np.maximum"), [x.value, y.value])
+            taken = call_ufunc(hooks.trace, better, "__call__", (y, x), {}, True)
+            best = chosen(hooks.trace, taken, y, x)
+        return best
+
+
+def _quantifier(
+    function: Callable[..., Any], op: str, deciding: bool, by_hand: Callable[..., Any]
+) -> None:
+    """``any`` and ``all``: of items that data decides each is looked at, where Python stops at the
+    first that settles it."""
+    def call(hooks: GraphHooks, iterable: Any, /) -> Any:
+        items = _many(hooks.trace, iterable)
+        if items is not None:
+            return hooks.call(hooks.where, by_hand, items)
+        tests: list[Value] = []
+        iterable = list(iterable) if type(iterable) in (list, tuple) else iterable
+        if type(iterable) is list and any(is_asked(item) for item in iterable):
+            join = hooks.or_ if deciding else hooks.and_
+            return hooks.not_(hooks.where, hooks.not_(hooks.where, join(
+                hooks.where, "test", not deciding, *map(_thunk, iterable))))
+        for item in iterable:
+            item = hooks.asked_truth(item)
+            found = hooks.decide(item)
+            if found is deciding:
+                return deciding
+            if found is None:
+                tests.append(hooks.truth(item))
+        if not tests:
+            return not deciding
+        value = reduce(partial(hooks.trace.emit, op), tests)
+        return TracedArray(hooks.trace, None, (), weak(hooks.trace, value, BOOL))
+
+    TABLE.register(function, call)
+
+
+def is_asked(item: Any) -> bool:
+    """Whether a method of the user's says what the truth of an object is."""
+    return method_of(item, "__bool__") is not None or method_of(item, "__len__") is not None
+
+
+def _thunk(x: Any) -> Callable[[], Any]:
+    return lambda: x
+
+
+def chosen(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any:
+    """``a if condition else b`` for scalars, in the dtype NumPy promotes them to."""
+    is_weak = a.type.is_weak and b.type.is_weak
+    dtype = np.result_type(*[
+        v.dtype.type(0).item() if v.type.is_weak else v.dtype for v in (a, b)])
+    kind = "weak" if is_weak else None
+    if of_other_dtypes(a.type, b.type, True):
+        raise user_error(
+            TypeError, f"one of two numbers whose dtype data decides: {a.dtype} or {b.dtype}",
+            trace.loc, "convert both to one dtype")
+    for number in (a, b):
+        if number.type.is_weak and not is_weak:
+            check_holds(trace, number.value, dtype)
+    values = [cast(trace, v.value, dtype, kind) for v in (a, b)]
+    result = trace.emit("Where", condition.value, *values, kind="weak" if is_weak else "scalar")
+    return from_value(trace, result)
+
+
+_extremum(builtins.min, np.less, in_python.smallest)
+_extremum(builtins.max, np.greater, in_python.largest)
+_quantifier(builtins.any, "LogicalOr", True, in_python.is_any)
+_quantifier(builtins.all, "LogicalAnd", False, in_python.are_all)
+
+
+@when_called(range)
+def _range(hooks: GraphHooks, *args: Any) -> Any:
+    """``range`` with ends that only the run knows: a loop over it is one of the graph."""
+    ends = [known(as_traced(hooks.trace, a).value) for a in args]
+    if None not in ends:
+        return range(*ends)
+    ends = [operator.index(a) if type(a) is not TracedArray else index_of(hooks.trace, a)
+            for a in args]
+    start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:3]
+    return TracedRange(hooks.trace, start, stop, step)
+
+
+
+@when_called(builtins.len)
+def _len(hooks: GraphHooks, x: Any) -> Any:
+    if type(x) is TracedArray and x.ndim:
+        return sizes.number(hooks.trace, x.shape[0])
+    return len(x)
+
+
+@everywhere(builtins.getattr)
+def _getattr(hooks: GraphHooks, obj: Any, name: str, *default: Any) -> Any:
+    return hooks.attribute_or(hooks.where, obj, name, *default)
+
+
+@everywhere(object.__getattribute__)
+def _read(hooks: GraphHooks, obj: Any, name: str) -> Any:
+    own = class_attribute(type(obj), "__getattribute__"), class_attribute(type(obj), "__getattr__")
+    if own == (object.__getattribute__, None):
+        return hooks.getattr(hooks.where, obj, name)
+    return object.__getattribute__(obj, name)  # where the class's own reads past itself
+
+
+@everywhere(builtins.hasattr)
+def _hasattr(hooks: GraphHooks, obj: Any, name: str) -> bool:
+    if type(obj) is TracedArray:
+        return has_attribute(obj, name)
+    return hooks.attribute_or(hooks.where, obj, name, UNBOUND) is not UNBOUND
+
+
+@everywhere(builtins.setattr)
+def _setattr(hooks: GraphHooks, obj: Any, name: str, value: Any) -> None:
+    hooks.setattr(hooks.where, value, obj, name)
+
+
+@everywhere(builtins.delattr)
+def _delattr(hooks: GraphHooks, obj: Any, name: str) -> None:
+    hooks.delattr(hooks.where, obj, name)
+
+
+@everywhere(object.__setattr__)
+def _store(hooks: GraphHooks, obj: Any, name: str, value: Any) -> None:
+    hooks.store_attribute(hooks.where, obj, name, value, past_class=True)
+
+
+@everywhere(builtins.next)
+def _next(hooks: GraphHooks, iterator: Any, *default: Any) -> Any:
+    method = method_of(iterator, "__next__")
+    if method is None:
+        check_unconsumed(hooks.trace, iterator, hooks.loc)
+        return next(iterator, *default)
+    try:
+        return hooks.call(hooks.where, method, iterator)
+    except StopIteration:
+        if not default:
+            raise
+        return default[0]
+
+
+@everywhere(type)
+def _type(hooks: GraphHooks, x: Any, *rest: Any, **options: Any) -> Any:
+    """``type(x)`` names the class that the value has in NumPy."""
+    if rest or options or type(x) is not TracedArray:
+        return type(x, *rest, **options)
+    return x.__class__
+
+
+def _text(function: Callable[..., Any]) -> None:
+    """``repr(x)`` and ``ascii(x)`` need the value (``str`` and ``format`` ask it themselves)."""
+    @when_called(function)
+    def call(hooks: GraphHooks, x: Any) -> str:
+        return function(x) if type(x) is not TracedArray else str(x)
+
+
+for _function in (builtins.repr, builtins.ascii):
+    _text(_function)
+
+
+@when_called(builtins.round)
+def _round(hooks: GraphHooks, number: Any, ndigits: Any = None) -> Any:
+    x = as_traced(hooks.trace, number)
+    value = x.value
+    if x.is_array or (x.dtype == np.bool_ and not value.type.is_weak):
+        name = "ndarray" if x.is_array else "bool"
+        raise hooks.trace.error(
+            TypeError(f"type numpy.{name} doesn't define __round__ method"), [value])
+    if value.type.is_weak:
+        return _round_python(hooks.trace, value, ndigits)
+    result = x.round(ndigits or 0)
+    if ndigits is None and not result.is_array:
+        if result.dtype.kind == "f":
+            check_integer(hooks.trace, result.value)
+        return TracedArray(hooks.trace, None, (), weak(hooks.trace, result.value, I64))
+    return result
+
+
+def _round_python(trace: Trace, value: Any, ndigits: Any) -> TracedArray:
+    digits = None if ndigits is None else operator.index(ndigits)
+    if value.dtype.kind == "f" and digits is None:
+        return rounded_number(trace, value, np.rint)
+    if value.dtype.kind == "f" and digits is not None and 0 <= digits <= MOST_DIGITS:
+        return rounded(trace, value, digits)
+    if value.dtype.kind == "f" or (digits is not None and digits < 0):
+        raise unsupported(f"round of a Python number to {digits} digits", ["np.round"],
+                          loc=trace.loc, notes=(
+                              "Python rounds the decimal representation, NumPy the binary one",))
+    return TracedArray(trace, None, (), weak(trace, value, I64))
+
+
+@_of_items(builtins.sum, in_python.total)
+def _sum(hooks: GraphHooks, iterable: Any, /, start: Any = 0) -> Any:
+    total = start
+    for item in iterable:
+        total = hooks.binop(hooks.where, "add", total, item)
+    return total
+
+
+@when_called(builtins.divmod)
+def _divmod(hooks: GraphHooks, a: Any, b: Any) -> Any:
+    return a // b, a % b
+
+
+@when_called(builtins.print)
+def _print(hooks: GraphHooks, *args: Any, **kwargs: Any) -> None:
+    """The trace's own names: a warning has said that this is not printed at each call."""
+    print(*map(repr_of, args), **kwargs)
+
+
+def repr_of(x: Any) -> Any:
+    """What stands for a traced value, in lists and tuples too, in text written while tracing."""
+    if type(x) in (list, tuple):
+        return type(x)(map(repr_of, x))
+    return repr(x) if type(x) is TracedArray else x

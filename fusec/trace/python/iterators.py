@@ -1,0 +1,134 @@
+"""Python's and NumPy's iterators over what a loop of the graph can count.
+
+Over anything else they are what they always are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+
+from ..control.ranges import all_one
+from ..control.sequences import (
+    Enumerate,
+    NdEnumerate,
+    Product,
+    PythonIterator,
+    Reversed,
+    TracedRange,
+    Zip,
+    table,
+)
+from ..control.unrolling import UNROLL
+from ..values.array import TracedArray
+from ..values.handlers import any_traced, everywhere, when_called
+from ..values.trace import Trace
+
+if TYPE_CHECKING:
+    from ..hooks.calls import GraphHooks
+
+
+def _is_sequence(hooks: GraphHooks, x: Any) -> bool:
+    """Whether its items can be counted, or may be (its own parts decide)."""
+    return type(x) in (range, TracedRange, TracedArray) or isinstance(x, PythonIterator) or (
+        table(hooks.trace, x) is not None or all_one(hooks.trace, x) is not None)
+
+
+def _is_short_list(x: Any) -> bool:
+    """A list that Python itself goes over, which may change meanwhile."""
+    return type(x) is list and len(x) <= UNROLL
+
+
+def _length(x: Any) -> Any:
+    """The number of items; an object that equals no other where it is not known."""
+    if type(x) is TracedArray:
+        return x.shape[0] if x.ndim else object()
+    return len(x) if hasattr(x, "__len__") and type(x) is not TracedRange else object()
+
+
+def _elements(hooks: GraphHooks, x: Any) -> Any:
+    """What a loop would go over: arrays from outside the function are traced."""
+    return hooks.iterate(hooks.where, x)
+
+
+@everywhere(enumerate)
+def _enumerate(hooks: GraphHooks, iterable: Any, start: Any = 0) -> Any:
+    if not _is_sequence(hooks, iterable) or not isinstance(start, int | TracedArray) or (
+            _is_short_list(iterable)):
+        return enumerate(iterable, start)
+    return Enumerate((_elements(hooks, iterable), start))
+
+
+@everywhere(zip)
+def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
+    if strict and len({_length(p) for p in parts}) > 1:
+        return zip(*parts, strict=True)
+    if not parts or not all(_is_sequence(hooks, p) for p in parts) or all(
+            map(_is_short_list, parts)):
+        return zip(*parts, strict=False)
+    return Zip(tuple(_elements(hooks, p) for p in parts))
+
+
+@everywhere(reversed)
+def _reversed(hooks: GraphHooks, sequence: Any) -> Any:
+    is_array = type(sequence) is TracedArray and sequence.ndim
+    if not is_array and type(sequence) not in (range, TracedRange):
+        return reversed(sequence)
+    return Reversed((sequence,))
+
+
+@everywhere(itertools.product)
+def _product(hooks: GraphHooks, *parts: Any, repeat: int = 1) -> Any:
+    if not parts or any(
+            isinstance(p, PythonIterator) or not _is_sequence(hooks, p) for p in parts):
+        return itertools.product(*parts, repeat=repeat)
+    return Product(tuple(_elements(hooks, p) for p in parts) * repeat)
+
+
+@everywhere(np.ndindex)
+def _ndindex(hooks: GraphHooks, *shape: Any) -> Any:
+    if len(shape) == 1 and isinstance(shape[0], tuple):
+        (shape,) = shape
+    if not shape or any_traced(shape, {}) or not all(isinstance(n, int) and n >= 0 for n in shape):
+        return np.ndindex(*shape)
+    return Product(tuple(map(range, shape)))
+
+
+@when_called(np.ndenumerate)
+def _ndenumerate(hooks: GraphHooks, arr: Any) -> Any:
+    if type(arr) is not TracedArray or not arr.is_array or not arr.ndim:
+        raise unsupported("np.ndenumerate of a scalar", loc=hooks.loc)
+    return NdEnumerate((Product(tuple(map(range, arr.shape))), arr))
+
+
+class Broadcast:
+    """What ``np.broadcast`` says of its operands; it does not go through them."""
+
+    def __init__(self, trace: Trace, arrays: tuple[Any, ...]) -> None:
+        self.trace = trace
+        self.shape = np.broadcast_shapes(*[np.shape(a) for a in arrays])
+        self.ndim = self.nd = len(self.shape)
+        self.size, self.numiter = math.prod(self.shape), len(arrays)
+
+    def __iter__(self) -> Any:
+        raise unsupported("going through np.broadcast", loc=self.trace.loc,
+                          cure="go through np.broadcast_arrays(...)")
+
+
+@when_called(np.broadcast)
+def _broadcast(hooks: GraphHooks, *arrays: Any) -> Broadcast:
+    try:
+        return Broadcast(hooks.trace, arrays)
+    except ValueError as error:
+        raise hooks.trace.error(error) from None
+
+
+@when_called(np.nditer)
+def _nditer(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+    raise unsupported("np.nditer", loc=hooks.loc,
+                      cure="loop over x.flat, np.ndenumerate(x) or np.ndindex(x.shape)")

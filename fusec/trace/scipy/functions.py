@@ -1,0 +1,232 @@
+"""Functions of SciPy on traced values: library calls, and a few that are traced.
+
+SciPy is never imported here.  Its functions get their handlers when the modules they are from have
+been imported by someone else: see `register_imported`.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+from fusec.ops.library import LIBRARY, run_call
+
+from ..convert.table import CallTable
+from ..facts.known import known
+from ..library.calls import Encoder, _finish
+from ..library.failures import guarded
+from ..library.stand_ins import stand_in
+from ..values.array import TracedArray
+from ..values.handlers import when_traced
+from ..values.trace import Trace
+from . import log_sums
+
+# Module → functions whose results' types follow from those of the arguments.
+LIBRARY_CALLS: dict[str, str] = {
+    "linalg": """
+        block_diag cho_solve cho_solve_banded cholesky cholesky_banded circulant companion
+        convolution_matrix cosm coshm det eig eig_banded eigh eigh_tridiagonal eigvals
+        eigvals_banded eigvalsh eigvalsh_tridiagonal expm expm_cond expm_frechet fiedler
+        fractional_matrix_power hankel hessenberg inv khatri_rao ldl leslie logm lstsq lu lu_factor
+        lu_solve matmul_toeplitz matrix_balance norm orthogonal_procrustes pinv pinvh polar qr
+        qr_multiply qz rq schur signm sinhm sinm solve solve_banded solve_circulant
+        solve_continuous_are solve_continuous_lyapunov solve_discrete_are solve_discrete_lyapunov
+        solve_lyapunov solve_sylvester solve_toeplitz solve_triangular solveh_banded sqrtm
+        subspace_angles svd svdvals tanhm tanm toeplitz""",
+    "linalg.lapack": " ".join(p + name for p in "sd" for name in (
+        "gtsv", "gesv", "gbsv", "ptsv", "pbsv", "posv", "sysv", "potrf", "potrs", "potri", "getrf",
+        "getrs", "getri", "geqrf", "trtrs", "trtri", "gttrf", "gttrs", "pttrf", "pttrs", "gtsvx")),
+    "linalg.blas": " ".join(p + name for p in "sd" for name in (
+        "dot", "nrm2", "asum", "gemv", "gemm", "symv", "symm", "syrk", "trsm")),
+    "ndimage": """
+        affine_transform binary_closing binary_dilation binary_erosion binary_fill_holes
+        binary_opening black_tophat center_of_mass convolve convolve1d correlate correlate1d
+        distance_transform_cdt distance_transform_edt gaussian_filter gaussian_filter1d
+        gaussian_gradient_magnitude gaussian_laplace grey_closing grey_dilation grey_erosion
+        grey_opening histogram label laplace map_coordinates maximum_filter maximum_filter1d
+        median_filter minimum_filter minimum_filter1d morphological_gradient morphological_laplace
+        percentile_filter prewitt rank_filter rotate shift sobel spline_filter spline_filter1d
+        uniform_filter uniform_filter1d white_tophat zoom""",
+    "signal": """
+        convolve convolve2d correlate correlate2d detrend fftconvolve filtfilt hilbert lfilter
+        medfilt medfilt2d oaconvolve resample savgol_filter sosfilt sosfiltfilt upfirdn wiener""",
+    "fft": """
+        fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft dct idct dst
+        idst dctn idctn dstn idstn""",
+    "integrate": "cumulative_trapezoid simpson cumulative_simpson",
+    "spatial.distance": "cdist pdist squareform",
+}
+# Functions with an array to write to, which the call would change unseen.
+_TARGETS = ("output", "out", "distances", "indices")
+
+
+def call_scipy(trace: Trace, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The results of ``scipy.<name>`` on traced arguments; ``name`` is ``linalg.solve``.
+
+    Floats may vary at run time; whole numbers decide shapes and must be known while tracing.
+    ``overwrite_…=True`` permits SciPy to destroy an argument; nothing is destroyed here.
+    """
+    full = f"scipy.{name}"
+    kwargs = {k: v for k, v in kwargs.items() if not k.startswith("overwrite_")}
+    _refuse_targets(trace, full, kwargs)
+    encoder = Encoder(trace, full)
+    form = ("tuple", name, *[encoder.encode(a, _is_float(a)) for a in args])
+    named = ("tuple", *[("tuple", k, encoder.encode(v, _is_float(v))) for k, v in kwargs.items()])
+    answer, stand_ins = _ask(trace, encoder.operands, form, named)
+    return _finish(trace, "Scipy", full, encoder.operands, form, named, answer, stand_ins)
+
+
+def _is_float(x: Any) -> bool:
+    return type(x) is TracedArray and x.dtype.kind == "f"
+
+
+def _refuse_targets(trace: Trace, full: str, kwargs: dict[str, Any]) -> None:
+    for name in _TARGETS:
+        if isinstance(kwargs.get(name), (TracedArray, np.ndarray)):
+            raise unsupported(f"{name}= of {full}", loc=trace.loc,
+                              cure="assign the result: x[...] = …")
+
+
+# -------------------------------------------------------------------------------- asking SciPy
+
+
+def _ask(
+    trace: Trace, operands: Sequence[TracedArray], form: Any, named: Any
+) -> tuple[Any, list[Any]]:
+    """SciPy's answer on stand-ins, and those; raises what SciPy raises, at the user's line.
+
+    A matrix may be singular to one function and the bands of a regular one to another, so several
+    kinds of values are tried.
+    """
+    first: Exception | None = None
+    for fill in _FILLS:
+        stand_ins = [_filled(x, fill) for x in operands]
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return run_call(LIBRARY["Scipy"], stand_ins, form, named), stand_ins
+        except ValueError as error:  # LinAlgError is one: other values may do
+            first = first or error
+        except Exception as error:
+            raise _users(trace, error, operands) from None
+    assert first is not None
+    raise _users(trace, first, operands)
+
+
+def _users(trace: Trace, error: Exception, operands: Sequence[TracedArray]) -> Exception:
+    return trace.error(error, [x.value for x in operands],
+                       [f"operand {i}" for i in range(len(operands))])
+
+
+def _filled(x: TracedArray, fill: Callable[[np.ndarray], None]) -> Any:
+    """A constant itself; else an array of the same layout with values of one kind."""
+    constant = known(x.value)
+    if constant is not None:
+        return constant
+    found = stand_in(x, "")
+    if type(found) is np.ndarray and found.size and (
+            found.dtype.kind in "fc" or found.ndim > 1):  # a row of integers may be indices
+        fill(found)
+    return found
+
+
+def _matrices(a: np.ndarray) -> None:
+    """Identity matrices; vectors of ones."""
+    a[...] = np.eye(*a.shape[-2:]) if a.ndim > 1 else 1
+
+
+def _bands(row: int) -> Callable[[np.ndarray], None]:
+    """The bands of a diagonal matrix, whose diagonal is this row; the first column of one."""
+    def fill(a: np.ndarray) -> None:
+        a[...] = 0
+        if a.ndim > 1:
+            a[..., row if row < a.shape[-2] else 0, :] = 1
+        else:
+            a[:1] = 1
+
+    return fill
+
+
+def _ones(a: np.ndarray) -> None:
+    a[...] = 1
+
+
+# Tried in this order: matrices; bands of symmetric ones, stored below and above; bands with some
+# rows above; what must not be zero.
+_FILLS: tuple[Callable[[np.ndarray], None], ...] = (
+    _matrices, *map(_bands, (0, -1, 1, 2, 3, 4)), _ones,
+)
+
+
+# ------------------------------------------------------------------------------ registration
+
+
+def _cho_factor(trace: Trace, a: Any, lower: bool = False, overwrite_a: bool = False,
+                check_finite: bool = True) -> Any:
+    """The factor, with the flag that says which half of it counts: that is known while tracing.
+
+    SciPy says what it looks like, which in newer ones is an array.
+    """
+    from scipy import linalg
+
+    factor, _ = call_scipy(trace, "linalg.cho_factor", (a, bool(lower)),
+                           {"check_finite": check_finite})
+    stack = factor.shape[:-2]
+    shown = linalg.cho_factor(np.broadcast_to(np.eye(1), (*stack, 1, 1)), bool(lower))[1]
+    return factor, shown
+
+
+def is_pythons(fn: Any) -> bool:
+    """Whether it is a function of SciPy's that is written in Python."""
+    return type(fn) is FunctionType and str(
+        fn.__globals__.get("__name__") or "").partition(".")[0] == "scipy"
+
+
+TRACED: dict[str, Callable[..., Any]] = {
+    "linalg.cho_factor": _cho_factor,
+    "special.logsumexp": log_sums.logsumexp,
+    "special.softmax": log_sums.softmax,
+    "special.log_softmax": log_sums.log_softmax,
+}
+_registered: set[str] = set()
+
+
+def register_imported(table: CallTable) -> None:
+    """Adds the functions of SciPy's modules that have been imported since the last time."""
+    for module, names in LIBRARY_CALLS.items():
+        _register_module(table, module, names.split())
+    _register_module(table, "special", [])
+
+
+def _register_module(table: CallTable, module: str, names: Sequence[str]) -> None:
+    found = sys.modules.get(f"scipy.{module}")
+    if found is None or module in _registered:
+        return
+    _registered.add(module)
+    for name in names:
+        if hasattr(found, name):
+            full = f"{module}.{name}"
+            _register(table, full, getattr(found, name), partial(_call, full))
+    for full, function in TRACED.items():
+        if full.rpartition(".")[0] == module:
+            _register(table, full, getattr(found, full.rpartition(".")[2]), function)
+
+
+def _call(full: str, trace: Trace, /, *args: Any, **kwargs: Any) -> Any:
+    return call_scipy(trace, full, args, kwargs)
+
+
+def _register(table: CallTable, full: str, plain: Any, function: Callable[..., Any]) -> None:
+    @when_traced(table, plain)
+    def handler(hooks: Any, *args: Any, **kwargs: Any) -> Any:
+        return guarded(hooks.trace, f"scipy.{full}", function, plain, args, kwargs, (hooks.trace,))
+
+
+__all__ = ["LIBRARY_CALLS", "TRACED", "call_scipy", "register_imported"]

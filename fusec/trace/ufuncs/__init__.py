@@ -1,0 +1,1 @@
+"""Universal functions and operators on traced values."""

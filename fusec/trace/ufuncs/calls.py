@@ -1,0 +1,572 @@
+"""Universal functions on traced values: dtype resolution, casts, ``out=``, ``where=``."""
+
+from __future__ import annotations
+
+from array import array
+from collections import UserList, deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import nearest, unsupported
+from fusec.ir import Value
+from fusec.ir.dims import Size, UndecidedSizeError, symbols_of
+from fusec.ops import Op, all_ops
+from fusec.ops.shapes import broadcast
+
+from ..facts.layout import Strides, broadcast_strides, contiguous, is_c_contiguous, k_order
+from ..facts.refusals import is_compiled, target_dtype
+from ..guards.apart import captured
+from ..numbers import python_numbers
+from ..numbers.python_errors import check_operands, check_result
+from ..numbers.scalar_stores import check_number
+from ..values.array import TracedArray, from_value
+from ..values.trace import Trace
+from .comparisons import COMPARISONS, comparison, of_complex_scalars
+
+BOOL = np.dtype(np.bool_)
+_PYTHON_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+_LOGICAL = {np.logical_and, np.logical_or, np.logical_xor, np.logical_not}
+_ROWS: dict[np.ufunc, Op] = {row.ufunc: row for row in all_ops() if row.ufunc is not None}
+
+
+def is_operand(x: Any) -> bool:
+    """Whether NumPy's operators would take it as an array or a number."""
+    return type(x) is TracedArray or isinstance(x, (bool, int, float, complex, np.generic,
+                                                    np.ndarray, list, tuple))
+
+
+# What NumPy takes for arrays; for Python's own numbers they are no operands.
+_SEQUENCES = (range, deque, UserList)
+_BUFFERS = (array,)
+
+
+def takes(x: TracedArray, other: Any) -> bool:
+    """Whether ``other`` is an operand beside ``x``."""
+    return is_operand(other) or (
+        isinstance(other, (*_SEQUENCES, *_BUFFERS)) and (x.is_array or not x.type.is_weak))
+
+
+def as_traced(trace: Trace, x: Any) -> TracedArray:
+    """Any operand as a traced value: numbers become constants, outside arrays inputs."""
+    if type(x) is TracedArray:
+        return _of_this_trace(trace, x)
+    if isinstance(x, (bool, int, float, complex, np.generic)):
+        trace.builder.loc = trace.loc
+        return TracedArray(trace, None, (), trace.builder.const(_plain(x)))
+    if isinstance(x, np.ndarray):
+        x = trace.as_plain(x)
+        own = trace.own.traced(x)
+        return own if own is not None else captured(trace, x)
+    if isinstance(x, (list, tuple, *_SEQUENCES)):
+        from ..numpy.functions import array_from_sequence
+
+        return array_from_sequence(trace, list(x) if isinstance(x, _SEQUENCES) else x)
+    if isinstance(x, _BUFFERS):
+        return TracedArray(trace, trace.capture(np.array(x)))
+    raise trace.error(TypeError(f"unsupported operand: {type(x).__name__}"))
+
+
+def with_joined(
+    trace: Trace, fn: Any, args: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """The operands of a ufunc, or of a method of one: NumPy's dispatch misses traced values that
+    lie in lists, so those are joined to arrays where there are no others."""
+    ufunc = fn if isinstance(fn, np.ufunc) else getattr(fn, "__self__", None)
+    count = ufunc.nin if fn is ufunc else _OPERANDS.get(getattr(fn, "__name__", ""), 0)
+    if any(type(x) is TracedArray for x in args[:count]):
+        return args
+    return tuple(as_traced(trace, x) if k < count and holds_traced(x) else x
+                 for k, x in enumerate(args))
+
+
+_OPERANDS = {"reduce": 1, "accumulate": 1, "reduceat": 1, "outer": 2}
+
+
+def holds_traced(x: Any) -> bool:
+    """Whether a list or tuple has traced values in it."""
+    return type(x) in (list, tuple) and any(
+        type(item) is TracedArray or holds_traced(item) for item in x)
+
+
+def _plain(x: Any) -> Any:
+    """A number of a class derived from Python's as Python's own."""
+    if isinstance(x, np.generic) or type(x) in _PLAIN:
+        return x
+    return next(kind(x) for kind in _PLAIN if isinstance(x, kind))
+
+
+_PLAIN: tuple[Any, ...] = (int, float, complex, bool)
+
+
+def _of_this_trace(trace: Trace, x: TracedArray) -> TracedArray:
+    """The operand; one that another trace left behind raises, naming where it was made."""
+    if x.trace is not trace and x.value is not None:
+        raise trace.error(TypeError("a traced value of another trace in progress is used here"))
+    return x
+
+
+def cast(trace: Trace, value: Value, dtype: np.dtype, kind: str | None = None) -> Value:
+    """The value in ``dtype``; constants convert now, with NumPy's overflow errors."""
+    if value.dtype == dtype and not (value.type.is_weak and kind != "weak"):
+        return value
+    if kind != "weak":
+        check_number(trace, value, dtype)
+    if value.node.op == "Const" and kind is None and value.type.is_weak:
+        return trace.builder.const(_constant_as(value, dtype))
+    attrs: dict[str, Any] = {"dtype": dtype}
+    if kind is not None:
+        attrs["kind"] = kind
+    return trace.emit("Cast", value, **attrs)
+
+
+def _constant_as(value: Value, dtype: np.dtype) -> Any:
+    number = value.node.attrs["value"]
+    with np.errstate(all="ignore"):
+        return np.asarray(number, dtype)[()] if dtype.kind in "iu" else dtype.type(number)
+
+
+def resolve(
+    trace: Trace, ufunc: np.ufunc, values: Sequence[Value], asked: np.dtype | None = None,
+    casting: Any = "same_kind",
+) -> tuple[np.dtype, ...]:
+    """The dtypes NumPy computes in, inputs then outputs (NEP 50 weak promotion included).
+
+    ``asked``: the dtype of the result, given by the caller.
+    """
+    options: dict[str, Any] = {}
+    if asked is not None:
+        options = {"signature": (*[None] * ufunc.nin, *[asked] * ufunc.nout), "casting": casting}
+    if all(v.type.is_weak for v in values):
+        signature = tuple(v.dtype for v in values)
+    else:
+        signature = tuple(
+            _PYTHON_KIND[v.dtype.kind] if v.type.is_weak and v.dtype != BOOL else v.dtype
+            for v in values
+        )
+    try:
+        found = ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout), **options)
+        if asked is None and casting not in ("same_kind", "unsafe"):
+            _check_casting(ufunc, values, found, casting)
+        return found
+    except TypeError as error:
+        has_loop = asked is not None and any(
+            loop.endswith(f">{asked.char}") for loop in ufunc.types)
+        misfit = _misfit(values, asked) if has_loop and ufunc not in COMPARISONS else None
+        raise trace.error(misfit or error, values) from None
+
+
+def _check_casting(
+    ufunc: np.ufunc, values: Sequence[Value], dtypes: Sequence[np.dtype], casting: Any
+) -> None:
+    """NumPy's own check takes no Python numbers: it crashes where it refuses one (NumPy 2.4)."""
+    for k, (value, dtype) in enumerate(zip(values, dtypes, strict=False)):
+        if value.type.is_weak and value.dtype != BOOL:
+            if casting == "equiv" and value.dtype != dtype:
+                raise TypeError(f"cannot cast Python {_PYTHON_KIND[value.dtype.kind].__name__} to "
+                                f"{dtype} under the casting rule 'equiv'")
+        elif not np.can_cast(value.dtype, dtype, casting):
+            raise TypeError(
+                f"Cannot cast ufunc '{ufunc.__name__}' input {k if ufunc.nin > 1 else ''} from "
+                f"{value.dtype!r} to {dtype!r} with casting rule {casting!r}".replace("  ", " "))
+
+
+def _misfit(values: Sequence[Value], asked: np.dtype | None) -> OverflowError | None:
+    """A Python int that does not fit the integers asked for: of wrong types NumPy says that first.
+    """
+    for value in values:
+        number = value.node.attrs.get("value") if value.type.is_weak else None
+        if asked is None or asked.kind not in "iu" or type(number) is not int:
+            continue
+        try:
+            asked.type(number)
+        except OverflowError as error:
+            return error
+    return None
+
+
+def call_ufunc(
+    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any],
+    python: bool = False,
+) -> Any:
+    """What ``__array_ufunc__`` does for traced operands.
+
+    ``python``: it stands for Python's operator, which on Python numbers gives a Python number.
+    """
+    if method == "reduce":
+        from ..numpy.reductions import reduce_by_ufunc
+
+        return reduce_by_ufunc(trace, ufunc, *inputs, **kwargs)
+    row = _ROWS.get(ufunc)
+    if method != "__call__" or row is None:
+        return _without_row(trace, ufunc, method, inputs, kwargs)
+    return _Call(trace, row, ufunc, inputs, dict(kwargs), python).run()
+
+
+def call_method_of_library(
+    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """``reduce`` and its kin of a ufunc of NumPy or SciPy as a library call."""
+    from ..library.calls import call_ufunc_method
+    from ..scipy import special
+
+    if getattr(np, ufunc.__name__, None) is not ufunc and not special.is_scipys(ufunc):
+        raise unsupported(f"{ufunc.__name__}.{method}", loc=trace.loc,
+                          cure="only ufuncs of NumPy and SciPy have a name to call them by")
+    return call_ufunc_method(trace, ufunc, method, inputs, kwargs)
+
+
+def call_row(
+    trace: Trace, row: Op, ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A ufunc that is not NumPy's, by the row that compiles it."""
+    return _Call(trace, row, ufunc, inputs, dict(kwargs), False).run()
+
+
+_INSTEAD = {
+    "accumulate": "write it with slices, or call it before or after the compiled function",
+    "at": "write x[i] = ... with basic indices, or call it before or after the compiled function",
+    "reduceat": "reduce slices one by one",
+}
+
+
+_AXES = {"axis", "axes", "keepdims"}  # of generalised ufuncs: NumPy's own code moves axes
+
+
+def _without_row(
+    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A ufunc or a method of it that traced values do not answer for."""
+    from ..library.calls import call_ufunc_method
+    from ..library.failures import on_known
+    from ..scipy import special
+    from . import composed
+
+    if method == "__call__" and ufunc in composed.FORMULAS and not _AXES & set(kwargs):
+        return composed.call(trace, ufunc, inputs, dict(kwargs))
+    if method == "outer":
+        return composed.outer(trace, ufunc, inputs, kwargs)
+    if getattr(np, ufunc.__name__, None) is ufunc:
+        return call_ufunc_method(trace, ufunc, method, inputs, kwargs)
+    if special.is_scipys(ufunc):
+        return special.call(trace, ufunc, method, inputs, kwargs)
+    if method == "__call__":
+        return on_known(trace, ufunc.__name__, ufunc, inputs, kwargs)
+    raise unsupported(f"{ufunc.__name__}.{method}", loc=trace.loc,
+                      cure=_INSTEAD.get(method, "").format(name=ufunc.__name__))
+
+
+def _class_name(value: Value) -> str:
+    """What Python's messages call the class of a number."""
+    is_weak = value.type.is_weak
+    return _PYTHON_KIND[value.dtype.kind].__name__ if is_weak else f"numpy.{value.dtype.name}"
+
+
+class _Call:
+    """One ufunc call."""
+
+    def __init__(
+        self, trace: Trace, row: Op, ufunc: np.ufunc, inputs: Sequence[Any],
+        kwargs: dict[str, Any], python: bool,
+    ) -> None:
+        self.trace, self.row, self.ufunc, self.python = trace, row, ufunc, python
+        out = kwargs.pop("out", None)
+        self.out = out[0] if isinstance(out, tuple) else out
+        self.where = kwargs.pop("where", True)
+        self.dtype = kwargs.pop("dtype", None)
+        self.casting = kwargs.pop("casting", "same_kind")
+        self.order = kwargs.pop("order", "K")
+        kwargs.pop("subok", None)
+        if kwargs:
+            raise unsupported(f"np.{ufunc.__name__}({next(iter(kwargs))}=...)", loc=trace.loc)
+        self.operands = [as_traced(trace, x) for x in inputs]
+        if python and len(self.operands) == 2:
+            self._take_floats()
+
+    def _take_floats(self) -> None:
+        """Python's complex numbers take ``np.float64``, which is a ``float``, as one."""
+        left, right = self.operands
+        if self.ufunc in (np.less, np.less_equal, np.greater, np.greater_equal):
+            return  # Python's have no order, so that NumPy answers
+        if left.type.is_weak and left.dtype.kind == "c" and right.dtype == np.float64 and (
+                right.type.kind == "scalar"):
+            self.operands[1] = TracedArray(
+                self.trace, None, (), self.trace.emit("Cast", right.value, dtype=right.dtype,
+                                                      kind="weak"))
+
+    def run(self) -> Any:
+        try:
+            return self._run()
+        except UndecidedSizeError:  # sizes meet that may differ: NumPy broadcasts when it runs
+            return self._by_numpy()
+        except ValueError:  # sizes that differ as expressions may be equal
+            if all(o.type.is_static for o in self.operands):
+                raise
+            return self._by_numpy()
+
+    def _by_numpy(self) -> Any:
+        from ..library.calls import call_ufunc_method
+
+        if self.trace.in_region and self.ufunc.signature is None and self.where is True:
+            found = self._of_equal_parts()
+            if found is not None:
+                return found
+
+        options: dict[str, Any] = {"where": self.where} if self.where is not True else {}
+        if self.out is not None:
+            options["out"] = self.out
+        if self.dtype is not None:
+            options["dtype"] = self.dtype
+        return call_ufunc_method(self.trace, self.ufunc, "__call__", self.operands, options)
+
+    def _of_equal_parts(self) -> Any:
+        """In a loop, where a call of NumPy costs much: slices of lengths that the run compares."""
+        from ..index import equal_parts
+
+        outs = [] if self.out is None else [as_traced(self.trace, self.out)]
+        cut = equal_parts.operands([*self.operands, *outs])
+        if cut is None:
+            return None
+        inputs = cut[:len(self.operands)]
+        options: dict[str, Any] = {"casting": self.casting}
+        if outs:
+            options["out"] = cut[-1]
+        if self.dtype is not None:
+            options["dtype"] = self.dtype
+        found = call_ufunc(self.trace, self.ufunc, "__call__", inputs, options, self.python)
+        return outs[0] if outs else found
+
+    def _run(self) -> Any:
+        values = [o.value for o in self.operands]
+        if self.python and self.ufunc is np.matmul:
+            self._check_matrices(values)
+        if self.out is not None:
+            as_traced(self.trace, self.out).check_writeable()
+        if all(v.type.is_weak for v in values):
+            result = self._of_numbers(values)
+        else:
+            result = self._compute(values)
+        if self.where is not True:
+            result = self._masked(result)
+        if self.out is not None:
+            return self._write(result)
+        return from_value(self.trace, result, self._strides(result))
+
+    def _check_matrices(self, values: list[Value]) -> None:
+        """Only arrays have the operator ``@``; in place, the product is no smaller than they."""
+        if not any(o.is_array for o in self.operands):
+            left, right = map(_class_name, values)
+            raise self.trace.error(TypeError(
+                f"unsupported operand type(s) for @: '{left}' and '{right}'"), values)
+        if self.out is not None and self.operands[1].ndim < 2:
+            self._check_out(resolve(self.trace, self.ufunc, values)[-1], values)
+            raise self.trace.error(ValueError(
+                "inplace matrix multiplication requires the first operand to have at least one "
+                "and the second at least two dimensions."), values)
+
+    def _of_numbers(self, values: list[Value]) -> Value:
+        """Of Python numbers: an operator gives a Python number, a ufunc a NumPy scalar."""
+        if not self.python:
+            return self._compute([cast(self.trace, v, v.dtype) for v in values])
+        values = python_numbers.operands(self.trace, self.ufunc, values)
+        bounds, is_checked = python_numbers.result_interval(self.trace, self.ufunc, values)
+        check_operands(self.trace, self.ufunc, values)
+        result = self._compute(values)
+        check_result(self.trace, self.ufunc, values, result)
+        if is_checked:
+            from ..numbers.overflow import check_overflow
+
+            check_overflow(self.trace, self.ufunc, values, result)
+        if bounds is not None:
+            self.trace.intervals[result] = bounds
+        return result
+
+    def _compute(self, values: list[Value]) -> Value:
+        trace = self.trace
+        if self.ufunc is np.matmul:
+            dtypes = resolve(trace, self.ufunc, values, self._asked(), self.casting)
+            return self._checked(dtypes, values, *(cast(trace, v, dtypes[0]) for v in values))
+        if self.ufunc in _LOGICAL:
+            if self.dtype is not None:  # the loop is looked for before shapes are
+                resolve(trace, self.ufunc, values, self._asked(), self.casting)
+            return trace.emit(self.row.name, *(truth(trace, v) for v in values))
+        dtypes = resolve(trace, self.ufunc, values, self._asked(), self.casting)
+        self._refuse(dtypes)
+        if self._squares_booleans(values):
+            return trace.emit("Square", cast(trace, values[0], np.dtype(np.int8)))
+        if self.ufunc in COMPARISONS:
+            unusual = comparison(trace, self.row.name, values, dtypes)
+            if unusual is None and self.python:
+                unusual = of_complex_scalars(trace, self.row.name, values, dtypes[0])
+            if unusual is not None:
+                return unusual
+        if self.ufunc is np.power:
+            special = self._power(dtypes, values)
+            if special is not None:
+                return special
+        weak = "weak" if all(v.type.is_weak for v in values) else None
+        if self.casting == "unsafe" and weak is None:  # floats wrap as those of arrays do
+            values = [cast(trace, v, v.dtype) if v.dtype.kind in "fc" else v for v in values]
+        operands = [cast(trace, v, d, weak) for v, d in zip(values, dtypes, strict=False)]
+        return self._checked(dtypes, values, *operands)
+
+    def _power(self, dtypes: Sequence[np.dtype], values: Sequence[Value]) -> Value | None:
+        from .powers import power
+
+        try:
+            found = power(self.trace, values, self.operands, dtypes[-1], self.python)
+        except ValueError:
+            self._check_out(dtypes[-1], values)
+            raise
+        if found is not None and not found.shape and found.type.kind == "array":
+            return self.trace.emit("Squeeze", found, axes=(), kind="scalar")  # x**1 is x itself
+        return found
+
+    def _checked(
+        self, dtypes: Sequence[np.dtype], values: Sequence[Value], *operands: Value
+    ) -> Value:
+        try:
+            return self.trace.emit(self.row.name, *operands)
+        except ValueError:
+            self._check_out(dtypes[-1], values)
+            raise
+
+    def _asked(self) -> np.dtype | None:
+        """``dtype=``, which asks for the loop with this result."""
+        if self.dtype is None:
+            return None
+        return target_dtype(self.dtype, f"np.{self.ufunc.__name__}", self.trace.loc)
+
+    def _squares_booleans(self, values: Sequence[Value]) -> bool:
+        """``x ** 2`` of booleans: the operator takes ``np.square``, which gives int8."""
+        exponent = values[-1].node.attrs.get("value") if values[-1].type.is_weak else None
+        return self.python and self.ufunc is np.power and type(exponent) is int and (
+            exponent == 2 and values[0].dtype == BOOL and values[0].type.kind == "array")
+
+    def _check_out(self, dtype: np.dtype, values: Sequence[Value]) -> None:
+        """NumPy refuses the cast to ``out`` before it looks at shapes."""
+        if self.out is None:
+            return
+        target = as_traced(self.trace, self.out)
+        target.check_writeable()
+        if not np.can_cast(dtype, target.dtype, self.casting):
+            raise self.trace.error(TypeError(
+                f"Cannot cast ufunc '{self.ufunc.__name__}' output from {dtype!r} to "
+                f"{target.dtype!r} with casting rule {self.casting!r}"), values)
+
+    def _refuse(self, dtypes: Sequence[np.dtype]) -> None:
+        for dtype in dtypes:
+            if not is_compiled(dtype):
+                raise unsupported(
+                    f"np.{self.ufunc.__name__} in dtype {dtype}", loc=self.trace.loc,
+                    cure="compute in float32 or float64",
+                )
+
+    def _masked(self, result: Value) -> Value:
+        """``where=``: other elements keep what ``out`` holds (without ``out``: unspecified)."""
+        trace = self.trace
+        mask = truth(trace, as_traced(trace, self.where).value)
+        if self.out is None:
+            return trace.emit("Where", mask, result, cast(trace, trace.builder.const(0),
+                                                          result.dtype))
+        old = as_traced(trace, self.out).value
+        self._check_out(result.dtype, [result])
+        return trace.emit("Where", mask, cast(trace, result, old.dtype), old)
+
+    def _write(self, result: Value) -> TracedArray:
+        out = as_traced(self.trace, self.out)
+        store(self.trace, out, result, self.casting, f"ufunc '{self.ufunc.__name__}' output")
+        return out
+
+    def _strides(self, result: Value) -> Strides | None:
+        if len(result.shape) < 2:
+            return None
+        if self.ufunc is np.matmul:
+            return self._strides_of_products(result)
+        operands = [
+            broadcast_strides(o.shape, o.strides, result.shape) for o in self.operands
+            if o.is_array
+        ]
+        order: Sequence[int] | None = k_order(result.shape, operands)
+        if self.order != "K":
+            order = self._asked_order(result)
+        return contiguous(result.shape, result.dtype.itemsize, order)
+
+    def _asked_order(self, result: Value) -> Sequence[int] | None:
+        """Axes outermost first for ``order=``; None is C order."""
+        arrays = [o for o in self.operands if o.is_array and o.ndim]
+        all_fortran = all(is_c_contiguous(o.shape[::-1], o.strides[::-1], o.itemsize)
+                          for o in arrays)
+        is_fortran = self.order == "F" or (self.order == "A" and all_fortran)
+        return tuple(range(len(result.shape)))[::-1] if is_fortran else None
+
+    def _strides_of_products(self, result: Value) -> Strides | None:
+        """Stacks of matrices keep the order of the stacks, the matrices in them are in C order."""
+        stacks = max(o.ndim for o in self.operands) - 2
+        if stacks < 2:
+            return None
+        shape = result.shape[:stacks]
+        operands = [broadcast_strides(o.shape[:-2], o.strides[:-2], shape)
+                    for o in self.operands if o.ndim > 2]
+        order = (*k_order(shape, operands), *range(stacks, len(result.shape)))
+        return contiguous(result.shape, result.dtype.itemsize, order)
+
+
+def truth(trace: Trace, value: Value) -> Value:
+    """The value as booleans."""
+    kind = "weak" if value.type.is_weak and value.node.op != "Const" else None
+    return cast(trace, value, BOOL, kind)
+
+
+def check_cast(
+    trace: Trace, target: TracedArray, value: Value, casting: Any, what: str
+) -> None:
+    """That the array may be written, and with this dtype; ``what`` is NumPy's way to say it."""
+    target.check_writeable()
+    source: Any = value.dtype
+    if value.type.is_weak and value.dtype != BOOL:
+        source = np.result_type(target.dtype, _PYTHON_KIND[value.dtype.kind](0))
+    if not np.can_cast(source, target.dtype, casting):
+        raise trace.error(TypeError(
+            f"Cannot cast {what.format(repr(value.dtype), repr(target.dtype))} {casting!r}"
+        ), [value, target.value], ("result", "target"))
+
+
+def store(trace: Trace, target: TracedArray, value: Value, casting: Any, what: str) -> None:
+    """Write ``value`` into an array: checked cast, checked shape, broadcast."""
+    check_cast(trace, target, value, casting, f"{what} from {{}} to {{}} with casting rule")
+    shape = target.shape
+    try:
+        joint = broadcast([value.shape, shape])
+    except ValueError as error:
+        raise trace.error(error, [value, target.value], ("result", "target")) from None
+    if joint != shape:
+        shown, wanted = (str(s).replace(" ", "") for s in (shape, joint))
+        raise trace.error(ValueError(
+            f"non-broadcastable output operand with shape {shown} doesn't match the broadcast "
+            f"shape {wanted}"
+        ), [value, target.value], ("result", "target"))
+    target.write(spread(trace, cast(trace, value, target.dtype), shape))
+
+
+def spread(trace: Trace, value: Value, shape: tuple[int, ...]) -> Value:
+    """The value as an array of this shape."""
+    if value.shape == shape and value.type.kind == "array":
+        return value
+    if symbols_of(shape) - symbols_of(value.shape):
+        return _spread_by_numpy(trace, value, shape)
+    return trace.emit("BroadcastTo", value, shape=shape)
+
+
+def _spread_by_numpy(trace: Trace, value: Value, shape: tuple[Size, ...]) -> Value:
+    """The same to a size that the value does not have: it must depend on what defines it."""
+    from ..numbers.sizes import number
+
+    dims = [cast(trace, as_traced(trace, number(trace, s)).value, np.dtype(np.int64), "weak")
+            for s in shape]
+    return trace.emit("Fill", value, *dims, shape=shape)
+
+
+__all__ = ["as_traced", "call_row", "call_ufunc", "cast", "is_operand", "nearest",
+           "resolve", "spread", "store", "truth"]

@@ -1,0 +1,99 @@
+"""Comparisons that are no single op: uint64 with int64, huge Python ints, complex scalars.
+
+NumPy compares integers that no common dtype holds as the integers they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fusec.ir import Value
+
+from ..numbers.python_numbers import misses_dtype
+from ..values.trace import Trace
+
+COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
+_SWAPPED = {"Less": "Greater", "LessEqual": "GreaterEqual", "Greater": "Less",
+            "GreaterEqual": "LessEqual", "Equal": "Equal", "NotEqual": "NotEqual"}
+_STRICT = {"Less": "Less", "LessEqual": "Less", "Greater": "Greater", "GreaterEqual": "Greater"}
+_TRUE_BELOW = ("Less", "LessEqual", "NotEqual")  # when the left operand is the smaller one
+_TRUE_ABOVE = ("Greater", "GreaterEqual", "NotEqual")
+_U64, _I64 = np.dtype(np.uint64), np.dtype(np.int64)
+
+
+def comparison(
+    trace: Trace, op: str, values: Sequence[Value], dtypes: Sequence[np.dtype]
+) -> Value | None:
+    """The comparison in ops whose operands share a dtype; None where they already do."""
+    left, right = values
+    if misses_dtype(right, dtypes[1]) and left.dtype != np.bool_:
+        return _constant(trace, op, left, misses_dtype(right, dtypes[1]))
+    if misses_dtype(left, dtypes[0]) and right.dtype != np.bool_:
+        return _constant(trace, _SWAPPED[op], right, misses_dtype(left, dtypes[0]))
+    if _may_miss(left, right.dtype) or _may_miss(right, left.dtype):
+        return _with_run_time_int(trace, op, left, right)
+    if dtypes[0] == dtypes[1]:
+        return None
+    if dtypes[0] == _U64:
+        left, right, op = right, left, _SWAPPED[op]
+    return _signed_with_unsigned(trace, op, left, right)
+
+
+def of_complex_scalars(
+    trace: Trace, op: str, values: Sequence[Value], dtype: np.dtype
+) -> Value | None:
+    """How operators order complex scalars: by the real parts where these differ, NaN or not in the
+    others.  NumPy's loops find no order where one part is NaN; they compare where neither dtype
+    holds the other, and what a NumPy boolean is asked.  None for other comparisons."""
+    from .calls import cast
+
+    if op not in _STRICT or dtype.kind != "c" or any(v.type.kind == "array" for v in values):
+        return None
+    left = values[0].type
+    if dtype not in [v.dtype for v in values] or (left.dtype == np.bool_ and not left.is_weak):
+        return None
+    wide = [cast(trace, v, dtype) for v in values]
+    real, imaginary = ([trace.emit(part, v) for v in wide] for part in ("Real", "Imag"))
+    equal = trace.emit("Equal", *real)
+    return trace.emit("LogicalOr", trace.emit(_STRICT[op], *real), trace.emit(
+        "LogicalAnd", equal, trace.emit(op, *imaginary)))
+
+
+def _may_miss(value: Value, dtype: np.dtype) -> bool:
+    """Whether it is a Python int of the run, compared with a narrower or unsigned dtype."""
+    return value.type.is_weak and value.dtype == _I64 and value.node.op != "Const" and (
+        dtype.kind in "iu" and dtype != _I64)
+
+
+def _with_run_time_int(trace: Trace, op: str, left: Value, right: Value) -> Value:
+    """Compared as 64-bit integers, whatever dtype the array has."""
+    from .calls import cast
+
+    if right.dtype == _U64:
+        return _signed_with_unsigned(trace, op, left, right)
+    if left.dtype == _U64:
+        return _signed_with_unsigned(trace, _SWAPPED[op], right, left)
+    return trace.emit(op, cast(trace, left, _I64), cast(trace, right, _I64))
+
+
+def _constant(trace: Trace, op: str, value: Value, side: int) -> Value:
+    """``value`` compared with an int above (1) or below (-1) all of its dtype's values."""
+    is_true = op in (_TRUE_BELOW if side > 0 else _TRUE_ABOVE)
+    truth = trace.builder.const(is_true if value.type.is_weak else np.bool_(is_true))
+    from .calls import spread
+
+    return spread(trace, truth, value.shape) if value.shape else truth
+
+
+def _signed_with_unsigned(trace: Trace, op: str, signed: Value, unsigned: Value) -> Value:
+    """Negative numbers are below every unsigned one; the others compare as unsigned."""
+    from .calls import cast
+
+    signed, unsigned = cast(trace, signed, _I64), cast(trace, unsigned, _U64)
+    negative = trace.emit("Less", signed, cast(trace, trace.builder.const(0), _I64))
+    compared = trace.emit(op, cast(trace, signed, _U64), unsigned)
+    if op in _TRUE_BELOW:
+        return trace.emit("LogicalOr", negative, compared)
+    return trace.emit("LogicalAnd", trace.emit("LogicalNot", negative), compared)

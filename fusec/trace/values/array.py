@@ -1,0 +1,530 @@
+"""`TracedArray`: what a traced function sees in place of an ndarray or a number."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fusec.errors import ConcreteValueError, TraceError, nearest, unsupported, user_error
+from fusec.ir import TensorType, Value
+from fusec.ops.complex_parts import component
+
+from ..facts import this_numpy
+from ..facts.known import known
+from ..facts.layout import Strides, contiguous
+from ..facts.origins import describe, way_out
+from .storage import Storage, ViewStep, with_step
+from .trace import Trace
+
+# What the constant that a traced array stands for cannot answer: writing, and sharing its memory.
+_WRITING = ("sort", "partition", "put", "resize", "itemset", "setfield", "byteswap", "setflags")
+_SHARING = ("base", "ctypes", "data", "getfield")
+_PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+class TracedArray:
+    """An array (a storage seen through view steps) or a scalar (a value alone) in a trace.
+
+    It answers NumPy's protocols, operators and ndarray's methods; whatever needs its elements while
+    Python runs raises `ConcreteValueError`.
+    """
+
+    __slots__ = ("_scalar", "steps", "storage", "trace")
+    __array_priority__ = 1000.0
+
+    def __init__(
+        self, trace: Trace, storage: Storage | None, steps: tuple[ViewStep, ...] = (),
+        scalar: Value | None = None,
+    ) -> None:
+        self.trace = trace
+        self.storage = storage
+        self.steps = steps
+        self._scalar = scalar
+
+    # -- what it is
+
+    @property
+    def value(self) -> Value:
+        """The graph value it holds now."""
+        self.check_alive()
+        if self.storage is None:
+            assert self._scalar is not None
+            return self._scalar
+        self.trace.builder.loc = self.trace.loc
+        return self.storage.read(self.trace.builder, self.steps)
+
+    def check_alive(self) -> None:
+        """Raise `TraceError`, with the place where the value was made, when its trace has ended."""
+        if not self.trace.active:
+            raise TraceError(
+                f"a traced value is used after its trace ended; it was made in "
+                f"{self.trace.name}()", loc=self.origin.node.loc,
+                values=[("value", describe(self.origin, None, self.trace.outside))],
+                cure="return it from the function; do not keep it in a global, a list or an "
+                     "attribute",
+            )
+
+    @property
+    def origin(self) -> Value:
+        """The value of the whole storage, for messages; valid after the trace too."""
+        return self._scalar if self.storage is None else self.storage.value  # type: ignore[return-value]
+
+    @property
+    def type(self) -> TensorType:
+        return self.value.type
+
+    @property
+    def is_array(self) -> bool:
+        """Whether NumPy would hold an ndarray here (not a scalar or a Python number)."""
+        return self.storage is not None
+
+    @property
+    def strides(self) -> Strides:
+        """Byte strides as NumPy's array would have them."""
+        if self.storage is None:
+            return ()
+        return self.steps[-1].strides if self.steps else self.storage.strides
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """So that ``isinstance(x, np.ndarray)`` holds as it does for the real argument."""
+        if self.storage is not None:
+            return np.ndarray
+        type_ = self.origin.type
+        return _PYTHON[type_.dtype.kind] if type_.is_weak else type_.dtype.type
+
+    @property
+    def dtype(self) -> np.dtype:
+        seen = [dict(s.attrs)["dtype"] for s in self.steps if s.op == "Reinterpret"]
+        if seen:
+            return np.dtype(seen[-1])
+        whole = self.origin.dtype
+        is_part = whole.kind == "c" and any(s.op in ("Real", "Imag") for s in self.steps)
+        return component(whole) if is_part else whole
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return self.type.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    def __repr__(self) -> str:
+        state = "" if self.trace.active else " of a finished trace"
+        return f"<traced {self.origin.type}{state} {self.origin.name}>"
+
+    # -- protocols
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from ..ufuncs.calls import call_ufunc
+
+        self.check_alive()
+        return call_ufunc(self.trace, ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from ..numpy.functions import call_function
+
+        self.check_alive()
+        return call_function(self.trace, func, args, kwargs)
+
+    def concrete(self, wanted: str, otherwise: str) -> Any:
+        """The value itself where no argument decides it; else raises `ConcreteValueError`."""
+        from ..guards.taken import value_of
+
+        found = value_of(self.trace, self.value)
+        if found is not None:
+            return found
+        raise ConcreteValueError(
+            f"{wanted} is needed while {self.trace.name} is traced, but this value is only known "
+            f"when the compiled code runs", loc=self.trace.loc,
+            values=[("value", describe(self.value, None, self.trace.outside))],
+            cure=way_out(self.value, otherwise),
+        )
+
+    def __bool__(self) -> bool:
+        if self.is_array and self.size > 1:
+            error = ValueError("The truth value of an array with more than one element is "
+                               "ambiguous. Use a.any() or a.all()")
+            raise self.trace.error(error, [self.value])
+        return bool(self.concrete(
+            "a truth value", "select with np.where(condition, a, b), or decide before the call"))
+
+    def __int__(self) -> int:
+        return int(self.concrete("an int", "stay in the graph with .astype(int), or compute it "
+                                 "before the call and pass it as a static argument"))
+
+    def __float__(self) -> float:
+        return float(self.concrete("a float", "stay in the graph with float(x) or .astype(float) "
+                                   "in the function itself"))
+
+    def __complex__(self) -> complex:
+        return complex(self.concrete("a complex number", "keep real and imaginary parts apart"))
+
+    def __index__(self) -> int:
+        if not is_index(self):
+            raise not_an_index(self)
+        return int(self.concrete("an index or a length", "compute it before the call and pass it "
+                                 "as a static argument"))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        found = self.concrete(
+            "an ndarray", "call the library before or after the compiled function, and pass its "
+            "result as an argument")
+        return np.array(found, dtype)
+
+    def __hash__(self) -> int:
+        if self.is_array:
+            raise self.trace.error(TypeError("unhashable type: 'numpy.ndarray'"), [self.value])
+        return hash(self.concrete("a hash (a dict key or a set member)",
+                                  "look it up before the call"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.concrete("text", "format the result after the call"), spec)
+
+    def __str__(self) -> str:
+        if not self.trace.active:
+            return repr(self)
+        return str(self.concrete("text", "format the result after the call"))
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            text = "len() of unsized object" if self.is_array else (
+                f"object of type '{self.kind_name}' has no len()")
+            raise self.trace.error(TypeError(text), [self.value])
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            text = "iteration over a 0-d array" if self.is_array else (
+                f"'{self.kind_name}' object is not iterable")
+            raise self.trace.error(TypeError(text), [self.value])
+        return (self[i] for i in range(self.shape[0]))
+
+    @property
+    def kind_name(self) -> str:
+        """Its type's name as Python's messages say it."""
+        kind: Any = self.__class__
+        return kind.__name__ if kind.__module__ == "builtins" else f"numpy.{kind.__name__}"
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any().concrete(
+            "a truth value", "stay in the graph with (x == item).any()"))
+
+    # -- items
+
+    def __getitem__(self, key: Any) -> Any:
+        from ..index.indexing import getitem
+
+        return getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from ..index.indexing import setitem
+
+        if type(value) in (list, tuple) and self.dtype.kind in "iu" and _are_ints(value):
+            self._check_fits(value)
+        # NumPy makes NaN of None, and says for other dtypes that it is no number.
+        setitem(self, key, self.none() if value is None else value)
+
+    def _check_fits(self, numbers: Any) -> None:
+        """That Python ints fit the dtype that they are assigned to."""
+        try:
+            np.array(numbers, self.dtype)
+        except OverflowError as error:
+            raise self.trace.error(error, [self.value]) from None
+        except ValueError:  # of lists of several lengths
+            return
+
+    def none(self) -> np.ndarray:
+        """What ``x[...] = None`` assigns."""
+        try:
+            return np.array(None, self.dtype)
+        except TypeError as error:
+            raise self.trace.error(error, [self.value]) from None
+
+    def __delitem__(self, key: Any) -> NoReturn:
+        raise self.trace.error(ValueError("cannot delete array elements"), [self.value])
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise unsupported("pickling a traced value", loc=self.trace.loc,
+                          cure="return it, and pickle it after the call")
+
+    def __copy__(self) -> Any:
+        return self.copy("K") if self.is_array else self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.__copy__()
+
+    # -- views
+
+    def view_through(
+        self, op: str, strides: Strides, *operands: Value, **attrs: Any
+    ) -> TracedArray:
+        """This array through one more view step."""
+        storage = self.storage
+        if storage is None:  # a scalar: NumPy makes a new array of rank 0
+            storage = Storage(self.trace.emit("BroadcastTo", self.value, shape=()))
+        step = ViewStep(op, tuple(attrs.items()), strides, operands)
+        steps = with_step(self.steps, step, storage.value.shape, storage.strides)
+        return TracedArray(self.trace, storage, steps)
+
+    @property
+    def is_writeable(self) -> bool:
+        """NumPy's flag; a scalar is not."""
+        return self.storage is not None and self.storage.writeable and not any(
+            step.op in ("BroadcastTo", "Diagonal", "ReadOnly", "Windows") for step in self.steps)
+
+    def check_writeable(self) -> None:
+        """Raise what NumPy raises for writing to a scalar or into read-only memory."""
+        if self.storage is None:
+            raise self.trace.error(TypeError("a scalar does not support item assignment"))
+        if not self.is_writeable:
+            raise self.trace.error(ValueError("assignment destination is read-only"), [self.value])
+
+    def write(self, value: Value) -> None:
+        """Replace the contents; ``value`` has this shape and dtype."""
+        self.check_writeable()
+        storage = self.storage
+        assert storage is not None
+        storage.check_apart()
+        if storage.is_constant:
+            self.trace.own.write_to(storage)
+        self.trace.builder.loc = self.trace.loc
+        if not storage.writes_elsewhere:
+            self.trace.journal.append((storage, storage.value, storage.version))
+        storage.write(self.trace.builder, self.steps, value)
+
+    # -- attributes of ndarray that are functions here
+
+    @property
+    def T(self) -> TracedArray:
+        return self.transpose()
+
+    @property
+    def mT(self) -> TracedArray:
+        if self.ndim < 2:
+            raise self.trace.error(
+                ValueError("matrix transpose with ndim < 2 is undefined"), [self.value])
+        return self.swapaxes(-1, -2)
+
+    @property
+    def real(self) -> TracedArray:
+        if self.type.is_weak and self.dtype.kind == "b":  # an int, of Python's booleans
+            number: Any = self
+            return +number
+        return self._part("Real") if self.dtype.kind == "c" else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> TracedArray:
+        from ..ufuncs.complex_numbers import zero_imag
+
+        return self._part("Imag") if self.dtype.kind == "c" else zero_imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise self.trace.error(TypeError("array does not have imaginary part to set"))
+        self.imag[...] = value
+
+    def _part(self, op: str) -> TracedArray:
+        if self.is_array:
+            return self.view_through(op, self.strides)
+        return from_value(self.trace, self.trace.emit(op, self.value))
+
+    def diagonal_sum(self, *args: Any, **kwargs: Any) -> Any:
+        """``ndarray.trace`` (converted code is led here: ``self.trace`` is the trace)."""
+        from ..numpy.methods import METHODS
+
+        return METHODS["trace"](self, *args, **kwargs)
+
+    @property
+    def flat(self) -> TracedArray:
+        """The elements in C order: a view, or a copy that cannot be written to."""
+        from ..numpy.shaping import ravel
+
+        found = ravel(self.trace, self)
+        if found.storage is self.storage:
+            found = TracedArray(self.trace, found.storage, found.steps)
+        else:
+            found = found.view_through("ReadOnly", found.strides)
+        self.trace.flats[id(found)] = found, self
+        return found
+
+    @property
+    def flags(self) -> Any:
+        from ..numpy.array_attributes import Flags
+
+        return Flags(self)
+
+    def __getattr__(self, name: str) -> Any:
+        from ..library.failures import cure_for_use
+        from ..numpy.methods import METHODS
+
+        method = METHODS.get(name)
+        if name.startswith("__") and method is None:
+            raise AttributeError(name)
+        if method is not None and hasattr(self.__class__, name):
+            return method.__get__(self)
+        if name == "device" and hasattr(self.__class__, name):
+            return "cpu"
+        if hasattr(self.__class__, name):
+            found = known(self.value)
+            if found is not None and name not in (*_WRITING, *_SHARING):
+                return getattr(found, name)
+            owner = "ndarray" if self.is_array else self.kind_name.replace("numpy.", "np.")
+            raise unsupported(f"{owner}.{name}", loc=self.trace.loc,
+                              cure=cure_for_use(name).replace("call it", "use it"))
+        raise user_error(AttributeError, f"'{self.kind_name}' object has no attribute {name!r}",
+                         self.trace.loc, candidates=nearest(name, dir(np.ndarray)))
+
+
+def _are_ints(x: Any) -> bool:
+    return all(map(_are_ints, x)) if type(x) in (list, tuple) else type(x) is int
+
+
+def is_index(x: TracedArray) -> bool:
+    """Whether ``operator.index`` takes it."""
+    is_bool = this_numpy.BOOLS_ARE_INDICES and x.dtype.kind == "b" and not x.is_array
+    return not x.ndim and (x.dtype.kind in "iu" or is_bool)
+
+
+def not_an_index(x: TracedArray) -> Exception:
+    """The error of ``operator.index`` for anything but integers and their arrays of rank 0."""
+    text = ("only integer scalar arrays can be converted to a scalar index" if x.is_array
+            else f"'{x.kind_name}' object cannot be interpreted as an integer")
+    return x.trace.error(TypeError(text), [x.value])
+
+
+def from_value(trace: Trace, value: Value, strides: Strides | None = None) -> TracedArray:
+    """A fresh result: an array with memory of its own, or a scalar."""
+    if value.type.kind != "array":
+        return TracedArray(trace, None, (), value)
+    return TracedArray(trace, Storage(value, strides))
+
+
+def as_method_gives(x: Any, result: Any) -> Any:
+    """What a method of ``x`` gives that computed ``result``: scalars have no arrays of rank 0."""
+    if type(x) is TracedArray and not x.is_array and type(result) is TracedArray and (
+            result.is_array and not result.ndim):
+        return result[()]
+    return result
+
+
+def fresh_strides(value: Value, order: list[int]) -> Strides:
+    return contiguous(value.shape, value.dtype.itemsize, order)
+
+
+def _known_power(x: TracedArray, y: Any, in_place: bool) -> Any:
+    from ..ufuncs.powers import known_to_operator
+
+    return known_to_operator(x, y, in_place)
+
+
+def _binary(ufunc: np.ufunc, name: str) -> None:
+    def forward(self: TracedArray, other: Any, *modulus: Any) -> Any:
+        from ..ufuncs.calls import call_ufunc, takes
+
+        self.check_alive()
+        if modulus or not takes(self, other):
+            return NotImplemented
+        known = _known_power(self, other, False) if ufunc is np.power else None
+        if known is not None:
+            return known
+        return call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
+
+    def backward(self: TracedArray, other: Any) -> Any:
+        from ..ufuncs.calls import call_ufunc, takes
+
+        self.check_alive()
+        if not takes(self, other):
+            return NotImplemented
+        if ufunc is np.multiply and type(other) in (list, tuple) and self.origin.type.is_weak:
+            return other * operator.index(self)  # Python repeats the sequence
+        return call_ufunc(self.trace, ufunc, "__call__", (other, self), {}, True)
+
+    def in_place(self: TracedArray, other: Any) -> Any:
+        from ..ufuncs.calls import call_ufunc
+
+        self.check_alive()
+        known = _known_power(self, other, True) if ufunc is np.power else None
+        if known is not None:
+            return known
+        out = {"out": (self,)} if self.is_array else {}
+        return call_ufunc(self.trace, ufunc, "__call__", (self, other), out, True)
+
+    for prefix, method in (("", forward), ("r", backward), ("i", in_place)):
+        setattr(TracedArray, f"__{prefix}{name}__", method)
+
+
+def _with_none(x: TracedArray, differs: bool) -> Any:
+    """``x == None``, which NumPy answers for each element of an array."""
+    if not x.is_array:
+        return differs
+    truth = x.trace.builder.const(np.bool_(differs))
+    if not x.ndim:
+        return from_value(x.trace, truth)
+    return from_value(x.trace, x.trace.emit("BroadcastTo", truth, shape=x.shape))
+
+
+def _comparison(ufunc: np.ufunc, name: str) -> None:
+    def compare(self: TracedArray, other: Any) -> Any:
+        from ..ufuncs.calls import call_ufunc, takes
+
+        self.check_alive()
+        if not takes(self, other):
+            if (other is None or type(other) is str) and ufunc in (np.equal, np.not_equal):
+                return _with_none(self, ufunc is np.not_equal)
+            return NotImplemented
+        return call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
+
+    setattr(TracedArray, f"__{name}__", compare)
+
+
+def _unary(ufunc: np.ufunc, name: str) -> None:
+    def apply(self: TracedArray) -> Any:
+        from ..ufuncs.calls import call_ufunc
+
+        return call_ufunc(self.trace, ufunc, "__call__", (self,), {}, True)
+
+    setattr(TracedArray, f"__{name}__", apply)
+
+
+_BINARY: dict[str, np.ufunc] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide,
+    "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "matmul": np.matmul,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "lshift": np.left_shift, "rshift": np.right_shift,
+}
+_COMPARE: dict[str, np.ufunc] = {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "eq": np.equal, "ne": np.not_equal,
+}
+_UNARY: dict[str, np.ufunc] = {
+    "neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert,
+}
+for _name, _ufunc in _BINARY.items():
+    _binary(_ufunc, _name)
+for _name, _ufunc in _COMPARE.items():
+    _comparison(_ufunc, _name)
+for _name, _ufunc in _UNARY.items():
+    _unary(_ufunc, _name)
+

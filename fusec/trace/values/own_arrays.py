@@ -1,0 +1,218 @@
+"""Arrays that plain NumPy makes during a trace: constants until the program writes to them.
+
+``np.arange(n)``, ``np.eye(n)`` and what is computed from them stay plain arrays, so that Python
+may look at their elements.  The first write that must be seen in the graph (of a traced value, at a
+traced index, in a branch or loop, or after the array has entered the graph) makes the memory
+traced: a `Storage` that starts with what the array holds.  Every array that shares that memory is
+from then on seen as a view of the storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+from fusec.ir.graph import new_id
+
+from ..facts.refusals import check_array
+from .array import TracedArray
+from .storage import Storage
+
+if TYPE_CHECKING:
+    from .trace import Trace
+
+# Functions that write to their first argument, and methods that write to their array.
+WRITERS = frozenset({
+    "copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "at"})
+WRITING_METHODS = frozenset({"fill", "sort", "partition", "put", "resize"})
+
+
+def root_of(x: np.ndarray) -> np.ndarray:
+    """The array that owns the memory which ``x`` shows."""
+    while type(x.base) is np.ndarray:
+        x = x.base
+    return x
+
+
+WHAT = "an array made in the function"
+
+
+@dataclass
+class _Memory:
+    """Memory of the trace's own: since when it exists, and its storage once it is in the graph."""
+
+    root: np.ndarray
+    born: int
+    storage: Storage | None = None
+
+
+class OwnArrays:
+    """The memory that plain NumPy allocated while one function was traced."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._memory: dict[int, _Memory] = {}
+        self._written: set[int] = set()
+        self._foreign: set[int] = set()
+
+    def exclude(self, x: np.ndarray) -> None:
+        """``x`` is memory of the caller, although the trace takes it for a constant."""
+        self._foreign.add(id(root_of(x)))
+
+    def note(self, x: np.ndarray) -> None:
+        """``x`` was made just now."""
+        root = root_of(x)
+        if id(root) not in self._memory and id(root) not in self._foreign:
+            self._memory[id(root)] = _Memory(root, new_id())
+
+    def is_traced(self, x: np.ndarray) -> bool:
+        """Whether the memory of ``x`` was written in the graph."""
+        return bool(self._written) and id(root_of(x)) in self._written
+
+    def must_trace(self, x: Any) -> bool:
+        """Whether a write of plain numbers to ``x`` must be seen in the graph."""
+        memory = self._memory.get(id(root_of(x))) if type(x) is np.ndarray else None
+        if memory is None:
+            return False
+        return memory.storage is not None or self.trace.is_older_than_region(memory.born)
+
+    def write_to(self, storage: Storage) -> None:
+        """The graph writes to memory that plain NumPy made; raises for arrays of arguments."""
+        for key, memory in self._memory.items():
+            if memory.storage is storage:
+                self._written.add(key)
+                return
+        raise unsupported(
+            "writing into an array that is a static argument or a constant",
+            loc=self.trace.loc, cure="copy it before writing: x = np.array(x)")
+
+    def written_now(self) -> tuple[frozenset[int], frozenset[int]]:
+        """What `restore` takes: the memory that was written in the graph, and that is in it."""
+        traced = (key for key, memory in self._memory.items() if memory.storage is not None)
+        return frozenset(self._written), frozenset(traced)
+
+    def restore(self, before: tuple[frozenset[int], frozenset[int]]) -> None:
+        """Forget the writes of an attempt that was taken back, and what entered the graph only in
+        it: such arrays stay plain, and Python may go on looking at their elements."""
+        written, traced = before
+        self._written = set(written)
+        for key, memory in self._memory.items():
+            if key not in traced:
+                memory.storage = None
+
+    def traced(self, x: np.ndarray) -> TracedArray | None:
+        """``x`` as a view of its memory's storage; None if it is not the trace's own, or no view
+        that the graph can express."""
+        memory = self._memory.get(id(root_of(x)))
+        if memory is None:
+            return None
+        check_array(x, WHAT, self.trace.loc)
+        diagonal = _diagonal(memory.root, x)
+        if diagonal is not None:
+            return self._whole(memory).diagonal(diagonal)
+        for base in (memory.root, *self._whole_views(memory.root)):
+            viewed = viewing(base, x)
+            if viewed is not None:
+                return viewed(_reshaped(self._whole(memory), base))
+        if id(memory.root) in self._written:
+            raise unsupported(
+                "reading a view of an array made in the function once that array was written",
+                loc=self.trace.loc, cure="take the view after the write, or write to a copy")
+        self._whole(memory)  # so that later writes are the graph's, and x stays what it is
+        return None
+
+    def _whole(self, memory: _Memory) -> TracedArray:
+        if memory.storage is None:
+            trace, copied = self.trace, memory.root.copy(order="K")
+            trace.outside[len(trace.inputs)] = WHAT
+            read_only = trace.add_array(copied, f"captured_{len(trace.captured)}")
+            trace.captured.append(copied)
+            memory.storage = Storage(read_only.value, memory.root.strides)
+            memory.storage.born = memory.born
+            memory.storage.is_constant = True
+        return TracedArray(self.trace, memory.storage)
+
+    def _whole_views(self, root: np.ndarray) -> list[np.ndarray]:
+        """Arrays in C order that show all of the memory in another shape."""
+        return [x for x in self.trace.local_arrays.values()
+                if x.base is root and x.size == root.size and x.flags.c_contiguous]
+
+
+def _reshaped(whole: TracedArray, base: np.ndarray) -> TracedArray:
+    return whole if whole.shape == base.shape else whole.reshape(base.shape)
+
+
+def _diagonal(base: np.ndarray, x: np.ndarray) -> int | None:
+    """The offset of the diagonal of ``base`` that ``x`` is; None if it is none.
+
+    NumPy's diagonals cannot be written; those of ``einsum`` can, and are none here.
+    """
+    if x.flags.writeable or (base.ndim, x.ndim) != (2, 1) or x.dtype != base.dtype or (
+            x.size < 2 or x.strides[0] != sum(base.strides)):
+        return None
+    row, column = _position(base, x)
+    offset = column - row
+    is_whole = 0 in (row, column) and np.diagonal(base, offset).shape == x.shape
+    return offset if is_whole else None
+
+
+def viewing(base: np.ndarray, x: np.ndarray) -> Callable[[TracedArray], Any] | None:
+    """How ``x`` is indexed out of ``base``, which shares its memory; None if it cannot be said."""
+    if x is base:
+        return lambda array: array
+    if x.dtype != base.dtype or not x.size:
+        return None
+    if x.size == base.size and x.flags.c_contiguous and base.flags.c_contiguous:
+        return lambda array: array.reshape(x.shape)
+    key = _key(base, x)
+    if key is None:
+        return None
+    index, axes, shape = key
+    return lambda array: array[*index, ...].transpose(axes).reshape(shape)  # a view of one element
+
+
+def _key(base: np.ndarray, x: np.ndarray) -> tuple[Any, tuple[int, ...], tuple[int, ...]] | None:
+    """Slices of ``base``'s axes, and the order and shape in which ``x`` has what they leave."""
+    starts = _position(base, x)
+    kept = [d for d, size in enumerate(x.shape) if size > 1]
+    entries: list[Any] = list(starts)
+    sources: list[int] = []
+    for d in kept:
+        found = _source(base, x.strides[d], x.shape[d], starts, sources)
+        if found is None:
+            return None
+        axis, step = found
+        sources.append(axis)
+        last = starts[axis] + step * (x.shape[d] - 1)
+        stop = last + (1 if step > 0 else -1)
+        entries[axis] = slice(starts[axis], None if stop < 0 else stop, step)
+    order = sorted(sources)
+    return tuple(entries), tuple(order.index(axis) for axis in sources), x.shape
+
+
+def _position(base: np.ndarray, x: np.ndarray) -> list[int]:
+    """The indices in ``base`` of the first element of ``x``."""
+    rest = x.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    starts = [0] * base.ndim
+    for axis in sorted(range(base.ndim), key=lambda a: -base.strides[a]):
+        if base.shape[axis] > 1:
+            starts[axis], rest = divmod(rest, base.strides[axis])
+    return starts
+
+
+def _source(
+    base: np.ndarray, stride: int, size: int, starts: list[int], taken: list[int]
+) -> tuple[int, int] | None:
+    """The axis of ``base`` along which a stride moves, and its step."""
+    for axis in sorted(range(base.ndim), key=lambda a: -base.strides[a]):
+        own = base.strides[axis]
+        if axis in taken or base.shape[axis] < 2 or stride % own:
+            continue
+        step = stride // own
+        if step and 0 <= starts[axis] + step * (size - 1) < base.shape[axis]:
+            return axis, step
+    return None

@@ -1,0 +1,141 @@
+"""Regions: parts of a trace that become sub-graphs.
+
+A region is traced into the same builder as everything else; what it reads from outside is found
+afterwards: values of nodes made before it began, and arguments of the graph.  Writes to storages
+that are older than the region are taken back when it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fusec.ir import Graph, Node, TensorType, Value
+from fusec.ir.graph import new_id
+
+from ..numbers.index_uses import Use
+from .storage import Storage
+from .trace import Trace
+
+
+class Region:
+    """A part of the trace that is being collected."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.start = new_id()
+        self.mark = len(trace.journal)
+        self.first_check = len(trace.checks)
+        self.first_use = len(trace.index_uses)
+
+    def is_outer(self, value: Value) -> bool:
+        """Whether the value was there before the region, or is an argument of the graph."""
+        node = value.node
+        return node.id < self.start or (node.op == "Input" and value in self.trace.inputs)
+
+    def written(self) -> dict[Storage, Value]:
+        """Older storages that the region wrote, with what they hold now."""
+        return {
+            storage: storage.value for storage, _, _ in self.trace.journal[self.mark:]
+            if storage.born < self.start
+        }
+
+    def take_checks(self) -> list[Node]:
+        """The checks made in the region, which are no longer those of what is around it."""
+        found = self.trace.checks[self.first_check:]
+        del self.trace.checks[self.first_check:]
+        return found
+
+    def take_index_uses(self) -> list[Use]:
+        """The uses of indices in the region, which are no longer those of what is around it."""
+        found = self.trace.index_uses[self.first_use:]
+        del self.trace.index_uses[self.first_use:]
+        return found
+
+    def undo(self) -> None:
+        """Take the region's writes to older storages back, and its uses of indices."""
+        self.take_index_uses()
+        journal = self.trace.journal
+        for storage, value, version in reversed(journal[self.mark:]):
+            if storage.born < self.start:
+                storage.replace(value, version)
+        del journal[self.mark:]
+
+
+def assign(trace: Trace, storage: Storage, value: Value) -> None:
+    """Give a storage new contents as a whole, in a way that can be taken back."""
+    trace.journal.append((storage, storage.value, storage.version))
+    storage.replace(value, storage.version + 1)
+
+
+def placeholder(trace: Trace, type_: TensorType, name: str) -> Value:
+    """A value that stands for a parameter of a sub-graph."""
+    node = Node("Input", (), (type_,), {"index": -1, "path": name, "type": type_},
+                name=trace.builder.namer.fresh(name), loc=trace.loc)
+    return node.out()
+
+
+def captures(region: Region, roots: Sequence[Value], own: Sequence[Value]) -> list[Value]:
+    """Values from outside that a sub-graph with parameters ``own`` reads, in order."""
+    parameters = set(own)
+    found: dict[Value, None] = {}
+    stack, seen = list(roots), set(roots)
+    while stack:
+        value = stack.pop()
+        if value in parameters or value.node.op == "Const":
+            continue
+        if region.is_outer(value):
+            found[value] = None
+            continue
+        for operand in value.node.inputs:
+            if operand not in seen:
+                seen.add(operand)
+                stack.append(operand)
+    return sorted(found, key=lambda v: (v.node.id, v.index))
+
+
+def subgraph(
+    name: str, roots: Sequence[Value], parameters: Sequence[Value], outer: Sequence[Value],
+    updates: Sequence[tuple[int, Value]] = (), checks: Sequence[Node] = (),
+) -> Graph:
+    """The graph of ``roots`` over its own parameters and then values from outside.
+
+    ``updates`` are new contents of parameters, by position.
+    """
+    inputs = [_input(i, v) for i, v in enumerate((*parameters, *outer))]
+    changed = [(i, v) for i, v in updates if v != (*parameters, *outer)[i]]
+    mapping: dict[Value, Value] = {}
+    for number in (*(i for i, _ in changed), *range(len(inputs))):
+        # Two parameters may hold one value (y = x.copy()): what changes one reads that one.
+        mapping.setdefault((*parameters, *outer)[number], inputs[number])
+    effects = [n.out() for n in checks]
+    for node in _between([*roots, *(v for _, v in changed), *effects], mapping):
+        copy = Node(node.op, [mapping[v] for v in node.inputs], node.types, node.attrs,
+                    name=node.name, loc=node.loc)
+        mapping.update(zip(node.outputs, copy.outputs, strict=True))
+    return Graph.build(inputs, [mapping[v] for v in roots],
+                       [(i, mapping[v]) for i, v in changed], name,
+                       [mapping[v].node for v in effects])
+
+
+def _input(position: int, value: Value) -> Value:
+    attrs = {"index": position, "path": value.node.name, "type": value.type}
+    return Node("Input", (), (value.type,), attrs, name=_name(value), loc=value.node.loc).out()
+
+
+def _name(value: Value) -> str:
+    return value.node.name if not value.index else f"{value.node.name}_{value.index}"
+
+
+def _between(roots: Sequence[Value], known: dict[Value, Value]) -> list[Node]:
+    """The nodes behind the roots, operands first, as far as the known values."""
+    nodes: dict[int, Node] = {}
+    stack = [v.node for v in roots if v not in known]
+    while stack:
+        node = stack.pop()
+        if node.id not in nodes:
+            nodes[node.id] = node
+            stack.extend(v.node for v in node.inputs if v not in known)
+    return [nodes[i] for i in sorted(nodes)]
+
+
+__all__ = ["Region", "assign", "captures", "placeholder", "subgraph"]

@@ -1,0 +1,124 @@
+"""Texts with values that only the run knows, where data decides whether they are needed: those of
+exceptions, mostly.  The expression stands in braces for its value: ``pivot {A[k, k]} in row 3``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from fusec.errors import ConcreteValueError
+
+from ..facts.known import known
+from ..facts.origins import source_of
+from .array import TracedArray
+from .trace import Trace
+
+_CONVERSION = re.compile(r"%(?P<key>\(\w*\))?[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?"
+                         r"(?P<kind>[diouxXeEfFgGcrsa%])")
+
+
+class Marker:
+    """Stands for a value: every way to format it gives its expression."""
+
+    def __init__(self, x: TracedArray, source: str = "") -> None:
+        self.text = f"{{{source or source_of(x.value) or '...'}}}"
+        x.trace.markers.add(self.text)
+
+    def __format__(self, spec: str) -> str:
+        return self.text
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+
+def is_open(trace: Trace, x: Any) -> bool:
+    """Whether a text would need the value of ``x``, in a branch or loop that data decides."""
+    return type(x) is TracedArray and trace.in_region and known(x.value) is None
+
+
+def check_text(trace: Trace, *values: Any) -> None:
+    """Refuse texts with markers where the text itself counts: compared, as a key, as a result."""
+    for text in values:
+        if trace.markers and type(text) is str and any(m in text for m in trace.markers):
+            raise ConcreteValueError(
+                f"the text {text!r} has a value that is only known when the compiled code runs",
+                loc=trace.loc, cure="use it in exceptions only, or make the text after the call")
+
+
+def marked(trace: Trace, x: Any, is_open: Callable[[Trace, Any], bool] = is_open) -> Any:
+    """``x`` with markers for values that are not known."""
+    if type(x) is tuple:
+        return tuple(marked(trace, item, is_open) for item in x)
+    if type(x) is dict:
+        return {key: marked(trace, item, is_open) for key, item in x.items()}
+    return Marker(x) if is_open(trace, x) else x
+
+
+def has_open(trace: Trace, x: Any) -> bool:
+    if type(x) in (tuple, dict):
+        return any(has_open(trace, item) for item in (x.values() if type(x) is dict else x))
+    return is_open(trace, x)
+
+
+def check_known(*values: Any) -> None:
+    """That the values of a text are known; each traced one raises that it is not."""
+    for x in values:
+        if type(x) is TracedArray:
+            x.concrete("text", "format the result after the call")
+        elif type(x) in (tuple, dict):
+            check_known(*(x.values() if type(x) is dict else x))
+
+
+def percent(trace: Trace, text: str, values: Any) -> str:
+    """``text % values``: what formats a marker becomes ``%s``."""
+    return _percent(text, marked(trace, values))
+
+
+def logged(trace: Trace, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a function of `logging` that is called while tracing: with markers."""
+    if not _holds_traced(args):
+        return args
+    levels = 1 if args and type(args[0]) is int else 0
+    text, *values = marked(trace, args[levels:], _is_unknown)
+    if type(text) is str and values:  # as logging does for a single dict
+        text = _percent(text, values[0] if type(values[0]) is dict else tuple(values))
+    return (*args[:levels], str(text))
+
+
+def _is_unknown(trace: Trace, x: Any) -> bool:
+    return type(x) is TracedArray and known(x.value) is None
+
+
+def _holds_traced(x: Any) -> bool:
+    if type(x) in (tuple, dict):
+        return any(map(_holds_traced, x.values() if type(x) is dict else x))
+    return type(x) is TracedArray
+
+
+def _percent(text: str, given: Any) -> str:
+    items = iter(given if type(given) is tuple else (given,))
+
+    def conversion(match: re.Match[str]) -> str:
+        if match["kind"] == "%":
+            return match[0]
+        key = match["key"]
+        value = given.get(key[1:-1]) if key and type(given) is dict else next(items, None)
+        return f"%{key or ''}s" if type(value) is Marker else match[0]
+
+    return _CONVERSION.sub(conversion, text) % given
+
+
+def without_values(error: BaseException) -> None:
+    """Put markers for values of the graph into an exception that is to leave it."""
+    error.args = tuple(str(Marker(a)) if type(a) is TracedArray else a for a in error.args)
+    for name, value in vars(error).items():
+        if type(value) is TracedArray:
+            setattr(error, name, str(Marker(value)))
+
+
+__all__ = ["Marker", "check_known", "check_text", "has_open", "is_open", "logged", "marked",
+           "percent", "without_values"]

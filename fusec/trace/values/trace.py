@@ -1,0 +1,334 @@
+"""The trace in progress: its graph builder, inputs and captured arrays."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec import stack
+from fusec.code_roles import is_ours
+from fusec.errors import FusecError, user_error
+from fusec.ir import Loc, Node, TensorType, Value
+from fusec.ir.dims import UndecidedSizeError
+from fusec.ops import Builder
+from fusec.ops.checks import describe_error
+from fusec.ops.host_calls import HostObject
+
+from ..facts.code_names import names_in
+from ..facts.cures import cure_for
+from ..facts.origins import describe
+from ..facts.refusals import check_array
+from ..guards.assigned_names import AssignedNames
+from .caught import Classes, under_handlers
+from .container_changes import ContainerChanges
+from .states import State, States
+from .storage import Storage
+
+if TYPE_CHECKING:
+    from ..convert.hooks import Hooks
+    from ..guards.guard import Guard
+    from ..guards.outside import Outside
+    from ..hooks.watch import Watch
+    from ..numbers.index_uses import Use
+    from ..places.attributes import Attributes
+    from ..places.containers import Containers
+    from ..places.outer_names import OuterNames
+
+_LIBRARIES = ("numpy", "optree")
+_state = threading.local()
+
+
+class Trace:
+    """Collects the nodes of one traced call."""
+
+    def __init__(self, name: str) -> None:
+        from .own_arrays import OwnArrays
+
+        self.name = name
+        self.builder = Builder()
+        self.inputs: list[Value] = []
+        self.storages: list[Storage | None] = []  # by input position
+        # What is read from outside, after the arguments: arrays, or functions that read a value.
+        self.captured: list[Any] = []
+        self.readers: dict[int, Callable[[], Any]] = {}  # of arrays that attributes hold, by id
+        self.titles: dict[int, str] = {}  # of these arrays, for messages
+        self.mapped: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.taken: dict[int, tuple[np.ndarray, list[Guard]]] = {}  # see `taken`
+        self._captured_storage: dict[int, Storage] = {}
+        self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
+        self.outside: dict[int, str] = {}  # what inputs that are no arguments are, by position
+        self.hooks: Hooks | None = None
+        self.active = True
+        self.checks: list[Node] = []  # nodes with effects, in order
+        self.states = States()
+        self.endless: Loc | None = None  # a recursion in a branch that data decides
+        self.handlers: list[tuple[Classes, Loc]] = []  # of exceptions, around what is traced
+        self.index_uses: list[Use] = []  # that must be in range
+        self.notes: list[str] = []  # decisions that `fusec.explain` tells
+        # When each side of a branch and body of a loop around what is being traced began.
+        self.regions: list[int] = []
+        self.attributes: Attributes  # set by the hooks, as are
+        self.outer_names: OuterNames
+        self.containers: Containers
+        self.reachable: Outside
+        self.watch: Watch
+        self.assigned_names = AssignedNames()
+        # Every write: the storage, its value and version before.  Control flow takes writes back.
+        self.journal: list[tuple[Storage, Value, int]] = []
+        self.container_changes = ContainerChanges()
+        self.chosen: dict[int, tuple[Any, bool]] = {}  # see `note_chosen`
+        self.given: dict[int, tuple[Any, Loc | None]] = {}  # see `kept_values`
+        self.plain_changes = 0  # of objects and arrays of the trace's own, as Python changes them
+        self.guards: dict[tuple[int, str], Guard] = {}
+        self.unbound_reads: set[str] = set()  # variables that were read without a value
+        self.assumed: dict[Value, bool] = {}  # booleans that tests around it decided
+        self.intervals: dict[Value, tuple[int, int]] = {}  # of Python ints computed at run time
+        self.joined_kinds: set[Value] = set()  # numbers, see `control.joined_kinds`
+        # Sizes that the run defines: where, by which value, and as numbers.  See `sizes`, `masks`.
+        self.size_locs: dict[str, Loc | None] = {}
+        self.definers: dict[str, Value] = {}
+        self.size_numbers: dict[Any, Value] = {}  # by size and regions
+        self.value_numbers: dict[int, int] = {}
+        self.node_numbers: dict[Any, int] = {}
+        # Lengths of slices that the run decides, with the regions they were computed in.
+        self.extents: dict[Any, list[tuple[tuple[int, ...], Any]]] = {}
+        self.mask_indices: dict[tuple[int, int], Any] = {}
+        self.rows: dict[Value, tuple[Value, int]] = {}  # what loops appended, of which array
+        self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
+        self.overflow_checks = 0  # of Python ints
+        self.filters = warnings.filters  # of warnings, as the call found them
+        self.loops_traced = 0  # loops of the graph around what is being traced
+        self.markers: set[str] = set()  # see `texts`
+        self.flats: dict[int, Any] = {}  # ``x.flat``, and x
+        self.local_objects: dict[int, Any] = {}
+        self.local_births: dict[int, int] = {}
+        # Calls of the user's objects: their order, generators from outside, and those made here.
+        order = self.builder.emit("Const", name="order", value=np.int64(0), kind="array")
+        self.order = Storage(order, ())
+        self.calls_host = False
+        self.generators: dict[int, HostObject] = {}
+        self.slots = 0
+        self.own = OwnArrays(self)
+
+    @property
+    def in_region(self) -> bool:
+        """Whether a side of a branch, or a loop body, is being traced."""
+        return bool(self.regions)
+
+    @property
+    def writes(self) -> int:
+        """How often arrays and objects were changed so far."""
+        return len(self.journal) + self.plain_changes
+
+    def is_older_than_region(self, born: int) -> bool:
+        """Whether what was made at ``born`` was there before the innermost of these."""
+        return bool(self.regions) and born < self.regions[-1]
+
+    def note_chosen(self, copy: Any, *chosen_of: Any) -> None:
+        """Data chose one of several lists or dicts, for which a copy stands: `chosen` has them all,
+        and whether each is a copy."""
+        self.chosen[id(copy)] = copy, True
+        for container in chosen_of:
+            self.chosen.setdefault(id(container), (container, False))
+
+    # -- locations
+
+    @property
+    def loc(self) -> Loc | None:
+        """The innermost place in the user's source reached by the trace."""
+        if self.hooks is not None and self.hooks.where[0]:
+            return under_handlers(self, self.hooks.loc)
+        return under_handlers(self, _user_frame())
+
+    @property
+    def entry_loc(self) -> Loc | None:
+        """Where the traced function itself stands."""
+        codes = [fn.__code__ for fn in self.entry]
+        return Loc(codes[0].co_filename, codes[0].co_firstlineno, -1, self.name) if codes else None
+
+    # -- nodes
+
+    def emit(self, op: str, *inputs: Value, **attrs: Any) -> Value:
+        """A new node at the user's line; shape and type errors name that line."""
+        self.builder.loc = self.loc
+        try:
+            return self.builder.emit(op, *inputs, **attrs)
+        except (FusecError, UndecidedSizeError):
+            raise
+        except (ValueError, TypeError, IndexError) as error:
+            raise self.error(error, inputs) from None
+
+    def check(
+        self, holds: Value, error: BaseException, state: State | None = None
+    ) -> None:
+        """Raise the exception where the condition is false, when the code runs.
+
+        ``state``: what is assigned then; without it, what has been assigned by now.  The
+        exception's arguments must be plain data: see `describe_error`.
+        """
+        from ..control.before_raise import note_state
+
+        node = self.emit("Check", holds, error=describe_error(error)).node
+        self.checks.append(node)
+        note_state(self, node, state)
+
+    def error(
+        self, error: Exception, operands: Sequence[Value] = (), labels: Sequence[str] = (),
+    ) -> FusecError:
+        """The user error for an exception in NumPy's terms: its type, message, operands, line."""
+        loc, message = self.loc, str(error).rstrip()
+        values = [(label, describe(v, loc, self.outside))
+                  for label, v in zip(
+                      labels or _labels(len(operands)), operands, strict=True)]
+        kind = _importable(type(error))
+        made = user_error(kind, message, loc, cure_for(message), values=values)
+        made.in_numpys_words = kind(message)
+        return made
+
+    # -- inputs
+
+    def add_input(self, type_: TensorType, path: str) -> Value:
+        index = len(self.inputs)
+        self.builder.loc = None
+        value = self.builder.emit("Input", name=_identifier(path), index=index, path=path,
+                                  type=type_)
+        self.inputs.append(value)
+        return value
+
+    def add_array(self, array: np.ndarray, path: str) -> Storage:
+        """An array argument (or captured array) as a storage backed by a graph input."""
+        value = self.add_input(TensorType(array.dtype, array.shape), path)
+        storage = Storage(value, array.strides, origin=value.node.attrs["index"],
+                          writeable=array.flags.writeable)
+        self.storages.append(storage)
+        return storage
+
+    def add_scalar(self, type_: TensorType, path: str) -> Value:
+        value = self.add_input(type_, path)
+        self.storages.append(None)
+        return value
+
+    def capture(self, array: np.ndarray) -> Storage:
+        """The storage of an array that the function reads from outside its arguments.
+
+        It becomes an input of the graph: later calls read its contents anew.
+        """
+        found = self._captured_storage.get(id(array))
+        if found is None:
+            what = self.titles.get(id(array)) or self.name_outside(array) or (
+                "an array from outside the function")
+            self.outside[len(self.inputs)] = what
+            found = self.add_array(check_array(array, what, self.loc),
+                                   f"captured_{len(self.captured)}")
+            found.born = 0  # older than any branch or loop that reads it first
+            if id(array) in self.local_arrays:
+                found.is_constant = True
+            self.captured.append(self.readers.get(id(array), array))
+            self._captured_storage[id(array)] = found
+        return found
+
+    def as_plain(self, array: np.ndarray) -> np.ndarray:
+        """A file that is mapped to memory as an array of that memory; others as they are."""
+        if type(array) is not np.memmap:
+            return array
+        _, plain = self.mapped.setdefault(id(array), (array, np.asarray(array)))
+        return plain
+
+    def capture_number(
+        self, type_: TensorType, name: str, reader: Callable[[], Any]
+    ) -> Value:
+        """A number that is read at each call."""
+        self.outside[len(self.inputs)] = name
+        value = self.add_scalar(type_, f"captured_{len(self.captured)}")
+        self.captured.append(reader)
+        return value
+
+    def name_outside(self, array: Any) -> str:
+        """``global W``, ``closure variable W``, or what else can be said of an array or container;
+        nothing where no name holds it."""
+        if id(array) in self.local_arrays:
+            return "an array made in the function"
+        for guard in self.guards.values():
+            if guard.is_of(array):
+                return guard.subject
+        for fn in (*self.entry, *getattr(self.hooks, "functions", ())):
+            for name in names_in(fn.__code__):
+                if fn.__globals__.get(name) is array:
+                    return f"global {name}"
+            for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
+                if _contents(cell) is array:
+                    return f"closure variable {name}"
+        return ""
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # an empty cell
+        return None
+
+
+def _labels(count: int) -> list[str]:
+    if count <= 2:
+        return ["left", "right"] if count == 2 else ["operand"] * count
+    return [f"operand {i}" for i in range(count)]
+
+
+def _importable(kind: type[Exception]) -> type[Exception]:
+    """The nearest public class: NumPy's UFuncTypeError and its like are private TypeErrors."""
+    return next(c for c in kind.__mro__ if not c.__module__.startswith("numpy._core"))
+
+
+def _identifier(path: str) -> str:
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in path).strip("_") or "arg"
+
+
+def _user_frame() -> Loc | None:
+    """The innermost frame that is not ours or NumPy's, for code that could not be converted."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        root = frame.f_globals.get("__name__", "").partition(".")[0]
+        if root not in _LIBRARIES and not is_ours(frame.f_globals):
+            code = frame.f_code
+            return Loc(code.co_filename, frame.f_lineno, -1, code.co_name)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def current() -> Trace | None:
+    """The innermost trace in progress in this thread."""
+    stack = getattr(_state, "stack", None)
+    return stack[-1] if stack else None
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[Trace]:
+    """Make ``trace`` the current one; its arrays die with the block."""
+    if not hasattr(_state, "stack"):
+        _state.stack = []
+    _state.stack.append(trace)
+    try:
+        with stack.deeper():
+            yield trace
+    finally:
+        _state.stack.pop()
+        trace.active = False
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Code that runs as Python runs it, jitted functions that it calls too."""
+    if not hasattr(_state, "stack"):
+        _state.stack = []
+    _state.stack.append(None)
+    try:
+        yield
+    finally:
+        _state.stack.pop()
