@@ -20,8 +20,8 @@ PACKAGES = {"fusec": "fusec", "passes": "fusec.passes", "codegen": "fusec.codege
             "runtime": "fusec.runtime"}
 TRACE = "fusec.trace"
 # From the ground up; `tracer.py` and what else is flat stands above them.
-ROOMS = ("facts", "source", "convert", "values", "call", "numbers", "ufuncs", "guards", "library",
-         "index", "choice", "places", "control", "numpy", "scipy", "python", "hooks")
+ROOMS = ("facts", "source", "convert", "values", "call", "operands", "guards", "library", "index",
+         "ufuncs", "choice", "places", "control", "numpy", "scipy", "python", "hooks")
 # Coefficients and rows of tables, one entry a line.
 TABLES = ("codegen/cpu/vecmath/", "fusec/inspect/coverage_")
 CEILINGS = {

@@ -41,7 +41,7 @@ def mul_high(a: Any, b: Any) -> Any:
 
     if type(a) is not TracedArray:
         return (a.astype(np.uint64) * b >> np.uint64(32)).astype(np.uint32)
-    from fusec.trace.ufuncs.calls import as_traced
+    from fusec.trace.operands.operands import as_traced
 
     return from_value(a.trace, a.trace.emit("MulHigh", a.value, as_traced(a.trace, b).value))
 

@@ -45,7 +45,7 @@ def check_numerics(x: Any, message: str = "") -> Any:
         return x
     if type(message) is not str:
         raise unsupported("check_numerics with a message that is no text", loc=trace.loc)
-    from fusec.trace.ufuncs.calls import as_traced
+    from fusec.trace.operands.operands import as_traced
 
     holds = np.isfinite(as_traced(trace, x)).all()
     trace.check(as_traced(trace, holds).value, error)

@@ -91,7 +91,7 @@ def _lifted(x: Any) -> Any:
     trace = current()
     if trace is None or type(x) is not np.ndarray:
         return x
-    from fusec.trace.ufuncs.calls import as_traced
+    from fusec.trace.operands.operands import as_traced
 
     return as_traced(trace, x)
 
@@ -118,7 +118,7 @@ def _size(n: Any) -> Any:
 
     if type(n) is not Dim:
         return n
-    from fusec.trace.numbers.sizes import number
+    from fusec.trace.operands.sizes import number
     from fusec.trace.values.trace import current
 
     trace = current()
@@ -182,7 +182,7 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
         from .ops.exact_fma import exact_fma
 
         return exact_fma(a, b, c)
-    from fusec.trace.ufuncs.calls import as_traced
+    from fusec.trace.operands.operands import as_traced
 
     trace = next(x for x in (a, b, c) if _is_traced(x)).trace
     return from_value(trace, trace.emit("Fma", *(as_traced(trace, x).value for x in (a, b, c))))

@@ -89,7 +89,7 @@ class Vectorized:
         return made
 
     def _traced(self, trace: Trace, args: tuple[Any, ...]) -> Any:
-        from fusec.trace.ufuncs.calls import as_traced
+        from fusec.trace.operands.operands import as_traced
         from fusec.trace.values.array import from_value
 
         if trace.hooks is not None:  # its globals and closure are watched

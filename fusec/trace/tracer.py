@@ -40,21 +40,24 @@ from .facts.graph_length import warn_of_length
 from .facts.layout import Strides, contiguous, like_order
 from .facts.refusals import is_compiled
 from .facts.trees import flattened, flattened_in_order
-from .guards.apart import apart_guards
 from .guards.asked import builtin_guards, code_guards
-from .guards.assigned_names import AssignedLater, AssignedNames, until_known
 from .guards.guard import Guard, OnceGuard, layout_guard
 from .guards.measures import VIEWS, Layout, everything_in, values_inside
 from .guards.side_effects import is_outside
 from .guards.static_arguments import note_arguments
 from .hooks.optional import OptionalHooks
+from .index import indexing  # noqa: F401 (answers for arrays: see `values.operations`)
 from .library.randomness import TracedGenerator
-from .numbers.index_uses import lost_checks
-from .numbers.sizes import undecided
+from .numpy import methods  # noqa: F401 (as above)
+from .operands.index_uses import lost_checks
+from .operands.operands import as_traced
+from .operands.sizes import undecided
+from .places.apart import apart_guards
+from .places.assigned_names import AssignedLater, AssignedNames, until_known
 from .places.attributes import Assignment
 from .places.shared_results import linked
+from .scipy import special  # noqa: F401 (as above)
 from .source.errors import SourceUnavailable
-from .ufuncs.calls import as_traced
 from .values.array import TracedArray
 from .values.container_changes import ContainerChanges, may_be_held
 from .values.own_arrays import WHAT

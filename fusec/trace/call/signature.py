@@ -16,6 +16,7 @@ from fusec.ir import dtype_name
 from fusec.ir.types import RUN_TIME_INT
 from fusec.ops.host_calls import is_generator
 
+from ..facts.layout import is_c_contiguous
 from ..facts.refusals import check_array, check_dtype, is_compiled
 from ..facts.static_values import SameObject, has_attributes, key_of
 from ..facts.trees import flattened, holds_ordered, in_order, key_types
@@ -305,8 +306,6 @@ def describe_part(part: tuple) -> str:
     head = part[0]
     if isinstance(head, np.dtype):
         text = f"{dtype_name(head)}[{','.join(map(str, part[1]))}]"
-        from ..facts.layout import is_c_contiguous
-
         if not is_c_contiguous(part[1], part[2], head.itemsize):
             text += f" strides {part[2]}"
         return text + ("" if part[3] else " read-only")

@@ -19,8 +19,7 @@ import numpy as np
 from fusec.errors import ConcreteValueError
 from fusec.ir import TensorType, Value
 
-from ..control.ranges import number
-from ..values.array import TracedArray, from_value
+from ..values.array import TracedArray, from_value, number
 from ..values.regions import placeholder
 from ..values.selected import Copied, roots
 from ..values.storage import Storage

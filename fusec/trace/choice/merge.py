@@ -16,8 +16,8 @@ from ..facts.layout import Strides, common
 from ..facts.refusals import is_compiled
 from ..facts.trees import flattened
 from ..guards.measures import same as same_bits
-from ..numbers.python_numbers import interval
-from ..ufuncs.calls import as_traced, cast
+from ..operands.operands import as_traced, cast
+from ..operands.python_numbers import interval
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .optional import Optional

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import optree
 
-from ..control.ranges import number
 from ..facts.trees import NAMESPACE
+from ..values.array import number
 from ..values.container_changes import items_in, may_be_held
 from .merge import flatten, is_traced, same, unflatten
 from .optional import zeros_like

@@ -13,8 +13,8 @@ from typing import Any
 from fusec.ir import Node, Value
 
 from ..facts.layout import Strides
-from ..numbers.index_uses import Use
-from ..numbers.python_numbers import hull, interval
+from ..operands.index_uses import Use
+from ..operands.python_numbers import hull, interval
 from ..values.array import TracedArray, from_value
 from ..values.regions import Region
 from ..values.selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of

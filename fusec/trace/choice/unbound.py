@@ -14,8 +14,7 @@ from fusec.errors import unsupported
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
-from ..control.ranges import number
-from ..values.array import TracedArray
+from ..values.array import TracedArray, number
 from ..values.regions import Region
 from ..values.storage import ViewStep
 from ..values.trace import Trace

@@ -40,18 +40,18 @@ from ..choice.merge import (
 )
 from ..choice.optional import Optional, aligned, assuming, likeness
 from ..choice.unbound import is_users
-from ..numbers.index_uses import Use
-from ..numbers.python_numbers import SLOW, hull, interval, is_slow
+from ..operands.index_uses import Use
+from ..operands.python_numbers import SLOW, hull, interval, is_slow
 from ..places.cells import UNBOUND
 from ..ufuncs.calls import call_ufunc
-from ..values.array import TracedArray, from_value
+from ..values.array import TracedArray, from_value, number
 from ..values.container_changes import may_be_held
 from ..values.regions import Region, assign, placeholder
 from ..values.selected import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
 from .carried import Carried, Known, Leaf, LoopParts
-from .ranges import I64, most_trips, number
+from .ranges import I64, most_trips
 
 
 class RebindingError(UnsupportedError):

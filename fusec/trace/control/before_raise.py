@@ -8,12 +8,14 @@ from fusec.ir import Node
 
 from ..choice.chosen import flat_results
 from ..values.array import TracedArray
+from ..values.operations import operation
 from ..values.states import Computed, State
 
 if TYPE_CHECKING:
     from ..values.trace import Trace
 
 
+@operation
 def note_state(trace: Trace, node: Node, state: State | None = None) -> None:
     """``node`` may raise: what the program has assigned by now, or in ``state``, stays so.
 

@@ -24,7 +24,7 @@ from ..choice.perhaps import merged_tails
 from ..choice.sides import Filling, Pairs, Side
 from ..choice.unbound import check_bound, half_bound, is_users, left_by_one
 from ..convert.control import RESULT
-from ..numbers.index_uses import lost_checks, note_inside
+from ..operands.index_uses import lost_checks, note_inside
 from ..places.cells import UNBOUND, Variables
 from ..values.regions import Region, assign, captures, subgraph
 from ..values.storage import Storage

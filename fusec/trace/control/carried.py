@@ -10,7 +10,7 @@ from typing import Any
 from fusec.ir import TensorType, Value
 
 from ..choice.optional import UNBOUND, aligned, as_optional
-from ..numbers.python_numbers import Interval
+from ..operands.python_numbers import Interval
 from ..places.cells import Variables
 from ..values.storage import Storage
 from ..values.trace import Trace

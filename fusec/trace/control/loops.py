@@ -26,9 +26,9 @@ from ..choice.optional import Optional
 from ..choice.unbound import is_users
 from ..facts.known import known
 from ..guards.side_effects import warn_of_dtype
-from ..numbers.index_uses import lost_checks, note_inside
+from ..operands.index_uses import lost_checks, note_inside
 from ..places.cells import UNBOUND, Variables
-from ..values.array import TracedArray, from_value
+from ..values.array import TracedArray, from_value, number
 from ..values.container_changes import may_be_held
 from ..values.regions import Region, assign, captures, subgraph
 from ..values.selected import Copied, roots
@@ -37,7 +37,6 @@ from ..values.trace import Trace
 from .attempts import Attempt, Attempting, of_one_memory
 from .before_raise import note_state
 from .carried import Carried, Known, Leaf, LoopParts
-from .ranges import number
 
 MAX_ATTEMPTS = 12
 

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir import Value
 
-from ..numbers import sizes
-from ..numbers.python_numbers import interval, weak
-from ..ufuncs.calls import as_traced, cast
-from ..values.array import TracedArray
+from ..operands import sizes
+from ..operands.operands import as_traced, cast
+from ..operands.python_numbers import interval, weak
+from ..values.array import TracedArray, number
 from ..values.trace import Trace
 from .sequences import (
     Enumerate,
@@ -259,6 +258,3 @@ def _trips(over: TracedRange) -> Any:
     return distance if abs(step) == 1 else (distance + (abs(step) - 1)) // abs(step)
 
 
-def number(trace: Trace, value: Value) -> TracedArray:
-    """A traced scalar."""
-    return TracedArray(trace, None, (), value)

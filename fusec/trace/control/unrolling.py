@@ -22,7 +22,7 @@ from fusec.ops import get
 
 from ..choice.merge import flatten, is_traced
 from ..convert.hooks import Where
-from ..numbers.overflow import is_overflow_check
+from ..operands.overflow import is_overflow_check
 from ..places.cells import Variables
 from ..values.regions import Region
 from .carried import LoopParts

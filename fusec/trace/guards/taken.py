@@ -14,6 +14,7 @@ import numpy as np
 from fusec.ir import Node, Value
 
 from ..facts.known import known, note_known
+from ..values.operations import operation
 from .guard import Guard
 from .measures import ArrayContent, Identity
 
@@ -43,6 +44,7 @@ def _guards(trace: Trace, x: np.ndarray, by: type) -> list[Guard]:
             for subject, read in found]
 
 
+@operation
 def value_of(trace: Trace, value: Value) -> Any:
     """What a value is that depends on arrays from outside alone, whose content is guarded then;
     None where arguments or effects are behind it."""

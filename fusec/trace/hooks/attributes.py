@@ -28,21 +28,22 @@ from ..guards.guard import (
     is_own,
     method_guard,
 )
-from ..guards.outside import Outside
 from ..guards.plain_calls import DICT_VIEWS
 from ..guards.taken import take
-from ..numbers import sizes
 from ..numpy.array_attributes import Flags, assign
+from ..operands import sizes
+from ..operands.operands import as_traced, holds_traced
 from ..places.attributes import Attributes
 from ..places.cells import UNBOUND
 from ..places.containers import Containers
 from ..places.effects import CONTAINERS, Effects
 from ..places.kept_values import note_bound
 from ..places.outer_names import OuterNames
-from ..python.special_methods import SpecialMethods, method_of
-from ..ufuncs.calls import as_traced, holds_traced
+from ..places.outside import Outside
+from ..python.user_methods import method_of
 from ..values.array import TracedArray
 from ..values.trace import Trace
+from .special_methods import SpecialMethods
 from .watch import Watch
 
 _CHANGING = frozenset({"update", "pop", "popitem", "clear", "setdefault", "__setitem__",

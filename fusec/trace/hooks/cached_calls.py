@@ -17,9 +17,9 @@ from fusec.errors import unsupported
 
 from ..facts.known import known
 from ..facts.refusals import is_compiled
-from ..guards.apart import captured
 from ..guards.guard import Guard
 from ..guards.measures import Layout
+from ..places.apart import captured
 from ..values.array import TracedArray
 from ..values.trace import untraced
 from .object_reads import instances

@@ -20,7 +20,6 @@ from fusec.ir.graph import Loc
 from ..call.foreign import check_names, is_foreign, is_foreign_class, public_name, refusal
 from ..choice.chosen import identity
 from ..choice.joined_kinds import check_kind
-from ..control.ranges import number
 from ..convert.cache import convert
 from ..convert.hooks import BINARY, Where, class_attribute
 from ..facts.code_names import HEAP_TYPE
@@ -28,7 +27,6 @@ from ..facts.known import known
 from ..facts.policy import is_of_stdlib, stays_plain
 from ..guards.asked import ENVIRONMENT, asked, is_asking, is_of_decimals, note_decimals
 from ..guards.measures import ATOMS
-from ..guards.outside import POLYNOMIALS
 from ..guards.plain_calls import goes_over, takes_at_once, takes_values
 from ..guards.side_effects import check_state, check_unconsumed, warn_of_effect
 from ..guards.static_arguments import note_owners
@@ -37,24 +35,24 @@ from ..guards.world_changes import check_world
 from ..library.callees import check_uncompiled, in_numpys_words, named, runs_as_it_is
 from ..library.failures import guarded
 from ..library.randomness import TracedGenerator, drawn, is_random
-from ..numbers.python_numbers import BOOL, weak
-from ..numbers.sizes import of_length
 from ..numpy.creation import _holds_traced
 from ..numpy.functions import CREATION, FUNCTIONS, call_function
-from ..numpy.shaping import spread_scalar
+from ..operands.operands import as_traced, spread_scalar, with_joined
+from ..operands.python_numbers import BOOL, weak
+from ..operands.sizes import of_length
 from ..places.kept_values import note_given
+from ..places.outside import POLYNOMIALS
 from ..python import (  # noqa: F401 (fill TABLE)
     iterators,
     math_functions,
     ordering,
 )
-from ..python.special_methods import method_of
+from ..python.user_methods import method_of
 from ..scipy import functions as scipy_functions
 from ..source.errors import SourceUnavailable
 from ..source.source import HOOKS_NAME
-from ..ufuncs.calls import as_traced, with_joined
 from ..values import texts
-from ..values.array import TracedArray
+from ..values.array import TracedArray, number
 from ..values.handlers import TABLE, any_traced, when_called
 from ..values.own_arrays import WRITERS, WRITING_METHODS
 from . import warned  # noqa: F401 (fill TABLE)

@@ -20,7 +20,7 @@ from ..control.attempts import RebindingError, calls_host
 from ..control.branches import branch
 from ..control.loops import LoopParts, LoopResult, nothing_done, trace_loop
 from ..control.raising import check_not, is_programs
-from ..control.ranges import Counted, counted, number, sequence, table_items, taken_apart
+from ..control.ranges import Counted, counted, sequence, table_items, taken_apart
 from ..control.sequences import PythonIterator, table
 from ..control.unrolling import (
     UNROLL,
@@ -33,12 +33,12 @@ from ..control.unrolling import (
 )
 from ..convert.hooks import Hooks, Tested, Where, untested
 from ..facts.known import known
-from ..numbers.python_numbers import BOOL, weak
+from ..operands.operands import as_traced, truth
+from ..operands.python_numbers import BOOL, weak
 from ..places.cells import Variables, bound_by, setters_of
 from ..places.effects import Effects
 from ..python import in_python
-from ..ufuncs.calls import as_traced, truth
-from ..values.array import TracedArray
+from ..values.array import TracedArray, number
 from ..values.regions import Region
 from ..values.trace import Trace
 

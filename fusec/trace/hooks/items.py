@@ -12,17 +12,16 @@ from ..control.sequences import table
 from ..convert.hooks import Where
 from ..facts.known import known
 from ..guards.asked import ENVIRONMENT
-from ..guards.assigned_names import AssignedLater
 from ..guards.side_effects import is_outside
 from ..guards.world_changes import note_change
-from ..numbers.python_numbers import index_of
 from ..numpy.creation import _holds_traced
-from ..numpy.shaping import copy_of
+from ..operands.operands import as_traced
+from ..operands.python_numbers import index_of
+from ..places.assigned_names import AssignedLater
 from ..places.kept_values import note_given
 from ..python import list_items
-from ..ufuncs.calls import as_traced
 from ..values import texts
-from ..values.array import TracedArray, is_index
+from ..values.array import TracedArray, copy_of, is_index
 from ..values.container_changes import CONTAINERS, may_be_held
 from .attributes import AttributeHooks
 

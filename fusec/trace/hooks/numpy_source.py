@@ -28,13 +28,12 @@ from ..convert.hooks import Hooks, Where
 from ..convert.table import CallTable
 from ..facts.known import known
 from ..index import fixed
-from ..numbers.python_numbers import weak
 from ..numpy.functions import FUNCTIONS
-from ..numpy.shaping import copy_of, spread_scalar
+from ..operands.operands import BOOL, as_traced, spread_scalar
+from ..operands.python_numbers import weak
 from ..places.attributes import Attributes
 from ..places.effects import Effects
-from ..ufuncs.calls import BOOL, as_traced
-from ..values.array import TracedArray
+from ..values.array import TracedArray, copy_of
 from ..values.handlers import TABLE, when_traced
 from ..values.trace import Trace
 from .calls import GraphHooks

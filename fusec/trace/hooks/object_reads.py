@@ -26,10 +26,10 @@ from ..guards.guard import attribute_guard, is_guarded
 from ..guards.measures import everything_in, values_inside
 from ..guards.plain_calls import takes_values
 from ..guards.taken import take
-from ..python.special_methods import class_attribute
-from ..ufuncs.calls import as_traced
+from ..operands.operands import as_traced
 from ..values.array import TracedArray
 from ..values.handlers import everywhere
+from .special_methods import class_attribute
 
 if TYPE_CHECKING:
     from .calls import GraphHooks

@@ -11,13 +11,12 @@ from fusec.errors import unsupported
 from fusec.ir import Value
 
 from ..choice.optional import Optional, bound, is_absent, settled, unbound
-from ..control.ranges import number
 from ..convert.hooks import Tested, Where
 from ..facts.policy import stays_plain
 from ..facts.trees import flattened
-from ..numbers.python_numbers import BOOL, weak
+from ..operands.python_numbers import BOOL, weak
 from ..source.source import HOOKS_NAME
-from ..values.array import TracedArray
+from ..values.array import TracedArray, number
 from .calls import GraphHooks, is_numpys
 
 FUSEC_ROLE = ON_BEHALF

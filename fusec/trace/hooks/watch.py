@@ -40,10 +40,10 @@ from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..guards.guard import Guard, OnceGuard, attribute_guard, is_guarded
 from ..guards.measures import ATOMS, CONTAINERS, VIEWS
-from ..guards.outside import Name
 from ..guards.plain_calls import LOOKING
 from ..guards.taken import take
 from ..guards.watched_code import Verdict, may_matter, runs_code, users_methods, verdict
+from ..places.outside import Name
 from ..values.array import TracedArray
 from ..values.trace import current
 

@@ -15,8 +15,8 @@ from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, Size, minimum
 
-from ..numbers.sizes import number
-from ..ufuncs.calls import as_traced
+from ..operands.operands import as_traced
+from ..operands.sizes import number
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .windows import linear

@@ -19,11 +19,12 @@ from fusec.ops.gather import INDEX
 
 from ..library.calls import call_library, result_like
 from ..library.stand_ins import ask_on_stand_ins
-from ..numbers.index_uses import note_checked
-from ..numbers.python_numbers import check_signed
-from ..numbers.scalar_stores import check_stored
-from ..numbers.sizes import number as size_number
-from ..ufuncs.calls import _ROWS, as_traced, cast, resolve, spread
+from ..operands.dtypes import resolve
+from ..operands.index_uses import note_checked
+from ..operands.operands import ROWS_OF_UFUNCS, as_traced, cast, spread
+from ..operands.python_numbers import check_signed
+from ..operands.scalar_stores import check_stored
+from ..operands.sizes import number as size_number
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 from .scatter_order import in_numpys_order
@@ -258,7 +259,7 @@ def ufunc_at(trace: Trace, ufunc: np.ufunc, a: Any, key: Any, b: Any) -> bool:
     from .indexing import _expanded, view
 
     array, value, key = as_traced(trace, a), as_traced(trace, b), with_arrays(key)
-    row = _ROWS.get(ufunc)
+    row = ROWS_OF_UFUNCS.get(ufunc)
     if row is None or not array.is_array or row.name not in COMBINING or not are_static(
             array, value):
         return False

@@ -16,10 +16,11 @@ from fusec.ir.dims import Size, is_static, maximum, minimum
 from fusec.ops.shapes import broadcast
 
 from ..library import calls as library
-from ..numbers.scalar_stores import check_items, check_stored
-from ..numbers.sizes import as_size
-from ..ufuncs.calls import as_traced, cast, spread, truth
-from ..values.array import TracedArray, from_value
+from ..operands.operands import as_traced, cast, spread, spread_scalar, truth
+from ..operands.scalar_stores import check_items, check_stored
+from ..operands.sizes import as_size
+from ..values.array import TracedArray, copy_of, from_value
+from ..values.operations import operation
 from . import equal_parts, gathers, masks, picking, windows
 
 
@@ -182,6 +183,7 @@ def _apply(array: TracedArray, plan: _Plan) -> TracedArray:
     return result
 
 
+@operation
 def getitem(array: TracedArray, key: Any) -> TracedArray:
     """``array[key]``: a view, or a scalar when every axis has an integer.
 
@@ -191,8 +193,6 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
     found = _getitem(array, key)
     if found.is_array and found.storage is array.storage and any(
             map(_is_rank_0, key if isinstance(key, tuple) else (key,))):
-        from ..numpy.shaping import copy_of
-
         return copy_of(found)
     return found
 
@@ -214,8 +214,6 @@ def _is_rank_0(entry: Any) -> bool:
 
 def _getitem(array: TracedArray, key: Any) -> TracedArray:
     if _is_only_axes(key) and not array.is_array and not array.type.is_weak:
-        from ..numpy.shaping import spread_scalar
-
         array = spread_scalar(array)
     if not array.is_array and array.type.is_weak:
         raise array.trace.error(
@@ -276,6 +274,7 @@ def _sliced(array: TracedArray, plan: _Plan) -> Any:
                             steps=tuple(plan.steps), sizes=tuple(plan.sizes))
 
 
+@operation
 def setitem(array: TracedArray, key: Any, value: Any) -> None:
     """``array[key] = value``; a boolean mask of the array's shape selects elements."""
     trace = array.trace

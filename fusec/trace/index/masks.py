@@ -20,7 +20,7 @@ from fusec.ir.text import print_attr
 from fusec.ops import registry
 
 from ..library.calls import call_library, is_run_time_int
-from ..ufuncs.calls import as_traced, cast, truth
+from ..operands.operands import as_traced, cast, truth
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 

@@ -13,8 +13,8 @@ from fusec.ir import Value
 from fusec.ir.dims import Dim
 
 from ..facts.known import known
-from ..numbers.index_uses import note_pick
-from ..numbers.python_numbers import check_signed, interval
+from ..operands.index_uses import note_pick
+from ..operands.python_numbers import check_signed, interval
 from ..values.array import TracedArray, from_value
 
 I64 = np.dtype(np.int64)

@@ -59,8 +59,8 @@ def item(self: TracedArray, *args: Any) -> Any:
 
 def _number(x: TracedArray) -> TracedArray:
     """The only element as a Python number."""
-    from ..numbers.python_errors import check_integer
-    from ..numbers.python_numbers import weak
+    from ..operands.python_errors import check_integer
+    from ..operands.python_numbers import weak
 
     value = x.value
     if x.ndim:

@@ -14,7 +14,7 @@ import numpy as np
 from fusec.ir import Value
 
 from ..library.stand_ins import ask_on_stand_ins
-from ..ufuncs.calls import spread
+from ..operands.operands import spread
 from ..values.array import TracedArray, from_value
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir.dims import is_static
 
-from ..ufuncs.calls import as_traced
+from ..operands.operands import as_traced
 from ..values.array import TracedArray
 from ..values.handlers import any_traced, when_called
 from ..values.trace import Trace

@@ -13,9 +13,9 @@ from fusec.errors import UnsupportedError
 from fusec.ir import Value
 from fusec.ir.dims import Dim, Size, symbols_of
 
-from ..numbers.python_numbers import interval, weak
-from ..numbers.sizes import as_size, define, new_size, number
-from ..ufuncs.calls import as_traced
+from ..operands.operands import as_traced
+from ..operands.python_numbers import from_ints, interval, weak
+from ..operands.sizes import as_size, define, new_size, number
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from . import picking
@@ -49,7 +49,7 @@ def _is_of_another(array: TracedArray, bound: Any) -> bool:
     """Whether a bound is made of sizes of other arrays: what defines them must be an operand."""
     if not picking.is_run_time_int(bound):
         return False
-    from ..numbers.sizes import size_of
+    from ..operands.sizes import size_of
 
     return not symbols_of((size_of(bound.value),)) <= symbols_of(array.shape)
 
@@ -57,28 +57,9 @@ def _is_of_another(array: TracedArray, bound: Any) -> bool:
 def _is_open_bound(bound: Any) -> bool:
     if not picking.is_run_time_int(bound):
         return False
-    from ..numbers.sizes import size_of
+    from ..operands.sizes import size_of
 
     return size_of(bound.value) is None
-
-
-def from_ints(value: Value) -> bool:
-    """Whether Python ints among the arguments decide it: those become static where it must be
-    known."""
-    stack, seen = [value], {value}
-    while stack:
-        now = stack.pop()
-        if now.node.op == "Input" and not (now.type.is_weak and now.node.attrs["index"] >= 0):
-            return False
-        if now.node.op not in _INT_OPS:
-            return False
-        stack += [v for v in now.node.inputs if v not in seen]
-        seen.update(now.node.inputs)
-    return True
-
-
-_INT_OPS = frozenset({"Input", "Const", "Add", "Sub", "Mul", "FloorDiv", "Mod", "Neg", "Cast",
-                      "Maximum", "Minimum", "Pos"})
 
 
 def window(array: TracedArray, entries: Sequence[Any]) -> TracedArray:

@@ -19,15 +19,15 @@ from fusec.ir import TensorType, Value
 from fusec.ir.dims import Size
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
-from ..control.before_raise import note_state
 from ..facts.known import known
 from ..facts.layout import Strides, contiguous, like_order
 from ..facts.refusals import is_compiled
 from ..facts.this_numpy import signature_of
-from ..numbers.index_uses import note_written, written_indices
-from ..numbers.sizes import define
-from ..ufuncs.calls import as_traced
+from ..operands.index_uses import note_written, written_indices
+from ..operands.operands import as_traced
+from ..operands.sizes import define
 from ..values.array import TracedArray, from_value
+from ..values.operations import OPERATIONS
 from ..values.selected import LibraryView, roots
 from ..values.trace import Trace
 from .failures import on_known
@@ -64,9 +64,8 @@ class Encoder:
         if type(x) is range:
             x = np.asarray(x)
         if type(x) is list and not varies and has_open_numbers(x):
-            from ..numpy.creation import array
-
-            x = array(self.trace, x)  # numbers of the graph in a list are an array's elements
+            # Numbers of the graph in a list are elements of an array.
+            x = OPERATIONS.array(self.trace, x)
         if type(x) in (TracedArray, np.ndarray):
             self.operands.append(as_traced(self.trace, x))
             return ("operand", len(self.operands) - 1)
@@ -234,7 +233,7 @@ def _finish(
     types = sized_types(trace, LIBRARY[op], [x.value for x in operands], form, named, types,
                         stand_ins)
     first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
-    note_state(trace, first.node)
+    OPERATIONS.note_state(trace, first.node)
     for value in first.node.outputs:
         define(trace, value)
     shown = _with_elements(LIBRARY[op], stand_ins, form, named, leaves)
@@ -388,56 +387,6 @@ def set_item(array: TracedArray, key: Any, value: Any) -> None:
     note_written(array, indices)
 
 
-# ----------------------------------------------------------------------------------------- ufuncs
-
-
-def call_ufunc_method(
-    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
-    """A ufunc without a row, or ``accumulate``, ``reduceat`` and ``at`` of any."""
-    name = ufunc.__name__ if getattr(np, ufunc.__name__, None) is ufunc else (
-        f"special.{ufunc.__name__}")
-    if method == "at":
-        from ..index.gathers import ufunc_at
-
-        inputs = (*inputs[:2], *(_as_array(trace, x) for x in inputs[2:]))
-        if len(inputs) == 3 and ufunc_at(trace, ufunc, *inputs):
-            return None
-        indices = written_indices(*inputs[:2])
-        result = call_library(trace, "UfuncAt", (inputs[0], name, *inputs[1:]), kwargs)
-        note_written(inputs[0], indices)
-        return result
-    if method == "accumulate":
-        from ..numpy.scans import accumulate
-
-        scanned = accumulate(trace, ufunc, tuple(inputs), kwargs)
-        if scanned is not None:
-            return scanned
-    if method == "__call__":
-        return _call_with_targets(trace, ufunc, name, inputs, dict(kwargs))
-    return call_library(trace, "Ufunc", (name, method, *inputs), kwargs)
-
-
-def _as_array(trace: Trace, x: Any) -> Any:
-    """A Python number as the array that ``ufunc.at`` makes of it, with a dtype of its own."""
-    from ..ufuncs.composed import strong
-
-    if type(x) is TracedArray:
-        return strong(trace, x)
-    return np.asarray(x)[()] if type(x) in (bool, int, float, complex) else x
-
-
-def _call_with_targets(
-    trace: Trace, ufunc: np.ufunc, name: str, inputs: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
-    """The call without ``out`` and ``where``, its results then put where they are asked for."""
-    from ..ufuncs.composed import delivered
-
-    out, where = kwargs.pop("out", None), kwargs.pop("where", True)
-    result = call_library(trace, "Ufunc", (name, "__call__", *inputs), kwargs)
-    return delivered(ufunc, result, out, where, kwargs.get("casting", "same_kind"))
-
-
 # --------------------------------------------------------------------------------------- refusals
 
 _REAL_OR_COMPLEX: tuple[Callable[..., Any], ...] = (
@@ -519,5 +468,5 @@ LIBRARY_METHODS: dict[str, Callable[..., Any]] = {
     "nonzero": _method("Nonzero"), "compress": _compress,
 }
 
-__all__ = ["LIBRARY_FUNCTIONS", "LIBRARY_METHODS", "call_library", "call_ufunc_method", "get_item",
+__all__ = ["LIBRARY_FUNCTIONS", "LIBRARY_METHODS", "call_library", "get_item",
            "has_index_array", "has_mask", "has_run_time_int", "is_run_time_element", "set_item"]

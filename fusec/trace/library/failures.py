@@ -20,6 +20,7 @@ from ..facts.known import known
 from ..facts.layout import like_order
 from ..facts.this_numpy import signature_of
 from ..values.array import TracedArray
+from ..values.operations import operation
 from ..values.trace import Trace
 
 FUSEC_ROLE = ON_BEHALF
@@ -95,6 +96,7 @@ _ON_RESULTS = {
 }
 
 
+@operation
 def cure_for_use(name: str) -> str:
     """What to do instead of calling what is not compiled."""
     verb = _ON_RESULTS.get(name.rpartition(".")[2])

@@ -19,6 +19,7 @@ from ..facts.trees import flattened
 from ..values.array import TracedArray
 from ..values.regions import assign
 from ..values.trace import Trace
+from .calls import Encoder
 
 if TYPE_CHECKING:
     from .calls import Encoder
@@ -41,8 +42,6 @@ def call_host(
 
 def printed(trace: Trace, args: Sequence[Any], options: dict[str, Any]) -> None:
     """``print`` at run time; what is no array, number or text is printed as it is then."""
-    from .calls import Encoder
-
     encoder = Encoder(trace, "fusec.print")
     form = ("tuple", *[_printable(encoder, x) for x in args])
     named = ("tuple", *[("tuple", name, _printable(encoder, x)) for name, x in options.items()])

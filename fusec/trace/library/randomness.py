@@ -22,8 +22,8 @@ from fusec.errors import FusecError, nearest, unsupported, user_error
 from fusec.ops.host_calls import HostObject, is_generator
 from fusec.ops.library import LibraryCall
 
-from ..numbers.sizes import define, is_number
-from ..ufuncs.calls import as_traced, store
+from ..operands.operands import as_traced, store
+from ..operands.sizes import define, is_number
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .calls import Encoder, result_like, type_of

@@ -22,7 +22,7 @@ from fusec.ir import TensorType, Value
 from fusec.ir.dims import Bindings, Dim, Size, maximum, resolve, symbols_of
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
-from ..numbers.sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, all_of_size, new_size, size_of
+from ..operands.sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, all_of_size, new_size, size_of
 from ..values.trace import Trace
 
 # Symbols, and the results' shapes; None where NumPy refuses the operands.

@@ -19,7 +19,7 @@ from fusec.ir.dims import Bindings, resolve, typical
 from fusec.ops.library import LibraryCall, run_call
 
 from ..facts.layout import like_order
-from ..numbers.sizes import ORDINARY, size_of
+from ..operands.sizes import ORDINARY, size_of
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .result_sizes import LAST_RESORT, assignments

@@ -15,10 +15,9 @@ from fusec.ops.shapes import normalise_axis
 from ..facts.known import known
 from ..guards.taken import value_of
 from ..library.calls import call_by_name, call_library
-from ..numbers import sizes
-from ..numbers.scalar_stores import check_items
-from ..ufuncs.calls import as_traced, cast, truth
-from ..ufuncs.composed import strong
+from ..operands import sizes
+from ..operands.operands import as_traced, cast, strong, truth
+from ..operands.scalar_stores import check_items
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 from . import creation, shaping

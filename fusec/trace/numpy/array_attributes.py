@@ -12,8 +12,9 @@ from fusec.ir.dims import is_static
 
 from ..facts.layout import is_c_contiguous
 from ..index import reinterpret
-from ..ufuncs.calls import as_traced
+from ..operands.operands import as_traced
 from ..values.array import TracedArray
+from ..values.operations import OPERATIONS
 from . import shaping
 from .creation import astype
 
@@ -172,5 +173,7 @@ def _unsupported(x: TracedArray, name: str) -> UnsupportedError:
     return unsupported(f"assignment to {x.kind_name.replace('numpy.', '')}.{name}",
                        loc=x.trace.loc, cure=_CURES.get(name, "assign it before the call"))
 
+
+OPERATIONS.flags = Flags
 
 __all__ = ["Flags", "array_namespace", "assign", "has_attribute", "to_device"]

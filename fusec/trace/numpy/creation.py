@@ -13,19 +13,20 @@ from fusec.ir import Value
 from fusec.ir.dims import is_static
 
 from ..facts import this_numpy
-from ..facts.layout import contiguous, is_c_contiguous, k_order, order_like
+from ..facts.layout import broadcast_strides, contiguous, is_c_contiguous, k_order, order_like
 from ..facts.refusals import target_dtype
 from ..index.picking import is_run_time_int
-from ..index.windows import LONGEST, from_ints, new_shape
-from ..numbers import sizes
-from ..numbers.python_numbers import misses_dtype, weak
-from ..numbers.scalar_stores import check_items, check_number
-from ..ufuncs.calls import as_traced, cast, spread
-from ..values.array import TracedArray, from_value
+from ..index.windows import LONGEST, new_shape
+from ..operands import sizes
+from ..operands.operands import as_traced, cast, spread, spread_scalar
+from ..operands.python_numbers import from_ints, misses_dtype, weak
+from ..operands.scalar_stores import check_items, check_number
+from ..values.array import TracedArray, copy_of, from_value
+from ..values.operations import operation
 from ..values.selected import with_one_layout
 from ..values.storage import Storage
 from ..values.trace import Trace
-from .shaping import copy_of, spread_scalar, stack
+from .shaping import stack
 
 
 def _dtype(trace: Trace, dtype: Any, default: Any = float) -> np.dtype:
@@ -126,6 +127,7 @@ def full_like(
     return result
 
 
+@operation
 def array_from_sequence(trace: Trace, items: Sequence[Any]) -> TracedArray:
     """A nested list or tuple; its elements may be traced."""
     if not _holds_traced(items):
@@ -168,6 +170,7 @@ _NO_COPY = (
     "needed (no behavior change in NumPy 1.x).")
 
 
+@operation
 def array(
     trace: Trace, object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K",
     subok: bool = False, ndmin: int = 0, like: Any = None,
@@ -340,7 +343,7 @@ def where(trace: Trace, condition: Any, *choices: Any) -> Any:
         from ..library.calls import call_library
 
         return call_library(trace, "Nonzero", (condition,), {})
-    from ..ufuncs.calls import truth
+    from ..operands.operands import truth
 
     test = as_traced(trace, condition)
     sides = [as_traced(trace, c) for c in choices]
@@ -349,8 +352,6 @@ def where(trace: Trace, condition: Any, *choices: Any) -> Any:
         v.dtype.type(0).item() if v.type.is_weak else v.dtype for v in values])
     operands = [_choice(trace, v, dtype) for v in values]
     value = trace.emit("Where", truth(trace, test.value), *operands, kind="array")
-    from ..facts.layout import broadcast_strides
-
     given = [broadcast_strides(o.shape, o.strides, value.shape)
              for o in (test, *sides) if o.is_array]
     order = k_order(value.shape, given)
@@ -374,7 +375,7 @@ def copyto(
 ) -> None:
     """``np.copyto``."""
     from ..index.indexing import fit
-    from ..ufuncs.calls import check_cast, store, truth
+    from ..operands.operands import check_cast, store, truth
 
     target = as_traced(trace, dst)
     if not target.is_array:

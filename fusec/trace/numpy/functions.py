@@ -14,11 +14,13 @@ from ..facts.layout import contiguous, is_c_contiguous, like_order
 from ..index.gathers import GATHER_FUNCTIONS
 from ..library.calls import LIBRARY_FUNCTIONS, call_library
 from ..library.failures import guarded, on_known
-from ..numbers import sizes
-from ..ufuncs.calls import as_traced, call_ufunc, cast, resolve, store
+from ..operands import sizes
+from ..operands.dtypes import resolve
+from ..operands.operands import as_traced, cast, store, strong
+from ..ufuncs.calls import call_ufunc
 from ..ufuncs.complex_numbers import by_parts, squared_size
-from ..ufuncs.composed import strong
 from ..values.array import TracedArray, as_method_gives, from_value
+from ..values.operations import operation
 from ..values.trace import Trace
 from . import creation, shaping
 from .arranging import scaled
@@ -334,6 +336,7 @@ BY_METHOD = frozenset({np.all, np.amax, np.amin, np.any, np.argmax, np.argmin, n
                         np.sum, np.take, np.var})
 
 
+@operation
 def call_function(trace: Trace, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """What ``__array_function__`` does for traced operands."""
     module = (getattr(func, "__module__", None) or "numpy").replace("numpy", "np")

@@ -24,9 +24,9 @@ from ..facts.layout import contiguous
 from ..index.gathers import are_static
 from ..library.calls import call_library, result_like
 from ..library.stand_ins import ask_on_stand_ins
-from ..numbers.integer_bounds import bounds
-from ..numbers.sizes import define, new_size
-from ..ufuncs.calls import as_traced, cast, spread
+from ..operands.integer_bounds import bounds
+from ..operands.operands import as_traced, cast, spread
+from ..operands.sizes import define, new_size
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 from .table_search import constant_table, load, search, sorted_table

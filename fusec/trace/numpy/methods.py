@@ -13,9 +13,10 @@ from ..index import reinterpret
 from ..index.gathers import GATHER_METHODS
 from ..library.calls import LIBRARY_METHODS
 from ..library.failures import guarded
-from ..ufuncs.calls import as_traced
+from ..operands.operands import as_traced
 from ..ufuncs.complex_numbers import conjugated
 from ..values.array import TracedArray, as_method_gives, from_value
+from ..values.operations import OPERATIONS
 from . import creation, shaping
 from .array_attributes import array_namespace, to_device
 from .functions import BY_METHOD, clip, dot, round_
@@ -120,3 +121,4 @@ _METHODS: dict[str, Callable[..., Any]] = {
 }
 _SCALAR_METHODS = {function.__name__ for function in BY_METHOD}
 METHODS = {name: _guarded(name, method) for name, method in _METHODS.items()}
+OPERATIONS.methods.update(METHODS)

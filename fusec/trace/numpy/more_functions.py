@@ -14,9 +14,9 @@ from ..facts.known import known
 from ..facts.layout import is_c_contiguous
 from ..index.gathers import are_static
 from ..index.sliding import sliding_window_view
-from ..library.calls import refused_for_complex
+from ..library.calls import LIBRARY_FUNCTIONS, call_by_name, call_library, refused_for_complex
+from ..operands.operands import as_traced
 from ..ufuncs import complex_numbers
-from ..ufuncs.calls import as_traced
 from ..values.array import TracedArray
 from ..values.selected import roots
 from ..values.storage import Storage
@@ -177,8 +177,6 @@ def require(
 
 def array_equiv(trace: Trace, a1: Any, a2: Any) -> Any:
     """``np.array_equiv``; of sizes that the run decides at run time."""
-    from ..library.calls import call_by_name
-
     if are_static(as_traced(trace, a1), as_traced(trace, a2)):
         return traced_source(np.array_equiv)(trace, a1, a2)
     return call_by_name(trace, np.array_equiv, (a1, a2), {})
@@ -186,8 +184,6 @@ def array_equiv(trace: Trace, a1: Any, a2: Any) -> Any:
 
 def delete(trace: Trace, arr: Any, obj: Any, axis: Any = None) -> Any:
     """``np.delete``; of positions that the run decides at run time: there may be equal ones."""
-    from ..library.calls import call_by_name
-
     if type(obj) is TracedArray and obj.ndim and known(obj.value) is None:
         return call_by_name(trace, np.delete, (arr, obj, axis), {})
     return traced_source(np.delete)(trace, arr, _places(obj), axis)
@@ -202,8 +198,6 @@ def _places(obj: Any) -> Any:
 
 def insert(trace: Trace, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """``np.insert``; before positions that the run decides: NumPy's code makes a mask of them."""
-    from ..library.calls import call_by_name
-
     if type(obj) is TracedArray and obj.ndim and known(obj.value) is None:
         return call_by_name(trace, np.insert, (arr, obj, values, axis), {})
     if type(values) is TracedArray and not values.type.is_weak:
@@ -229,8 +223,6 @@ def einsum(trace: Trace, *operands: Any, **options: Any) -> Any:
         perm = _permutation(operands[0], operands[1])
         if perm is not None:
             return operands[1].transpose(perm)
-    from ..library.calls import call_library
-
     return call_library(trace, "Einsum", operands, options)
 
 
@@ -251,8 +243,6 @@ def tensorinv(trace: Trace, a: Any, *rest: Any, **options: Any) -> Any:
     ind = next(iter(rest), options.get("ind", 2))
     if type(ind) is np.ndarray and not ind > 0:
         raise trace.error(ValueError("Invalid ind argument."))
-    from ..library.calls import LIBRARY_FUNCTIONS
-
     return LIBRARY_FUNCTIONS[np.linalg.tensorinv](trace, a, *rest, **options)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ufuncs.calls import as_traced
+from ..operands.operands import as_traced
 from ..values.array import TracedArray
 from ..values.trace import Trace
 

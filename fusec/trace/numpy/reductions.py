@@ -15,12 +15,16 @@ from ..facts import this_numpy
 from ..facts.layout import broadcast_strides, contiguous, k_order
 from ..facts.refusals import target_dtype
 from ..index.masks import add_up
-from ..numbers.python_numbers import weak
-from ..ufuncs.calls import BOOL, as_traced, cast, spread, store, truth
-from ..ufuncs.composed import _scaled, strong
+from ..library.calls import call_by_name
+from ..operands.operands import BOOL, as_traced, cast, spread, spread_scalar, store, strong, truth
+from ..operands.python_numbers import weak
+from ..ufuncs.complex_numbers import variance
+from ..ufuncs.composed import _scaled
+from ..ufuncs.methods import call_method_of_library
 from ..values.array import TracedArray, from_value
+from ..values.operations import operation
 from ..values.trace import Trace
-from .shaping import spread_scalar
+from .creation import astype
 
 _NO_VALUE = np._NoValue
 _BY_UFUNC: dict[Any, str] = {
@@ -183,8 +187,6 @@ def _accumulate(op: str) -> Any:
         value = cast(trace, x.value, _accumulator(trace, x.value, dtype, out))
         plain = _all(where) and (initial is _NO_VALUE or initial is None)
         if op == "Prod" and value.dtype.kind == "c" and not plain:
-            from ..library.calls import call_by_name
-
             given = {"keepdims": keepdims, "initial": initial, "where": where}
             if out is not None:
                 given["out"] = out
@@ -206,8 +208,6 @@ def _accumulate(op: str) -> Any:
 
 def _as_bounded(trace: Trace, x: TracedArray, out: Any) -> TracedArray:
     """NumPy reduces in the dtype of ``out``, which matters to ``initial=`` alone."""
-    from .creation import astype
-
     target = _outs(out)
     if target is None or as_traced(trace, target).dtype == x.dtype:
         return x
@@ -394,8 +394,6 @@ def _complex_spread(
     keepdims: bool, out: Any,
 ) -> Any:
     """Variance of complex numbers: a real number, in the dtype if that was asked for."""
-    from ..ufuncs.complex_numbers import variance
-
     kept = variance(x, axes, ddof, dtype, asked)
     kept = np.sqrt(kept) if op == "Std" else kept
     result = x.trace.emit("Squeeze", kept.value, axes=axes) if axes else kept.value
@@ -408,8 +406,6 @@ def count_nonzero(
     trace: Trace, a: Any, axis: Any = None, *, keepdims: Any = False
 ) -> Any:
     """``np.count_nonzero`` as a sum of truth values in int64."""
-    from .creation import astype
-
     x = astype(trace, strong(trace, a), np.bool_, copy=False)
     axes = _axes(trace, x, axis)
     value = cast(trace, x.value, np.dtype(np.int64))
@@ -517,6 +513,7 @@ _IGNORING_NAN: dict[Any, Any] = {
 }
 
 
+@operation
 def reduce_by_ufunc(
     trace: Trace, ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
     keepdims: Any = False, initial: Any = _NO_VALUE, where: Any = True,
@@ -547,8 +544,6 @@ def reduce_by_ufunc(
 
 def _by_library(trace: Trace, ufunc: np.ufunc, a: Any, **kwargs: Any) -> Any:
     """A reduction by a function that no accumulator combines with: NumPy's own call."""
-    from ..ufuncs.calls import call_method_of_library
-
     given = {k: v for k, v in kwargs.items() if v is not None and v is not _NO_VALUE}
     if kwargs["axis"] is None:
         given["axis"] = None

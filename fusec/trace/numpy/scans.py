@@ -11,8 +11,9 @@ from fusec.ops.scans import IDENTITIES
 
 from ..library.calls import call_library, result_like
 from ..library.stand_ins import ask_on_stand_ins
-from ..ufuncs.calls import _ROWS, BOOL, as_traced, cast, truth
+from ..operands.operands import BOOL, ROWS_OF_UFUNCS, as_traced, cast, truth
 from ..values.array import TracedArray
+from ..values.operations import operation
 from ..values.trace import Trace
 
 
@@ -61,9 +62,10 @@ SCAN_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 
 
+@operation
 def accumulate(trace: Trace, ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.accumulate(array, axis)`` as a scan; None where it is not one."""
-    row, axis = _ROWS.get(ufunc), kwargs.get("axis", args[1] if len(args) > 1 else 0)
+    row, axis = ROWS_OF_UFUNCS.get(ufunc), kwargs.get("axis", args[1] if len(args) > 1 else 0)
     x = as_traced(trace, args[0])
     if row is None or row.name not in IDENTITIES or len(args) > 2 or set(kwargs) - {"axis"} or (
             type(axis) is not int or not x.ndim or not x.value.type.is_static):

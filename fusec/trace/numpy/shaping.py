@@ -20,13 +20,13 @@ from ..facts.layout import (
     joined_order,
     k_order,
     like_order,
-    order_like,
     reshape_strides,
 )
 from ..facts.refusals import target_dtype
 from ..index.picking import is_run_time_int
-from ..ufuncs.calls import as_traced, cast, holds_traced, spread
-from ..values.array import TracedArray, from_value
+from ..operands.operands import as_traced, cast, holds_traced, spread_scalar
+from ..values.array import TracedArray, copy_of, from_value
+from ..values.operations import operation
 from ..values.selected import with_one_layout
 from ..values.storage import Storage
 from ..values.trace import Trace
@@ -40,18 +40,11 @@ def _guarded(trace: Trace, function: Any, *args: Any) -> Any:
 
 
 def _shape(shape: Any) -> tuple[Size, ...]:
-    from ..numbers.sizes import as_size, is_number
+    from ..operands.sizes import as_size, is_number
 
     if isinstance(shape, (int, np.integer)) or is_number(shape):
         return (as_size(shape),)
     return tuple(as_size(d) for d in shape)
-
-
-def copy_of(x: TracedArray, order: str = "K") -> TracedArray:
-    """A fresh array with the same contents."""
-    shape, itemsize = x.shape, x.itemsize
-    axes = order_like(shape, x.strides, itemsize, order)
-    return TracedArray(x.trace, Storage(x.value, contiguous(shape, itemsize, axes)))
 
 
 def reshape(trace: Trace, a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Any:
@@ -132,6 +125,7 @@ def _squeeze_and_expand(x: TracedArray, target: tuple[int, ...], dropped: bool) 
     return x
 
 
+@operation
 def ravel(trace: Trace, a: Any, order: str = "C") -> Any:
     """``np.ravel``: a view of contiguous memory, else a copy."""
     x = with_one_layout(spread_scalar(as_traced(trace, a)))
@@ -149,13 +143,6 @@ def _read_order(x: TracedArray, order: str) -> list[int]:
     backwards = x.shape[::-1], x.strides[::-1], x.itemsize
     fortran = order == "F" or (is_c_contiguous(*backwards) and not is_contiguous(x))
     return list(range(x.ndim))[::-1] if fortran else list(range(x.ndim))
-
-
-def spread_scalar(x: TracedArray) -> TracedArray:
-    """A scalar as a rank-0 array."""
-    if x.is_array:
-        return x
-    return TracedArray(x.trace, Storage(spread(x.trace, x.value, ())))
 
 
 def transpose(trace: Trace, a: Any, axes: Any = None) -> Any:
@@ -406,7 +393,7 @@ def _roll_by_each(trace: Trace, x: TracedArray, shifts: TracedArray, axis: Any) 
 
 
 def _roll_by_data(trace: Trace, x: TracedArray, shift: Any, axis: int | None) -> Any:
-    from ..numbers.sizes import number
+    from ..operands.sizes import number
     from .creation import arange
 
     if axis is None:

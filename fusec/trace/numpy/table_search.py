@@ -17,7 +17,7 @@ from fusec.ops.gather import INDEX
 
 from ..facts.known import known
 from ..library.calls import call_library, has_open_numbers
-from ..ufuncs.calls import as_traced, cast
+from ..operands.operands import as_traced, cast
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 from .creation import array

@@ -23,12 +23,12 @@ from fusec.ir import Loc, TensorType
 
 from ..facts.code_names import HEAP_TYPE
 from ..facts.refusals import is_compiled
-from ..guards.apart import SameGuard, captured
-from ..guards.assigned_names import AssignedLater
 from ..guards.guard import Guard, is_in_object, layout_guard
 from ..guards.measures import Layout
 from ..values.array import TracedArray
 from ..values.container_changes import may_be_held
+from .apart import SameGuard, captured
+from .assigned_names import AssignedLater
 from .cells import UNBOUND
 
 if TYPE_CHECKING:

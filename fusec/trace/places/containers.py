@@ -22,14 +22,14 @@ from fusec.errors import unsupported
 
 from ..choice.perhaps import Perhaps, Tail, present
 from ..facts.refusals import is_compiled
-from ..guards.apart import SameGuard, captured
-from ..guards.assigned_names import AssignedLater
 from ..guards.guard import Guard, OnceGuard
 from ..guards.measures import BUFFERS, DATA, bits_of, inside, layout_of
 from ..guards.side_effects import is_outside
 from ..values.array import TracedArray
 from ..values.container_changes import items_in, may_be_held, put_content
+from .apart import SameGuard, captured
 from .append_only import Uses
+from .assigned_names import AssignedLater
 from .attributes import scalar_type
 from .cells import UNBOUND
 

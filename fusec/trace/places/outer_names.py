@@ -22,11 +22,11 @@ import numpy as np
 from fusec.ir.graph import new_id
 
 from ..facts.refusals import is_compiled
-from ..guards.apart import captured
-from ..guards.assigned_names import AssignedLater, is_named
 from ..guards.guard import layout_guard
 from ..source.source import HOOKS_NAME
 from ..values.container_changes import may_be_held
+from .apart import captured
+from .assigned_names import AssignedLater, is_named
 from .attributes import Assignment, scalar_type
 from .cells import UNBOUND, contents, put
 

@@ -22,21 +22,22 @@ from ..control.unrolling import UNROLL
 from ..convert.hooks import class_attribute
 from ..facts.known import known
 from ..guards.side_effects import check_unconsumed
-from ..numbers import sizes
-from ..numbers.decimal_rounding import MOST_DIGITS, rounded
-from ..numbers.python_errors import check_integer
-from ..numbers.python_numbers import check_number, index_of, scalar_of, weak
 from ..numpy.array_attributes import has_attribute
 from ..numpy.creation import astype
+from ..operands import sizes
+from ..operands.decimal_rounding import MOST_DIGITS, rounded
+from ..operands.operands import as_traced, cast
+from ..operands.python_errors import check_integer
+from ..operands.python_numbers import check_number, index_of, scalar_of, weak
 from ..places.cells import UNBOUND
-from ..ufuncs.calls import as_traced, call_ufunc, cast
+from ..ufuncs.calls import call_ufunc
 from ..ufuncs.complex_numbers import python_complex
 from ..values.array import TracedArray, from_value
 from ..values.handlers import TABLE, any_traced, everywhere, when_called
 from ..values.trace import Trace
 from . import in_python
 from .math_functions import rounded_number
-from .special_methods import method_of
+from .user_methods import method_of
 
 if TYPE_CHECKING:
     from ..hooks.calls import GraphHooks

@@ -8,11 +8,10 @@ import numpy as np
 
 from fusec.ir import Value
 
-from ..control.ranges import number
-from ..numbers.python_numbers import index_of, weak
 from ..numpy.creation import array
-from ..ufuncs.calls import as_traced, cast
-from ..values.array import TracedArray, is_index
+from ..operands.operands import as_traced, cast
+from ..operands.python_numbers import index_of, weak
+from ..values.array import TracedArray, is_index, number
 from ..values.trace import Trace
 
 MOST_ITEMS = 64  # of which each is compared with the position

@@ -9,7 +9,8 @@ import numpy as np
 
 from fusec.errors import UnsupportedError
 
-from ..ufuncs.calls import as_traced, call_ufunc
+from ..operands.operands import as_traced
+from ..ufuncs.calls import call_ufunc
 from ..values.array import TracedArray
 from ..values.handlers import TABLE
 from .functions import chosen

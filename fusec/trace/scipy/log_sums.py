@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..numpy.creation import astype
-from ..numpy.shaping import spread_scalar
-from ..ufuncs.calls import as_traced
+from ..operands.operands import as_traced, spread_scalar
 from ..values.array import TracedArray
 from ..values.trace import Trace
 

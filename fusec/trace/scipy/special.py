@@ -5,7 +5,6 @@ SciPy is never imported here: who calls one of its functions has imported it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,8 +13,12 @@ import numpy as np
 from fusec.ops import Op, get
 from fusec.ops.special import SPECIAL
 
+from ..operands.dtypes import resolve
+from ..operands.operands import as_traced
 from ..ufuncs import composed
-from ..ufuncs.calls import as_traced, call_row, resolve
+from ..ufuncs.calls import call_row
+from ..ufuncs.methods import call_ufunc_method
+from ..values.operations import operation
 from ..values.trace import Trace
 
 _NUMPYS = {"exp2": "Exp2", "expm1": "Expm1", "log1p": "Log1p", "cbrt": "Cbrt"}
@@ -91,17 +94,11 @@ def _in_float64(formula: Callable[..., Any]) -> Callable[..., Any]:
     return compute
 
 
-def is_scipys(ufunc: np.ufunc) -> bool:
-    """Whether it is a public function of ``scipy.special``, which the caller has imported."""
-    module = sys.modules.get("scipy.special")
-    return module is not None and getattr(module, ufunc.__name__, None) is ufunc
-
-
-def call(trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
-         kwargs: dict[str, Any]) -> Any:
+@operation
+def call_special(
+    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """A ufunc of ``scipy.special``: fused in float32 and float64, else SciPy's own."""
-    from ..library.calls import call_ufunc_method
-
     name = ufunc.__name__
     if method == "__call__" and _is_compiled(trace, ufunc, inputs):
         if name in ROWS:
@@ -117,4 +114,4 @@ def _is_compiled(trace: Trace, ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
     return all(d.kind == "f" and d.itemsize in (4, 8) for d in dtypes)
 
 
-__all__ = ["FORMULAS", "ROWS", "call", "is_scipys"]
+__all__ = ["FORMULAS", "ROWS", "call_special", ]

@@ -2,190 +2,32 @@
 
 from __future__ import annotations
 
-from array import array
-from collections import UserList, deque
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from fusec.errors import nearest, unsupported
+from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.dims import Size, UndecidedSizeError, symbols_of
-from fusec.ops import Op, all_ops
-from fusec.ops.shapes import broadcast
+from fusec.ir.dims import UndecidedSizeError
+from fusec.ops import Op
 
 from ..facts.layout import Strides, broadcast_strides, contiguous, is_c_contiguous, k_order
 from ..facts.refusals import is_compiled, target_dtype
-from ..guards.apart import captured
-from ..numbers import python_numbers
-from ..numbers.python_errors import check_operands, check_result
-from ..numbers.scalar_stores import check_number
+from ..operands import python_numbers
+from ..operands.comparisons import COMPARISONS, comparison, of_complex_scalars
+from ..operands.dtypes import resolve
+from ..operands.operands import BOOL, PYTHON_KIND, ROWS_OF_UFUNCS, as_traced, cast, store, truth
+from ..operands.python_errors import check_operands, check_result
 from ..values.array import TracedArray, from_value
+from ..values.operations import OPERATIONS, operation
 from ..values.trace import Trace
-from .comparisons import COMPARISONS, comparison, of_complex_scalars
+from .methods import is_scipys
 
-BOOL = np.dtype(np.bool_)
-_PYTHON_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 _LOGICAL = {np.logical_and, np.logical_or, np.logical_xor, np.logical_not}
-_ROWS: dict[np.ufunc, Op] = {row.ufunc: row for row in all_ops() if row.ufunc is not None}
 
 
-def is_operand(x: Any) -> bool:
-    """Whether NumPy's operators would take it as an array or a number."""
-    return type(x) is TracedArray or isinstance(x, (bool, int, float, complex, np.generic,
-                                                    np.ndarray, list, tuple))
-
-
-# What NumPy takes for arrays; for Python's own numbers they are no operands.
-_SEQUENCES = (range, deque, UserList)
-_BUFFERS = (array,)
-
-
-def takes(x: TracedArray, other: Any) -> bool:
-    """Whether ``other`` is an operand beside ``x``."""
-    return is_operand(other) or (
-        isinstance(other, (*_SEQUENCES, *_BUFFERS)) and (x.is_array or not x.type.is_weak))
-
-
-def as_traced(trace: Trace, x: Any) -> TracedArray:
-    """Any operand as a traced value: numbers become constants, outside arrays inputs."""
-    if type(x) is TracedArray:
-        return _of_this_trace(trace, x)
-    if isinstance(x, (bool, int, float, complex, np.generic)):
-        trace.builder.loc = trace.loc
-        return TracedArray(trace, None, (), trace.builder.const(_plain(x)))
-    if isinstance(x, np.ndarray):
-        x = trace.as_plain(x)
-        own = trace.own.traced(x)
-        return own if own is not None else captured(trace, x)
-    if isinstance(x, (list, tuple, *_SEQUENCES)):
-        from ..numpy.functions import array_from_sequence
-
-        return array_from_sequence(trace, list(x) if isinstance(x, _SEQUENCES) else x)
-    if isinstance(x, _BUFFERS):
-        return TracedArray(trace, trace.capture(np.array(x)))
-    raise trace.error(TypeError(f"unsupported operand: {type(x).__name__}"))
-
-
-def with_joined(
-    trace: Trace, fn: Any, args: tuple[Any, ...]
-) -> tuple[Any, ...]:
-    """The operands of a ufunc, or of a method of one: NumPy's dispatch misses traced values that
-    lie in lists, so those are joined to arrays where there are no others."""
-    ufunc = fn if isinstance(fn, np.ufunc) else getattr(fn, "__self__", None)
-    count = ufunc.nin if fn is ufunc else _OPERANDS.get(getattr(fn, "__name__", ""), 0)
-    if any(type(x) is TracedArray for x in args[:count]):
-        return args
-    return tuple(as_traced(trace, x) if k < count and holds_traced(x) else x
-                 for k, x in enumerate(args))
-
-
-_OPERANDS = {"reduce": 1, "accumulate": 1, "reduceat": 1, "outer": 2}
-
-
-def holds_traced(x: Any) -> bool:
-    """Whether a list or tuple has traced values in it."""
-    return type(x) in (list, tuple) and any(
-        type(item) is TracedArray or holds_traced(item) for item in x)
-
-
-def _plain(x: Any) -> Any:
-    """A number of a class derived from Python's as Python's own."""
-    if isinstance(x, np.generic) or type(x) in _PLAIN:
-        return x
-    return next(kind(x) for kind in _PLAIN if isinstance(x, kind))
-
-
-_PLAIN: tuple[Any, ...] = (int, float, complex, bool)
-
-
-def _of_this_trace(trace: Trace, x: TracedArray) -> TracedArray:
-    """The operand; one that another trace left behind raises, naming where it was made."""
-    if x.trace is not trace and x.value is not None:
-        raise trace.error(TypeError("a traced value of another trace in progress is used here"))
-    return x
-
-
-def cast(trace: Trace, value: Value, dtype: np.dtype, kind: str | None = None) -> Value:
-    """The value in ``dtype``; constants convert now, with NumPy's overflow errors."""
-    if value.dtype == dtype and not (value.type.is_weak and kind != "weak"):
-        return value
-    if kind != "weak":
-        check_number(trace, value, dtype)
-    if value.node.op == "Const" and kind is None and value.type.is_weak:
-        return trace.builder.const(_constant_as(value, dtype))
-    attrs: dict[str, Any] = {"dtype": dtype}
-    if kind is not None:
-        attrs["kind"] = kind
-    return trace.emit("Cast", value, **attrs)
-
-
-def _constant_as(value: Value, dtype: np.dtype) -> Any:
-    number = value.node.attrs["value"]
-    with np.errstate(all="ignore"):
-        return np.asarray(number, dtype)[()] if dtype.kind in "iu" else dtype.type(number)
-
-
-def resolve(
-    trace: Trace, ufunc: np.ufunc, values: Sequence[Value], asked: np.dtype | None = None,
-    casting: Any = "same_kind",
-) -> tuple[np.dtype, ...]:
-    """The dtypes NumPy computes in, inputs then outputs (NEP 50 weak promotion included).
-
-    ``asked``: the dtype of the result, given by the caller.
-    """
-    options: dict[str, Any] = {}
-    if asked is not None:
-        options = {"signature": (*[None] * ufunc.nin, *[asked] * ufunc.nout), "casting": casting}
-    if all(v.type.is_weak for v in values):
-        signature = tuple(v.dtype for v in values)
-    else:
-        signature = tuple(
-            _PYTHON_KIND[v.dtype.kind] if v.type.is_weak and v.dtype != BOOL else v.dtype
-            for v in values
-        )
-    try:
-        found = ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout), **options)
-        if asked is None and casting not in ("same_kind", "unsafe"):
-            _check_casting(ufunc, values, found, casting)
-        return found
-    except TypeError as error:
-        has_loop = asked is not None and any(
-            loop.endswith(f">{asked.char}") for loop in ufunc.types)
-        misfit = _misfit(values, asked) if has_loop and ufunc not in COMPARISONS else None
-        raise trace.error(misfit or error, values) from None
-
-
-def _check_casting(
-    ufunc: np.ufunc, values: Sequence[Value], dtypes: Sequence[np.dtype], casting: Any
-) -> None:
-    """NumPy's own check takes no Python numbers: it crashes where it refuses one (NumPy 2.4)."""
-    for k, (value, dtype) in enumerate(zip(values, dtypes, strict=False)):
-        if value.type.is_weak and value.dtype != BOOL:
-            if casting == "equiv" and value.dtype != dtype:
-                raise TypeError(f"cannot cast Python {_PYTHON_KIND[value.dtype.kind].__name__} to "
-                                f"{dtype} under the casting rule 'equiv'")
-        elif not np.can_cast(value.dtype, dtype, casting):
-            raise TypeError(
-                f"Cannot cast ufunc '{ufunc.__name__}' input {k if ufunc.nin > 1 else ''} from "
-                f"{value.dtype!r} to {dtype!r} with casting rule {casting!r}".replace("  ", " "))
-
-
-def _misfit(values: Sequence[Value], asked: np.dtype | None) -> OverflowError | None:
-    """A Python int that does not fit the integers asked for: of wrong types NumPy says that first.
-    """
-    for value in values:
-        number = value.node.attrs.get("value") if value.type.is_weak else None
-        if asked is None or asked.kind not in "iu" or type(number) is not int:
-            continue
-        try:
-            asked.type(number)
-        except OverflowError as error:
-            return error
-    return None
-
-
+@operation
 def call_ufunc(
     trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any],
     python: bool = False,
@@ -195,26 +37,11 @@ def call_ufunc(
     ``python``: it stands for Python's operator, which on Python numbers gives a Python number.
     """
     if method == "reduce":
-        from ..numpy.reductions import reduce_by_ufunc
-
-        return reduce_by_ufunc(trace, ufunc, *inputs, **kwargs)
-    row = _ROWS.get(ufunc)
+        return OPERATIONS.reduce_by_ufunc(trace, ufunc, *inputs, **kwargs)
+    row = ROWS_OF_UFUNCS.get(ufunc)
     if method != "__call__" or row is None:
         return _without_row(trace, ufunc, method, inputs, kwargs)
     return _Call(trace, row, ufunc, inputs, dict(kwargs), python).run()
-
-
-def call_method_of_library(
-    trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
-    """``reduce`` and its kin of a ufunc of NumPy or SciPy as a library call."""
-    from ..library.calls import call_ufunc_method
-    from ..scipy import special
-
-    if getattr(np, ufunc.__name__, None) is not ufunc and not special.is_scipys(ufunc):
-        raise unsupported(f"{ufunc.__name__}.{method}", loc=trace.loc,
-                          cure="only ufuncs of NumPy and SciPy have a name to call them by")
-    return call_ufunc_method(trace, ufunc, method, inputs, kwargs)
 
 
 def call_row(
@@ -238,10 +65,9 @@ def _without_row(
     trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """A ufunc or a method of it that traced values do not answer for."""
-    from ..library.calls import call_ufunc_method
     from ..library.failures import on_known
-    from ..scipy import special
     from . import composed
+    from .methods import call_ufunc_method
 
     if method == "__call__" and ufunc in composed.FORMULAS and not _AXES & set(kwargs):
         return composed.call(trace, ufunc, inputs, dict(kwargs))
@@ -249,8 +75,8 @@ def _without_row(
         return composed.outer(trace, ufunc, inputs, kwargs)
     if getattr(np, ufunc.__name__, None) is ufunc:
         return call_ufunc_method(trace, ufunc, method, inputs, kwargs)
-    if special.is_scipys(ufunc):
-        return special.call(trace, ufunc, method, inputs, kwargs)
+    if is_scipys(ufunc):
+        return OPERATIONS.call_special(trace, ufunc, method, inputs, kwargs)
     if method == "__call__":
         return on_known(trace, ufunc.__name__, ufunc, inputs, kwargs)
     raise unsupported(f"{ufunc.__name__}.{method}", loc=trace.loc,
@@ -260,7 +86,7 @@ def _without_row(
 def _class_name(value: Value) -> str:
     """What Python's messages call the class of a number."""
     is_weak = value.type.is_weak
-    return _PYTHON_KIND[value.dtype.kind].__name__ if is_weak else f"numpy.{value.dtype.name}"
+    return PYTHON_KIND[value.dtype.kind].__name__ if is_weak else f"numpy.{value.dtype.name}"
 
 
 class _Call:
@@ -306,7 +132,7 @@ class _Call:
             return self._by_numpy()
 
     def _by_numpy(self) -> Any:
-        from ..library.calls import call_ufunc_method
+        from .methods import call_ufunc_method
 
         if self.trace.in_region and self.ufunc.signature is None and self.where is True:
             found = self._of_equal_parts()
@@ -375,7 +201,7 @@ class _Call:
         result = self._compute(values)
         check_result(self.trace, self.ufunc, values, result)
         if is_checked:
-            from ..numbers.overflow import check_overflow
+            from ..operands.overflow import check_overflow
 
             check_overflow(self.trace, self.ufunc, values, result)
         if bounds is not None:
@@ -513,60 +339,4 @@ class _Call:
         return contiguous(result.shape, result.dtype.itemsize, order)
 
 
-def truth(trace: Trace, value: Value) -> Value:
-    """The value as booleans."""
-    kind = "weak" if value.type.is_weak and value.node.op != "Const" else None
-    return cast(trace, value, BOOL, kind)
-
-
-def check_cast(
-    trace: Trace, target: TracedArray, value: Value, casting: Any, what: str
-) -> None:
-    """That the array may be written, and with this dtype; ``what`` is NumPy's way to say it."""
-    target.check_writeable()
-    source: Any = value.dtype
-    if value.type.is_weak and value.dtype != BOOL:
-        source = np.result_type(target.dtype, _PYTHON_KIND[value.dtype.kind](0))
-    if not np.can_cast(source, target.dtype, casting):
-        raise trace.error(TypeError(
-            f"Cannot cast {what.format(repr(value.dtype), repr(target.dtype))} {casting!r}"
-        ), [value, target.value], ("result", "target"))
-
-
-def store(trace: Trace, target: TracedArray, value: Value, casting: Any, what: str) -> None:
-    """Write ``value`` into an array: checked cast, checked shape, broadcast."""
-    check_cast(trace, target, value, casting, f"{what} from {{}} to {{}} with casting rule")
-    shape = target.shape
-    try:
-        joint = broadcast([value.shape, shape])
-    except ValueError as error:
-        raise trace.error(error, [value, target.value], ("result", "target")) from None
-    if joint != shape:
-        shown, wanted = (str(s).replace(" ", "") for s in (shape, joint))
-        raise trace.error(ValueError(
-            f"non-broadcastable output operand with shape {shown} doesn't match the broadcast "
-            f"shape {wanted}"
-        ), [value, target.value], ("result", "target"))
-    target.write(spread(trace, cast(trace, value, target.dtype), shape))
-
-
-def spread(trace: Trace, value: Value, shape: tuple[int, ...]) -> Value:
-    """The value as an array of this shape."""
-    if value.shape == shape and value.type.kind == "array":
-        return value
-    if symbols_of(shape) - symbols_of(value.shape):
-        return _spread_by_numpy(trace, value, shape)
-    return trace.emit("BroadcastTo", value, shape=shape)
-
-
-def _spread_by_numpy(trace: Trace, value: Value, shape: tuple[Size, ...]) -> Value:
-    """The same to a size that the value does not have: it must depend on what defines it."""
-    from ..numbers.sizes import number
-
-    dims = [cast(trace, as_traced(trace, number(trace, s)).value, np.dtype(np.int64), "weak")
-            for s in shape]
-    return trace.emit("Fill", value, *dims, shape=shape)
-
-
-__all__ = ["as_traced", "call_row", "call_ufunc", "cast", "is_operand", "nearest",
-           "resolve", "spread", "store", "truth"]
+__all__ = ["call_row", "call_ufunc"]

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..facts.layout import Strides, contiguous, k_order
-from ..numbers.python_numbers import check_number
 from ..numpy import creation
+from ..operands.operands import as_traced, cast
+from ..operands.python_numbers import check_number
 from ..values.array import TracedArray, from_value
+from ..values.operations import operation
 from ..values.trace import Trace
-from .calls import as_traced, cast
 
 
+@operation
 def zero_imag(x: TracedArray) -> Any:
     """The imaginary part of real numbers: zeros (which NumPy makes read-only)."""
     if x.is_array:

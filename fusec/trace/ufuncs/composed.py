@@ -12,10 +12,11 @@ from fusec.errors import unsupported
 
 from ..facts.layout import Strides, broadcast_strides, contiguous, k_order
 from ..facts.refusals import is_compiled
+from ..operands.dtypes import resolve
+from ..operands.operands import as_traced, cast, spread_scalar, strong
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 from . import complex_numbers
-from .calls import as_traced, cast, resolve
 
 F64 = np.dtype(np.float64)
 Formula = Callable[..., Any]
@@ -180,19 +181,13 @@ def _delivered(result: Any, out: Any, where: Any, casting: Any) -> Any:
     return out
 
 
-def strong(trace: Trace, x: Any) -> TracedArray:
-    """The operand; a Python number as the NumPy scalar that ``np.asarray`` makes of it."""
-    found = as_traced(trace, x)
-    return from_value(trace, cast(trace, found.value, found.dtype)) if found.type.is_weak else found
-
-
 def outer(trace: Trace, ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any]) -> Any:
     """``ufunc.outer``: all pairs, by axes of length 1."""
     x, y = (strong(trace, v) for v in inputs)
     if y.ndim:
-        from ..numpy.shaping import expand_dims, spread_scalar
-
-        x = expand_dims(trace, spread_scalar(x), tuple(range(x.ndim, x.ndim + y.ndim)))
+        x = spread_scalar(x)
+        added = tuple(range(x.ndim, x.ndim + y.ndim))
+        x = x.view_through("ExpandDims", (*x.strides, *[0] * y.ndim), axes=added)
     return ufunc(x, y, **kwargs)
 
 

@@ -18,9 +18,11 @@ from fusec.ops.shapes import broadcast
 
 from ..facts import this_numpy
 from ..facts.layout import broadcast_strides
+from ..operands.operands import cast
 from ..values.array import TracedArray, from_value
+from ..values.operations import operation
 from ..values.trace import Trace
-from .calls import cast
+from .methods import call_ufunc_method
 
 MAX_POWER = 64
 _SHORTCUTS: dict[Any, str] = {2: "Square", 0.5: "Sqrt", -1: "Reciprocal"}
@@ -49,8 +51,6 @@ def power(
 
 def _any_integer_power(trace: Trace, values: Sequence[Value], dtype: np.dtype) -> Value:
     """NumPy's own loop, which raises for negative exponents when it runs."""
-    from ..library.calls import call_ufunc_method
-
     if all(v.type.is_weak for v in values):
         raise unsupported(
             "a power of Python ints with an exponent that is not a small constant", loc=trace.loc,
@@ -107,6 +107,7 @@ def _has_shortcuts(values: Sequence[Value], dtype: np.dtype, python: bool) -> bo
         this_numpy.POWER_TAKES_ROOTS and dtype.kind == "f" and dtype != np.float16)
 
 
+@operation
 def known_to_operator(x: TracedArray, y: Any, in_place: bool) -> Any:
     """``x ** y`` of an array in NumPys whose operator looks into every scalar; None if they go on.
 

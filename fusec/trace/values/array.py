@@ -14,8 +14,9 @@ from fusec.ops.complex_parts import component
 
 from ..facts import this_numpy
 from ..facts.known import known
-from ..facts.layout import Strides, contiguous
+from ..facts.layout import Strides, contiguous, order_like
 from ..facts.origins import describe, way_out
+from .operations import OPERATIONS
 from .storage import Storage, ViewStep, with_step
 from .trace import Trace
 
@@ -132,22 +133,16 @@ class TracedArray:
     # -- protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from ..ufuncs.calls import call_ufunc
-
         self.check_alive()
-        return call_ufunc(self.trace, ufunc, method, inputs, kwargs)
+        return OPERATIONS.call_ufunc(self.trace, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from ..numpy.functions import call_function
-
         self.check_alive()
-        return call_function(self.trace, func, args, kwargs)
+        return OPERATIONS.call_function(self.trace, func, args, kwargs)
 
     def concrete(self, wanted: str, otherwise: str) -> Any:
         """The value itself where no argument decides it; else raises `ConcreteValueError`."""
-        from ..guards.taken import value_of
-
-        found = value_of(self.trace, self.value)
+        found = OPERATIONS.value_of(self.trace, self.value)
         if found is not None:
             return found
         raise ConcreteValueError(
@@ -229,17 +224,13 @@ class TracedArray:
     # -- items
 
     def __getitem__(self, key: Any) -> Any:
-        from ..index.indexing import getitem
-
-        return getitem(self, key)
+        return OPERATIONS.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from ..index.indexing import setitem
-
         if type(value) in (list, tuple) and self.dtype.kind in "iu" and _are_ints(value):
             self._check_fits(value)
         # NumPy makes NaN of None, and says for other dtypes that it is no number.
-        setitem(self, key, self.none() if value is None else value)
+        OPERATIONS.setitem(self, key, self.none() if value is None else value)
 
     def _check_fits(self, numbers: Any) -> None:
         """That Python ints fit the dtype that they are assigned to."""
@@ -335,9 +326,7 @@ class TracedArray:
 
     @property
     def imag(self) -> TracedArray:
-        from ..ufuncs.complex_numbers import zero_imag
-
-        return self._part("Imag") if self.dtype.kind == "c" else zero_imag(self)
+        return self._part("Imag") if self.dtype.kind == "c" else OPERATIONS.zero_imag(self)
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -352,16 +341,12 @@ class TracedArray:
 
     def diagonal_sum(self, *args: Any, **kwargs: Any) -> Any:
         """``ndarray.trace`` (converted code is led here: ``self.trace`` is the trace)."""
-        from ..numpy.methods import METHODS
-
-        return METHODS["trace"](self, *args, **kwargs)
+        return OPERATIONS.methods["trace"](self, *args, **kwargs)
 
     @property
     def flat(self) -> TracedArray:
         """The elements in C order: a view, or a copy that cannot be written to."""
-        from ..numpy.shaping import ravel
-
-        found = ravel(self.trace, self)
+        found = OPERATIONS.ravel(self.trace, self)
         if found.storage is self.storage:
             found = TracedArray(self.trace, found.storage, found.steps)
         else:
@@ -371,15 +356,10 @@ class TracedArray:
 
     @property
     def flags(self) -> Any:
-        from ..numpy.array_attributes import Flags
-
-        return Flags(self)
+        return OPERATIONS.flags(self)
 
     def __getattr__(self, name: str) -> Any:
-        from ..library.failures import cure_for_use
-        from ..numpy.methods import METHODS
-
-        method = METHODS.get(name)
+        method = OPERATIONS.methods.get(name)
         if name.startswith("__") and method is None:
             raise AttributeError(name)
         if method is not None and hasattr(self.__class__, name):
@@ -392,7 +372,7 @@ class TracedArray:
                 return getattr(found, name)
             owner = "ndarray" if self.is_array else self.kind_name.replace("numpy.", "np.")
             raise unsupported(f"{owner}.{name}", loc=self.trace.loc,
-                              cure=cure_for_use(name).replace("call it", "use it"))
+                              cure=OPERATIONS.cure_for_use(name).replace("call it", "use it"))
         raise user_error(AttributeError, f"'{self.kind_name}' object has no attribute {name!r}",
                          self.trace.loc, candidates=nearest(name, dir(np.ndarray)))
 
@@ -414,11 +394,23 @@ def not_an_index(x: TracedArray) -> Exception:
     return x.trace.error(TypeError(text), [x.value])
 
 
+def number(trace: Trace, value: Value) -> TracedArray:
+    """A traced scalar."""
+    return TracedArray(trace, None, (), value)
+
+
 def from_value(trace: Trace, value: Value, strides: Strides | None = None) -> TracedArray:
     """A fresh result: an array with memory of its own, or a scalar."""
     if value.type.kind != "array":
         return TracedArray(trace, None, (), value)
     return TracedArray(trace, Storage(value, strides))
+
+
+def copy_of(x: TracedArray, order: str = "K") -> TracedArray:
+    """A fresh array with the same contents."""
+    shape, itemsize = x.shape, x.itemsize
+    axes = order_like(shape, x.strides, itemsize, order)
+    return TracedArray(x.trace, Storage(x.value, contiguous(shape, itemsize, axes)))
 
 
 def as_method_gives(x: Any, result: Any) -> Any:
@@ -434,42 +426,34 @@ def fresh_strides(value: Value, order: list[int]) -> Strides:
 
 
 def _known_power(x: TracedArray, y: Any, in_place: bool) -> Any:
-    from ..ufuncs.powers import known_to_operator
-
-    return known_to_operator(x, y, in_place)
+    return OPERATIONS.known_to_operator(x, y, in_place)
 
 
 def _binary(ufunc: np.ufunc, name: str) -> None:
     def forward(self: TracedArray, other: Any, *modulus: Any) -> Any:
-        from ..ufuncs.calls import call_ufunc, takes
-
         self.check_alive()
-        if modulus or not takes(self, other):
+        if modulus or not OPERATIONS.takes(self, other):
             return NotImplemented
         known = _known_power(self, other, False) if ufunc is np.power else None
         if known is not None:
             return known
-        return call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
+        return OPERATIONS.call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
 
     def backward(self: TracedArray, other: Any) -> Any:
-        from ..ufuncs.calls import call_ufunc, takes
-
         self.check_alive()
-        if not takes(self, other):
+        if not OPERATIONS.takes(self, other):
             return NotImplemented
         if ufunc is np.multiply and type(other) in (list, tuple) and self.origin.type.is_weak:
             return other * operator.index(self)  # Python repeats the sequence
-        return call_ufunc(self.trace, ufunc, "__call__", (other, self), {}, True)
+        return OPERATIONS.call_ufunc(self.trace, ufunc, "__call__", (other, self), {}, True)
 
     def in_place(self: TracedArray, other: Any) -> Any:
-        from ..ufuncs.calls import call_ufunc
-
         self.check_alive()
         known = _known_power(self, other, True) if ufunc is np.power else None
         if known is not None:
             return known
         out = {"out": (self,)} if self.is_array else {}
-        return call_ufunc(self.trace, ufunc, "__call__", (self, other), out, True)
+        return OPERATIONS.call_ufunc(self.trace, ufunc, "__call__", (self, other), out, True)
 
     for prefix, method in (("", forward), ("r", backward), ("i", in_place)):
         setattr(TracedArray, f"__{prefix}{name}__", method)
@@ -487,23 +471,19 @@ def _with_none(x: TracedArray, differs: bool) -> Any:
 
 def _comparison(ufunc: np.ufunc, name: str) -> None:
     def compare(self: TracedArray, other: Any) -> Any:
-        from ..ufuncs.calls import call_ufunc, takes
-
         self.check_alive()
-        if not takes(self, other):
+        if not OPERATIONS.takes(self, other):
             if (other is None or type(other) is str) and ufunc in (np.equal, np.not_equal):
                 return _with_none(self, ufunc is np.not_equal)
             return NotImplemented
-        return call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
+        return OPERATIONS.call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
 
     setattr(TracedArray, f"__{name}__", compare)
 
 
 def _unary(ufunc: np.ufunc, name: str) -> None:
     def apply(self: TracedArray) -> Any:
-        from ..ufuncs.calls import call_ufunc
-
-        return call_ufunc(self.trace, ufunc, "__call__", (self,), {}, True)
+        return OPERATIONS.call_ufunc(self.trace, ufunc, "__call__", (self,), {}, True)
 
     setattr(TracedArray, f"__{name}__", apply)
 

@@ -18,7 +18,7 @@ from fusec.errors import ConcreteValueError, InternalError, TraceError, Unsuppor
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ir.graph import CaughtLoc, Loc
 
-from ..guards.assigned_names import AssignedLater
+from ..places.assigned_names import AssignedLater
 from ..source.errors import SourceUnavailable
 
 if TYPE_CHECKING:

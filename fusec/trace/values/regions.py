@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.graph import new_id
 
-from ..numbers.index_uses import Use
+from ..operands.index_uses import Use
 from .storage import Storage
 from .trace import Trace
 

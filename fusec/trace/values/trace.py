@@ -25,21 +25,22 @@ from ..facts.code_names import names_in
 from ..facts.cures import cure_for
 from ..facts.origins import describe
 from ..facts.refusals import check_array
-from ..guards.assigned_names import AssignedNames
+from ..places.assigned_names import AssignedNames
 from .caught import Classes, under_handlers
 from .container_changes import ContainerChanges
+from .operations import OPERATIONS
 from .states import State, States
 from .storage import Storage
 
 if TYPE_CHECKING:
     from ..convert.hooks import Hooks
     from ..guards.guard import Guard
-    from ..guards.outside import Outside
     from ..hooks.watch import Watch
-    from ..numbers.index_uses import Use
+    from ..operands.index_uses import Use
     from ..places.attributes import Attributes
     from ..places.containers import Containers
     from ..places.outer_names import OuterNames
+    from ..places.outside import Outside
 
 _LIBRARIES = ("numpy", "optree")
 _state = threading.local()
@@ -173,11 +174,9 @@ class Trace:
         ``state``: what is assigned then; without it, what has been assigned by now.  The
         exception's arguments must be plain data: see `describe_error`.
         """
-        from ..control.before_raise import note_state
-
         node = self.emit("Check", holds, error=describe_error(error)).node
         self.checks.append(node)
-        note_state(self, node, state)
+        OPERATIONS.note_state(self, node, state)
 
     def error(
         self, error: Exception, operands: Sequence[Value] = (), labels: Sequence[str] = (),

@@ -14,11 +14,12 @@ import numpy as np
 
 from fusec.errors import unsupported
 
+from ..guards.guard import Guard
+from ..guards.measures import ANY
 from ..values.array import TracedArray
+from ..values.operations import operation
 from ..values.own_arrays import root_of, viewing
 from .assigned_names import AssignedLater
-from .guard import Guard
-from .measures import ANY
 
 if TYPE_CHECKING:
     from ..values.trace import Trace
@@ -126,6 +127,7 @@ def _place_in(x: Any, root: Any) -> Any:
     return start, x.shape, x.strides, x.dtype, root.shape, root.strides, root.dtype
 
 
+@operation
 def captured(
     trace: Trace, x: np.ndarray, reader: Callable[[], Any] | None = None, title: str = ""
 ) -> TracedArray:

@@ -8,7 +8,6 @@ import builtins
 import contextlib
 import dataclasses
 import functools
-import linecache
 import operator
 from collections.abc import Callable
 from types import FunctionType, MethodType
@@ -19,11 +18,11 @@ from fusec.ir import Loc, Value
 from ..convert.hooks import Where, class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import is_of_stdlib, stays_plain
-from ..hooks.control import ControlHooks
+from ..python.user_methods import method_of, users_function
 from ..values.array import TracedArray
 from ..values.caught import REFUSALS, Suppressing, catching, classes_of, may_suppress
+from .control import ControlHooks
 
-_GENERATOR = 0x20  # inspect.CO_GENERATOR
 _CALLABLE = (type, type(len))
 _REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 # Builtins that ask an object, with the method that answers.
@@ -32,23 +31,6 @@ _ASKING: dict[Any, str] = {
     builtins.int: "__int__", builtins.iter: "__iter__", builtins.complex: "__complex__",
     operator.index: "__index__", builtins.round: "__round__", builtins.bool: "__bool__",
 }
-
-
-def method_of(obj: Any, name: str) -> FunctionType | None:
-    """The user's function behind a special method; None where Python's or a library's answers."""
-    kind = type(obj)
-    if kind is TracedArray or not kind.__flags__ & HEAP_TYPE:
-        return None
-    return _users(class_attribute(kind, name))
-
-
-def _users(found: Any) -> FunctionType | None:
-    if type(found) is not FunctionType or stays_plain(found):
-        return None
-    code = found.__code__
-    is_made = code.co_filename.startswith("<") and (  # by dataclasses, namedtuple or attrs
-        code.co_filename.startswith("<attrs ") or not linecache.getlines(code.co_filename))
-    return None if is_made or code.co_flags & _GENERATOR else found
 
 
 class SpecialMethods(ControlHooks):
@@ -73,7 +55,7 @@ class SpecialMethods(ControlHooks):
 
     def _of_class(self, kind: type, name: str) -> FunctionType | None:
         held = class_attribute(kind, name)
-        found = _users(getattr(held, "__func__", held))
+        found = users_function(getattr(held, "__func__", held))
         if found is not None:
             self.note_of_class(kind, name)
         return found
@@ -193,7 +175,7 @@ class SpecialMethods(ControlHooks):
     def getitem(self, where: Where, obj: Any, key: Any) -> Any:
         method = self.special(obj, "__getitem__")
         of_class = class_attribute(obj, "__class_getitem__") if isinstance(obj, type) else None
-        if of_class is not None and _users(getattr(of_class, "__func__", None)) is not None:
+        if of_class is not None and users_function(getattr(of_class, "__func__", None)) is not None:
             self.note_of_class(obj, "__class_getitem__")
             return self.call(where, MethodType(of_class.__func__, obj), key)
         return super().getitem(where, obj, key) if method is None else (
@@ -242,7 +224,7 @@ class SpecialMethods(ControlHooks):
         method = self.special(obj, "__setattr__")
         if method is not None:
             self.call(where, method, obj, name, value)
-        elif type(found) is property and _users(found.fset) is not None:
+        elif type(found) is property and users_function(found.fset) is not None:
             self.call(where, found.fset, obj, value)
         elif found is not None and self.special(found, "__set__") is not None:
             self.call(where, self.special(found, "__set__"), found, obj, value)

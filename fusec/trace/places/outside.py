@@ -17,13 +17,9 @@ import numpy as np
 from fusec.code_roles import is_ours
 
 from ..facts.code_names import names_in
-from ..places.kept_values import bound_to
-from ..source.source import HOOKS_NAME
-from ..values.array import TracedArray
-from .apart import SameGuard
-from .asked import is_of_decimals, note_decimals
-from .guard import Guard, attribute_guard, is_data
-from .measures import (
+from ..guards.asked import is_of_decimals, note_decimals
+from ..guards.guard import Guard, attribute_guard, is_data
+from ..guards.measures import (
     ATOMS,
     ArrayContent,
     Bits,
@@ -35,6 +31,10 @@ from .measures import (
     parts_of,
     values_inside,
 )
+from ..source.source import HOOKS_NAME
+from ..values.array import TracedArray
+from .apart import SameGuard
+from .kept_values import bound_to
 
 if TYPE_CHECKING:
     from ..values.trace import Trace

@@ -164,7 +164,6 @@ def _hull(function: Callable[..., int], ranges: list[Interval]) -> Interval:
 def check_fits(trace: Trace, value: Value, dtype: np.dtype) -> None:
     """Python ints out of a dtype's range raise in NumPy: those of data when the code runs, those of
     arguments are needed now."""
-    from ..index.windows import from_ints
 
     if not value.type.is_weak or value.dtype != INT64 or dtype.kind not in "iu" or dtype == INT64:
         return
@@ -242,3 +241,22 @@ def scalar_of(trace: Trace, x: TracedArray) -> Any:
     if not x.is_array:
         return x.value
     return trace.emit("Squeeze", x.value, axes=tuple(range(x.ndim)), kind="scalar")
+
+
+def from_ints(value: Value) -> bool:
+    """Whether Python ints among the arguments decide it: those become static where it must be
+    known."""
+    stack, seen = [value], {value}
+    while stack:
+        now = stack.pop()
+        if now.node.op == "Input" and not (now.type.is_weak and now.node.attrs["index"] >= 0):
+            return False
+        if now.node.op not in _INT_OPS:
+            return False
+        stack += [v for v in now.node.inputs if v not in seen]
+        seen.update(now.node.inputs)
+    return True
+
+
+_INT_OPS = frozenset({"Input", "Const", "Add", "Sub", "Mul", "FloorDiv", "Mod", "Neg", "Cast",
+                      "Maximum", "Minimum", "Pos"})

@@ -61,8 +61,8 @@ def note_checked(trace: Trace, checked: Value) -> Value:
 
 def written_indices(array: Any, key: Any) -> list[Value]:
     """The integers and arrays of a key at which a library call will write."""
-    from ..ufuncs.calls import as_traced, cast
     from ..values.array import TracedArray
+    from .operands import as_traced, cast
 
     keys = key if isinstance(key, tuple) else (key,)
     if type(array) is not TracedArray or not array.is_array or array.steps or (

@@ -19,7 +19,7 @@ from ..facts.code_names import names_in
 from ..facts.refusals import is_compiled
 
 if TYPE_CHECKING:
-    from ..places.outer_names import Place
+    from .outer_names import Place
 
 Result = TypeVar("Result")
 _MOST_ATTEMPTS = 1000

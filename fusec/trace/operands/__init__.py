@@ -1,0 +1,1 @@
+"""Operands: numbers and arrays as traced values, Python's numbers, and sizes."""

@@ -1,0 +1,58 @@
+"""Operations on traced values that rooms above carry out: each is put here by its own module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, NoReturn, TypeVar
+
+from fusec.errors import InternalError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _not_there(*args: Any, **kwargs: Any) -> NoReturn:
+    raise InternalError("an operation on traced values whose module was not imported")
+
+
+@dataclass
+class Operations:
+    """By name, what an array, an operand or the trace asks for; see where they are defined."""
+
+    # Of arrays and numbers: NumPy's protocols, operators, items and attributes.
+    call_ufunc: Callable[..., Any] = _not_there
+    call_function: Callable[..., Any] = _not_there
+    known_to_operator: Callable[..., Any] = _not_there
+    takes: Callable[..., bool] = _not_there
+    getitem: Callable[..., Any] = _not_there
+    setitem: Callable[..., None] = _not_there
+    value_of: Callable[..., Any] = _not_there
+    zero_imag: Callable[..., Any] = _not_there
+    ravel: Callable[..., Any] = _not_there
+    flags: Callable[..., Any] = _not_there
+    cure_for_use: Callable[..., str] = _not_there
+    methods: dict[str, Any] = field(default_factory=dict)
+    # Of operands: arrays from outside, and sequences.
+    captured: Callable[..., Any] = _not_there
+    array_from_sequence: Callable[..., Any] = _not_there
+    array: Callable[..., Any] = _not_there
+    # Methods of ufuncs.
+    reduce_by_ufunc: Callable[..., Any] = _not_there
+    accumulate: Callable[..., Any] = _not_there
+    call_special: Callable[..., Any] = _not_there
+    # Of the trace: what has been assigned where it may raise.
+    note_state: Callable[..., None] = _not_there
+
+
+OPERATIONS = Operations()
+_NAMES = frozenset(each.name for each in fields(Operations))
+
+
+def operation(function: Function) -> Function:
+    """Puts the function there, under its own name."""
+    assert function.__name__ in _NAMES
+    setattr(OPERATIONS, function.__name__, function)
+    return function
+
+
+__all__ = ["OPERATIONS", "operation"]
