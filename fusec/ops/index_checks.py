@@ -6,12 +6,13 @@ becomes of the element.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fusec.ir import Graph, Loc, Node, Value
-from fusec.ir.dims import Dim
+from fusec.ir.dims import Dim, Size
 from fusec.ir.lazy import asked_once
 
 from .build import Builder
@@ -19,6 +20,24 @@ from .checks import has_effects
 from .picking import PICKS, picked_axes
 from .registry import get
 from .sizes import size_value
+
+
+@dataclass(frozen=True)
+class IndexUse:
+    """An index of an axis, and its length as a number of the graph.
+
+    ``checked`` is what comes of it where an op of its own checks it (`CheckIndex`).
+    """
+
+    index: Value
+    size: Size
+    axis: int
+    loc: Loc | None
+    limit: Value
+    checked: Value | None = None
+
+
+Use = IndexUse | Node  # a node: a branch or loop in which indices are used
 
 
 def uses_indices(node: Node) -> bool:

@@ -45,26 +45,30 @@ from .guards.guard import Guard, OnceGuard, layout_guard
 from .guards.measures import VIEWS, Layout, everything_in, values_inside
 from .guards.side_effects import is_outside
 from .guards.static_arguments import note_arguments
+from .hooks import numpy_source  # noqa: F401 (answers for arrays: see `values.operations`)
 from .hooks.optional import OptionalHooks
-from .index import indexing  # noqa: F401 (answers for arrays: see `values.operations`)
+from .index import indexing  # noqa: F401 (as above)
 from .library.randomness import TracedGenerator
 from .numpy import methods  # noqa: F401 (as above)
 from .operands.index_uses import lost_checks
 from .operands.operands import as_traced
 from .operands.sizes import undecided
+from .operands.texts import check_text, without_values
 from .places.apart import apart_guards
-from .places.assigned_names import AssignedLater, AssignedNames, until_known
 from .places.attributes import Assignment
 from .places.shared_results import linked
+from .python import functions as python_functions  # noqa: F401 (as above)
+from .python import iterators, math_functions, ordering, warned  # noqa: F401 (as above)
+from .scipy import functions as scipy_functions  # noqa: F401 (as above)
 from .scipy import special  # noqa: F401 (as above)
 from .source.errors import SourceUnavailable
 from .values.array import TracedArray
+from .values.assigned_names import AssignedLater, AssignedNames, until_known
 from .values.container_changes import ContainerChanges, may_be_held
-from .values.own_arrays import WHAT
+from .values.own_arrays import WHAT, OwnArrays
 from .values.selected import LibraryView
 from .values.states import States
 from .values.storage import Storage, ViewStep
-from .values.texts import check_text, without_values
 from .values.trace import Trace, tracing
 
 _WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64),
@@ -135,6 +139,7 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
 
 def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNames) -> Traced:
     trace = Trace(name)
+    trace.own = OwnArrays(trace)
     trace.assigned_names = names
     hooks = OptionalHooks(trace)
     args, kwargs, positions = _traced_arguments(trace, call)

@@ -20,11 +20,11 @@ from fusec.errors import ConcreteValueError
 from fusec.ir import TensorType, Value
 
 from ..values.array import TracedArray, from_value, number
-from ..values.regions import placeholder
 from ..values.selected import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace
 from .merge import flatten, is_number, is_traced, leaf_value, lifted, unflatten
+from .regions import placeholder
 
 
 @dataclass

@@ -6,17 +6,18 @@ run decides (`trace/selected.py`), or, where the graph cannot say which, a copy.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fusec.ir import Node, Value
+from fusec.ops.index_checks import Use
 
 from ..facts.layout import Strides
-from ..operands.index_uses import Use
 from ..operands.python_numbers import hull, interval
-from ..values.array import TracedArray, from_value
-from ..values.regions import Region
+from ..values.array import TracedArray, from_value, number
+from ..values.container_changes import items_in, may_be_held
 from ..values.selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
 from ..values.selected import roots as memory_of
 from ..values.states import State
@@ -35,8 +36,12 @@ from .merge import (
     leaf_value,
     lifted,
     of_other_dtypes,
+    same,
     unflatten,
 )
+from .optional import zeros_like
+from .perhaps import Perhaps
+from .regions import Region
 
 
 @dataclass
@@ -329,3 +334,45 @@ def _may_be_at_zero(x: TracedArray, start: int) -> bool:
     return all(step.op == "Pick" for step in inside) and all(
         t.is_static and 0 not in t.shape for t in types) and not any(
         0 in dict(step.attrs).get("sizes", ()) for step in _steps(x))
+
+
+def merged_tails(
+    test: Any, tails: tuple[tuple[Any, ...], tuple[Any, ...]], sides: Sequence[Side],
+    pairs: Pairs,
+) -> tuple[Any, ...]:
+    """What is appended after a branch, by what its sides appended."""
+    count = 0
+    while all(len(tail) > count for tail in tails) and same(tails[0][count], tails[1][count]):
+        count += 1
+    trace = pairs.trace
+    absent = number(trace, trace.emit("LogicalNot", test)), number(trace, test)
+    found = list(tails[0][:count])
+    for k in (0, 1):
+        def leaf(here: Any, elsewhere: Any, k: int = k) -> Any:
+            return pairs.leaf(elsewhere, here) if k else pairs.leaf(here, elsewhere)
+
+        for item in tails[k][count:]:
+            missing: Any = absent[k]
+            if type(item) is Perhaps:
+                missing, item = leaf(item.absent, True), item.item
+            found.append(Perhaps(missing, _exported(item, sides[k], leaf)))
+    return tuple(found)
+
+
+def _exported(item: Any, side: Side, leaf: Callable[[Any, Any], Any]) -> Any:
+    """The item with what its side computed among the outputs; containers that were there before
+    stay what they are."""
+    hooks: Any = side.region.trace.hooks
+    if type(item) is tuple:
+        return tuple(_exported(x, side, leaf) for x in item)
+    if may_be_held(item):
+        if hooks.effects.was_there(item):
+            return item
+        made = copy.copy(item)
+        for key, part in items_in(item):
+            made[key] = _exported(part, side, leaf)
+        return made
+    leaves, structure = flatten(item)
+    return unflatten(structure, [
+        leaf(x, zeros_like(side.region.trace, x)) if is_traced(x) and not side.region.is_outer(
+            x.origin) else x for x in leaves])

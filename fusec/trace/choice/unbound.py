@@ -15,12 +15,12 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
 from ..values.array import TracedArray, number
-from ..values.regions import Region
 from ..values.storage import ViewStep
 from ..values.trace import Trace
 from .identities import kept
 from .merge import flatten, is_number, is_traced, leaf_value, unflatten
 from .optional import UNBOUND, Optional, unbound, zeros_like
+from .regions import Region
 
 if TYPE_CHECKING:
     from .sides import Pairs, Side

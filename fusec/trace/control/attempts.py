@@ -19,6 +19,7 @@ from fusec.errors import UnsupportedError, unsupported, user_error
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.dims import symbols_of
 from fusec.ops.checks import CHECKS, has_effects
+from fusec.ops.index_checks import Use
 
 from ..choice.aliases import shown_elsewhere
 from ..choice.appended import Appended, Collector
@@ -38,18 +39,16 @@ from ..choice.merge import (
     shown,
     unflatten,
 )
-from ..choice.optional import Optional, aligned, assuming, likeness
+from ..choice.optional import UNBOUND, Optional, aligned, assuming, likeness
+from ..choice.regions import Region, placeholder
 from ..choice.unbound import is_users
-from ..operands.index_uses import Use
 from ..operands.python_numbers import SLOW, hull, interval, is_slow
-from ..places.cells import UNBOUND
 from ..ufuncs.calls import call_ufunc
 from ..values.array import TracedArray, from_value, number
 from ..values.container_changes import may_be_held
-from ..values.regions import Region, assign, placeholder
 from ..values.selected import roots
 from ..values.storage import Storage
-from ..values.trace import Trace
+from ..values.trace import Trace, assign
 from .carried import Carried, Known, Leaf, LoopParts
 from .ranges import I64, most_trips
 

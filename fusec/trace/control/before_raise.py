@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fusec.ir import Node
 
 from ..choice.chosen import flat_results
+from ..places.shared_results import linked
 from ..values.array import TracedArray
 from ..values.operations import operation
 from ..values.states import Computed, State
@@ -37,8 +38,6 @@ def state_now(trace: Trace) -> State | None:
                if s is not None and s.version > 0 and s.origin is not None]
     if not effects and not written:
         return None
-    from ..places.shared_results import linked
-
     values, _ = linked(trace, [value for _, value in effects], None)
     assigned = []
     for (assignment, _), value in zip(effects, values, strict=True):

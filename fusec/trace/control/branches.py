@@ -19,16 +19,15 @@ from fusec.ops.checks import describe_error
 
 from ..choice.identities import Contents, kept, relinked
 from ..choice.merge import Disagreement, cure_for_slices, last_line, merged, shown
-from ..choice.optional import aligned, assuming, bound, settled
-from ..choice.perhaps import merged_tails
-from ..choice.sides import Filling, Pairs, Side
+from ..choice.optional import UNBOUND, aligned, assuming, bound, settled
+from ..choice.regions import Region, captures, subgraph
+from ..choice.sides import Filling, Pairs, Side, merged_tails
 from ..choice.unbound import check_bound, half_bound, is_users, left_by_one
 from ..convert.control import RESULT
 from ..operands.index_uses import lost_checks, note_inside
-from ..places.cells import UNBOUND, Variables
-from ..values.regions import Region, assign, captures, subgraph
+from ..places.cells import Variables
 from ..values.storage import Storage
-from ..values.trace import Trace
+from ..values.trace import Trace, assign
 from .before_raise import note_state, state_now
 from .raising import as_checked, is_programs
 

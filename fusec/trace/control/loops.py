@@ -22,18 +22,18 @@ from ..choice.aliases import shown_elsewhere
 from ..choice.joined_kinds import note_joined
 from ..choice.loop_containers import loop_leaves
 from ..choice.merge import common_strides, lifted, unflatten
-from ..choice.optional import Optional
+from ..choice.optional import UNBOUND, Optional
+from ..choice.regions import Region, captures, subgraph
 from ..choice.unbound import is_users
 from ..facts.known import known
 from ..guards.side_effects import warn_of_dtype
 from ..operands.index_uses import lost_checks, note_inside
-from ..places.cells import UNBOUND, Variables
+from ..places.cells import Variables
 from ..values.array import TracedArray, from_value, number
 from ..values.container_changes import may_be_held
-from ..values.regions import Region, assign, captures, subgraph
 from ..values.selected import Copied, roots
 from ..values.storage import Storage
-from ..values.trace import Trace
+from ..values.trace import Trace, assign
 from .attempts import Attempt, Attempting, of_one_memory
 from .before_raise import note_state
 from .carried import Carried, Known, Leaf, LoopParts

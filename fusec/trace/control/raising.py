@@ -17,7 +17,7 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.checks import describe_error
 
 from ..choice.optional import unbound
-from ..values.texts import without_values
+from ..operands.texts import without_values
 from ..values.trace import Trace
 
 _LIBRARIES = ("numpy", "optree")

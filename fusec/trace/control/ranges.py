@@ -256,5 +256,3 @@ def _trips(over: TracedRange) -> Any:
         raise over.trace.error(ValueError("range() arg 3 must not be zero"))
     distance = over.stop - over.start if step > 0 else over.start - over.stop
     return distance if abs(step) == 1 else (distance + (abs(step) - 1)) // abs(step)
-
-

@@ -21,10 +21,10 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
 from ..choice.merge import flatten, is_traced
+from ..choice.regions import Region
 from ..convert.hooks import Where
 from ..operands.overflow import is_overflow_check
 from ..places.cells import Variables
-from ..values.regions import Region
 from .carried import LoopParts
 
 UNROLL = 16  # loops of at most this many iterations may be unrolled before the graph is asked

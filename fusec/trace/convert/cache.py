@@ -6,8 +6,8 @@ import dataclasses
 import dis
 import weakref
 from collections.abc import Callable
-from types import CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any, Protocol
 
 from fusec.errors import Diagnostic
 from fusec.ir.graph import Loc
@@ -18,16 +18,19 @@ from ..source.source import HOOKS_NAME, compile_function, find_source
 from ..source.super_calls import write_out
 from .control import convert_tree
 
-if TYPE_CHECKING:
-    from .hooks import Hooks
-
 # By identity, not equality: hashing a code object costs more than the look-up.  The key dies with
 # the code object.  A refusal is remembered too.
 _codes: dict[int, tuple[weakref.ref[CodeType], CodeType | Diagnostic]] = {}
 _made: weakref.WeakValueDictionary[int, CodeType] = weakref.WeakValueDictionary()
 
 
-def convert(fn: Callable[..., Any], hooks: Hooks) -> Callable[..., Any]:
+class Bound(Protocol):
+    """Hooks, which converted code finds in a cell."""
+
+    cell: CellType
+
+
+def convert(fn: Callable[..., Any], hooks: Bound) -> Callable[..., Any]:
     """``fn`` (function, lambda or bound method) rewritten to call ``hooks``.
 
     The result shares globals, closure cells, defaults and ``self`` with ``fn``.  Raises
@@ -109,7 +112,7 @@ def _requalified(code: CodeType, old: str, new: str) -> CodeType:
     return code.replace(co_consts=consts, co_qualname=name)
 
 
-def _rebuild(fn: FunctionType, code: CodeType, hooks: Hooks) -> FunctionType:
+def _rebuild(fn: FunctionType, code: CodeType, hooks: Bound) -> FunctionType:
     """A function like ``fn`` that runs ``code``: the same globals, the same cells, the hooks."""
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     cells[HOOKS_NAME] = hooks.cell

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .facts import Facts
+from typing import Protocol
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 SCOPES = (*FUNCTIONS, ast.ClassDef)
@@ -60,6 +57,12 @@ def captured_names(body: Iterable[ast.stmt]) -> set[str]:
 # -------------------------------------------------------------------------------------- liveness
 
 
+class BoundNames(Protocol):
+    """What tells the names that nodes bind."""
+
+    def bound_names(self, nodes: Iterable[ast.AST]) -> dict[str, None]: ...
+
+
 class Liveness:
     """Which names are needed after each statement, by backward analysis.
 
@@ -67,7 +70,7 @@ class Liveness:
     ``elsewhere[node]`` those that may be where a ``break`` or ``continue`` in its place leads.
     """
 
-    def __init__(self, body: Sequence[ast.stmt], facts: Facts) -> None:
+    def __init__(self, body: Sequence[ast.stmt], facts: BoundNames) -> None:
         self.facts = facts
         self.after: dict[ast.stmt, set[str]] = {}
         self.elsewhere: dict[ast.stmt, set[str]] = {}

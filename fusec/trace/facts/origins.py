@@ -100,5 +100,3 @@ def way_out(value: Value, otherwise: str) -> str:
     listed = ", ".join(map(repr, names))
     return (f"make {' and '.join(names)} static, fusec.jit(static=({listed},)): one trace for each "
             f"value")
-
-

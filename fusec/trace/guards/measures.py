@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..facts.dict_versions import version_now, version_of
-from ..places.assigned_names import SMALL
+from ..values.assigned_names import SMALL
 
 DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
 CONTAINERS = (tuple, list, dict, set, frozenset, deque)

@@ -15,6 +15,7 @@ from fusec.errors import unsupported
 from fusec.ir.graph import Loc, new_id
 
 from ..call.foreign import is_foreign, refusal
+from ..choice.optional import UNBOUND
 from ..convert.hooks import Where, class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
@@ -34,16 +35,15 @@ from ..numpy.array_attributes import Flags, assign
 from ..operands import sizes
 from ..operands.operands import as_traced, holds_traced
 from ..places.attributes import Attributes
-from ..places.cells import UNBOUND
 from ..places.containers import Containers
 from ..places.effects import CONTAINERS, Effects
 from ..places.kept_values import note_bound
 from ..places.outer_names import OuterNames
 from ..places.outside import Outside
-from ..python.user_methods import method_of
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .special_methods import SpecialMethods
+from .user_methods import method_of
 from .watch import Watch
 
 _CHANGING = frozenset({"update", "pop", "popitem", "clear", "setdefault", "__setitem__",

@@ -35,31 +35,26 @@ from ..guards.world_changes import check_world
 from ..library.callees import check_uncompiled, in_numpys_words, named, runs_as_it_is
 from ..library.failures import guarded
 from ..library.randomness import TracedGenerator, drawn, is_random
-from ..numpy.creation import _holds_traced
 from ..numpy.functions import CREATION, FUNCTIONS, call_function
+from ..operands import texts
 from ..operands.operands import as_traced, spread_scalar, with_joined
 from ..operands.python_numbers import BOOL, weak
 from ..operands.sizes import of_length
 from ..places.kept_values import note_given
 from ..places.outside import POLYNOMIALS
-from ..python import (  # noqa: F401 (fill TABLE)
-    iterators,
-    math_functions,
-    ordering,
-)
-from ..python.user_methods import method_of
 from ..scipy import functions as scipy_functions
 from ..source.errors import SourceUnavailable
 from ..source.source import HOOKS_NAME
-from ..values import texts
 from ..values.array import TracedArray, number
-from ..values.handlers import TABLE, any_traced, when_called
+from ..values.handlers import TABLE, any_traced, is_traced_inside, when_called
+from ..values.operations import OPERATIONS
 from ..values.own_arrays import WRITERS, WRITING_METHODS
-from . import warned  # noqa: F401 (fill TABLE)
 from .cached_calls import cached_behind, call_cached
 from .items import ItemHooks
 from .iteration import gone_over, items_of
 from .object_reads import GETTERS, getter, note_compared, note_instances, note_ordered, note_read
+from .user_methods import method_of
+from .watch import CALLING
 
 FUSEC_ROLE = ON_BEHALF
 
@@ -241,9 +236,7 @@ class GraphHooks(ItemHooks):
             raise unsupported("np.vectorize", loc=self.loc,
                               cure="use fusec.vectorize(f), or apply f to the array as a whole")
         if isinstance(fn, POLYNOMIALS) and any_traced(args, kwargs):
-            from .numpy_source import run_source
-
-            return run_source(self.trace, type(fn).__call__, None, (fn, *args), kwargs)
+            return OPERATIONS.run_source(self.trace, type(fn).__call__, None, (fn, *args), kwargs)
         if isinstance(fn, type) and is_foreign_class(fn) and any_traced(args, kwargs):
             raise unsupported(f"{public_name(fn)} of traced values", loc=self.loc,
                               cure="compute with arrays here, and make it of the result")
@@ -367,7 +360,7 @@ class GraphHooks(ItemHooks):
         a, b = _as_repeated(op, a, b)
         self.effects.check_change(a, "changing a container in place", self.loc)
         if self._is_outside(a) or (type(a) is np.ndarray and (
-                _holds_traced(b) or self.trace.own.must_trace(a))):
+                is_traced_inside(b) or self.trace.own.must_trace(a))):
             a = as_traced(self.trace, a)
         try:
             return super().iop(where, op, a, self.lifted(b) if self._is_outside(b) else b)
@@ -598,5 +591,8 @@ def _seen_through_dlpack(hooks: GraphHooks, x: Any, /, **options: Any) -> Any:
 for _function, _handler in CREATION.items():
     _creation(_function, _handler)
 TABLE.register(np.from_dlpack, _seen_through_dlpack)
+
+
+CALLING.add(GraphHooks.call.__code__)
 
 __all__ = ["GraphHooks", "UnsupportedError"]

@@ -16,6 +16,8 @@ from fusec.code_roles import ON_BEHALF
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
 from fusec.ir import Value
 
+from ..choice.regions import Region
+from ..control import in_python
 from ..control.attempts import RebindingError, calls_host
 from ..control.branches import branch
 from ..control.loops import LoopParts, LoopResult, nothing_done, trace_loop
@@ -37,9 +39,7 @@ from ..operands.operands import as_traced, truth
 from ..operands.python_numbers import BOOL, weak
 from ..places.cells import Variables, bound_by, setters_of
 from ..places.effects import Effects
-from ..python import in_python
 from ..values.array import TracedArray, number
-from ..values.regions import Region
 from ..values.trace import Trace
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class ControlHooks(Hooks):
     trace: Trace
     effects: Effects
     attributes: Attributes
+    functions: dict[FunctionType, None]  # of the program, called so far
     refused: FusecError | None = None  # why the last loop could not be in the graph
 
     def __init__(self) -> None:
@@ -61,7 +62,6 @@ class ControlHooks(Hooks):
         # Why loops could not be in the graph.  One that another loop holds is met in each of that
         # one's iterations and attempts, which all would have to find it out again.
         self.unrolled_before: dict[Visit | None, FusecError] = {}
-
 
     def variables(self, names: Iterable[str], *functions: Callable[..., Any]) -> Variables:
         """The variables that converted parts share, and the attributes that are assigned."""

@@ -14,15 +14,16 @@ from ..facts.known import known
 from ..guards.asked import ENVIRONMENT
 from ..guards.side_effects import is_outside
 from ..guards.world_changes import note_change
-from ..numpy.creation import _holds_traced
+from ..index import list_items
+from ..operands import texts
 from ..operands.operands import as_traced
 from ..operands.python_numbers import index_of
-from ..places.assigned_names import AssignedLater
 from ..places.kept_values import note_given
-from ..python import list_items
-from ..values import texts
 from ..values.array import TracedArray, copy_of, is_index
+from ..values.assigned_names import AssignedLater
 from ..values.container_changes import CONTAINERS, may_be_held
+from ..values.handlers import any_traced, is_traced_inside
+from ..values.operations import OPERATIONS
 from .attributes import AttributeHooks
 
 _INDEXED = (np.ndarray, np.generic, list, tuple, deque, str, range)
@@ -42,7 +43,7 @@ class ItemHooks(AttributeHooks):
             _set_flat(self.trace.flats[id(obj)][1], key, value)
             return
         if self._is_outside(obj) or (type(obj) is np.ndarray and (
-                _holds_traced(value) or _holds_traced(key) or self.trace.own.must_trace(obj))):
+                any_traced((value, key), {}) or self.trace.own.must_trace(obj))):
             as_traced(self.trace, obj)[key] = value
             return
         self.check_namespace(where, obj)
@@ -56,7 +57,7 @@ class ItemHooks(AttributeHooks):
             return
         self.effects.check_change(obj, "assigning to an item of a container", self.loc)
         note_given(self.trace, obj, (value,), self.loc)
-        if self.trace.active and _holds_traced(value) and self._outlives(obj):
+        if self.trace.active and is_traced_inside(value) and self._outlives(obj):
             if self._is_written_array(value, obj, key):
                 return
             if self.trace.containers.may_become(obj):
@@ -102,7 +103,7 @@ class ItemHooks(AttributeHooks):
             return True
         if self.trace.in_region and self.effects.is_older(obj) and containers.takes(obj, key):
             return True
-        if self.trace.in_region and containers.may_become(obj) and not _holds_traced(key) and (
+        if self.trace.in_region and containers.may_become(obj) and not is_traced_inside(key) and (
                 key in obj if isinstance(obj, dict) else type(key) is int):
             raise AssignedLater(containers=[containers.titled(obj)])
         return False
@@ -135,7 +136,7 @@ class ItemHooks(AttributeHooks):
         if type(obj) is dict and type(key) is str and self.trace.active and "__builtins__" in obj:
             self.watch.note_global(obj, key)
         if self._is_outside(obj) or (
-                isinstance(obj, (np.ndarray, np.generic)) and _holds_traced(key)):
+                isinstance(obj, (np.ndarray, np.generic)) and is_traced_inside(key)):
             return as_traced(self.trace, obj)[key]
         if type(obj) in (list, tuple) and type(key) is TracedArray and (
                 is_index(key)) and known(key.value) is None:
@@ -146,12 +147,11 @@ class ItemHooks(AttributeHooks):
             found = list_items.item_at(self.trace, obj, key)
             if found is not None:
                 return found
-        if isinstance(obj, defaultdict) and not _holds_traced(key) and key not in obj:
+        if isinstance(obj, defaultdict) and not is_traced_inside(key) and key not in obj:
             self.effects.check_change(obj, "a key that a defaultdict lacks", self.loc)
-        if isinstance(obj, _JOINERS) and _holds_traced(key):
-            from .numpy_source import concatenated_by_key
-
-            return concatenated_by_key(self.trace, obj, key)
+        if isinstance(obj, _JOINERS) and is_traced_inside(key):
+            # ``np.r_[...]`` and ``np.c_[...]``: NumPy's own reading of the key.
+            return OPERATIONS.run_source(self.trace, type(obj).__getitem__, None, (obj, key), {})
         result = super().getitem(where, obj, key)
         if id(obj) in self.trace.flats:
             return copy_of(result) if type(result) is TracedArray and result.ndim else result

@@ -6,16 +6,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from types import FunctionType, GeneratorType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..control.sequences import PythonIterator
 from ..convert.hooks import Where, class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..values.array import TracedArray
-
-if TYPE_CHECKING:
-    from .calls import GraphHooks
+from .attributes import AttributeHooks
 
 _ITERATORS = (GeneratorType, *(f for f in vars(itertools).values() if isinstance(f, type)), map,
               filter, zip, enumerate, reversed)
@@ -23,7 +21,7 @@ _WITH_FUNCTION = (map, filter)
 _COMPARING = (min, max)  # of several arguments they go over none
 
 
-def items_of(hooks: GraphHooks, where: Where, x: Any) -> Any:
+def items_of(hooks: AttributeHooks, where: Where, x: Any) -> Any:
     """``x``, or the items that an object of the user's gives."""
     kind = type(x)
     if kind is TracedArray or not kind.__flags__ & HEAP_TYPE or not hooks.trace.active:
@@ -45,14 +43,14 @@ def _users(kind: type, name: str) -> FunctionType | None:
     return found if type(found) is FunctionType and not stays_plain(found) else None
 
 
-def _items(hooks: GraphHooks, where: Where, iterator: Any) -> Any:
+def _items(hooks: AttributeHooks, where: Where, iterator: Any) -> Any:
     """The items of what ``__iter__`` returned."""
     following = _users(type(iterator), "__next__")
     return iterator if following is None else _followed(hooks, where, iterator, following)
 
 
 def _followed(
-    hooks: GraphHooks, where: Where, iterator: Any, following: FunctionType
+    hooks: AttributeHooks, where: Where, iterator: Any, following: FunctionType
 ) -> Iterator[Any]:
     while True:
         try:
@@ -62,7 +60,7 @@ def _followed(
         yield item
 
 
-def _numbered(hooks: GraphHooks, where: Where, getter: MethodType) -> Iterator[Any]:
+def _numbered(hooks: AttributeHooks, where: Where, getter: MethodType) -> Iterator[Any]:
     for position in itertools.count():
         try:
             item = hooks.call(where, getter, position)
@@ -71,7 +69,9 @@ def _numbered(hooks: GraphHooks, where: Where, getter: MethodType) -> Iterator[A
         yield item
 
 
-def gone_over(hooks: GraphHooks, where: Where, fn: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def gone_over(
+    hooks: AttributeHooks, where: Where, fn: Any, args: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """The arguments of a function that `goes_over` the items of some of them."""
     if (fn in _COMPARING and len(args) > 1) or fn is iter:
         return args
@@ -80,7 +80,7 @@ def gone_over(hooks: GraphHooks, where: Where, fn: Any, args: tuple[Any, ...]) -
         _read_anew(hooks, items_of(hooks, where, x)) for x in args[first:]))
 
 
-def _read_anew(hooks: GraphHooks, x: Any) -> Any:
+def _read_anew(hooks: AttributeHooks, x: Any) -> Any:
     """Arrays from outside among an iterator's items are read at each call."""
     if isinstance(x, PythonIterator) or type(x) not in _ITERATORS:
         return x

@@ -35,9 +35,11 @@ from ..places.attributes import Attributes
 from ..places.effects import Effects
 from ..values.array import TracedArray, copy_of
 from ..values.handlers import TABLE, when_traced
+from ..values.operations import operation
 from ..values.trace import Trace
 from .calls import GraphHooks
 from .control import ControlHooks
+from .watch import Watch
 
 LIBRARY_TABLE = CallTable(TABLE)
 
@@ -55,6 +57,7 @@ class LibraryHooks(GraphHooks):
         ControlHooks.__init__(self)
         self.effects = Effects(trace)
         self.attributes = Attributes(trace)
+        assert isinstance(trace.watch, Watch)
         self.trace, self.assume, self.watch = trace, assume, trace.watch
         self.functions: dict[FunctionType, None] = {}
 
@@ -149,6 +152,7 @@ def _is_numpys(fn: FunctionType) -> bool:
     return module.partition(".")[0] == "numpy"
 
 
+@operation
 def run_source(
     trace: Trace, function: Any, assume: bool | None, args: Any, kwargs: dict[str, Any]
 ) -> Any:
@@ -245,11 +249,6 @@ def _plain_masks(hooks: GraphHooks, shape: Any, dtype: Any = None, **kwargs: Any
 LIBRARY_TABLE.register(np.ones, _plain_masks)
 
 
-def concatenated_by_key(trace: Trace, joiner: Any, key: Any) -> Any:
-    """``np.r_[...]`` and ``np.c_[...]``: NumPy's own reading of the key."""
-    return run_source(trace, type(joiner).__getitem__, None, (joiner, key), {})
-
-
 def _undispatched(function: Any, handler: Callable[..., Any]) -> None:
     """NumPy's code calls the C function below the dispatcher: the same handler answers."""
     @_register(function)
@@ -262,4 +261,4 @@ for _function, _handler in FUNCTIONS.items():
     if _below is not None:
         _undispatched(_below, _handler)
 
-__all__ = ["LibraryHooks", "concatenated_by_key", "run_source"]
+__all__ = ["LibraryHooks", "run_source"]

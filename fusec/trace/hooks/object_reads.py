@@ -13,7 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from types import FunctionType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,10 +29,7 @@ from ..guards.taken import take
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
 from ..values.handlers import everywhere
-from .special_methods import class_attribute
-
-if TYPE_CHECKING:
-    from .calls import GraphHooks
+from .special_methods import SpecialMethods, class_attribute
 
 _ARRAYS = (np.ndarray, TracedArray)
 _SHOWING = (repr, str, ascii, format)
@@ -65,7 +62,7 @@ def _parts(x: Any) -> Iterable[Any]:
 # ------------------------------------------------------------------------------------ other code
 
 
-def note_read(hooks: GraphHooks, fn: Any, args: tuple[Any, ...]) -> None:
+def note_read(hooks: SpecialMethods, fn: Any, args: tuple[Any, ...]) -> None:
     """Before ``fn``, which is called as it is: what it may read of objects is guarded, or refused.
     """
     is_ours = hooks.table.find(fn) is not None and not any(fn is one for one in _SHOWING)
@@ -80,14 +77,14 @@ def _runs_as_it_is(fn: Any) -> bool:
     return not is_converted and takes_values(fn)
 
 
-def note_instances(hooks: GraphHooks, name: str, args: tuple[Any, ...]) -> None:
+def note_instances(hooks: SpecialMethods, name: str, args: tuple[Any, ...]) -> None:
     """What ``name`` may read of the objects among its arguments must be the same at each call."""
     for found in instances(args):
         if id(found) not in hooks.trace.local_objects:
             _note_attributes(hooks, name, found)
 
 
-def note_compared(hooks: GraphHooks, op: str, *values: Any) -> None:
+def note_compared(hooks: SpecialMethods, op: str, *values: Any) -> None:
     """The same of a comparison of objects, or of containers of them, by methods without source."""
     if not hooks.trace.active:
         return
@@ -100,7 +97,7 @@ _ORDERING = {min: "lt", max: "gt", sorted: "lt", list.sort: "lt", sum: "add", fi
 
 
 def note_ordered(
-    hooks: GraphHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    hooks: SpecialMethods, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     """What ``min``, ``sorted``, ``sum`` and their like read of objects by the objects' methods."""
     method = _ORDERING.get(fn)
@@ -111,7 +108,7 @@ def note_ordered(
         note_compared(hooks, name, *args)
 
 
-def _note_attributes(hooks: GraphHooks, name: str, found: Any) -> None:
+def _note_attributes(hooks: SpecialMethods, name: str, found: Any) -> None:
     trace = hooks.trace
     for attribute, value in held_by(found):
         assigned = (id(found), attribute) in trace.attributes.names or (
@@ -133,20 +130,20 @@ def _note_attributes(hooks: GraphHooks, name: str, found: Any) -> None:
 
 
 @everywhere(copy.copy)
-def _copy(hooks: GraphHooks, x: Any) -> Any:
+def _copy(hooks: SpecialMethods, x: Any) -> Any:
     if hooks.trace.active and is_instance(x):
         return _copied(hooks, x, lambda value: value)
     return copy.copy(x)
 
 
 @everywhere(copy.deepcopy)
-def _deepcopy(hooks: GraphHooks, x: Any, memo: Any = None) -> Any:
+def _deepcopy(hooks: SpecialMethods, x: Any, memo: Any = None) -> Any:
     if hooks.trace.active and memo is None and next(instances(x), None) is not None:
         return _deep(hooks, x, {})
     return copy.deepcopy(x, memo)
 
 
-def _copied(hooks: GraphHooks, x: Any, value_of: Any, into: Any = None) -> Any:
+def _copied(hooks: SpecialMethods, x: Any, value_of: Any, into: Any = None) -> Any:
     """A new object with the attributes that ``x`` has in the program now."""
     made = _new(hooks, type(x)) if into is None else into
     hooks.note_made(made)
@@ -161,7 +158,7 @@ def _copied(hooks: GraphHooks, x: Any, value_of: Any, into: Any = None) -> Any:
     return made
 
 
-def _new(hooks: GraphHooks, kind: type) -> Any:
+def _new(hooks: SpecialMethods, kind: type) -> Any:
     """An object without attributes, as copies of such begin."""
     bases = [c for c in kind.__mro__[:-1] if c is not SimpleNamespace]
     own = [name for name in _COPYING for c in bases if name in vars(c) and (
@@ -174,7 +171,7 @@ def _new(hooks: GraphHooks, kind: type) -> Any:
     return made(kind)
 
 
-def _deep(hooks: GraphHooks, x: Any, memo: dict[int, Any]) -> Any:
+def _deep(hooks: SpecialMethods, x: Any, memo: dict[int, Any]) -> Any:
     if id(x) in memo:
         return memo[id(x)]
     if isinstance(x, _ARRAYS):
@@ -199,7 +196,7 @@ def _deep(hooks: GraphHooks, x: Any, memo: dict[int, Any]) -> Any:
 # --------------------------------------------------------------------------------------- getters
 
 
-def getter(hooks: GraphHooks, fn: Any, x: Any) -> Any:
+def getter(hooks: SpecialMethods, fn: Any, x: Any) -> Any:
     """What ``operator.attrgetter("a.b")(x)`` and ``operator.itemgetter(0)(x)`` read."""
     parts = fn.__reduce__()[1]
     if isinstance(fn, operator.itemgetter):

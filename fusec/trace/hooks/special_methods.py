@@ -18,10 +18,10 @@ from fusec.ir import Loc, Value
 from ..convert.hooks import Where, class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import is_of_stdlib, stays_plain
-from ..python.user_methods import method_of, users_function
 from ..values.array import TracedArray
 from ..values.caught import REFUSALS, Suppressing, catching, classes_of, may_suppress
 from .control import ControlHooks
+from .user_methods import method_of, users_function
 
 _CALLABLE = (type, type(len))
 _REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -235,7 +235,7 @@ class SpecialMethods(ControlHooks):
     def manager(self, where: Where, found: Any) -> Any:
         """What a ``with`` statement enters instead of ``found``."""
         if type(found) is contextlib.suppress:
-            return Suppressing(self.trace, found, Loc._make(where))
+            return Suppressing(self.trace.handlers, found, Loc._make(where))
         if type(found) is contextlib._GeneratorContextManager:
             self._convert_generator(where, found)
         methods = [self.special(found, name) for name in ("__enter__", "__exit__")]
@@ -251,7 +251,7 @@ class SpecialMethods(ControlHooks):
 
     def trying(self, where: Where, caught: Callable[[], Any] | None) -> Any:
         """Around the body of a ``try`` that catches these exceptions (None: all)."""
-        return catching(self.trace, classes_of(caught), Loc._make(where))
+        return catching(self.trace.handlers, classes_of(caught), Loc._make(where))
 
     def asked_truth(self, test: Any) -> Any:
         """What an object says that its truth is, asked once."""
@@ -281,7 +281,8 @@ class _Manager:
     def __enter__(self) -> Any:
         entered = self.hooks.call(self.where, method_of(self.found, "__enter__"), self.found)
         if may_suppress(method_of(self.found, "__exit__")):
-            self.handler = catching(self.hooks.trace, (BaseException,), Loc._make(self.where))
+            self.handler = catching(
+                self.hooks.trace.handlers, (BaseException,), Loc._make(self.where))
             self.handler.__enter__()
         return entered
 

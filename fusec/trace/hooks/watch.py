@@ -21,6 +21,7 @@ from dis import opname
 from inspect import CO_GENERATOR
 from types import (
     BuiltinMethodType,
+    CodeType,
     FrameType,
     FunctionType,
     MappingProxyType,
@@ -28,7 +29,7 @@ from types import (
     MethodWrapperType,
     WrapperDescriptorType,
 )
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -43,12 +44,11 @@ from ..guards.measures import ATOMS, CONTAINERS, VIEWS
 from ..guards.plain_calls import LOOKING
 from ..guards.taken import take
 from ..guards.watched_code import Verdict, may_matter, runs_code, users_methods, verdict
+from ..library.callees import callee_name
 from ..places.outside import Name
 from ..values.array import TracedArray
 from ..values.trace import current
-
-if TYPE_CHECKING:
-    from .attributes import AttributeHooks
+from .control import ControlHooks
 
 # They keep a function, which is converted where the program calls it.
 _KEEPING = LOOKING | {functools.partial, functools.wraps, functools.update_wrapper}
@@ -63,10 +63,13 @@ _NOT_RUN = (*ATOMS, np.ndarray, np.dtype, type(len), WrapperDescriptorType)
 _quiet: dict[int, Verdict] = {}
 
 
+CALLING: set[CodeType] = set()  # code of hooks whose variable ``fn`` the program calls
+
+
 class Watch:
     """Of one trace."""
 
-    def __init__(self, hooks: AttributeHooks) -> None:
+    def __init__(self, hooks: ControlHooks) -> None:
         self.hooks, self.trace = hooks, hooks.trace
         self.refusal: FusecError | None = None
         self.functions: dict[FunctionType, None] = {}  # that run as they are
@@ -378,12 +381,9 @@ def _makers(kind: type) -> Iterator[Any]:
 
 def _caller(frame: FrameType) -> str:
     """The function that the program called, as messages name it."""
-    from ..library.callees import callee_name
-    from .calls import GraphHooks
-
     outer: FrameType | None = frame.f_back
     while outer is not None and not is_converted(outer.f_code):
-        if outer.f_code is GraphHooks.call.__code__:
+        if outer.f_code in CALLING:
             return callee_name(outer.f_locals["fn"])
         outer = outer.f_back
     return "Python" if outer is not None else "another thread"

@@ -27,6 +27,7 @@ from ..operands.scalar_stores import check_stored
 from ..operands.sizes import number as size_number
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
+from .basic import expanded, view
 from .scatter_order import in_numpys_order
 
 Key = Sequence[Any]
@@ -256,8 +257,6 @@ def put_along_axis(trace: Trace, arr: Any, indices: Any, values: Any, axis: Any)
 
 def ufunc_at(trace: Trace, ufunc: np.ufunc, a: Any, key: Any, b: Any) -> bool:
     """``ufunc.at(a, key, b)`` as a scatter; False where it is not one."""
-    from .indexing import _expanded, view
-
     array, value, key = as_traced(trace, a), as_traced(trace, b), with_arrays(key)
     row = ROWS_OF_UFUNCS.get(ufunc)
     if row is None or not array.is_array or row.name not in COMBINING or not are_static(
@@ -265,7 +264,7 @@ def ufunc_at(trace: Trace, ufunc: np.ufunc, a: Any, key: Any, b: Any) -> bool:
         return False
     if set(resolve(trace, ufunc, [array.value, value.value])) != {array.dtype}:
         return False
-    entries = _expanded(array, key)[0]
+    entries = expanded(array, key)[0]
     if not any(map(_is_index, entries)) or not can_gather(key, entries) or not are_static(
             *entries):
         return False

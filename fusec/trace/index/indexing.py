@@ -1,186 +1,29 @@
-"""Basic indexing: integers, slices, Ellipsis and newaxis, for reading and writing."""
+"""Reading and writing parts of an array: which way of indexing a key asks for."""
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.dims import Size, is_static, maximum, minimum
 from fusec.ops.shapes import broadcast
 
 from ..library import calls as library
 from ..operands.operands import as_traced, cast, spread, spread_scalar, truth
 from ..operands.scalar_stores import check_items, check_stored
-from ..operands.sizes import as_size
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.operations import operation
 from . import equal_parts, gathers, masks, picking, windows
-
-
-@dataclass
-class _Plan:
-    """What a basic index does: a slice per axis, then dropped axes, then inserted ones."""
-
-    starts: list[int] = field(default_factory=list)
-    steps: list[int] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    dropped: list[int] = field(default_factory=list)
-    inserted: list[int] = field(default_factory=list)
-    has_ellipsis: bool = False
-
-    @property
-    def is_scalar(self) -> bool:
-        """All integers: NumPy returns a scalar, not a view."""
-        return len(self.dropped) == len(self.starts) and not self.has_ellipsis and (
-            not self.inserted)
+from .basic import Plan, applied, expanded, parsed, view
 
 
 def _is_mask(key: Any) -> bool:
     return (type(key) is TracedArray and key.dtype == np.bool_) or (
         type(key) is np.ndarray and key.dtype == np.bool_)
-
-
-def _expanded(array: TracedArray, key: Any) -> tuple[list[Any], bool]:
-    """The key as one entry per axis (plus newaxis entries), Ellipsis filled in."""
-    entries = list(key) if isinstance(key, tuple) else [key]
-    if any(isinstance(k, (bool, np.bool_)) and type(k) is not TracedArray for k in entries):
-        raise unsupported("indexing with a boolean", loc=array.trace.loc,
-                          cure="index with slices, or select with np.where")
-    used = sum(1 for k in entries if k is not None and k is not Ellipsis)
-    dots = sum(1 for k in entries if k is Ellipsis)
-    if dots > 1:
-        raise array.trace.error(
-            IndexError("an index can only have a single ellipsis ('...')"))
-    if used > array.ndim:
-        raise array.trace.error(IndexError(
-            f"too many indices for array: array is {array.ndim}-dimensional, but {used} were "
-            f"indexed"), [array.value])
-    if not dots:
-        entries.append(Ellipsis)
-    at = next(i for i, k in enumerate(entries) if k is Ellipsis)
-    entries[at: at + 1] = [slice(None)] * (array.ndim - used)
-    return entries, bool(dots)
-
-
-def _parse(array: TracedArray, key: Any) -> _Plan:
-    entries, dots = _expanded(array, key)
-    plan, axis, out = _Plan(has_ellipsis=dots), 0, 0
-    for entry in entries:
-        if entry is None:
-            plan.inserted.append(out)
-            out += 1
-            continue
-        if isinstance(entry, slice):
-            out += 1
-        _add_axis(array, plan, axis, entry)
-        axis += 1
-    return plan
-
-
-def _add_axis(array: TracedArray, plan: _Plan, axis: int, entry: Any) -> None:
-    size = array.shape[axis]
-    if isinstance(entry, slice):
-        start, stop, step = _slice_indices(array, entry, size)
-        plan.starts.append(start)
-        plan.steps.append(step)
-        plan.sizes.append(_length(start, stop, step, size))
-        return
-    index = _integer(array, entry)
-    if not -size <= index < size:
-        raise array.trace.error(IndexError(
-            f"index {index} is out of bounds for axis {axis} with size {size}"), [array.value])
-    plan.starts.append(index % size)
-    plan.steps.append(1)
-    plan.sizes.append(1)
-    plan.dropped.append(axis)
-
-
-def _length(start: Size, stop: Size, step: int, size: Size) -> Size:
-    if is_static((start, stop)):
-        return len(range(start, stop, step))
-    if step == 1 and stop == size and start == minimum(1, size):
-        return maximum(size - 1, 0)
-    return maximum(-((start - stop) // step), 0)
-
-
-def _slice_indices(array: TracedArray, entry: slice, size: Size) -> tuple[Size, Size, int]:
-    try:
-        bounds = [None if b is None else as_size(b) for b in (entry.start, entry.stop)]
-        if not is_static((size, *bounds)):
-            first, last = bounds
-            return _clamped(first, last, 1 if entry.step is None else as_size(entry.step), size)
-        return entry.indices(size)
-    except (ValueError, TypeError) as error:
-        if type(entry.start) is TracedArray or type(entry.stop) is TracedArray:
-            raise
-        raise array.trace.error(error) from None
-
-
-def _clamped(
-    start: Size | None, stop: Size | None, step: Size, size: Size
-) -> tuple[Size, Size, int]:
-    """``slice.indices`` for a size that only the run knows."""
-    if not isinstance(step, int) or step == 0:
-        raise ValueError("slice step cannot be zero" if step == 0 else "slice step")
-    low, high = (0, size) if step > 0 else (-1, size - 1)
-
-    def clamped(bound: Size) -> Size:
-        is_negative = minimum(maximum(-bound, 0), 1)
-        return minimum(maximum(bound + size * is_negative, low), high)
-
-    first = (low if step > 0 else high) if start is None else clamped(start)
-    last = (high if step > 0 else low) if stop is None else clamped(stop)
-    return first, last, step
-
-
-def _integer(array: TracedArray, entry: Any) -> int:
-    if isinstance(entry, (int, np.integer)) and type(entry) is not TracedArray and not isinstance(
-            entry, (bool, np.bool_)):
-        return int(entry)
-    if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu":
-        return operator.index(entry)  # raises, unless no argument decides it
-    if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind == "f":
-        raise array.trace.error(IndexError(_INVALID_INDEX), [entry.value])
-    if type(entry) is TracedArray or isinstance(entry, (np.ndarray, list)):
-        raise unsupported(
-            "this combination of arrays and other entries in an index", loc=array.trace.loc,
-            cure="index with the arrays alone, and slice before or after: x[:, 1:][rows]")
-    raise array.trace.error(IndexError(_INVALID_INDEX))
-
-
-_INVALID_INDEX = ("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and "
-                  "integer or boolean arrays are valid indices")
-
-
-def view(array: TracedArray, key: Any) -> TracedArray:
-    """The view that basic indexing gives."""
-    return _apply(array, _parse(array, key))
-
-
-def _apply(array: TracedArray, plan: _Plan) -> TracedArray:
-    sizes, result = tuple(plan.sizes), array
-    moved = tuple(s * k for s, k in zip(array.strides, plan.steps, strict=True))
-    if any(s != 0 for s in plan.starts) or sizes != array.shape or any(s != 1 for s in plan.steps):
-        result = result.view_through("Slice", moved, starts=tuple(plan.starts),
-                                     steps=tuple(plan.steps), sizes=sizes)
-    if plan.dropped:
-        kept = tuple(s for axis, s in enumerate(result.strides) if axis not in plan.dropped)
-        result = result.view_through("Squeeze", kept, axes=tuple(plan.dropped))
-    if plan.inserted:
-        strides = list(result.strides)
-        for axis in plan.inserted:
-            strides.insert(axis, 0)
-        result = result.view_through("ExpandDims", tuple(strides), axes=tuple(plan.inserted))
-    if result is array:
-        result = TracedArray(array.trace, array.storage, array.steps)
-    return result
 
 
 @operation
@@ -232,16 +75,16 @@ def _getitem(array: TracedArray, key: Any) -> TracedArray:
     if (library.is_run_time_element(array, key) and not array.trace.in_region) or (
             library.has_index_array(key) and not library.has_mask(key)):
         key = gathers.with_arrays(key)
-        entries = _expanded(array, key)[0]
+        entries = expanded(array, key)[0]
         if gathers.can_gather(key, entries):
             return gathers.get_item(array, entries, view)
         return library.get_item(array, key)
     if windows.has_run_time_slice(array, key):
         return windowed(array, key)
     if picking.has_run_time_int(key) or picking.has_open_index(array, key):
-        return picking.get(array, *_expanded(array, key))
-    plan = _parse(array, key)
-    result = _apply(array, plan)
+        return picking.get(array, *expanded(array, key))
+    plan = parsed(array, key)
+    result = applied(array, plan)
     if plan.is_scalar:
         value = array.trace.emit("Squeeze", _sliced(array, plan), axes=tuple(range(array.ndim)),
                                  kind="scalar")
@@ -251,7 +94,7 @@ def _getitem(array: TracedArray, key: Any) -> TracedArray:
 
 def windowed(array: TracedArray, key: Any) -> TracedArray:
     """The view where a slice of the key has bounds that only the run knows: integers go first."""
-    entries, _ = _expanded(array, key)
+    entries, _ = expanded(array, key)
     by_axis = [e for e in entries if e is not None]
     integers = tuple(slice(None) if isinstance(e, slice) else e for e in by_axis)
     if any(not isinstance(e, slice) for e in integers):
@@ -269,7 +112,7 @@ def _is_only_axes(key: Any) -> bool:
     return all(k is None or k is Ellipsis for k in (key if isinstance(key, tuple) else (key,)))
 
 
-def _sliced(array: TracedArray, plan: _Plan) -> Any:
+def _sliced(array: TracedArray, plan: Plan) -> Any:
     return array.trace.emit("Slice", array.value, starts=tuple(plan.starts),
                             steps=tuple(plan.steps), sizes=tuple(plan.sizes))
 
@@ -294,7 +137,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
     if library.has_index_array(key) or (
             library.is_run_time_element(array, key) and not trace.in_region):
         key = gathers.with_arrays(key)
-        entries = _expanded(array, key)[0]
+        entries = expanded(array, key)[0]
         if gathers.can_gather(key, entries) and gathers.are_static(array, value, *entries):
             gathers.set_item(array, entries, value, view)
             return
@@ -305,7 +148,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
     if windows.has_run_time_slice(array, key):
         target = windowed(array, key)
     elif picking.has_run_time_int(key) or picking.has_open_index(array, key):
-        target = picking.part(array, _expanded(array, key)[0])
+        target = picking.part(array, expanded(array, key)[0])
     else:
         target = view(array, key)
     if type(value) is TracedArray and value.storage is target.storage and (
@@ -323,7 +166,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
 def _at_integers(array: TracedArray, key: Any) -> TracedArray:
     """The view at integers, of which some only the run may know."""
     if picking.has_run_time_int(key) or picking.has_open_index(array, key):
-        return picking.part(array, _expanded(array, key)[0])
+        return picking.part(array, expanded(array, key)[0])
     return view(array, key)
 
 

@@ -16,6 +16,7 @@ from ..facts.known import known
 from ..operands.index_uses import note_pick
 from ..operands.python_numbers import check_signed, interval
 from ..values.array import TracedArray, from_value
+from .basic import expanded, view
 
 I64 = np.dtype(np.int64)
 
@@ -39,9 +40,7 @@ def has_open_index(array: TracedArray, key: Any) -> bool:
     """Whether an integer of the key is for an axis whose size only the run knows."""
     if array.type.is_static:
         return False
-    from .indexing import _expanded
-
-    entries = (e for e in _expanded(array, key)[0] if e is not None)
+    entries = (e for e in expanded(array, key)[0] if e is not None)
     return any(isinstance(size, Dim) and not isinstance(e, slice) and hasattr(e, "__index__")
                for e, size in zip(entries, array.shape, strict=True))
 
@@ -68,8 +67,6 @@ def _refuse_elements(array: TracedArray, entries: Sequence[Any]) -> None:
 
 def part(array: TracedArray, entries: Sequence[Any]) -> TracedArray:
     """The view at the entries (one an axis, and ``None``)."""
-    from .indexing import view
-
     by_axis = [e for e in entries if e is not None]
     axes = tuple(i for i, e in enumerate(by_axis) if not isinstance(e, slice))
     indices = _indices(array, [by_axis[axis] for axis in axes], axes)

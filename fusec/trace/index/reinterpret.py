@@ -11,6 +11,8 @@ from fusec.errors import unsupported
 from fusec.ir.dims import is_static
 
 from ..facts.refusals import target_dtype
+from ..operands.python_errors import check_integer
+from ..operands.python_numbers import weak
 from ..values.array import TracedArray, from_value
 
 MOST_LISTED = 128  # elements of a list of traced numbers
@@ -59,8 +61,6 @@ def item(self: TracedArray, *args: Any) -> Any:
 
 def _number(x: TracedArray) -> TracedArray:
     """The only element as a Python number."""
-    from ..operands.python_errors import check_integer
-    from ..operands.python_numbers import weak
 
     value = x.value
     if x.ndim:

@@ -27,7 +27,7 @@ from ..operands.index_uses import note_written, written_indices
 from ..operands.operands import as_traced
 from ..operands.sizes import define
 from ..values.array import TracedArray, from_value
-from ..values.operations import OPERATIONS
+from ..values.operations import OPERATIONS, operation
 from ..values.selected import LibraryView, roots
 from ..values.trace import Trace
 from .failures import on_known
@@ -305,6 +305,7 @@ def _write(
 _WRITING: dict[Any, str] = {np.copyto: "Copyto"}
 
 
+@operation
 def call_by_name(
     trace: Trace, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:

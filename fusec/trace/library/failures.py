@@ -20,7 +20,7 @@ from ..facts.known import known
 from ..facts.layout import like_order
 from ..facts.this_numpy import signature_of
 from ..values.array import TracedArray
-from ..values.operations import operation
+from ..values.operations import OPERATIONS, operation
 from ..values.trace import Trace
 
 FUSEC_ROLE = ON_BEHALF
@@ -54,10 +54,8 @@ def _by_numpy(
     trace: Trace, plain: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """NumPy itself, called at run time, where a handler asked what only the run can answer."""
-    from .calls import call_by_name
-
     args, kwargs = _out_by_keyword(plain, list(args), kwargs)
-    return call_by_name(trace, plain, args, kwargs)
+    return OPERATIONS.call_by_name(trace, plain, args, kwargs)
 
 
 def _by_numpy_or(

@@ -17,8 +17,7 @@ from fusec.ops.host_calls import ORDER, HostObject
 
 from ..facts.trees import flattened
 from ..values.array import TracedArray
-from ..values.regions import assign
-from ..values.trace import Trace
+from ..values.trace import Trace, assign
 from .calls import Encoder
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from ..facts.layout import is_c_contiguous
 from ..index import reinterpret
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
-from ..values.operations import OPERATIONS
-from . import shaping
+from ..values.operations import OPERATIONS, operation
+from . import creation, shaping
 from .creation import astype
 
 
@@ -172,6 +172,17 @@ def _refusal(x: TracedArray, name: str) -> FusecError:
 def _unsupported(x: TracedArray, name: str) -> UnsupportedError:
     return unsupported(f"assignment to {x.kind_name.replace('numpy.', '')}.{name}",
                        loc=x.trace.loc, cure=_CURES.get(name, "assign it before the call"))
+
+
+@operation
+def zero_imag(x: TracedArray) -> Any:
+    """The imaginary part of real numbers: zeros (which NumPy makes read-only)."""
+    if x.is_array:
+        zeros = creation.ZEROS_LIKE(x.trace, x, order="A")
+        return zeros.view_through("ReadOnly", zeros.strides)
+    if x.type.is_weak:  # a Python number; of its booleans it is an int
+        return 0 if x.dtype.kind == "b" else x.dtype.type(0).item()
+    return x.dtype.type(0)
 
 
 OPERATIONS.flags = Flags

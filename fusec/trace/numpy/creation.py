@@ -12,21 +12,25 @@ from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.dims import is_static
 
+from ..choice.appended import restacked
 from ..facts import this_numpy
 from ..facts.layout import broadcast_strides, contiguous, is_c_contiguous, k_order, order_like
 from ..facts.refusals import target_dtype
+from ..index.indexing import fit
 from ..index.picking import is_run_time_int
 from ..index.windows import LONGEST, new_shape
+from ..library.calls import call_library
 from ..operands import sizes
-from ..operands.operands import as_traced, cast, spread, spread_scalar
+from ..operands.operands import as_traced, cast, check_cast, spread, spread_scalar, store, truth
 from ..operands.python_numbers import from_ints, misses_dtype, weak
 from ..operands.scalar_stores import check_items, check_number
 from ..values.array import TracedArray, copy_of, from_value
+from ..values.handlers import is_traced_inside
 from ..values.operations import operation
 from ..values.selected import with_one_layout
 from ..values.storage import Storage
 from ..values.trace import Trace
-from .shaping import stack
+from .shaping import expand_dims, stack
 
 
 def _dtype(trace: Trace, dtype: Any, default: Any = float) -> np.dtype:
@@ -130,10 +134,8 @@ def full_like(
 @operation
 def array_from_sequence(trace: Trace, items: Sequence[Any]) -> TracedArray:
     """A nested list or tuple; its elements may be traced."""
-    if not _holds_traced(items):
+    if not is_traced_inside(items):
         return TracedArray(trace, trace.capture(np.asarray(items)))
-    from ..choice.appended import restacked
-
     whole = restacked(trace, items)
     if whole is not None:
         return whole
@@ -147,14 +149,6 @@ def array_from_sequence(trace: Trace, items: Sequence[Any]) -> TracedArray:
 
 def _as_dtype(trace: Trace, x: TracedArray, dtype: np.dtype) -> TracedArray:
     return spread_scalar(from_value(trace, cast(trace, x.value, dtype)))
-
-
-def _holds_traced(items: Any) -> bool:
-    if isinstance(items, (list, tuple)) and type(items) is not TracedArray:
-        return any(_holds_traced(i) for i in items)
-    if type(items) is slice:
-        return any(type(bound) is TracedArray for bound in (items.start, items.stop, items.step))
-    return type(items) is TracedArray
 
 
 def _whether(copy: Any) -> bool | None:
@@ -191,8 +185,6 @@ def array(
     elif copy:
         x = copy_of(x, order)
     if ndmin > x.ndim:
-        from .shaping import expand_dims
-
         x = expand_dims(trace, x, tuple(range(ndmin - x.ndim)))
     return x
 
@@ -266,8 +258,6 @@ def _is_length(x: Any) -> bool:
 
 def _range(trace: Trace, start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     """A range of a size that only the run knows: NumPy counts, kernels do the rest."""
-    from ..library.calls import call_library
-
     if type(step) is TracedArray or not isinstance(step, (int, np.integer)) or not step:
         what = "a step that is" if type(step) is TracedArray else (
             f"the step {step!r} and a start or stop that are")
@@ -340,11 +330,7 @@ def where(trace: Trace, condition: Any, *choices: Any) -> Any:
     if len(choices) != 2:
         if choices:
             raise trace.error(ValueError("either both or neither of x and y should be given"))
-        from ..library.calls import call_library
-
         return call_library(trace, "Nonzero", (condition,), {})
-    from ..operands.operands import truth
-
     test = as_traced(trace, condition)
     sides = [as_traced(trace, c) for c in choices]
     values = [s.value for s in sides]
@@ -374,8 +360,6 @@ def copyto(
     trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where: Any = True
 ) -> None:
     """``np.copyto``."""
-    from ..index.indexing import fit
-    from ..operands.operands import check_cast, store, truth
 
     target = as_traced(trace, dst)
     if not target.is_array:

@@ -28,6 +28,7 @@ from .creation import array_from_sequence
 from .histograms import HISTOGRAMS
 from .more_functions import MORE, asfortranarray, from_dlpack, linspace, require
 from .reductions import REDUCTIONS, count_nonzero
+from .rolling import roll
 from .scans import SCAN_FUNCTIONS
 from .table_search import TABLE_FUNCTIONS
 
@@ -323,7 +324,7 @@ FUNCTIONS: dict[Callable[..., Any], Handler] = {
     np.expand_dims: shaping.expand_dims, np.squeeze: shaping.squeeze,
     np.broadcast_to: shaping.broadcast_to, np.concatenate: shaping.concatenate,
     np.stack: shaping.stack, np.vstack: shaping.vstack, np.hstack: shaping.hstack,
-    np.roll: shaping.roll, np.flip: shaping.flip, np.clip: clip, np.dot: dot, np.outer: outer,
+    np.roll: roll, np.flip: shaping.flip, np.clip: clip, np.dot: dot, np.outer: outer,
     np.linalg.norm: norm, np.round: round_, np.around: round_, np.diff: diff,
     np.nan_to_num: nan_to_num, np.shape: shape, np.ndim: _attribute("ndim"),
     np.size: size, np.atleast_1d: atleast_1d, **MORE,

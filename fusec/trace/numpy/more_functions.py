@@ -18,26 +18,94 @@ from ..library.calls import LIBRARY_FUNCTIONS, call_by_name, call_library, refus
 from ..operands.operands import as_traced
 from ..ufuncs import complex_numbers
 from ..values.array import TracedArray
+from ..values.operations import traced_source
 from ..values.selected import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
 from . import arranging, creation, shaping
-from .piecewise import average, piecewise
 from .reductions import nan_extremum
 
 Handler = Callable[..., Any]
 
 
-def traced_source(function: Any, assume: bool | None = None) -> Handler:
-    """A handler that traces NumPy's own Python source of ``function``; see `numpy_source`."""
-    def handler(trace: Trace, *args: Any, **kwargs: Any) -> Any:
-        from ..hooks.numpy_source import run_source
+def isreal(trace: Trace, x: Any) -> Any:
+    """``np.isreal``."""
+    a = as_traced(trace, x)
+    if a.dtype.kind == "c":
+        return a.imag == 0
+    if a.type.is_weak:
+        return True
+    return creation.ONES_LIKE(trace, a, bool, "A") if a.is_array and a.ndim else np.True_
 
-        return run_source(trace, function, assume, args, kwargs)
 
-    handler.__name__ = function.__name__
-    handler.__qualname__ = "traced_source"
-    return handler
+_SUM_IS_ZERO = "Weights sum to zero, can't be normalized"
+
+
+def piecewise(
+    trace: Trace, x: Any, condlist: Any, funclist: Any, *args: Any, **options: Any
+) -> Any:
+    """Functions are called with the elements selected, which may be none."""
+    if not any(map(callable, funclist)):
+        return traced_source(np.piecewise)(trace, x, condlist, funclist, *args, **options)
+    array = as_traced(trace, x)
+    if not array.ndim:
+        return _of_one(trace, array, condlist, funclist, args, options)
+    conditions = _conditions(trace, array, condlist, funclist)
+    result: Any = np.zeros_like(array)
+    for condition, function in zip(conditions, funclist, strict=True):
+        result[condition] = _value(trace, function, array[condition], args, options)
+    return result
+
+
+def _of_one(
+    trace: Trace, x: TracedArray, condlist: Any, funclist: Any, args: Any, options: Any
+) -> Any:
+    """Of a number: an array of rank 0."""
+    row = x.reshape(1)
+    conditions = [c.reshape(1) for c in _conditions(trace, x, condlist, funclist)]
+    result: Any = np.zeros_like(row)
+    for condition, function in zip(conditions, funclist, strict=True):
+        values = _value(trace, function, row, args, options)
+        result[...] = np.where(condition, values, result)
+    return result.reshape(())
+
+
+def _value(trace: Trace, function: Any, selected: Any, args: Any, options: Any) -> Any:
+    if not callable(function):
+        return function
+    hooks: Any = trace.hooks
+    return hooks.call(hooks.where, function, selected, *args, **options)
+
+
+def _conditions(trace: Trace, x: TracedArray, condlist: Any, funclist: Any) -> list[Any]:
+    """One for each function; a function more is for where none of them holds."""
+    is_one = type(condlist) in (TracedArray, np.ndarray) and condlist.ndim == x.ndim
+    given = [condlist] if is_one or not np.iterable(condlist) else list(condlist)
+    found: list[Any] = [as_traced(trace, c).astype(bool) for c in given]
+    if len(found) == len(funclist) - 1:
+        some = found[0]
+        for other in found[1:]:
+            some = np.logical_or(some, other)
+        found.append(np.logical_not(some))
+    if len(found) != len(funclist):
+        raise trace.error(ValueError(
+            f"with {len(given)} condition(s), either {len(given)} or {len(given) + 1} functions "
+            f"are expected"), [x.value])
+    return found
+
+
+def average(
+    trace: Trace, a: Any, axis: Any = None, weights: Any = None, returned: bool = False,
+    **options: Any,
+) -> Any:
+    """NumPy's own, with its check of the sum of the weights."""
+    result = traced_source(np.average, False)(trace, a, axis, weights, returned, **options)
+    if weights is not None:
+        w, x = as_traced(trace, weights), as_traced(trace, a)
+        total: Any = np.sum(w, axis=axis) if w.shape == x.shape else np.sum(w)
+        holds: Any = np.all(np.not_equal(total, 0))
+        trace.check(holds.value, ZeroDivisionError(_SUM_IS_ZERO))
+    return result
 
 
 def _dtype_or_value(trace: Trace, x: Any) -> Any:
@@ -278,7 +346,7 @@ MORE: dict[Any, Handler] = {
     np.triu: arranging.triu, np.fill_diagonal: arranging.fill_diagonal,
     np.broadcast_arrays: arranging.broadcast_arrays, np.putmask: arranging.putmask,
     np.place: arranging.place, np.inner: arranging.inner, np.vdot: arranging.vdot,
-    np.isreal: complex_numbers.isreal, np.unstack: arranging.unstack, np.kron: arranging.kron,
+    np.isreal: isreal, np.unstack: arranging.unstack, np.kron: arranging.kron,
     np.result_type: result_type, np.common_type: common_type,
     np.can_cast: can_cast, np.min_scalar_type: min_scalar_type,
     np.may_share_memory: shares_memory, np.linalg.diagonal: linalg_diagonal,
@@ -296,4 +364,4 @@ MORE.update({getattr(np, name): f for name, f in SOMETIMES.items() if hasattr(np
 MORE_METHODS: dict[str, Handler] = {
     "repeat": arranging.repeat, "diagonal": arranging.diagonal, "trace": arranging.trace_,
 }
-__all__ = ["MORE", "MORE_METHODS", "TRACED", "TRACED_ASSUMING", "shaping", "traced_source"]
+__all__ = ["MORE", "MORE_METHODS", "TRACED", "TRACED_ASSUMING", "shaping"]

@@ -22,7 +22,7 @@ from ..ufuncs.complex_numbers import variance
 from ..ufuncs.composed import _scaled
 from ..ufuncs.methods import call_method_of_library
 from ..values.array import TracedArray, from_value
-from ..values.operations import operation
+from ..values.operations import operation, traced_source
 from ..values.trace import Trace
 from .creation import astype
 
@@ -168,8 +168,6 @@ def _lowest(op: str, dtype: np.dtype) -> Any:
 
 def _by_source(trace: Trace, name: str, *args: Any, **kwargs: Any) -> Any:
     """``mean``, ``var`` or ``std`` with arguments that only NumPy's own source knows."""
-    from .more_functions import traced_source
-
     core: Any = np._core
     function = getattr(core._methods, f"_{name}")
     if type(kwargs["where"]) is TracedArray:  # of Python's booleans NumPy asks which they are

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.dims import Dim, Size, UndecidedSizeError, equal, is_static, maximum
+from fusec.ir.dims import Dim, Size, UndecidedSizeError, equal, is_static
 from fusec.ops.shapes import normalise_axes, normalise_axis
 
 from ..facts.layout import (
@@ -19,20 +19,18 @@ from ..facts.layout import (
     is_c_contiguous,
     joined_order,
     k_order,
-    like_order,
     reshape_strides,
 )
 from ..facts.refusals import target_dtype
-from ..index.picking import is_run_time_int
-from ..operands.operands import as_traced, cast, holds_traced, spread_scalar
+from ..operands.operands import as_traced, cast, spread_scalar
+from ..operands.sizes import as_size, is_number
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.operations import operation
 from ..values.selected import with_one_layout
-from ..values.storage import Storage
 from ..values.trace import Trace
 
 
-def _guarded(trace: Trace, function: Any, *args: Any) -> Any:
+def in_numpys_words(trace: Trace, function: Any, *args: Any) -> Any:
     try:
         return function(*args)
     except (ValueError, TypeError) as error:
@@ -40,8 +38,6 @@ def _guarded(trace: Trace, function: Any, *args: Any) -> Any:
 
 
 def _shape(shape: Any) -> tuple[Size, ...]:
-    from ..operands.sizes import as_size, is_number
-
     if isinstance(shape, (int, np.integer)) or is_number(shape):
         return (as_size(shape),)
     return tuple(as_size(d) for d in shape)
@@ -154,7 +150,7 @@ def transpose(trace: Trace, a: Any, axes: Any = None) -> Any:
     if axes is None:
         perm = tuple(reversed(range(rank)))
     else:
-        perm = tuple(_guarded(trace, normalise_axis, int(p), rank) for p in axes)
+        perm = tuple(in_numpys_words(trace, normalise_axis, int(p), rank) for p in axes)
         if sorted(perm) != list(range(rank)):
             raise trace.error(ValueError("axes don't match array"), [x.value])
     if perm == tuple(range(rank)):
@@ -166,8 +162,8 @@ def swapaxes(trace: Trace, a: Any, axis1: Any, axis2: Any) -> Any:
     """``np.swapaxes``."""
     x = as_traced(trace, a)
     perm = list(range(x.ndim))
-    i = _guarded(trace, normalise_axis, axis1, x.ndim)
-    j = _guarded(trace, normalise_axis, axis2, x.ndim)
+    i = in_numpys_words(trace, normalise_axis, axis1, x.ndim)
+    j = in_numpys_words(trace, normalise_axis, axis2, x.ndim)
     perm[i], perm[j] = perm[j], perm[i]
     return transpose(trace, x, perm)
 
@@ -181,8 +177,8 @@ def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Any:
     """``np.moveaxis``."""
     x = as_traced(trace, a)
     sources, targets = _several(source), _several(destination)
-    sources = [_guarded(trace, normalise_axis, s, x.ndim) for s in sources]
-    targets = [_guarded(trace, normalise_axis, d, x.ndim) for d in targets]
+    sources = [in_numpys_words(trace, normalise_axis, s, x.ndim) for s in sources]
+    targets = [in_numpys_words(trace, normalise_axis, d, x.ndim) for d in targets]
     order = [d for d in range(x.ndim) if d not in sources]
     for target, source_axis in sorted(zip(targets, sources, strict=True)):
         order.insert(target, source_axis)
@@ -194,7 +190,7 @@ def expand_dims(trace: Trace, a: Any, axis: Any) -> Any:
     x = spread_scalar(as_traced(trace, a))
     axes = tuple(_several(axis))
     rank = x.ndim + len(axes)
-    positions = _guarded(trace, normalise_axes, axes, rank)
+    positions = in_numpys_words(trace, normalise_axes, axes, rank)
     strides = list(x.strides)
     for position in positions:
         strides.insert(position, 0)
@@ -211,7 +207,7 @@ def squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
     elif x.ndim == 0 and axis in (0, -1, (0,), (-1,)):
         axes = ()
     else:
-        axes = _guarded(trace, normalise_axes, axis, x.ndim)
+        axes = in_numpys_words(trace, normalise_axes, axis, x.ndim)
     if not all(_is_single(x, i) for i in axes):
         raise trace.error(ValueError(
             "cannot select an axis to squeeze out which has size not equal to one"), [x.value])
@@ -266,9 +262,9 @@ def concatenate(
     if axis is None:
         parts, axis = [ravel(trace, p) for p in parts], 0
     else:
-        axis = _guarded(trace, operator.index, axis)
+        axis = in_numpys_words(trace, operator.index, axis)
     _check_joinable(trace, parts, axis)
-    position = _guarded(trace, normalise_axis, axis, parts[0].ndim)
+    position = in_numpys_words(trace, normalise_axis, axis, parts[0].ndim)
     # Python numbers, which can be joined flat only, take the dtype of the others.
     target = np.result_type(*[_as_joined(x) for x in given]) if dtype is None else target_dtype(
         dtype, "a joined array", trace.loc)
@@ -302,18 +298,18 @@ def _check_joinable(trace: Trace, parts: list[TracedArray], axis: int) -> None:
     first = parts[0]
     if first.ndim == 0:
         raise trace.error(ValueError("zero-dimensional arrays cannot be concatenated"))
-    for number, part in enumerate(parts[1:], 1):
+    for position, part in enumerate(parts[1:], 1):
         if part.ndim != first.ndim:
             raise trace.error(ValueError(
                 f"all the input arrays must have same number of dimensions, but the array at "
-                f"index 0 has {first.ndim} dimension(s) and the array at index {number} has "
+                f"index 0 has {first.ndim} dimension(s) and the array at index {position} has "
                 f"{part.ndim} dimension(s)"), [first.value, part.value])
         for d in range(first.ndim):
             if d != axis % first.ndim and part.shape[d] != first.shape[d]:
                 raise trace.error(ValueError(
                     f"all the input array dimensions except for the concatenation axis must match "
                     f"exactly, but along dimension {d}, the array at index 0 has size "
-                    f"{first.shape[d]} and the array at index {number} has size "
+                    f"{first.shape[d]} and the array at index {position} has size "
                     f"{part.shape[d]}"), [first.value, part.value])
 
 
@@ -357,71 +353,10 @@ def hstack(
                        casting=casting)
 
 
-def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
-    """``np.roll``: two slices joined, per axis; a gather where only the run knows the shift."""
-    x = as_traced(trace, a)
-    is_open = is_run_time_int(shift) or not is_static(x.shape)
-    if is_open and (axis is None or isinstance(axis, int)) and np.ndim(shift) == 0:
-        return _roll_by_data(trace, x, shift, axis)
-    if axis is None:
-        flat = roll(trace, ravel(trace, x), shift, 0)
-        return reshape(trace, flat, x.shape)
-    if is_run_time_int(shift) or holds_traced(shift) or (
-            type(shift) is TracedArray and shift.is_array):
-        return _roll_by_each(trace, x, as_traced(trace, shift), axis)
-    shifts: dict[int, int] = {}
-    for amount, each in _guarded(trace, np.broadcast, shift, axis):
-        position = _guarded(trace, normalise_axis, int(each), x.ndim)
-        shifts[position] = shifts.get(position, 0) + int(amount)
-    for position, amount in shifts.items():
-        x = _roll_axis(trace, x, amount, position)
-    strides = contiguous(x.shape, x.itemsize, like_order(as_traced(trace, a).strides))
-    return TracedArray(trace, Storage(x.value, strides))
-
-
-def _roll_by_each(trace: Trace, x: TracedArray, shifts: TracedArray, axis: Any) -> Any:
-    """By an array of integers of the run, one after the other."""
-    if shifts.dtype.kind not in "iu" or not shifts.type.is_static:
-        raise unsupported("np.roll by a shift that is only known when the code runs and is no "
-                          "integer or array of integers of a known length", loc=trace.loc,
-                          values=[("shift", shifts.type)], cure="convert the shift: .astype(int)")
-    numbers = np.arange(shifts.size).reshape(shifts.shape)
-    flat = ravel(trace, shifts)
-    for number, each in _guarded(trace, np.broadcast, numbers, axis):
-        x = _roll_by_data(trace, x, flat[int(number)], int(each))
-    return x
-
-
-def _roll_by_data(trace: Trace, x: TracedArray, shift: Any, axis: int | None) -> Any:
-    from ..operands.sizes import number
-    from .creation import arange
-
-    if axis is None:
-        flat = _roll_by_data(trace, ravel(trace, x), shift, 0)
-        return reshape(trace, flat, x.shape)
-    axis = _guarded(trace, normalise_axis, axis, x.ndim)
-    least = as_traced(trace, number(trace, maximum(x.shape[axis], 1))).value
-    size = from_value(trace, trace.emit("Cast", least, dtype=np.dtype(np.int64), kind="scalar"))
-    places = np.mod(arange(trace, number(trace, x.shape[axis])) - shift % size, size)
-    moved = np.take(x, places, axis=axis)
-    strides = contiguous(x.shape, x.itemsize, like_order(x.strides))
-    return TracedArray(trace, Storage(moved.value, strides))
-
-
-def _roll_axis(trace: Trace, x: TracedArray, shift: int, axis: int) -> TracedArray:
-    size = x.shape[axis]
-    if size == 0 or shift % size == 0:
-        return x
-    cut = size - shift % maximum(size, 1)
-    before = (slice(None),) * axis
-    return concatenate(
-        trace, [x[(*before, slice(cut, None))], x[(*before, slice(None, cut))]], axis)
-
-
 def flip(trace: Trace, m: Any, axis: Any = None) -> Any:
     """``np.flip``: a view with negative steps."""
     x = spread_scalar(as_traced(trace, m))
-    axes = _guarded(trace, normalise_axes, axis, x.ndim)
+    axes = in_numpys_words(trace, normalise_axes, axis, x.ndim)
     return x[tuple(slice(None, None, -1) if d in axes else slice(None) for d in range(x.ndim))]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from fusec.ir import Value
 
 from ..values.trace import Trace
+from .operands import cast, spread
 from .python_numbers import misses_dtype
 
 COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
@@ -47,8 +48,6 @@ def of_complex_scalars(
     """How operators order complex scalars: by the real parts where these differ, NaN or not in the
     others.  NumPy's loops find no order where one part is NaN; they compare where neither dtype
     holds the other, and what a NumPy boolean is asked.  None for other comparisons."""
-    from .operands import cast
-
     if op not in _STRICT or dtype.kind != "c" or any(v.type.kind == "array" for v in values):
         return None
     left = values[0].type
@@ -69,8 +68,6 @@ def _may_miss(value: Value, dtype: np.dtype) -> bool:
 
 def _with_run_time_int(trace: Trace, op: str, left: Value, right: Value) -> Value:
     """Compared as 64-bit integers, whatever dtype the array has."""
-    from .operands import cast
-
     if right.dtype == _U64:
         return _signed_with_unsigned(trace, op, left, right)
     if left.dtype == _U64:
@@ -82,15 +79,11 @@ def _constant(trace: Trace, op: str, value: Value, side: int) -> Value:
     """``value`` compared with an int above (1) or below (-1) all of its dtype's values."""
     is_true = op in (_TRUE_BELOW if side > 0 else _TRUE_ABOVE)
     truth = trace.builder.const(is_true if value.type.is_weak else np.bool_(is_true))
-    from .operands import spread
-
     return spread(trace, truth, value.shape) if value.shape else truth
 
 
 def _signed_with_unsigned(trace: Trace, op: str, signed: Value, unsigned: Value) -> Value:
     """Negative numbers are below every unsigned one; the others compare as unsigned."""
-    from .operands import cast
-
     signed, unsigned = cast(trace, signed, _I64), cast(trace, unsigned, _U64)
     negative = trace.emit("Less", signed, cast(trace, trace.builder.const(0), _I64))
     compared = trace.emit(op, cast(trace, signed, _U64), unsigned)

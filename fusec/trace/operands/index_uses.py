@@ -8,35 +8,21 @@ use of an index is noted here, and those that the finished graph would lose leav
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fusec.ir import Loc, Node, Value
+from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, Size
-from fusec.ops.index_checks import bounds_check, only_checks, uses_indices
+from fusec.ops.index_checks import IndexUse, Use, bounds_check, only_checks, uses_indices
 from fusec.ops.picking import PICKS, picked_axes
+
+from ..values.array import TracedArray
+from .operands import as_traced, cast
+from .sizes import number
 
 if TYPE_CHECKING:
     from ..values.trace import Trace
-
-@dataclass(frozen=True)
-class IndexUse:
-    """An index of an axis, and its length as a number of the graph.
-
-    ``checked`` is what comes of it where an op of its own checks it (`CheckIndex`).
-    """
-
-    index: Value
-    size: Size
-    axis: int
-    loc: Loc | None
-    limit: Value
-    checked: Value | None = None
-
-
-Use = IndexUse | Node  # a node: a branch or loop in which indices are used
 
 
 def note_pick(
@@ -61,8 +47,6 @@ def note_checked(trace: Trace, checked: Value) -> Value:
 
 def written_indices(array: Any, key: Any) -> list[Value]:
     """The integers and arrays of a key at which a library call will write."""
-    from ..values.array import TracedArray
-    from .operands import as_traced, cast
 
     keys = key if isinstance(key, tuple) else (key,)
     if type(array) is not TracedArray or not array.is_array or array.steps or (
@@ -86,8 +70,6 @@ def _is_index(key: Any) -> bool:
 
 
 def _limit(trace: Trace, size: Size) -> Value:
-    from .sizes import number
-
     if isinstance(size, Dim):
         return number(trace, size).value
     return trace.builder.const(np.int64(size))
@@ -150,4 +132,4 @@ def note_inside(trace: Trace, node: Node) -> None:
         trace.index_uses.append(node)
 
 
-__all__ = ["IndexUse", "lost_checks", "note_checked", "note_inside", "note_pick"]
+__all__ = ["lost_checks", "note_checked", "note_inside", "note_pick"]

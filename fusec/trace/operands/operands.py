@@ -13,6 +13,7 @@ from fusec.ir.dims import Size, symbols_of
 from fusec.ops import Op, all_ops
 from fusec.ops.shapes import broadcast
 
+from ..operands.sizes import number
 from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS, operation
 from ..values.storage import Storage
@@ -167,8 +168,6 @@ def spread(trace: Trace, value: Value, shape: tuple[int, ...]) -> Value:
 
 def _spread_by_numpy(trace: Trace, value: Value, shape: tuple[Size, ...]) -> Value:
     """The same to a size that the value does not have: it must depend on what defines it."""
-    from ..operands.sizes import number
-
     dims = [cast(trace, as_traced(trace, number(trace, s)).value, np.dtype(np.int64), "weak")
             for s in shape]
     return trace.emit("Fill", value, *dims, shape=shape)

@@ -17,9 +17,9 @@ from fusec.errors import unsupported
 from ..guards.guard import Guard
 from ..guards.measures import ANY
 from ..values.array import TracedArray
+from ..values.assigned_names import AssignedLater
 from ..values.operations import operation
 from ..values.own_arrays import root_of, viewing
-from .assigned_names import AssignedLater
 
 if TYPE_CHECKING:
     from ..values.trace import Trace

@@ -21,15 +21,15 @@ import numpy as np
 from fusec.errors import FusecError, unsupported
 from fusec.ir import Loc, TensorType
 
+from ..choice.optional import UNBOUND
 from ..facts.code_names import HEAP_TYPE
 from ..facts.refusals import is_compiled
 from ..guards.guard import Guard, is_in_object, layout_guard
 from ..guards.measures import Layout
 from ..values.array import TracedArray
+from ..values.assigned_names import AssignedLater
 from ..values.container_changes import may_be_held
 from .apart import SameGuard, captured
-from .assigned_names import AssignedLater
-from .cells import UNBOUND
 
 if TYPE_CHECKING:
     from ..values.trace import Trace

@@ -20,18 +20,18 @@ import numpy as np
 
 from fusec.errors import unsupported
 
+from ..choice.optional import UNBOUND
 from ..choice.perhaps import Perhaps, Tail, present
 from ..facts.refusals import is_compiled
 from ..guards.guard import Guard, OnceGuard
 from ..guards.measures import BUFFERS, DATA, bits_of, inside, layout_of
 from ..guards.side_effects import is_outside
 from ..values.array import TracedArray
+from ..values.assigned_names import AssignedLater
 from ..values.container_changes import items_in, may_be_held, put_content
 from .apart import SameGuard, captured
 from .append_only import Uses
-from .assigned_names import AssignedLater
 from .attributes import scalar_type
-from .cells import UNBOUND
 
 if TYPE_CHECKING:
     from ..values.trace import Trace

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import optree
 
+from ..choice.optional import UNBOUND
 from ..facts.code_names import HEAP_TYPE
 from ..facts.trees import NAMESPACE
-from .cells import UNBOUND
 
 if TYPE_CHECKING:
     from ..values.trace import Trace

@@ -21,14 +21,16 @@ import numpy as np
 
 from fusec.ir.graph import new_id
 
+from ..choice.optional import UNBOUND
 from ..facts.refusals import is_compiled
 from ..guards.guard import layout_guard
 from ..source.source import HOOKS_NAME
+from ..values.array import TracedArray
+from ..values.assigned_names import AssignedLater, is_named
 from ..values.container_changes import may_be_held
 from .apart import captured
-from .assigned_names import AssignedLater, is_named
 from .attributes import Assignment, scalar_type
-from .cells import UNBOUND, contents, put
+from .cells import contents, put
 
 if TYPE_CHECKING:
     from ..values.trace import Trace
@@ -138,8 +140,6 @@ class OuterNames:
 
     def _input(self, place: Place, found: Any) -> Any:
         """What stands for the value: an array or number is an input, others are constants."""
-        from ..values.array import TracedArray
-
         trace, is_array = self.trace, type(found) is np.ndarray and is_compiled(found.dtype)
         is_local = is_array and id(found) in trace.local_arrays
         if may_be_held(found) and not trace.containers.is_held(found):
@@ -236,8 +236,6 @@ class OuterNames:
 
     def are_inputs(self) -> set[Key]:
         """Those that need no guard on their value."""
-        from ..values.array import TracedArray
-
         return {self.places[t].key for t in self.before if type(self.initial[t]) is TracedArray
                 or self.trace.containers.is_held(self.initial[t])}
 

@@ -17,11 +17,14 @@ from fusec.ir.dims import is_static
 
 from ..choice.appended import restacked
 from ..choice.merge import check_holds, of_other_dtypes
+from ..choice.optional import UNBOUND
+from ..control import in_python
 from ..control.sequences import Enumerate, Product, Reversed, TracedRange, Zip
 from ..control.unrolling import UNROLL
 from ..convert.hooks import class_attribute
 from ..facts.known import known
 from ..guards.side_effects import check_unconsumed
+from ..hooks.user_methods import method_of
 from ..numpy.array_attributes import has_attribute
 from ..numpy.creation import astype
 from ..operands import sizes
@@ -29,15 +32,12 @@ from ..operands.decimal_rounding import MOST_DIGITS, rounded
 from ..operands.operands import as_traced, cast
 from ..operands.python_errors import check_integer
 from ..operands.python_numbers import check_number, index_of, scalar_of, weak
-from ..places.cells import UNBOUND
 from ..ufuncs.calls import call_ufunc
 from ..ufuncs.complex_numbers import python_complex
 from ..values.array import TracedArray, from_value
 from ..values.handlers import TABLE, any_traced, everywhere, when_called
 from ..values.trace import Trace
-from . import in_python
 from .math_functions import rounded_number
-from .user_methods import method_of
 
 if TYPE_CHECKING:
     from ..hooks.calls import GraphHooks
@@ -235,7 +235,6 @@ def _range(hooks: GraphHooks, *args: Any) -> Any:
             for a in args]
     start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:3]
     return TracedRange(hooks.trace, start, stop, step)
-
 
 
 @when_called(builtins.len)

@@ -14,15 +14,20 @@ from fusec.ops import Op
 
 from ..facts.layout import Strides, broadcast_strides, contiguous, is_c_contiguous, k_order
 from ..facts.refusals import is_compiled, target_dtype
+from ..index import equal_parts
+from ..library.failures import on_known
 from ..operands import python_numbers
 from ..operands.comparisons import COMPARISONS, comparison, of_complex_scalars
 from ..operands.dtypes import resolve
 from ..operands.operands import BOOL, PYTHON_KIND, ROWS_OF_UFUNCS, as_traced, cast, store, truth
+from ..operands.overflow import check_overflow
 from ..operands.python_errors import check_operands, check_result
 from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS, operation
 from ..values.trace import Trace
-from .methods import is_scipys
+from . import composed
+from .methods import call_ufunc_method, is_scipys
+from .powers import power
 
 _LOGICAL = {np.logical_and, np.logical_or, np.logical_xor, np.logical_not}
 
@@ -65,9 +70,6 @@ def _without_row(
     trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """A ufunc or a method of it that traced values do not answer for."""
-    from ..library.failures import on_known
-    from . import composed
-    from .methods import call_ufunc_method
 
     if method == "__call__" and ufunc in composed.FORMULAS and not _AXES & set(kwargs):
         return composed.call(trace, ufunc, inputs, dict(kwargs))
@@ -132,8 +134,6 @@ class _Call:
             return self._by_numpy()
 
     def _by_numpy(self) -> Any:
-        from .methods import call_ufunc_method
-
         if self.trace.in_region and self.ufunc.signature is None and self.where is True:
             found = self._of_equal_parts()
             if found is not None:
@@ -148,8 +148,6 @@ class _Call:
 
     def _of_equal_parts(self) -> Any:
         """In a loop, where a call of NumPy costs much: slices of lengths that the run compares."""
-        from ..index import equal_parts
-
         outs = [] if self.out is None else [as_traced(self.trace, self.out)]
         cut = equal_parts.operands([*self.operands, *outs])
         if cut is None:
@@ -201,8 +199,6 @@ class _Call:
         result = self._compute(values)
         check_result(self.trace, self.ufunc, values, result)
         if is_checked:
-            from ..operands.overflow import check_overflow
-
             check_overflow(self.trace, self.ufunc, values, result)
         if bounds is not None:
             self.trace.intervals[result] = bounds
@@ -238,8 +234,6 @@ class _Call:
         return self._checked(dtypes, values, *operands)
 
     def _power(self, dtypes: Sequence[np.dtype], values: Sequence[Value]) -> Value | None:
-        from .powers import power
-
         try:
             found = power(self.trace, values, self.operands, dtypes[-1], self.python)
         except ValueError:

@@ -8,23 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..facts.layout import Strides, contiguous, k_order
-from ..numpy import creation
 from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import check_number
 from ..values.array import TracedArray, from_value
-from ..values.operations import operation
 from ..values.trace import Trace
-
-
-@operation
-def zero_imag(x: TracedArray) -> Any:
-    """The imaginary part of real numbers: zeros (which NumPy makes read-only)."""
-    if x.is_array:
-        zeros = creation.ZEROS_LIKE(x.trace, x, order="A")
-        return zeros.view_through("ReadOnly", zeros.strides)
-    if x.type.is_weak:  # a Python number; of its booleans it is an int
-        return 0 if x.dtype.kind == "b" else x.dtype.type(0).item()
-    return x.dtype.type(0)
 
 
 def _fresh(x: TracedArray, itemsize: int = 0) -> Strides | None:
@@ -79,16 +66,6 @@ def _python_float(x: TracedArray) -> Any:
     if x.ndim:
         value = x.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)))
     return cast(x.trace, value, np.dtype(np.float64), "weak")
-
-
-def isreal(trace: Trace, x: Any) -> Any:
-    """``np.isreal``."""
-    a = as_traced(trace, x)
-    if a.dtype.kind == "c":
-        return a.imag == 0
-    if a.type.is_weak:
-        return True
-    return creation.ONES_LIKE(trace, a, bool, "A") if a.is_array and a.ndim else np.True_
 
 
 def squared_size(x: TracedArray) -> TracedArray:

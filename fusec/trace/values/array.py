@@ -507,4 +507,3 @@ for _name, _ufunc in _COMPARE.items():
     _comparison(_ufunc, _name)
 for _name, _ufunc in _UNARY.items():
     _unary(_ufunc, _name)
-

@@ -12,32 +12,30 @@ import contextlib
 import dis
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusec.errors import ConcreteValueError, InternalError, TraceError, UnsupportedError
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ir.graph import CaughtLoc, Loc
 
-from ..places.assigned_names import AssignedLater
 from ..source.errors import SourceUnavailable
-
-if TYPE_CHECKING:
-    from .trace import Trace
+from .assigned_names import AssignedLater
 
 # Not the program's: no handler of its own may catch them.
 REFUSALS = (UnsupportedError, ConcreteValueError, InternalError, TraceError, SourceUnavailable,
             UndecidedSizeError, AssignedLater)
 Classes = tuple[type[BaseException], ...]
+Handlers = list[tuple[Classes, Loc]]  # around what is traced, the innermost last
 
 
 @contextlib.contextmanager
-def catching(trace: Trace, classes: Classes, loc: Loc) -> Iterator[None]:
+def catching(handlers: Handlers, classes: Classes, loc: Loc) -> Iterator[None]:
     """Nodes made inside are under a handler of these exceptions."""
-    trace.handlers.append((classes, loc))
+    handlers.append((classes, loc))
     try:
         yield
     finally:
-        trace.handlers.pop()
+        handlers.pop()
 
 
 def classes_of(caught: Callable[[], Any] | None) -> Classes:
@@ -58,21 +56,21 @@ def _flat(found: Any) -> Iterator[Any]:
         yield found
 
 
-def under_handlers(trace: Trace, loc: Loc | None) -> Loc | None:
+def under_handlers(handlers: Handlers, loc: Loc | None) -> Loc | None:
     """The place, with the handlers around it."""
-    if loc is None or not trace.handlers:
+    if loc is None or not handlers:
         return loc
     made = CaughtLoc(*loc)
-    made.handlers = tuple(reversed(trace.handlers))
+    made.handlers = tuple(reversed(handlers))
     return made
 
 
 class Suppressing:
     """`contextlib.suppress` as a program enters it."""
 
-    def __init__(self, trace: Trace, found: contextlib.suppress, loc: Loc) -> None:
+    def __init__(self, handlers: Handlers, found: contextlib.suppress, loc: Loc) -> None:
         classes: Any = vars(found)["_exceptions"]
-        self.found, self.handler = found, catching(trace, classes, loc)
+        self.found, self.handler = found, catching(handlers, classes, loc)
 
     def __enter__(self) -> Any:
         self.handler.__enter__()

@@ -10,16 +10,24 @@ from fusec.code_roles import ON_BEHALF
 
 from ..convert.table import CallTable
 from ..convert.values import CALLS
-from ..numpy.creation import _holds_traced
+from .array import TracedArray
 
 FUSEC_ROLE = ON_BEHALF
 
 TABLE = CallTable(CALLS)  # what converted code calls in place of what knows no traced values
 
 
+def is_traced_inside(items: Any) -> bool:
+    if isinstance(items, (list, tuple)) and type(items) is not TracedArray:
+        return any(is_traced_inside(i) for i in items)
+    if type(items) is slice:
+        return any(type(bound) is TracedArray for bound in (items.start, items.stop, items.step))
+    return type(items) is TracedArray
+
+
 def any_traced(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether an argument is traced, or a sequence that holds a traced value."""
-    return _holds_traced(args) or _holds_traced(tuple(kwargs.values()))
+    return is_traced_inside(args) or is_traced_inside(tuple(kwargs.values()))
 
 
 def when_traced(table: CallTable, function: Any) -> Callable[..., Any]:

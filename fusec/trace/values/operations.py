@@ -40,6 +40,10 @@ class Operations:
     reduce_by_ufunc: Callable[..., Any] = _not_there
     accumulate: Callable[..., Any] = _not_there
     call_special: Callable[..., Any] = _not_there
+    # A function of NumPy's, by its own Python source.
+    run_source: Callable[..., Any] = _not_there
+    # A function of NumPy's, by name when the code runs.
+    call_by_name: Callable[..., Any] = _not_there
     # Of the trace: what has been assigned where it may raise.
     note_state: Callable[..., None] = _not_there
 
@@ -55,4 +59,14 @@ def operation(function: Function) -> Function:
     return function
 
 
-__all__ = ["OPERATIONS", "operation"]
+def traced_source(function: Any, assume: bool | None = None) -> Callable[..., Any]:
+    """A handler that traces NumPy's own Python source of ``function``; see `numpy_source`."""
+    def handler(trace: Any, *args: Any, **kwargs: Any) -> Any:
+        return OPERATIONS.run_source(trace, function, assume, args, kwargs)
+
+    handler.__name__ = function.__name__
+    handler.__qualname__ = "traced_source"
+    return handler
+
+
+__all__ = ["OPERATIONS", "operation", "traced_source"]

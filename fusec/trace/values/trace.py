@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,27 +20,20 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import Builder
 from fusec.ops.checks import describe_error
 from fusec.ops.host_calls import HostObject
+from fusec.ops.index_checks import Use
 
+from ..convert.hooks import Hooks
 from ..facts.code_names import names_in
 from ..facts.cures import cure_for
 from ..facts.origins import describe
 from ..facts.refusals import check_array
-from ..places.assigned_names import AssignedNames
-from .caught import Classes, under_handlers
+from .assigned_names import AssignedNames
+from .caught import Handlers, under_handlers
+from .collaborators import Attributes, Containers, Guard, OuterNames, OwnArrays, Reachable, Watch
 from .container_changes import ContainerChanges
 from .operations import OPERATIONS
 from .states import State, States
 from .storage import Storage
-
-if TYPE_CHECKING:
-    from ..convert.hooks import Hooks
-    from ..guards.guard import Guard
-    from ..hooks.watch import Watch
-    from ..operands.index_uses import Use
-    from ..places.attributes import Attributes
-    from ..places.containers import Containers
-    from ..places.outer_names import OuterNames
-    from ..places.outside import Outside
 
 _LIBRARIES = ("numpy", "optree")
 _state = threading.local()
@@ -50,8 +43,6 @@ class Trace:
     """Collects the nodes of one traced call."""
 
     def __init__(self, name: str) -> None:
-        from .own_arrays import OwnArrays
-
         self.name = name
         self.builder = Builder()
         self.inputs: list[Value] = []
@@ -61,7 +52,7 @@ class Trace:
         self.readers: dict[int, Callable[[], Any]] = {}  # of arrays that attributes hold, by id
         self.titles: dict[int, str] = {}  # of these arrays, for messages
         self.mapped: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self.taken: dict[int, tuple[np.ndarray, list[Guard]]] = {}  # see `taken`
+        self.taken: dict[int, tuple[np.ndarray, Sequence[Guard]]] = {}  # see `taken`
         self._captured_storage: dict[int, Storage] = {}
         self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
         self.outside: dict[int, str] = {}  # what inputs that are no arguments are, by position
@@ -70,7 +61,7 @@ class Trace:
         self.checks: list[Node] = []  # nodes with effects, in order
         self.states = States()
         self.endless: Loc | None = None  # a recursion in a branch that data decides
-        self.handlers: list[tuple[Classes, Loc]] = []  # of exceptions, around what is traced
+        self.handlers: Handlers = []
         self.index_uses: list[Use] = []  # that must be in range
         self.notes: list[str] = []  # decisions that `fusec.explain` tells
         # When each side of a branch and body of a loop around what is being traced began.
@@ -78,7 +69,7 @@ class Trace:
         self.attributes: Attributes  # set by the hooks, as are
         self.outer_names: OuterNames
         self.containers: Containers
-        self.reachable: Outside
+        self.reachable: Reachable
         self.watch: Watch
         self.assigned_names = AssignedNames()
         # Every write: the storage, its value and version before.  Control flow takes writes back.
@@ -116,7 +107,7 @@ class Trace:
         self.calls_host = False
         self.generators: dict[int, HostObject] = {}
         self.slots = 0
-        self.own = OwnArrays(self)
+        self.own: OwnArrays  # given by the tracer
 
     @property
     def in_region(self) -> bool:
@@ -145,8 +136,8 @@ class Trace:
     def loc(self) -> Loc | None:
         """The innermost place in the user's source reached by the trace."""
         if self.hooks is not None and self.hooks.where[0]:
-            return under_handlers(self, self.hooks.loc)
-        return under_handlers(self, _user_frame())
+            return under_handlers(self.handlers, self.hooks.loc)
+        return under_handlers(self.handlers, _user_frame())
 
     @property
     def entry_loc(self) -> Loc | None:
@@ -265,6 +256,12 @@ class Trace:
                 if _contents(cell) is array:
                     return f"closure variable {name}"
         return ""
+
+
+def assign(trace: Trace, storage: Storage, value: Value) -> None:
+    """Give a storage new contents as a whole, in a way that can be taken back."""
+    trace.journal.append((storage, storage.value, storage.version))
+    storage.replace(value, storage.version + 1)
 
 
 def _contents(cell: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from fusec.errors import ConcreteValueError, InternalError
 
 from ..facts.code_names import names_in
 from ..facts.refusals import is_compiled
-
-if TYPE_CHECKING:
-    from .outer_names import Place
+from .collaborators import Place
 
 Result = TypeVar("Result")
 _MOST_ATTEMPTS = 1000
@@ -41,7 +39,7 @@ class AssignedNames:
     """
 
     attributes: set[str] = field(default_factory=set)
-    places: dict[tuple[int, str], Place] = field(default_factory=dict)
+    places: dict[tuple[int, str], Any] = field(default_factory=dict)
     roots: dict[int, Any] = field(default_factory=dict)  # arrays that views are taken of, by id
     # Lists and dicts that the program changes, with what messages call them, by id.
     containers: dict[int, tuple[Any, str]] = field(default_factory=dict)

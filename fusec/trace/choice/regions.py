@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.graph import new_id
+from fusec.ops.index_checks import Use
 
-from ..operands.index_uses import Use
-from .storage import Storage
-from .trace import Trace
+from ..values.storage import Storage
+from ..values.trace import Trace
 
 
 class Region:
@@ -59,12 +59,6 @@ class Region:
             if storage.born < self.start:
                 storage.replace(value, version)
         del journal[self.mark:]
-
-
-def assign(trace: Trace, storage: Storage, value: Value) -> None:
-    """Give a storage new contents as a whole, in a way that can be taken back."""
-    trace.journal.append((storage, storage.value, storage.version))
-    storage.replace(value, storage.version + 1)
 
 
 def placeholder(trace: Trace, type_: TensorType, name: str) -> Value:
@@ -138,4 +132,4 @@ def _between(roots: Sequence[Value], known: dict[Value, Value]) -> list[Node]:
     return [nodes[i] for i in sorted(nodes)]
 
 
-__all__ = ["Region", "assign", "captures", "placeholder", "subgraph"]
+__all__ = ["Region", "captures", "placeholder", "subgraph"]

@@ -8,10 +8,10 @@ import numpy as np
 
 from fusec.ir import Value
 
-from ..numpy.creation import array
 from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import index_of, weak
 from ..values.array import TracedArray, is_index, number
+from ..values.operations import OPERATIONS
 from ..values.trace import Trace
 
 MOST_ITEMS = 64  # of which each is compared with the position
@@ -38,7 +38,7 @@ def item_at(trace: Trace, items: Any, position: TracedArray) -> Any:
         return None
     dtype, is_weak = kind
     place = _checked(trace, position, len(items), "list index")
-    value = array(trace, list(items), dtype)[place].value
+    value = OPERATIONS.array(trace, list(items), dtype)[place].value
     return number(trace, weak(trace, value, dtype) if is_weak else value)
 
 

@@ -12,8 +12,8 @@ from fusec.errors import ConcreteValueError
 
 from ..facts.known import known
 from ..facts.origins import source_of
-from .array import TracedArray
-from .trace import Trace
+from ..values.array import TracedArray
+from ..values.trace import Trace
 
 _CONVERSION = re.compile(r"%(?P<key>\(\w*\))?[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?"
                          r"(?P<kind>[diouxXeEfFgGcrsa%])")

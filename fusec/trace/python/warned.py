@@ -24,7 +24,7 @@ from ..values.handlers import everywhere
 from ..values.trace import Trace
 
 if TYPE_CHECKING:
-    from .calls import GraphHooks
+    from ..hooks.calls import GraphHooks
 
 _TRACER = "fusec.trace.tracer"
 
