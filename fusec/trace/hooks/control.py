@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from fusec.code_roles import ON_BEHALF

@@ -32,6 +32,7 @@ def is_operand(x: Any) -> bool:
     return type(x) is TracedArray or isinstance(x, (bool, int, float, complex, np.generic,
                                                     np.ndarray, list, tuple))
 
+
 # What NumPy takes for arrays; for Python's own numbers they are no operands.
 _SEQUENCES = (range, deque, UserList)
 
@@ -75,6 +76,7 @@ def with_joined(
     return tuple(as_traced(trace, x) if k < count and holds_traced(x) else x
                  for k, x in enumerate(args))
 
+
 _OPERANDS = {"reduce": 1, "accumulate": 1, "reduceat": 1, "outer": 2}
 
 
@@ -89,6 +91,7 @@ def _plain(x: Any) -> Any:
     if isinstance(x, np.generic) or type(x) in _PLAIN:
         return x
     return next(kind(x) for kind in _PLAIN if isinstance(x, kind))
+
 
 _PLAIN: tuple[Any, ...] = (int, float, complex, bool)
 
