@@ -32,6 +32,7 @@ from .call.signature import FlatCall
 from .choice.chosen import flat_results
 from .choice.optional import Optional, unbound
 from .control.before_raise import state_now
+from .control.branches import Endless
 from .control.raising import as_checked, is_programs
 from .control.sequences import PythonIterator
 from .convert.cache import convert
@@ -41,13 +42,16 @@ from .facts.layout import Strides, contiguous, like_order
 from .facts.refusals import is_compiled
 from .facts.trees import flattened, flattened_in_order
 from .guards.asked import builtin_guards, code_guards
+from .guards.container_changes import ContainerChanges, may_be_held
 from .guards.guard import Guard, OnceGuard, layout_guard
 from .guards.measures import VIEWS, Layout, everything_in, values_inside
 from .guards.side_effects import is_outside
 from .guards.static_arguments import note_arguments
+from .guards.taken import Taken
 from .hooks import numpy_source  # noqa: F401 (answers for arrays: see `values.operations`)
 from .hooks.optional import OptionalHooks
 from .index import indexing  # noqa: F401 (as above)
+from .library.host_calls import HostCalls
 from .library.randomness import TracedGenerator
 from .numpy import methods  # noqa: F401 (as above)
 from .operands.index_uses import lost_checks
@@ -56,6 +60,7 @@ from .operands.sizes import undecided
 from .operands.texts import check_text, without_values
 from .places.apart import apart_guards
 from .places.attributes import Assignment
+from .places.kept_values import Given
 from .places.shared_results import linked
 from .python import functions as python_functions  # noqa: F401 (as above)
 from .python import iterators, math_functions, ordering, warned  # noqa: F401 (as above)
@@ -64,7 +69,6 @@ from .scipy import special  # noqa: F401 (as above)
 from .source.errors import SourceUnavailable
 from .values.array import TracedArray
 from .values.assigned_names import AssignedLater, AssignedNames, until_known
-from .values.container_changes import ContainerChanges, may_be_held
 from .values.own_arrays import WHAT, OwnArrays
 from .values.selected import LibraryView
 from .values.states import States
@@ -139,8 +143,9 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
 
 def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNames) -> Traced:
     trace = Trace(name)
-    trace.own = OwnArrays(trace)
-    trace.assigned_names = names
+    trace.put(HostCalls.begun(trace))
+    trace.local.memory = OwnArrays(trace)
+    trace.world.assigned_names = names
     hooks = OptionalHooks(trace)
     args, kwargs, positions = _traced_arguments(trace, call)
     function: Any = fn
@@ -149,51 +154,53 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     function = getattr(function, "__func__", function)
     trace.entry = (function,) if isinstance(function, FunctionType) else ()
     if isinstance(fn, functools.partial):
-        trace.guards[id(fn), ""] = Guard(name, f"what {name} is a partial of", partial(_itself, fn))
+        trace.world.guards[id(fn), ""] = Guard(
+            name, f"what {name} is a partial of", partial(_itself, fn))
     note_arguments(trace, call)
     runnable = _converted(trace, fn, hooks)
     for function in trace.entry:
         check_names(function, trace.entry_loc)
-        trace.reachable.enter(function)
+        trace.world.reachable.enter(function)
     taken: Any = (args, kwargs)
     given = flattened(taken)
-    with (trace.container_changes, tracing(trace), trace.outer_names.held(trace.entry),
-          trace.containers.during_trace()):
+    with (trace.part(ContainerChanges), tracing(trace), trace.world.outer_names.held(trace.entry),
+          trace.world.containers.during_trace()):
         result = _run(trace, runnable, args, kwargs)
         _check_containers(trace, given, taken)
         once = _check_kept(trace)
-        trace.containers.check_new_items()
-        once += trace.containers.once()
-        effects = [*trace.containers.effects(), *hooks.attributes.effects(),
-                   *trace.outer_names.effects()]
-        trace.containers.check_unchosen([value for _, value in effects])
+        trace.world.containers.check_new_items()
+        once += trace.world.containers.once()
+        effects = [*trace.world.containers.effects(), *hooks.attributes.effects(),
+                   *trace.world.outer_names.effects()]
+        trace.world.containers.check_unchosen([value for _, value in effects])
         later, result = linked(trace, [value for _, value in effects], result)
         leaves, treespec = flat_results(trace, result)
         assigned = [flat_results(trace, v) for v in later]
         leaves += [leaf for part, _ in assigned for leaf in part]
         outputs, values, strides = _outputs(trace, leaves)
         updates = [
-            (s.origin, s.value) for s in trace.storages if s is not None and s.version > 0
+            (s.origin, s.value) for s in trace.feeds.storages if s is not None and s.version > 0
         ]
-        needed = [*values, *(v for _, v in updates), *(n.out() for n in trace.checks)]
-        trace.checks += lost_checks(trace, trace.index_uses, [v.node for v in needed])
-        graph = Graph.build(trace.inputs, values, updates, name, trace.checks)  # type: ignore[arg-type]
+        needed = [*values, *(v for _, v in updates), *(n.out() for n in trace.record.checks)]
+        trace.record.checks += lost_checks(trace, trace.record.index_uses, [v.node for v in needed])
+        graph = Graph.build(trace.feeds.inputs, values, updates, name, trace.record.checks)  # type: ignore[arg-type]
     warn_of_length(graph)
-    functions = [*hooks.functions, *trace.watch.functions, *trace.entry]
-    for guard in trace.guards.values():
+    functions = [*hooks.functions, *trace.world.watch.functions, *trace.entry]
+    for guard in trace.world.guards.values():
         guard.refresh()
-    taken = [g for _, guards in trace.taken.values() for g in guards]
-    guards = [*once, *taken, *(g for g in trace.guards.values() if not trace.reachable.is_read(g)),
+    taken = [g for _, guards in trace.part(Taken).values() for g in guards]
+    read = trace.world.reachable.is_read
+    guards = [*once, *taken, *(g for g in trace.world.guards.values() if not read(g)),
               *_layout_guards(trace), *apart_guards(trace, {i for i, _ in graph.updates}),
-              *trace.reachable.guards(functions, trace.outer_names.are_inputs()),
+              *trace.world.reachable.guards(functions, trace.world.outer_names.are_inputs()),
               *builtin_guards(functions), *code_guards(functions, trace.entry)]
-    trace.reachable.close()
-    notes = [*trace.notes, *map(str, once)]
+    trace.world.reachable.close()
+    notes = [*trace.record.notes, *map(str, once)]
     return Traced(
-        graph, outputs, treespec, strides, _input_strides(trace), trace.captured,
+        graph, outputs, treespec, strides, _input_strides(trace), trace.feeds.captured,
         _read_only(trace), positions, guards, 0.0, notes,
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
-        trace.calls_host, trace.container_changes, trace.states,
+        trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
     )
 
 
@@ -205,7 +212,7 @@ def _check_containers(trace: Trace, given: Any, now: Any) -> None:
         return
     inside = set(map(id, everything_in(now)))
     kind, loc = "list or dict", trace.entry_loc
-    for container, changed_at in trace.container_changes.changed():
+    for container, changed_at in trace.part(ContainerChanges).changed():
         if id(container) in inside:
             kind, loc = type(container).__name__, changed_at
     raise unsupported(
@@ -219,7 +226,7 @@ def _run(
 ) -> Any:
     """The function's result; exceptions of its own leave marked as the user's."""
     try:
-        with trace.watch.around():
+        with trace.world.watch.around():
             return runnable(*args, **kwargs)
     except FusecError as error:
         if _raises_in_the_run(trace, error):
@@ -238,9 +245,9 @@ def _run(
                 error = unbound(error.name or "").with_traceback(error.__traceback__)
             users_own(error)
             raise error from None
-        if isinstance(error, RecursionError) and trace.endless is not None:
+        if isinstance(error, RecursionError) and trace.part(Endless).loc is not None:
             raise unsupported(
-                "a function that calls itself until data ends it", loc=trace.endless,
+                "a function that calls itself until data ends it", loc=trace.part(Endless).loc,
                 cure="write the recursion as a loop",
                 notes=("tracing takes both sides of a branch that data decides",)) from None
         if _raises_in_the_run(trace, error):
@@ -268,7 +275,7 @@ def _raises_in_the_run(trace: Trace, error: BaseException) -> bool:
     """Whether the program's own exception becomes a check: others come before it, as data decides,
     or assignments."""
     is_own = not isinstance(error, FusecError) and describe_error(error) is not None
-    if not is_programs(error) or not (any(map(has_effects, trace.checks)) or (
+    if not is_programs(error) or not (any(map(has_effects, trace.record.checks)) or (
             is_own and state_now(trace) is not None)):
         return False
     trace.check(trace.builder.const(np.bool_(False)), as_checked(trace, error))
@@ -298,12 +305,12 @@ def _traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, An
             zip(call.leaves, call.paths, call.is_static, strict=True)):
         if static:
             if isinstance(leaf, np.ndarray):  # its contents are part of the key: a constant
-                trace.own.exclude(leaf)
-                trace.local_arrays[id(leaf)] = leaf
+                trace.local.memory.exclude(leaf)
+                trace.local.arrays[id(leaf)] = leaf
             leaves.append(_generator(trace, position, leaf, path) if is_generator(leaf) else leaf)
             positions.append(-1)
             continue
-        positions.append(len(trace.inputs))
+        positions.append(len(trace.feeds.inputs))
         leaves.append(_traced_leaf(trace, call, position, leaf, path, shared))
     tree: Any = optree.tree_unflatten(call.treespec, leaves)
     args, kwargs = tree
@@ -333,29 +340,29 @@ def _traced_leaf(
 
 
 def _input_strides(trace: Trace) -> list[tuple[int, ...]]:
-    return [() if s is None else s.strides for s in trace.storages]
+    return [() if s is None else s.strides for s in trace.feeds.storages]
 
 
 def _first_captured(trace: Trace) -> int:
-    return len(trace.inputs) - len(trace.captured)
+    return len(trace.feeds.inputs) - len(trace.feeds.captured)
 
 
 def _read_only(trace: Trace) -> set[int]:
     """Inputs that are arrays from outside which cannot be written."""
-    return {i for i, s in enumerate(trace.storages)
+    return {i for i, s in enumerate(trace.feeds.storages)
             if i >= _first_captured(trace) and s is not None and not s.writeable}
 
 
 def _layout_guards(trace: Trace) -> list[Guard]:
     """For what is read from outside at each call and has no such guard yet; the launcher compares
     all of these itself."""
-    known = {id(g.read): g for g in trace.guards.values() if type(g.measure) is Layout}
+    known = {id(g.read): g for g in trace.world.guards.values() if type(g.measure) is Layout}
     new: list[Guard] = []
-    for i, found in enumerate(trace.captured, _first_captured(trace)):
+    for i, found in enumerate(trace.feeds.captured, _first_captured(trace)):
         guard = known.get(id(found))
-        if guard is None and trace.outside[i] is not WHAT:
+        if guard is None and trace.feeds.outside[i] is not WHAT:
             read = found if callable(found) else partial(_itself, found)
-            guard = layout_guard(trace.outside[i], read)
+            guard = layout_guard(trace.feeds.outside[i], read)
             new.append(guard)
         if guard is not None:
             guard.is_native = True
@@ -387,8 +394,8 @@ def _check_returned(trace: Trace, leaf: Any) -> None:
 
     What the program assigns to one from outside is put there after the call.
     """
-    names = [name for owner, name in trace.attributes.names if owner == id(leaf)]
-    if (names and id(leaf) in trace.local_objects) or _holds_traced(trace, leaf):
+    names = [name for owner, name in trace.world.attributes.names if owner == id(leaf)]
+    if (names and id(leaf) in trace.local.objects) or _holds_traced(trace, leaf):
         raise unsupported(
             f"returning a {type(leaf).__name__} that holds values of the graph",
             loc=trace.entry_loc,
@@ -402,18 +409,19 @@ def _check_kept(trace: Trace) -> list[Guard]:
     Gives a guard for each other one that the trace changed, which each call must.
     """
     once: list[Guard] = []
-    changed = [(c, loc) for c, loc in trace.container_changes.changed() if is_outside(trace, c)]
+    changed = [
+        (c, loc) for c, loc in trace.part(ContainerChanges).changed() if is_outside(trace, c)]
     late = [c for c, _ in changed if may_be_held(c)]
     _check_given(trace, late)
     if late:
-        raise AssignedLater(containers=list(map(trace.containers.titled, late)),
-                            appended=trace.containers.only_appended(late))
-    trace.containers.check_only_appended()
+        raise AssignedLater(containers=list(map(trace.world.containers.titled, late)),
+                            appended=trace.world.containers.only_appended(late))
+    trace.world.containers.check_only_appended()
     for container, loc in changed:
         once.append(OnceGuard(type(container).__name__, loc))
         if _holds_traced(trace, container):
             raise _kept(container, loc)
-    for owner, loc in trace.given.values():
+    for owner, loc in trace.part(Given).values():
         if _holds_traced(trace, owner):
             raise _kept(owner, loc)
     return once
@@ -421,7 +429,7 @@ def _check_kept(trace: Trace) -> list[Guard]:
 
 def _check_given(trace: Trace, late: list[Any]) -> None:
     """What code of a library changes beside its containers is not changed by each call."""
-    for owner, loc in trace.given.values():
+    for owner, loc in trace.part(Given).values():
         if not isinstance(owner, VIEWS):
             inner = set(map(id, everything_in(vars(owner))))
             if any(id(container) in inner for container in late):
@@ -444,7 +452,7 @@ def _holds_traced(trace: Trace, x: Any) -> bool:
 
 def _kept_in(trace: Trace, x: Any) -> Iterable[Any]:
     """What an object keeps: items, attributes, and of a function the values of the graph alone."""
-    if trace.containers.is_held(x) or isinstance(x, (type, ModuleType, np.ndarray)) or (
+    if trace.world.containers.is_held(x) or isinstance(x, (type, ModuleType, np.ndarray)) or (
             str(type(x).__module__).partition(".")[0] in ("fusec", "numpy")):
         return ()
     if isinstance(x, FunctionType):
@@ -459,11 +467,11 @@ def _output(
     trace: Trace, leaf: Any, values: list[Value], strides: list[tuple[int, ...]],
     known: dict[int, int],
 ) -> Output:
-    if type(leaf) is np.ndarray and (trace.own.is_traced(leaf) or (
-            is_compiled(leaf.dtype) and trace.reachable.place_of(leaf) is not None)):
+    if type(leaf) is np.ndarray and (trace.local.memory.is_traced(leaf) or (
+            is_compiled(leaf.dtype) and trace.world.reachable.place_of(leaf) is not None)):
         leaf = as_traced(trace, leaf)
     if type(leaf) is not TracedArray:
-        if type(leaf) is np.ndarray and id(leaf) in trace.local_arrays:
+        if type(leaf) is np.ndarray and id(leaf) in trace.local.arrays:
             return Output("fresh", value=leaf)
         if type(leaf) is TracedGenerator:
             raise user_error(
@@ -472,7 +480,7 @@ def _output(
         _check_returned(trace, leaf)
         check_text(trace, leaf)
         changes = isinstance(leaf, (set, deque, bytearray, dict, list)) or (
-            id(leaf) in trace.local_objects and not isinstance(leaf, (str, bytes, int, float)))
+            id(leaf) in trace.local.objects and not isinstance(leaf, (str, bytes, int, float)))
         return Output("fresh" if changes else "const", value=leaf)
     if leaf.trace is not trace:
         raise user_error(TypeError, "the function returns a value of another trace", trace.loc,

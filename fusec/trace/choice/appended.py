@@ -27,6 +27,10 @@ from .merge import flatten, is_number, is_traced, leaf_value, lifted, unflatten
 from .regions import placeholder
 
 
+class Rows(dict[Value, tuple[Value, int]]):
+    """Of a trace: what loops appended, of which array."""
+
+
 @dataclass
 class Appended:
     """One value appended in every iteration: its leaves, by the rows that the loop carries."""
@@ -59,7 +63,7 @@ class Collector:
         self, trace: Trace, body: Callable[..., Any], carried: Container[str]
     ) -> None:
         self.trace = trace
-        self.region = trace.regions[-1]
+        self.region = trace.record.regions[-1]
         self.uses, self.lists = _lists(body, carried)
         self.found: list[Appended] = []
 
@@ -67,7 +71,7 @@ class Collector:
         """Whether ``fn(*args)`` is such an append; it is noted and must not run."""
         name = self.lists.get(id(getattr(fn, "__self__", None)))
         if name is None or fn.__name__ != "append" or len(args) != 1 or (
-                self.trace.regions[-1] != self.region):
+                self.trace.record.regions[-1] != self.region):
             return False
         leaves, structure = flatten(args[0])
         leaves = [lifted(self.trace, leaf) for leaf in leaves]
@@ -155,7 +159,7 @@ def _row(trace: Trace, stack: Value, k: int, kind: str, others: list[Storage]) -
             made = TracedArray(trace, Copied(trace, made.value, others))
     else:
         made = number(trace, trace.emit("Squeeze", part, axes=(0,), kind=kind))
-    trace.rows[made.value] = stack, k
+    trace.part(Rows)[made.value] = stack, k
     return made
 
 
@@ -163,7 +167,7 @@ def restacked(trace: Trace, items: Any) -> TracedArray | None:
     """The array of which the items are all rows, in order; for items that are tuples or lists an
     array of the columns.  None for anything else."""
     if all(type(i) is TracedArray for i in items):
-        rows = [trace.rows.get(i.value) for i in items]
+        rows = [trace.part(Rows).get(i.value) for i in items]
         stack = rows[0][0] if rows and rows[0] is not None else None
         whole = stack is not None and rows == [(stack, k) for k in range(stack.shape[0])]
         return from_value(trace, stack) if whole and stack is not None else None

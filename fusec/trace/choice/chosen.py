@@ -51,8 +51,8 @@ def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
     be."""
     leaves, structure = flattened_in_order(bound(trace, results))
     if any(type(leaf) is MappingProxyType for leaf in leaves):  # of `vars`
-        plain = [dict(x) if type(x) is MappingProxyType and id(x) in trace.reachable.reached else x
-                 for x in leaves]
+        reached = trace.world.reachable.reached
+        plain = [dict(x) if type(x) is MappingProxyType and id(x) in reached else x for x in leaves]
         leaves, structure = flattened(optree.tree_unflatten(structure, plain))
     choices = [_choice(trace, leaf) for leaf in leaves]
     if all(a is b for a, b in zip(leaves, choices, strict=True)):

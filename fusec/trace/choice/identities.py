@@ -13,7 +13,7 @@ from typing import Any
 import optree
 
 from ..facts.trees import NAMESPACE
-from ..values.container_changes import KINDS, items_in, may_be_held, put_content
+from ..guards.container_changes import KINDS, items_in, may_be_held, put_content
 from ..values.trace import Trace
 from .optional import UNBOUND, Optional
 from .perhaps import Perhaps, Tail
@@ -24,7 +24,7 @@ class Contents:
     what the side assigned to them is taken back when the other one is traced."""
 
     def __init__(self, trace: Trace | None = None) -> None:
-        places = trace.outer_names.places.values() if trace is not None else ()
+        places = trace.world.outer_names.places.values() if trace is not None else ()
         scopes = {id(p.scope): p.scope for p in places
                   if may_be_held(p.scope) and type(p) is not Tail}
         self._found = {key: copy.copy(scope) for key, scope in scopes.items()}

@@ -21,11 +21,15 @@ _KEEPING = frozenset({
 _MOST_NODES = 100
 
 
+class JoinedKinds(set[Value]):
+    """Of a trace: numbers that are ints or floats, as data decides."""
+
+
 def note_joined(trace: Trace, joined: Value, *sides: Value) -> None:
     """Remember a number that is one of these, if their types differ."""
     if joined.type.kind != "array" and any(
             is_of_other_kind(side.type, joined.type) or is_open(trace, side) for side in sides):
-        trace.joined_kinds.add(joined)
+        trace.part(JoinedKinds).add(joined)
 
 
 def is_of_other_kind(a: TensorType, b: TensorType) -> bool:
@@ -35,12 +39,12 @@ def is_of_other_kind(a: TensorType, b: TensorType) -> bool:
 
 def is_open(trace: Trace, value: Value) -> bool:
     """Whether data decides of what kind the number is."""
-    if not trace.joined_kinds:
+    if not trace.part(JoinedKinds):
         return False
     todo, seen = [value], set[Value]()
     while todo and len(seen) < _MOST_NODES:
         found = todo.pop()
-        if found in trace.joined_kinds:
+        if found in trace.part(JoinedKinds):
             return True
         if found not in seen and found.node.op in _KEEPING and not _is_asked_for(found):
             seen.add(found)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import optree
 
 from ..facts.trees import NAMESPACE
+from ..guards.container_changes import items_in, may_be_held, put_content
 from ..guards.side_effects import is_outside
-from ..values.container_changes import items_in, may_be_held, put_content
 from .merge import flatten, same
 from .optional import UNBOUND, Optional
 from .perhaps import Tail
@@ -26,7 +26,7 @@ _Place = tuple[Any, ...]  # a variable's name, and the keys to what lies in it
 
 def holders_of(trace: Trace) -> dict[int, Any]:
     """Containers whose items are variables themselves, since a branch or loop assigned them."""
-    return {id(p.scope): p.scope for p in trace.outer_names.places.values()
+    return {id(p.scope): p.scope for p in trace.world.outer_names.places.values()
             if may_be_held(p.scope) and type(p) is not Tail}
 
 
@@ -101,7 +101,7 @@ class Copies:
     def _note_older(self, new: Any, final: Any) -> None:
         """Where the loop ran, the program has another container from outside, or one that a branch
         chose.  Lists of its own that change places are mostly known by these names alone."""
-        if id(final) in self.trace.chosen or is_outside(self.trace, final):
+        if id(final) in self.trace.local.chosen or is_outside(self.trace, final):
             self.trace.note_chosen(new, final)
 
     def joined_by(self, entry: dict[str, Any], finals: dict[str, Any]) -> list[str]:

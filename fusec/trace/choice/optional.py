@@ -30,6 +30,10 @@ from ..values.trace import Trace
 _ZEROS: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 
+class Assumed(dict[Value, bool]):
+    """Of a trace: booleans that tests around it decided."""
+
+
 class _Unbound:
     """What a variable holds that has no value."""
 
@@ -196,7 +200,7 @@ def is_absent(trace: Trace, x: Optional) -> bool | None:
 
 def _assumed(trace: Trace, value: Value) -> bool | None:
     """What a boolean is, by the tests around what is being traced."""
-    found = trace.assumed.get(value)
+    found = trace.part(Assumed).get(value)
     node = value.node
     if found is None and node.op in ("LogicalNot", "Cast") and (
             node.inputs[0].dtype == np.bool_):
@@ -208,14 +212,14 @@ def _assumed(trace: Trace, value: Value) -> bool | None:
 @contextmanager
 def assuming(trace: Trace, test: Value | None = None, truth: bool = True) -> Iterator[None]:
     """What is traced runs only where the test has this truth."""
-    before = trace.assumed
-    trace.assumed = dict(before)
+    before = trace.part(Assumed)
+    trace.put(Assumed(before))
     if test is not None:
-        trace.assumed.update(_facts(test, truth))
+        trace.part(Assumed).update(_facts(test, truth))
     try:
         yield
     finally:
-        trace.assumed = before
+        trace.put(before)
 
 
 def _facts(test: Value, truth: bool) -> dict[Value, bool]:

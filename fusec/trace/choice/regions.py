@@ -23,38 +23,38 @@ class Region:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.start = new_id()
-        self.mark = len(trace.journal)
-        self.first_check = len(trace.checks)
-        self.first_use = len(trace.index_uses)
+        self.mark = len(trace.record.journal)
+        self.first_check = len(trace.record.checks)
+        self.first_use = len(trace.record.index_uses)
 
     def is_outer(self, value: Value) -> bool:
         """Whether the value was there before the region, or is an argument of the graph."""
         node = value.node
-        return node.id < self.start or (node.op == "Input" and value in self.trace.inputs)
+        return node.id < self.start or (node.op == "Input" and value in self.trace.feeds.inputs)
 
     def written(self) -> dict[Storage, Value]:
         """Older storages that the region wrote, with what they hold now."""
         return {
-            storage: storage.value for storage, _, _ in self.trace.journal[self.mark:]
+            storage: storage.value for storage, _, _ in self.trace.record.journal[self.mark:]
             if storage.born < self.start
         }
 
     def take_checks(self) -> list[Node]:
         """The checks made in the region, which are no longer those of what is around it."""
-        found = self.trace.checks[self.first_check:]
-        del self.trace.checks[self.first_check:]
+        found = self.trace.record.checks[self.first_check:]
+        del self.trace.record.checks[self.first_check:]
         return found
 
     def take_index_uses(self) -> list[Use]:
         """The uses of indices in the region, which are no longer those of what is around it."""
-        found = self.trace.index_uses[self.first_use:]
-        del self.trace.index_uses[self.first_use:]
+        found = self.trace.record.index_uses[self.first_use:]
+        del self.trace.record.index_uses[self.first_use:]
         return found
 
     def undo(self) -> None:
         """Take the region's writes to older storages back, and its uses of indices."""
         self.take_index_uses()
-        journal = self.trace.journal
+        journal = self.trace.record.journal
         for storage, value, version in reversed(journal[self.mark:]):
             if storage.born < self.start:
                 storage.replace(value, version)

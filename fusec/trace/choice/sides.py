@@ -15,9 +15,9 @@ from fusec.ir import Node, Value
 from fusec.ops.index_checks import Use
 
 from ..facts.layout import Strides
-from ..operands.python_numbers import hull, interval
+from ..guards.container_changes import items_in, may_be_held
+from ..operands.python_numbers import Intervals, hull, interval
 from ..values.array import TracedArray, from_value, number
-from ..values.container_changes import items_in, may_be_held
 from ..values.selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
 from ..values.selected import roots as memory_of
 from ..values.states import State
@@ -251,7 +251,7 @@ class Filling:
             note_joined(self.trace, value, *slot.values)
             made[slot.index] = self._fresh(slot)
             if slot.interval is not None:
-                self.trace.intervals[value] = slot.interval
+                self.trace.part(Intervals)[value] = slot.interval
             if slot.index in self.pairs.shared and made[slot.index].storage is not None:
                 made[slot.index] = TracedArray(self.trace, Copied(
                     self.trace, value, self.pairs.shared[slot.index], slot.strides))

@@ -35,6 +35,10 @@ _OFTEN_RAISE = {"Cond", "Loop", "HostCall", "Scipy", "Numpy"}
 _INTERNAL = "_fusec_"  # the converter's own variables are read where they are bound
 
 
+class UnboundReads(set[str]):
+    """Of a trace: variables that were read without a value."""
+
+
 def is_users(name: str) -> bool:
     """Whether it is a variable of the program's own, not an attribute, nor the converter's."""
     return name.isidentifier() and not name.startswith(_INTERNAL)
@@ -47,7 +51,7 @@ def check_bound(
     for name in names:
         missing = [side.get(name, UNBOUND) is UNBOUND for side in sides]
         if missing[0] != missing[1]:
-            trace.unbound_reads.add(name)
+            trace.part(UnboundReads).add(name)
             holds = trace.emit("LogicalNot", test) if missing[0] else test
             trace.check(holds, unbound(name))
 

@@ -23,7 +23,7 @@ from fusec.ops.index_checks import Use
 
 from ..choice.aliases import shown_elsewhere
 from ..choice.appended import Appended, Collector
-from ..choice.joined_kinds import is_of_other_kind, note_joined
+from ..choice.joined_kinds import JoinedKinds, is_of_other_kind, note_joined
 from ..choice.loop_containers import Copies, holders_of, loop_leaves
 from ..choice.merge import (
     Disagreement,
@@ -41,11 +41,13 @@ from ..choice.merge import (
 )
 from ..choice.optional import UNBOUND, Optional, aligned, assuming, likeness
 from ..choice.regions import Region, placeholder
-from ..choice.unbound import is_users
-from ..operands.python_numbers import SLOW, hull, interval, is_slow
+from ..choice.unbound import UnboundReads, is_users
+from ..guards.container_changes import may_be_held
+from ..operands.overflow import OverflowChecks
+from ..operands.python_numbers import SLOW, Intervals, hull, interval, is_slow
+from ..operands.sizes import SizeTable
 from ..ufuncs.calls import call_ufunc
 from ..values.array import TracedArray, from_value, number
-from ..values.container_changes import may_be_held
 from ..values.selected import roots
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
@@ -59,7 +61,7 @@ class RebindingError(UnsupportedError):
 
 def calls_host(trace: Trace, start: int) -> bool:
     """Whether an effect from number ``start`` on is more than a check."""
-    return any(map(_calls_host, trace.checks[start:]))
+    return any(map(_calls_host, trace.record.checks[start:]))
 
 
 def _calls_host(node: Node) -> bool:
@@ -114,15 +116,15 @@ class Attempting:
         self.copies = Copies(trace)
         known.holders.update(holders_of(trace))
         self.holders = dict(known.holders)
-        self.checked = trace.overflow_checks
+        self.checked = trace.part(OverflowChecks).count
 
     def run(self) -> Attempt:
-        self.trace.loops_traced += 1
+        self.trace.record.loops += 1
         try:
             with assuming(self.trace):
                 return self._run()
         finally:
-            self.trace.loops_traced -= 1
+            self.trace.record.loops -= 1
 
     def _run(self) -> Attempt:
         variables = self.parts.variables
@@ -133,7 +135,7 @@ class Attempting:
             test = self._test(counter)
             self._body(counter)
             self._at_loop()
-            self.trace.outer_names.forget(self.region.start)
+            self.trace.world.outer_names.forget(self.region.start)
             finals = variables.read()
             if not self._learns_holders():
                 self._compare(finals)
@@ -177,7 +179,7 @@ class Attempting:
             return None
         trace = self.trace
         parameter = placeholder(trace, TensorType(I64, (), "weak"), "k")
-        trace.intervals[parameter] = (0, most_trips(trace, self.parts.count) - 1)
+        trace.part(Intervals)[parameter] = (0, most_trips(trace, self.parts.count) - 1)
         self.carried.append(Carried(parameter, trace.builder.const(0), is_needed=True))
         return number(trace, parameter)
 
@@ -208,7 +210,7 @@ class Attempting:
             carried = self._carry(key, type_, converted(self.trace, initial, type_))
             note_joined(self.trace, carried.parameter, initial)
             if key in self.known.open:
-                self.trace.joined_kinds.add(carried.parameter)
+                self.trace.part(JoinedKinds).add(carried.parameter)
             self._bound(key, carried)
             return number(self.trace, carried.parameter)
         if key in self.known.rebound:
@@ -230,19 +232,19 @@ class Attempting:
         start = interval(self.trace, initial)
         bounds = self.known.bounds.get(key, SLOW) if is_slow(start) else None
         if bounds is not None:
-            self.trace.intervals[parameter] = bounds
+            self.trace.part(Intervals)[parameter] = bounds
 
     def _check_bounds(self, key: Leaf, carried: Carried) -> None:
         """That an iteration leaves a Python int within what was supposed; a range that does not
         depend on that is news, where something had to be checked."""
-        supposed = self.trace.intervals.get(carried.parameter)
+        supposed = self.trace.part(Intervals).get(carried.parameter)
         if supposed is None or carried.final is None:
             return
         found = interval(self.trace, carried.final)
         if supposed is SLOW:
             if not is_slow(found):
                 self.known.bounds[key], self.known.changed = None, True
-            elif found is not SLOW and self.region.trace.overflow_checks > self.checked:
+            elif found is not SLOW and self.region.trace.part(OverflowChecks).count > self.checked:
                 assert carried.initial is not None
                 self.known.bounds[key] = hull([interval(self.trace, carried.initial), found])
                 self.known.changed = True
@@ -265,7 +267,7 @@ class Attempting:
             self.going = Carried(parameter, self.parts.first, leaf=("while", 0), is_needed=True)
             self.carried.append(self.going)
             return parameter
-        effects, writes = len(self.trace.checks), self.trace.writes
+        effects, writes = len(self.trace.record.checks), self.trace.writes
         held = self.parts.variables.read()
         more = self.parts.test()
         if counter is None and (
@@ -333,7 +335,8 @@ class Attempting:
 
     def _may_stay_unbound(self, name: str, value: Any) -> bool:
         """Whether an iteration need not bind it, or may read what an earlier one bound."""
-        return name in self.trace.unbound_reads or (type(value) is Optional and value.name == name)
+        return name in self.trace.part(UnboundReads) or (
+            type(value) is Optional and value.name == name)
 
     def _variable(self, name: str, value: Any) -> None:
         if name not in self.entry:  # an attribute: from now on it is known that it is assigned
@@ -376,7 +379,8 @@ class Attempting:
 
     def _check_size(self, name: str, type_: TensorType) -> None:
         """Nothing that lives longer than an iteration has a size that it decides."""
-        definers = [self.trace.definers.get(symbol) for symbol in symbols_of(type_.shape)]
+        sizes = self.trace.part(SizeTable)
+        definers = [sizes.definers.get(symbol) for symbol in symbols_of(type_.shape)]
         if any(v is None or not self.region.is_outer(v) for v in definers):
             raise unsupported(
                 f"the array {name!r}, whose size each iteration of this loop decides, after it",

@@ -10,7 +10,7 @@ from ..choice.chosen import flat_results
 from ..places.shared_results import linked
 from ..values.array import TracedArray
 from ..values.operations import operation
-from ..values.states import Computed, State
+from ..values.states import Computed, State, States
 
 if TYPE_CHECKING:
     from ..values.trace import Trace
@@ -24,17 +24,18 @@ def note_state(trace: Trace, node: Node, state: State | None = None) -> None:
     assigned before the outermost one."""
     found = state_now(trace) if state is None else state
     if found is not None:
-        trace.states.noted.append((node, found))
+        trace.part(States).noted.append((node, found))
 
 
 def state_now(trace: Trace) -> State | None:
     """What has been assigned by now; None: nothing, or the place is inside of several branches."""
-    changed = trace.attributes.names or trace.outer_names.before or trace.containers.held
-    if len(trace.regions) > 1 or not (changed or trace.journal):
+    world = trace.world
+    changed = world.attributes.names or world.outer_names.before or world.containers.held
+    if len(trace.record.regions) > 1 or not (changed or trace.record.journal):
         return None
-    effects = [*trace.containers.effects(), *trace.attributes.effects(),
-               *trace.outer_names.effects()]
-    written = [(s.origin, s.value) for s in trace.storages
+    effects = [*trace.world.containers.effects(), *trace.world.attributes.effects(),
+               *trace.world.outer_names.effects()]
+    written = [(s.origin, s.value) for s in trace.feeds.storages
                if s is not None and s.version > 0 and s.origin is not None]
     if not effects and not written:
         return None

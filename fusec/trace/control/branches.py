@@ -6,13 +6,14 @@ Cheap scalar sides become ``Where``; all others a ``Cond`` node, of which one si
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import unsupported, user_error
-from fusec.ir import Node, Value
+from fusec.ir import Loc, Node, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import get
 from fusec.ops.checks import describe_error
@@ -32,6 +33,13 @@ from .before_raise import note_state, state_now
 from .raising import as_checked, is_programs
 
 SELECT_COST = 60.0  # scalar work of both sides up to which computing both beats a jump
+
+
+@dataclass
+class Endless:
+    """Of a trace: where a recursion in a branch that data decides did not end."""
+
+    loc: Loc | None = None
 
 
 def branch(
@@ -87,7 +95,7 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
     region = Region(trace)
     try:
         result = settled(trace, bound(trace, thunk()))
-        trace.outer_names.forget(region.start)
+        trace.world.outer_names.forget(region.start)
         held = {name: settled(trace, x) for name, x in variables.read().items()}
         return Side(region, result, held, region.written(),
                     partial(last_line, trace.loc, thunk.__code__),
@@ -95,12 +103,12 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
     except UndecidedSizeError:
         raise
     except RecursionError:
-        trace.endless = trace.endless or trace.loc
+        trace.part(Endless).loc = trace.part(Endless).loc or trace.loc
         raise
     except BaseException as error:
         if not is_programs(error):
             raise
-        if len(trace.checks) > region.first_check:  # what it may have raised before
+        if len(trace.record.checks) > region.first_check:  # what it may have raised before
             trace.check(trace.builder.const(np.bool_(False)), as_checked(trace, error))
         state = state_now(trace)
         return Side(region, None, {}, {}, str, region.take_checks(), region.take_index_uses(),
@@ -244,7 +252,7 @@ def _emit(
     value = trace.emit("Cond", test, *before, *others, then=graphs[0], orelse=graphs[1],
                        changed=len(before))
     if checked:
-        trace.checks.append(value.node)
+        trace.record.checks.append(value.node)
         note_state(trace, value.node)
     note_inside(trace, value.node)
     return list(value.node.outputs) if gives[0] is pairs.sides[0] else []

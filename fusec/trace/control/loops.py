@@ -26,11 +26,12 @@ from ..choice.optional import UNBOUND, Optional
 from ..choice.regions import Region, captures, subgraph
 from ..choice.unbound import is_users
 from ..facts.known import known
+from ..guards.container_changes import may_be_held
 from ..guards.side_effects import warn_of_dtype
 from ..operands.index_uses import lost_checks, note_inside
+from ..operands.python_numbers import Intervals
 from ..places.cells import Variables
 from ..values.array import TracedArray, from_value, number
-from ..values.container_changes import may_be_held
 from ..values.selected import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
@@ -101,16 +102,16 @@ class LoopResult:
         value = trace.emit("Loop", *initial, *self.outer, test=self.test, body=self.body,
                            carried=len(self.carried), names=names)
         if self.attempt.checks:
-            trace.checks.append(value.node)
+            trace.record.checks.append(value.node)
             note_state(trace, value.node)
         note_inside(trace, value.node)
         self.at_entry = [*initial, *self.outer]
         results = dict(zip((c.leaf for c in self.carried), value.node.outputs, strict=True))
         for carried, output in zip(self.carried, value.node.outputs, strict=True):
             note_joined(trace, output, carried.parameter)
-            bounds = trace.intervals.get(carried.parameter)
+            bounds = trace.part(Intervals).get(carried.parameter)
             if bounds is not None and carried.leaf is not None:
-                trace.intervals[output] = bounds
+                trace.part(Intervals)[output] = bounds
             if carried.storage is not None:
                 assign(trace, carried.storage, output)
         self._bind(results)

@@ -17,6 +17,7 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.checks import describe_error
 
 from ..choice.optional import unbound
+from ..choice.unbound import UnboundReads
 from ..operands.texts import without_values
 from ..values.trace import Trace
 
@@ -70,7 +71,7 @@ def as_checked(trace: Trace, raised: BaseException) -> BaseException:
     if type(error) is NameError and "free variable" in str(error):  # of a part of the function
         name = error.name or ""
         error = unbound(name)
-        trace.unbound_reads.add(name)
+        trace.part(UnboundReads).add(name)
     if isinstance(error, StopIteration):  # the other side would go on for ever
         raise unsupported(
             "an iterator of the program's own whose end data decides", loc=trace.loc,

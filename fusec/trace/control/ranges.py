@@ -17,7 +17,7 @@ from fusec.errors import unsupported
 
 from ..operands import sizes
 from ..operands.operands import as_traced, cast
-from ..operands.python_numbers import interval, weak
+from ..operands.python_numbers import Intervals, interval, weak
 from ..values.array import TracedArray, number
 from ..values.trace import Trace
 from .sequences import (
@@ -131,7 +131,7 @@ def _looked_up(over: Table, k: TracedArray, steps: range | None) -> TracedArray:
         return number(trace, cast(trace, found, numbers.dtype, "scalar"))
     value = weak(trace, found, numbers.dtype)
     if numbers.dtype == I64:
-        trace.intervals[value] = (int(numbers.min()), int(numbers.max()))
+        trace.part(Intervals)[value] = (int(numbers.min()), int(numbers.max()))
     return number(trace, value)
 
 
@@ -152,7 +152,7 @@ def _bounded(over: TracedRange, item: Callable[[Any], Any], k: Any) -> Any:
         (start_low, start_high), (stop_low, stop_high) = ends  # type: ignore[misc]
         up = over.step > 0
         bounds = (start_low, stop_high - 1) if up else (stop_low + 1, start_high)
-        over.trace.intervals[value.value] = bounds
+        over.trace.part(Intervals)[value.value] = bounds
     return value
 
 
@@ -187,7 +187,7 @@ def _fewer(trace: Trace, a: Any, b: Any) -> Any:
     least = cast(trace, trace.emit("Minimum", x, y), I64, "weak")
     bounds = [interval(trace, v) for v in (x, y)]
     if None not in bounds:
-        trace.intervals[least] = tuple(map(min, zip(*bounds, strict=True)))
+        trace.part(Intervals)[least] = tuple(map(min, zip(*bounds, strict=True)))
     return number(trace, least)
 
 
@@ -226,7 +226,7 @@ def _place(trace: Trace, parts: Sequence[Counted], k: Any) -> tuple[Any, ...]:
 def _within(trace: Trace, k: Any, count: int) -> Any:
     """A position, known to be below the count."""
     if type(k) is TracedArray:
-        trace.intervals[k.value] = (0, count - 1)
+        trace.part(Intervals)[k.value] = (0, count - 1)
     return k
 
 

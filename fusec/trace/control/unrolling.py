@@ -71,7 +71,7 @@ def nodes_since(region: Region, variables: Variables) -> list[Node]:
     """The nodes made since the region began that variables, memory or checks depend on."""
     held = [leaf for value in variables.read().values() for leaf in flatten(value)[0]]
     roots = [*region.written().values(), *(x.value for x in held if is_traced(x)),
-             *(n.out() for n in region.trace.checks[region.first_check:])]
+             *(n.out() for n in region.trace.record.checks[region.first_check:])]
     found: dict[int, Node] = {}
     stack: list[Value] = list(roots)
     while stack:

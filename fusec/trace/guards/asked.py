@@ -66,8 +66,8 @@ def asked(trace: Trace, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     name = owner.name if type(owner) is ContextVar else getattr(fn, "__qualname__", str(fn))
     title = f"{name}({', '.join(map(repr, args))})"
     key = id(fn) if owner is None else id(owner), f"{title} {kwargs}"
-    if key not in trace.guards:
-        trace.guards[key] = Guard(title, title, partial(_answer, fn, args, kwargs))
+    if key not in trace.world.guards:
+        trace.world.guards[key] = Guard(title, title, partial(_answer, fn, args, kwargs))
     return fn(*args, **kwargs)
 
 
@@ -84,8 +84,9 @@ def _answer(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def note_decimals(trace: Trace) -> None:
     """Decimals are computed: their precision and rounding must be the same at each call."""
-    if (0, "decimal") not in trace.guards:
-        trace.guards[0, "decimal"] = Guard("the decimal context", "the decimal context", _context)
+    if (0, "decimal") not in trace.world.guards:
+        what = "the decimal context"
+        trace.world.guards[0, "decimal"] = Guard(what, what, _context)
 
 
 def _context() -> tuple[Any, ...]:
@@ -103,10 +104,10 @@ class OwnGuard(Guard):
 def note_library(trace: Trace, module: ModuleType, name: str) -> None:
     """The program uses something of a library, in whose place tests put something else."""
     key = id(module), name
-    if trace.active and name in vars(module) and key not in trace.guards:
+    if trace.active and name in vars(module) and key not in trace.world.guards:
         place = Entry(vars(module), name)
         title = f"{module.__name__}.{name}"
-        trace.guards[key] = OwnGuard(title, title, place)
+        trace.world.guards[key] = OwnGuard(title, title, place)
 
 
 class Entry:

@@ -156,7 +156,7 @@ def is_object(value: Any) -> bool:
 def _held_now() -> Container[int]:
     """Containers that have guards of their own."""
     trace = current()
-    return trace.containers.guarded if trace is not None else ()
+    return trace.world.containers.guarded if trace is not None else ()
 
 
 class Attribute:

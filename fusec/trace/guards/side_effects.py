@@ -162,5 +162,5 @@ def is_outside(trace: Trace, container: Any) -> bool:
     """Whether a container or iterator is a global, a closure variable of the traced function, was
     found in an attribute, or lies in one that is."""
     functions = (*trace.entry, *getattr(trace.hooks, "functions", ()))
-    return id(container) in trace.reachable.reached or any(
+    return id(container) in trace.world.reachable.reached or any(
         container is fn.__globals__ for fn in functions)

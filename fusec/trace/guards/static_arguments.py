@@ -38,11 +38,11 @@ def note_arguments(trace: Trace, call: FlatCall) -> None:
 
 def _note(trace: Trace, found: Any, subject: str) -> None:
     known = id(found), ""
-    if known not in trace.guards:
+    if known not in trace.world.guards:
         guard = Guard(subject, subject, partial(_itself, found))
-        trace.reachable.note(guard, known)
+        trace.world.reachable.note(guard, known)
         if type(guard.measure) is not Identity:  # which the key compares
-            trace.guards[known] = guard
+            trace.world.guards[known] = guard
 
 
 def note_owners(trace: Trace, *values: Any) -> None:
@@ -54,7 +54,7 @@ def note_owners(trace: Trace, *values: Any) -> None:
             continue
         owner = value.__self__
         if isinstance(owner, _READ) and type(owner) is not TracedArray and (
-                id(owner) in trace.reachable.reached):
+                id(owner) in trace.world.reachable.reached):
             title = trace.name_outside(owner) or f"a {type(owner).__name__} from outside"
             _note(trace, owner, title)
 

@@ -22,23 +22,27 @@ if TYPE_CHECKING:
     from ..values.trace import Trace
 
 
+class Taken(dict[int, tuple[np.ndarray, list[Guard]]]):
+    """Of a trace: arrays that Python took the value of."""
+
+
 def take(trace: Trace, x: np.ndarray) -> None:
     """Python is about to use what is in the array; one that the trace made is a constant."""
-    if not trace.active or id(x) in trace.local_arrays or id(x) in trace.taken:
+    if not trace.active or id(x) in trace.local.arrays or id(x) in trace.part(Taken):
         return
-    trace.taken[id(x)] = x, _guards(trace, x, ArrayContent)
+    trace.part(Taken)[id(x)] = x, _guards(trace, x, ArrayContent)
 
 
 def pin(trace: Trace, x: np.ndarray) -> None:
     """Python asks which array it is (``G is H``)."""
-    if trace.active and id(x) not in trace.local_arrays and -id(x) not in trace.taken:
-        trace.taken[-id(x)] = x, _guards(trace, x, Identity)
+    if trace.active and id(x) not in trace.local.arrays and -id(x) not in trace.part(Taken):
+        trace.part(Taken)[-id(x)] = x, _guards(trace, x, Identity)
 
 
 def _guards(trace: Trace, x: np.ndarray, by: type) -> list[Guard]:
     """For every place of the array."""
-    reader, places = trace.readers.get(id(x)), trace.reachable.places_of(x)
-    title = trace.titles.get(id(x)) or "an array from outside the function"
+    reader, places = trace.feeds.readers.get(id(x)), trace.world.reachable.places_of(x)
+    title = trace.feeds.titles.get(id(x)) or "an array from outside the function"
     found = [(p.subject, p.read) for p in places] or [(title, reader or partial(_itself, x))]
     return [Guard(subject, subject.removeprefix("attribute "), read, by(x))
             for subject, read in found]
@@ -62,8 +66,8 @@ def value_of(trace: Trace, value: Value) -> Any:
 
 def _behind(trace: Trace, value: Value) -> dict[Node, np.ndarray] | None:
     """The inputs behind a value, if all are arrays from outside that nothing assigns."""
-    first = len(trace.inputs) - len(trace.captured)
-    numbers = {v.node: i for i, v in enumerate(trace.inputs)}
+    first = len(trace.feeds.inputs) - len(trace.feeds.captured)
+    numbers = {v.node: i for i, v in enumerate(trace.feeds.inputs)}
     found: dict[Node, np.ndarray] = {}
     todo, seen = [value.node], set[Node]()
     while todo:
@@ -77,7 +81,7 @@ def _behind(trace: Trace, value: Value) -> dict[Node, np.ndarray] | None:
         number = numbers.get(node, -1)
         if number < first:
             return None
-        held = trace.captured[number - first]
+        held = trace.feeds.captured[number - first]
         array = held() if callable(held) else held
         if type(array) is not np.ndarray:
             return None

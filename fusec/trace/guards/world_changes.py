@@ -60,7 +60,7 @@ def note_change(trace: Trace, title: str, owner: Any = None) -> None:
                           notes=("while tracing it would happen once, whatever the data",),
                           cure=_CURE)
     if type(owner).__module__.partition(".")[0].removeprefix("_") in _OWNERS:
-        trace.guards[id(owner), ""] = OnceGuard(type(owner).__name__, trace.loc)
+        trace.world.guards[id(owner), ""] = OnceGuard(type(owner).__name__, trace.loc)
     else:
         warn(trace, title, _CURE)
 
@@ -96,7 +96,7 @@ def _is_undone(trace: Trace, module: str, owner: Any) -> bool:
     """Whether what changes is of the call: an object that it has made, the filters of warnings in
     ``with warnings.catch_warnings()``."""
     if module == "warnings":
-        return warnings.filters is not trace.filters
+        return warnings.filters is not trace.world.filters
     return module in _OBJECTS and _is_object(owner) and not is_outside(trace, owner)
 
 

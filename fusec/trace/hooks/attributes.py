@@ -59,17 +59,17 @@ class AttributeHooks(SpecialMethods):
         self.trace = trace
         self.functions: dict[FunctionType, None] = {}
         self.effects = Effects(trace)
-        self.attributes = trace.attributes = Attributes(trace)
-        trace.outer_names = OuterNames(trace)
-        trace.containers = Containers(trace)
-        trace.reachable = Outside(trace)
+        self.attributes = trace.world.attributes = Attributes(trace)
+        trace.world.outer_names = OuterNames(trace)
+        trace.world.containers = Containers(trace)
+        trace.world.reachable = Outside(trace)
         trace.hooks = self
-        self.watch = trace.watch = Watch(self)
+        self.watch = trace.world.watch = Watch(self)
 
     def note_made(self, made: Any) -> None:
         self.watch.see(made)
-        self.trace.local_objects[id(made)] = made
-        self.trace.local_births[id(made)] = new_id()
+        self.trace.local.objects[id(made)] = made
+        self.trace.local.births[id(made)] = new_id()
 
     def _traced_if_outside(self, x: Any) -> Any:
         return as_traced(self.trace, x) if self._is_outside(x) else x
@@ -138,7 +138,7 @@ class AttributeHooks(SpecialMethods):
         if type(x) not in (np.ndarray, np.memmap) or not is_compiled(x.dtype):
             take(self.trace, x)
             return False
-        return id(x) not in self.trace.local_arrays or self.trace.own.is_traced(x)
+        return id(x) not in self.trace.local.arrays or self.trace.local.memory.is_traced(x)
 
     def took(self, *values: Any) -> None:
         """Python is about to use the values of arrays among these, or of a slice's bounds."""
@@ -159,8 +159,8 @@ class AttributeHooks(SpecialMethods):
     def _local(self, result: Any) -> Any:
         """Remembers an array that plain NumPy made of arrays of the trace: a constant."""
         if issubclass(type(result), np.ndarray):
-            self.trace.own.note(result)
-            self.trace.local_arrays[id(result)] = result
+            self.trace.local.memory.note(result)
+            self.trace.local.arrays[id(result)] = result
         elif isinstance(result, (tuple, list)) and type(result) is not TracedArray:
             for item in result:
                 self._local(item)
@@ -181,7 +181,7 @@ class AttributeHooks(SpecialMethods):
 
     def check_namespace(self, where: Where, obj: Any) -> None:
         """Raise where it is ``vars(obj)`` of what outlives the call, and is about to be changed."""
-        if type(obj) is MappingProxyType and id(obj) in self.trace.reachable.reached:
+        if type(obj) is MappingProxyType and id(obj) in self.trace.world.reachable.reached:
             raise unsupported("changing vars() of an object that outlives the call",
                               loc=Loc._make(where), cure="use setattr(obj, name, value)")
 
@@ -189,13 +189,13 @@ class AttributeHooks(SpecialMethods):
         """``vars(obj)``: its attributes as the program reads them, of an object from outside or one
         whose attributes branches or loops assigned."""
         assigned = [name for owner, name in self.attributes.names if owner == id(obj)]
-        is_own = id(obj) in self.trace.local_objects and not assigned
+        is_own = id(obj) in self.trace.local.objects and not assigned
         if not self.trace.active or is_own or not is_guarded(obj) or (
                 isinstance(obj, (type, ModuleType))):
             return found
         names = dict.fromkeys([*found, *assigned])
         made = MappingProxyType({name: self.getattr(where, obj, name) for name in names})
-        self.trace.reachable.reach(made)
+        self.trace.world.reachable.reach(made)
         return made
 
     def _of_super(self, where: Where, obj: Any, name: str) -> Any:
@@ -218,7 +218,7 @@ class AttributeHooks(SpecialMethods):
             found = vars(obj).get("__getattr__")
             if isinstance(found, FunctionType) and not stays_plain(found):
                 return self.call(where, found, name)
-        self.trace.containers.uses.note_method(obj, name, where)
+        self.trace.world.containers.uses.note_method(obj, name, where)
         if name == "__dict__" and type(obj) is not TracedArray:
             return self.namespace_of(where, obj, getattr(obj, name))
         if self._is_outside(obj):
@@ -257,17 +257,17 @@ class AttributeHooks(SpecialMethods):
         if type(obj) is ModuleType and not is_guarded(obj):
             note_library(self.trace, obj, name)
         if self.trace.active and type(obj) is not TracedArray and is_guarded(obj) and (
-                id(obj) not in self.trace.local_objects):
+                id(obj) not in self.trace.local.objects):
             result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))
         if self.trace.active and is_own(result) and type(result) is not TracedArray and (
                 not is_object(result) or is_in_object(obj, name)):
             holder = self._holder(obj, name)
             known = (id(holder), name)
             if holder is obj and isinstance(result, (*CONTAINERS, Iterator)):
-                self.trace.reachable.reach(result)
-            if holder is not None and known not in self.trace.guards and is_guarded(holder):
-                self.trace.guards[known] = guard = attribute_guard(holder, name)
-                self.trace.reachable.note(guard, known)
+                self.trace.world.reachable.reach(result)
+            if holder is not None and known not in self.trace.world.guards and is_guarded(holder):
+                self.trace.world.guards[known] = guard = attribute_guard(holder, name)
+                self.trace.world.reachable.note(guard, known)
         return result
 
     def _note_found(self, where: Where, value: Any) -> None:
@@ -276,7 +276,7 @@ class AttributeHooks(SpecialMethods):
             raise refusal(value, "what is read here", Loc._make(where))
         self.watch.see(value)
         self.effects.note_read(value)
-        self.trace.containers.uses.note_found(value, where)
+        self.trace.world.containers.uses.note_found(value, where)
 
     def resolve(self, fn: Any) -> Any:
         kind = type(fn)
@@ -289,20 +289,20 @@ class AttributeHooks(SpecialMethods):
         """It must be the same function at each call: of the object, or of the class of one that
         the trace made."""
         known = (id(obj), name)
-        if id(obj) in self.trace.local_objects:
+        if id(obj) in self.trace.local.objects:
             self.note_of_class(type(obj), name)
-        elif known not in self.trace.guards and is_guarded(obj):
-            self.trace.guards[known] = method_guard(obj, name)
+        elif known not in self.trace.world.guards and is_guarded(obj):
+            self.trace.world.guards[known] = method_guard(obj, name)
 
     def note_of_class(self, kind: type, name: str) -> None:
         known = (id(kind), name)
-        if self.trace.active and known not in self.trace.guards and is_guarded(kind):
-            self.trace.guards[known] = attribute_guard(kind, name)
+        if self.trace.active and known not in self.trace.world.guards and is_guarded(kind):
+            self.trace.world.guards[known] = attribute_guard(kind, name)
 
     def _holder(self, obj: Any, name: str) -> Any:
         """What outlives the trace of what holds an attribute: of an object made in it the class
         alone, None for attributes of its own."""
-        if id(obj) not in self.trace.local_objects:
+        if id(obj) not in self.trace.local.objects:
             return obj
         if is_in_object(obj, name):
             return None
@@ -318,17 +318,17 @@ class AttributeHooks(SpecialMethods):
             return
         if not self.trace.active:
             super().setattr(where, value, obj, name)
-        elif type(obj) is np.ndarray and id(obj) in self.trace.local_arrays:
+        elif type(obj) is np.ndarray and id(obj) in self.trace.local.arrays:
             self._set_of_own_array(where, value, obj, name)
         elif not self.stored_by_class(where, obj, name, value):
             self.store_attribute(where, obj, name, value)
 
     def _set_of_own_array(self, where: Where, value: Any, obj: np.ndarray, name: str) -> None:
         """An attribute of an array that plain NumPy made in the trace."""
-        if holds_traced([value]) or self.trace.own.must_trace(obj):
+        if holds_traced([value]) or self.trace.local.memory.must_trace(obj):
             assign(as_traced(self.trace, obj), name, value)
             return
-        self.trace.plain_changes += 1
+        self.trace.local.changes += 1
         with warnings.catch_warnings():  # of NumPy, about a line that is not ours
             warnings.simplefilter("ignore", DeprecationWarning)
             super().setattr(where, value, obj, name)
@@ -338,11 +338,11 @@ class AttributeHooks(SpecialMethods):
     ) -> None:
         """Bind an attribute that the class's own code does not; ``past_class``: whatever it says,
         as ``object.__setattr__`` does."""
-        is_local = id(obj) in self.trace.local_objects
+        is_local = id(obj) in self.trace.local.objects
         if not is_local or self._is_older(obj, name):
             self.attributes.write(obj, name, value)
             return
-        self.trace.plain_changes += 1
+        self.trace.local.changes += 1
         if not past_class and method_of(obj, "__setattr__") is None:
             super().setattr(where, value, obj, name)
         else:
@@ -355,7 +355,7 @@ class AttributeHooks(SpecialMethods):
             super().delattr(where, obj, name)
         elif title is not None and self.attributes.initial[title] is UNBOUND:
             self.attributes.current[title] = UNBOUND
-        elif id(obj) in self.trace.local_objects and not self.trace.in_region:
+        elif id(obj) in self.trace.local.objects and not self.trace.in_region:
             super().delattr(where, obj, name)
         else:
             raise unsupported(f"deleting the attribute {name!r}", loc=self.loc,
@@ -373,11 +373,11 @@ class AttributeHooks(SpecialMethods):
     def _note_missing(self, obj: Any, name: str) -> None:
         """The program may go on without the attribute: it must still be missing at each call."""
         known = (id(obj), name)
-        if id(obj) not in self.trace.local_objects and is_guarded(obj):
-            self.trace.guards.setdefault(known, attribute_guard(obj, name))
+        if id(obj) not in self.trace.local.objects and is_guarded(obj):
+            self.trace.world.guards.setdefault(known, attribute_guard(obj, name))
 
     def _is_older(self, obj: Any, name: str) -> bool:
         """Whether an object made in the trace outlives the branch or loop that assigns to it."""
-        born = self.trace.local_births[id(obj)]
+        born = self.trace.local.births[id(obj)]
         return (id(obj), name) in self.attributes.names or (
             self.trace.is_older_than_region(born))

@@ -44,7 +44,7 @@ def call_cached(hooks: ControlHooks, fn: Any, args: tuple[Any, ...], kwargs: dic
     trace, function = hooks.trace, cached_behind(fn)
     if type(fn) is MethodType:
         args = (fn.__self__, *args)
-    if any(id(x) in trace.local_objects for x in instances((args, kwargs))):
+    if any(id(x) in trace.local.objects for x in instances((args, kwargs))):
         # The object is a new one at each call, which no cache knows.
         return hooks.call(hooks.where, function.__wrapped__, *args, **kwargs)
     name = getattr(function, "__qualname__", "a cached function")
@@ -81,7 +81,7 @@ def _key(name: str, x: Any) -> Any:
 def _check_unassigned(hooks: ControlHooks, name: str, args: Any) -> None:
     """The function would see what objects held before the call."""
     for found in instances(args):
-        for owner, attribute in hooks.trace.attributes.names:
+        for owner, attribute in hooks.trace.world.attributes.names:
             if owner == id(found):
                 raise unsupported(
                     f"calling {name}, whose results are cached, with an object whose attribute "
@@ -94,11 +94,11 @@ def _result(
 ) -> Any:
     found, trace = read(), hooks.trace
     is_array = type(found) is np.ndarray and is_compiled(found.dtype)
-    if key not in trace.guards:
-        trace.guards[key] = Guard(title, title, read, Layout(found) if is_array else None)
+    if key not in trace.world.guards:
+        trace.world.guards[key] = Guard(title, title, read, Layout(found) if is_array else None)
     if not is_array:
         return found
-    trace.readers.setdefault(id(found), read)
+    trace.feeds.readers.setdefault(id(found), read)
     return captured(trace, found, read, title)
 
 

@@ -154,8 +154,8 @@ class GraphHooks(ItemHooks):
         if (not kwargs and self.effects.takes(fn, args)) or self.updates_items(
                 where, fn, args, kwargs):
             return True
-        self.trace.containers.uses.note_call(fn)
-        if not self.trace.in_region or not self.trace.containers.takes_appended(fn):
+        self.trace.world.containers.uses.note_call(fn)
+        if not self.trace.in_region or not self.trace.world.containers.takes_appended(fn):
             return False
         fn(*args, **kwargs)
         return True
@@ -256,8 +256,8 @@ class GraphHooks(ItemHooks):
 
     def _note_namespace(self, found: Any, args: tuple[Any, ...]) -> None:
         """The variables of a module, or of an object that was there before the call."""
-        if type(found) is dict and not any(id(x) in self.trace.local_objects for x in args):
-            self.trace.reachable.reach(found)
+        if type(found) is dict and not any(id(x) in self.trace.local.objects for x in args):
+            self.trace.world.reachable.reach(found)
 
     def _is_unseen_by_numpy(
         self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -277,9 +277,9 @@ class GraphHooks(ItemHooks):
 
         So is one whose method takes traced arguments, which NumPy's methods do not know.
         """
-        own, owner = self.trace.own, getattr(fn, "__self__", None)
+        own, owner = self.trace.local.memory, getattr(fn, "__self__", None)
         if type(owner) is np.ndarray and fn.__name__ in WRITING_METHODS:
-            self.trace.plain_changes += 1
+            self.trace.local.changes += 1
         is_numpys_own = type(owner) is np.ndarray or issubclass(type(owner), np.generic)
         if is_numpys_own and (any_traced(args, kwargs) or (
                 fn.__name__ in WRITING_METHODS and own.must_trace(owner)) or (
@@ -360,7 +360,7 @@ class GraphHooks(ItemHooks):
         a, b = _as_repeated(op, a, b)
         self.effects.check_change(a, "changing a container in place", self.loc)
         if self._is_outside(a) or (type(a) is np.ndarray and (
-                is_traced_inside(b) or self.trace.own.must_trace(a))):
+                is_traced_inside(b) or self.trace.local.memory.must_trace(a))):
             a = as_traced(self.trace, a)
         try:
             return super().iop(where, op, a, self.lifted(b) if self._is_outside(b) else b)
@@ -382,7 +382,7 @@ class GraphHooks(ItemHooks):
                 self.where = where
                 return same if op == "is" else self.not_(where, same)
         if op in ("is", "is not") and a is not b and a is not None and b is not None and (
-                id(a) in self.trace.chosen or id(b) in self.trace.chosen):
+                id(a) in self.trace.local.chosen or id(b) in self.trace.local.chosen):
             raise unsupported(f"{op!r} of a {type(a).__name__} that data chooses", loc=self.loc,
                               cure="compare what the branches depend on")
         if op not in ("is", "is not") and (self._is_outside(a) or self._is_outside(b)):
@@ -459,15 +459,15 @@ class GraphHooks(ItemHooks):
     def converted(self, fn: FunctionType) -> Callable[..., Any]:
         self.functions[fn] = None
         if not is_numpys(fn):
-            self.trace.outer_names.enter(fn)
-            self.trace.reachable.enter(fn)
+            self.trace.world.outer_names.enter(fn)
+            self.trace.world.reachable.enter(fn)
             if HOOKS_NAME not in fn.__code__.co_freevars:
                 check_names(fn, self.loc)
                 self.effects.note_function(fn)
         return super().converted(fn)
 
     def frame(self, where: Where, variables: Callable[[], Any]) -> None:
-        self.trace.outer_names.note_frame(variables.__closure__ or ())
+        self.trace.world.outer_names.note_frame(variables.__closure__ or ())
 
     def format_value(
         self, where: Where, value: Any, conversion: int, spec: str, source: str = ""

@@ -194,7 +194,7 @@ class ControlHooks(Hooks):
                           lambda: self._goes_on(where, test, stop), where)
         binds = bool(setters_of(test))
         for done in itertools.count():
-            effects = len(self.trace.checks)
+            effects = len(self.trace.record.checks)
             writes, held = self.trace.writes, parts.variables.read()
             tested = self.asked_truth(test())
             found = self.decide(tested)
@@ -247,10 +247,10 @@ class ControlHooks(Hooks):
 
     def _emitted(self, where: Where, parts: LoopParts) -> bool:
         """Whether the loop could be put into the graph."""
-        written = self.trace.own.written_now()
+        written = self.trace.local.memory.written_now()
         found = self._try(where, parts)
         if found is None:
-            self.trace.own.restore(written)
+            self.trace.local.memory.restore(written)
         else:
             self._emit(found)
         return found is not None
@@ -327,13 +327,13 @@ class ControlHooks(Hooks):
         stop: Callable[[], Any] | None, names: tuple[str, ...],
     ) -> None:
         """A loop whose length only the run knows."""
-        written = self.trace.own.written_now()
+        written = self.trace.local.memory.written_now()
         try:
             with nothing_done(self.trace, parts.variables):
                 found = self._traced(parts)
         except RebindingError as refusal:
             self.refused = refusal
-            self.trace.own.restore(written)
+            self.trace.local.memory.restore(written)
             if stop is not None or not self._in_turns(parts, items, body, names):
                 raise
         except BaseException as error:
@@ -483,18 +483,18 @@ class ControlHooks(Hooks):
         length = f"{count} iterations" if type(count) is int else "known length"
         why = str(error).splitlines()[0]
         note = f"{loc}: a loop of {length} is unrolled, for it cannot be in the graph: {why}"
-        if note not in self.trace.notes:
-            self.trace.notes.append(note)
+        if note not in self.trace.record.notes:
+            self.trace.record.notes.append(note)
 
     def _try_counted(
         self, where: Where, parts: LoopParts, count: int, of_data: bool = False
     ) -> bool:
         """Whether the loop is one of the graph now; ``of_data``: what computes with known numbers
         alone is left to Python."""
-        written = self.trace.own.written_now()
+        written = self.trace.local.memory.written_now()
         found = self._try(where, parts)
         if found is None or pays_to_unroll(found.body, count) or (of_data and not found.outer):
-            self.trace.own.restore(written)
+            self.trace.local.memory.restore(written)
             return False
         self._emit(found)
         return True

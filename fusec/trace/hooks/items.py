@@ -12,6 +12,7 @@ from ..control.sequences import table
 from ..convert.hooks import Where
 from ..facts.known import known
 from ..guards.asked import ENVIRONMENT
+from ..guards.container_changes import CONTAINERS, may_be_held
 from ..guards.side_effects import is_outside
 from ..guards.world_changes import note_change
 from ..index import list_items
@@ -21,7 +22,6 @@ from ..operands.python_numbers import index_of
 from ..places.kept_values import note_given
 from ..values.array import TracedArray, copy_of, is_index
 from ..values.assigned_names import AssignedLater
-from ..values.container_changes import CONTAINERS, may_be_held
 from ..values.handlers import any_traced, is_traced_inside
 from ..values.operations import OPERATIONS
 from .attributes import AttributeHooks
@@ -39,11 +39,11 @@ class ItemHooks(AttributeHooks):
         if isinstance(obj, _INDEXED):
             key = self.as_index(key)
         self._took_key(obj, key)
-        if id(obj) in self.trace.flats and not obj.is_writeable:
-            _set_flat(self.trace.flats[id(obj)][1], key, value)
+        if id(obj) in self.trace.local.flats and not obj.is_writeable:
+            _set_flat(self.trace.local.flats[id(obj)][1], key, value)
             return
         if self._is_outside(obj) or (type(obj) is np.ndarray and (
-                any_traced((value, key), {}) or self.trace.own.must_trace(obj))):
+                any_traced((value, key), {}) or self.trace.local.memory.must_trace(obj))):
             as_traced(self.trace, obj)[key] = value
             return
         self.check_namespace(where, obj)
@@ -60,9 +60,9 @@ class ItemHooks(AttributeHooks):
         if self.trace.active and is_traced_inside(value) and self._outlives(obj):
             if self._is_written_array(value, obj, key):
                 return
-            if self.trace.containers.may_become(obj):
-                raise AssignedLater(containers=[self.trace.containers.titled(obj)])
-        self.trace.plain_changes += 1
+            if self.trace.world.containers.may_become(obj):
+                raise AssignedLater(containers=[self.trace.world.containers.titled(obj)])
+        self.trace.local.changes += 1
         super().setitem(where, value, obj, key)
 
     def _took_key(self, obj: Any, key: Any) -> None:
@@ -76,8 +76,8 @@ class ItemHooks(AttributeHooks):
         """``items[key] = value`` at a position that only the run knows."""
         if known(key.value) is not None or not items:
             return False
-        if self.trace.containers.may_become(items):
-            raise AssignedLater(containers=[self.trace.containers.titled(items)])
+        if self.trace.world.containers.may_become(items):
+            raise AssignedLater(containers=[self.trace.world.containers.titled(items)])
         is_variable = self._is_variable(items, 0)  # as all of them are then
         if self.trace.in_region and not is_variable and (
                 self.effects.is_older(items) or self._outlives(items)):
@@ -94,7 +94,7 @@ class ItemHooks(AttributeHooks):
     def _is_variable(self, obj: Any, key: Any, value: Any = None) -> bool:
         """Whether it is an item of a list or dict that outlives the call; where data decides
         whether it is assigned the trace begins anew if that comes as a surprise."""
-        containers = self.trace.containers
+        containers = self.trace.world.containers
         if not self.trace.active or not may_be_held(obj):
             return False
         if self.trace.in_region and (may_be_held(value) or self._is_container_in(obj, key)):
@@ -153,7 +153,7 @@ class ItemHooks(AttributeHooks):
             # ``np.r_[...]`` and ``np.c_[...]``: NumPy's own reading of the key.
             return OPERATIONS.run_source(self.trace, type(obj).__getitem__, None, (obj, key), {})
         result = super().getitem(where, obj, key)
-        if id(obj) in self.trace.flats:
+        if id(obj) in self.trace.local.flats:
             return copy_of(result) if type(result) is TracedArray and result.ndim else result
         self._note_found(where, result)
         return self._local(result) if type(obj) is np.ndarray or isinstance(

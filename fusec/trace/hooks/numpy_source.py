@@ -57,8 +57,8 @@ class LibraryHooks(GraphHooks):
         ControlHooks.__init__(self)
         self.effects = Effects(trace)
         self.attributes = Attributes(trace)
-        assert isinstance(trace.watch, Watch)
-        self.trace, self.assume, self.watch = trace, assume, trace.watch
+        assert isinstance(trace.world.watch, Watch)
+        self.trace, self.assume, self.watch = trace, assume, trace.world.watch
         self.functions: dict[FunctionType, None] = {}
 
     def converted(self, fn: FunctionType) -> Callable[..., Any]:

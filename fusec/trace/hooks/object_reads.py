@@ -80,7 +80,7 @@ def _runs_as_it_is(fn: Any) -> bool:
 def note_instances(hooks: SpecialMethods, name: str, args: tuple[Any, ...]) -> None:
     """What ``name`` may read of the objects among its arguments must be the same at each call."""
     for found in instances(args):
-        if id(found) not in hooks.trace.local_objects:
+        if id(found) not in hooks.trace.local.objects:
             _note_attributes(hooks, name, found)
 
 
@@ -111,8 +111,8 @@ def note_ordered(
 def _note_attributes(hooks: SpecialMethods, name: str, found: Any) -> None:
     trace = hooks.trace
     for attribute, value in held_by(found):
-        assigned = (id(found), attribute) in trace.attributes.names or (
-            attribute in trace.assigned_names.attributes)
+        assigned = (id(found), attribute) in trace.world.attributes.names or (
+            attribute in trace.world.assigned_names.attributes)
         if type(found) is SimpleNamespace and type(value) is np.ndarray:
             take(trace, value)
         elif assigned or isinstance(value, _ARRAYS):
@@ -122,8 +122,8 @@ def _note_attributes(hooks: SpecialMethods, name: str, found: Any) -> None:
                 cure="read the attributes in the program itself",
                 notes=(f"{name} is not compiled, and would see what the object holds now",))
         known = (id(found), attribute)
-        if known not in trace.guards:
-            trace.guards[known] = attribute_guard(found, attribute)
+        if known not in trace.world.guards:
+            trace.world.guards[known] = attribute_guard(found, attribute)
 
 
 # ---------------------------------------------------------------------------------------- copies
@@ -148,7 +148,7 @@ def _copied(hooks: SpecialMethods, x: Any, value_of: Any, into: Any = None) -> A
     made = _new(hooks, type(x)) if into is None else into
     hooks.note_made(made)
     slots = dict(slots_of(type(x)))
-    assigned = [name for owner, name in hooks.trace.attributes.names if owner == id(x)]
+    assigned = [name for owner, name in hooks.trace.world.attributes.names if owner == id(x)]
     for name in dict.fromkeys([*dict(held_by(x)), *assigned]):
         value = value_of(hooks.getattr(hooks.where, x, name))
         if name in slots:

@@ -10,7 +10,8 @@ from fusec.code_roles import ON_BEHALF
 from fusec.errors import unsupported
 from fusec.ir import Value
 
-from ..choice.optional import Optional, bound, is_absent, settled, unbound
+from ..choice.optional import Assumed, Optional, bound, is_absent, settled, unbound
+from ..choice.unbound import UnboundReads
 from ..convert.hooks import Tested, Where
 from ..facts.policy import stays_plain
 from ..facts.trees import flattened
@@ -50,12 +51,12 @@ class OptionalHooks(GraphHooks):
         self.where = where
         absent = is_absent(self.trace, x)
         if x.name:  # which an earlier iteration of a loop around may have bound
-            self.trace.unbound_reads.add(x.name)
+            self.trace.part(UnboundReads).add(x.name)
         if absent:
             raise error
         if absent is None:
             self.trace.check(self.trace.emit("LogicalNot", self.truth(x.absent)), error)
-            self.trace.assumed[x.absent.value] = False
+            self.trace.part(Assumed)[x.absent.value] = False
         return x.held
 
     def _settled(self, where: Where, x: Any) -> Any:

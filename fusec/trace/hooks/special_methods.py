@@ -50,7 +50,7 @@ class SpecialMethods(ControlHooks):
         if found is not None:
             self.note_of_class(type(obj), name)
         elif type(obj).__flags__ & HEAP_TYPE and is_of_stdlib(class_attribute(type(obj), name)):
-            self.trace.watch.note_library_object(obj)
+            self.trace.world.watch.note_library_object(obj)
         return found
 
     def _of_class(self, kind: type, name: str) -> FunctionType | None:
@@ -105,7 +105,7 @@ class SpecialMethods(ControlHooks):
         """What a dataclass is made of, with what its fields' functions give."""
         fields = [f for f in dataclasses.fields(kind) if f.init]
         if len(fields) < len(dataclasses.fields(kind)):
-            self.trace.watch.constructing(kind)
+            self.trace.world.watch.constructing(kind)
         by_position = [f.name for f in fields if not f.kw_only][:len(args)]
         return {**kwargs, **{
             f.name: self.call(where, f.default_factory) for f in fields
@@ -206,7 +206,7 @@ class SpecialMethods(ControlHooks):
             found = class_attribute(obj, name)
             return self.call(where, method_of(found, "__get__"), found, None, obj)
         if type(found) is functools.cached_property and name not in vars(obj) and (
-                id(obj) in self.trace.local_objects):
+                id(obj) in self.trace.local.objects):
             made = self.call(where, found.func, obj)
             self.setattr(where, made, obj, name)
             return made

@@ -155,7 +155,7 @@ class Watch:
         if fn in self.functions or fn in self.hooks.functions:
             return
         self.functions[fn] = None
-        self.trace.reachable.enter(fn)
+        self.trace.world.reachable.enter(fn)
         for cell in fn.__closure__ or ():
             for held in _contents(cell):
                 if type(held) is FunctionType and not stays_plain(held):
@@ -203,7 +203,7 @@ class Watch:
                 self._paused = None
         for x, held in self._library.values():
             if any(vars(x).get(name, _MISSING) is not value for name, value in held.items()):
-                self.trace.guards[id(x), ""] = OnceGuard(type(x).__name__, self.trace.loc)
+                self.trace.world.guards[id(x), ""] = OnceGuard(type(x).__name__, self.trace.loc)
         self._library.clear()
         if self.refusal is not None:
             raise self.refusal
@@ -268,25 +268,25 @@ class Watch:
 
     def _note_name(self, name: Name, attributes: tuple[str, ...]) -> None:
         value = name()
-        if name.key not in self.trace.reachable.names and _is_data(value):
+        if name.key not in self.trace.world.reachable.names and _is_data(value):
             guard = Guard(name.subject, name.subject, name)
-            self.trace.guards.setdefault(name.key, guard)
-            self.trace.reachable.note(guard, name.key)
+            self.trace.world.guards.setdefault(name.key, guard)
+            self.trace.world.reachable.note(guard, name.key)
         self._note_outside(value, attributes)
 
     def note_library_object(self, x: Any) -> None:
         """Methods of the standard library read what the object holds, and may change it."""
         if self.trace.active and id(x) not in self._known and id(x) not in (
-                self.trace.local_objects):
+                self.trace.local.objects):
             self._known.add(id(x))
             if type(getattr(x, "__dict__", None)) is dict and is_guarded(x):
                 self._library[id(x)] = x, dict(vars(x))
             if isinstance(x, Mapping) and not isinstance(x, (dict, *VIEWS)):
                 title = f"what is in a {type(x).__name__}"  # a part of a ConfigParser
-                self.trace.guards[id(x), ""] = Guard(title, title, functools.partial(dict, x))
+                self.trace.world.guards[id(x), ""] = Guard(title, title, functools.partial(dict, x))
             for name in getattr(x, "__dict__", ()):
-                if is_guarded(x) and (id(x), name) not in self.trace.guards:
-                    self.trace.guards[id(x), name] = attribute_guard(x, name)
+                if is_guarded(x) and (id(x), name) not in self.trace.world.guards:
+                    self.trace.world.guards[id(x), name] = attribute_guard(x, name)
 
     def note_global(self, scope: dict[str, Any], name: str) -> None:
         """``globals()[name]``"""
@@ -305,18 +305,18 @@ class Watch:
             seen.add(id(x))
             names = [name for name in attributes if _is_read(x, own, name)]
             todo += [own[name] for name in names if name in own]
-            if id(x) not in self.trace.local_objects:
+            if id(x) not in self.trace.local.objects:
                 self._note_attributes(x, names)
 
     def _note_attributes(self, x: Any, names: list[str]) -> None:
         for name in names:
-            if (id(x), name) in self.trace.attributes.names:
+            if (id(x), name) in self.trace.world.attributes.names:
                 raise unsupported(
                     f"reading the attribute {name!r}, which the program assigns, in code that is "
                     "not compiled", loc=self.trace.loc, cure="read it in the program itself")
-            if (id(x), name) not in self.trace.guards:
-                self.trace.guards[id(x), name] = guard = attribute_guard(x, name)
-                self.trace.reachable.note(guard, (id(x), name))
+            if (id(x), name) not in self.trace.world.guards:
+                self.trace.world.guards[id(x), name] = guard = attribute_guard(x, name)
+                self.trace.world.reachable.note(guard, (id(x), name))
 
 
 def _is_read(x: Any, own: Mapping[str, Any], name: str) -> bool:

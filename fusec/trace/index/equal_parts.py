@@ -16,7 +16,7 @@ from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, Size, minimum
 
 from ..operands.operands import as_traced
-from ..operands.sizes import number
+from ..operands.sizes import SizeTable, number
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .windows import linear
@@ -73,7 +73,8 @@ def _may_be_cut(trace: Trace, size: Size) -> bool:
     """Whether it is no length of 1 on purpose: of a slice, and not of ``x[i:i + 1]``."""
     if not isinstance(size, Dim):
         return True
-    return all(_is_of_slice(trace, trace.definers[name].node) for name in size.symbols)
+    definers = trace.part(SizeTable).definers
+    return all(_is_of_slice(trace, definers[name].node) for name in size.symbols)
 
 
 def _is_of_slice(trace: Trace, node: Node) -> bool:

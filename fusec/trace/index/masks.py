@@ -11,6 +11,7 @@ native loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,17 +29,26 @@ MOST_WORK = 100.0  # additions an element: above, only the selected elements are
 _RAISES = frozenset({"CheckIndex", "ScalarCall"})
 
 
+@dataclass
+class Numbering:
+    """Of a trace: equal values and nodes by number, and the indices that masks select."""
+
+    values: dict[int, int] = field(default_factory=dict)
+    nodes: dict[Any, int] = field(default_factory=dict)
+    masks: dict[tuple[int, int], Any] = field(default_factory=dict)
+
+
 def value_number(trace: Trace, value: Value) -> tuple[int, int]:
     """Equal for values that the graph computes alike."""
     stack = [value.node]
-    numbers = trace.value_numbers
+    numbers = trace.part(Numbering).values
     while stack:
         node = stack[-1]
         missing = [v.node for v in node.inputs if v.node.id not in numbers]
         if node.id in numbers or missing:
             stack = [*stack, *missing] if missing else stack[:-1]
             continue
-        numbers[node.id] = trace.node_numbers.setdefault(_key(node, numbers), node.id)
+        numbers[node.id] = trace.part(Numbering).nodes.setdefault(_key(node, numbers), node.id)
     return numbers[value.node.id], value.index
 
 
@@ -53,9 +63,9 @@ def _key(node: Node, numbers: dict[int, int]) -> Hashable:
 def indices_of(trace: Trace, mask: TracedArray) -> tuple[TracedArray, ...]:
     """``np.nonzero(mask)``, one result for masks that are computed alike."""
     key = value_number(trace, mask.value)
-    if key not in trace.mask_indices:
-        trace.mask_indices[key] = call_library(trace, "Nonzero", (mask,), {})
-    found: tuple[TracedArray, ...] = trace.mask_indices[key]
+    if key not in trace.part(Numbering).masks:
+        trace.part(Numbering).masks[key] = call_library(trace, "Nonzero", (mask,), {})
+    found: tuple[TracedArray, ...] = trace.part(Numbering).masks[key]
     return found
 
 

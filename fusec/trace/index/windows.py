@@ -30,6 +30,10 @@ _NEGATIVE_STEP = ("a slice with a negative step that is only known when the code
 _NEGATIVE = "negative dimensions are not allowed"
 
 
+class Extents(dict[Any, list[tuple[tuple[int, ...], Any]]]):
+    """Of a trace: lengths of slices that the run decides, with the regions they are of."""
+
+
 def has_run_time_slice(array: TracedArray, key: Any) -> bool:
     """Whether a slice of the key has a bound that is no size and no constant."""
     return any(isinstance(e, slice) and is_open(array, e)
@@ -148,8 +152,8 @@ def _extent(
     """First index, length as a number, and as a size; equal slices have equal ones."""
     bounds = [_as_value(trace, b) for b in (entry.start, entry.stop)]
     key = (*(None if b is None else value_number(trace, b) for b in bounds), step, limit)
-    for made_in, found in trace.extents.get(key, ()):
-        if tuple(trace.regions[: len(made_in)]) == made_in:
+    for made_in, found in trace.part(Extents).get(key, ()):
+        if tuple(trace.record.regions[: len(made_in)]) == made_in:
             return found
     length = _constant_length(trace, bounds, step, limit)
     if length is not None and bounds[0] is not None:
@@ -164,7 +168,7 @@ def _extent(
     define(trace, witness)
     count = trace.emit("Size", witness, size=size)
     made = first, count, size
-    trace.extents.setdefault(key, []).append((tuple(trace.regions), made))
+    trace.part(Extents).setdefault(key, []).append((tuple(trace.record.regions), made))
     return made
 
 

@@ -122,8 +122,8 @@ def on_known(
     if any(_shares(result, a) for a in (*plain_args, *plain_kwargs.values())):
         raise refusal  # a view of what may be written to later, or is the caller's
     if type(result) is np.ndarray:
-        trace.own.note(result)
-        trace.local_arrays[id(result)] = result
+        trace.local.memory.note(result)
+        trace.local.arrays[id(result)] = result
     return result
 
 

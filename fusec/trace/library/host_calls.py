@@ -7,7 +7,8 @@ branches and loops carry it like any other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,25 @@ from fusec.ops.host_calls import ORDER, HostObject
 
 from ..facts.trees import flattened
 from ..values.array import TracedArray
+from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .calls import Encoder
 
-if TYPE_CHECKING:
-    from .calls import Encoder
+
+@dataclass
+class HostCalls:
+    """Of a trace: calls of the user's objects, their order, and generators made in it."""
+
+    order: Storage
+    any: bool = False
+    generators: dict[int, HostObject] = field(default_factory=dict)
+    slots: int = 0
+
+    @classmethod
+    def begun(cls, trace: Trace) -> HostCalls:
+        """Those of a trace that begins."""
+        order = trace.builder.emit("Const", name="order", value=np.int64(0), kind="array")
+        return cls(Storage(order, ()))
 
 
 def call_host(
@@ -29,13 +44,13 @@ def call_host(
     form: Any = ("tuple",), named: Any = ("tuple",), types: Sequence[TensorType] = (),
 ) -> tuple[Value, ...]:
     """The results of a call that the run makes of the user's object; see `fusec.ops.host_calls`."""
-    trace.calls_host = True
-    first = trace.emit(
-        "HostCall", trace.order.value, *operands, action=action, target=target, method=method,
-        form=form, named=named, results=(*types, ORDER))
+    calls = trace.part(HostCalls)
+    calls.any = True
+    first = trace.emit("HostCall", calls.order.value, *operands, action=action, target=target,
+                       method=method, form=form, named=named, results=(*types, ORDER))
     *results, order = first.node.outputs
-    assign(trace, trace.order, order)
-    trace.checks.append(first.node)
+    assign(trace, calls.order, order)
+    trace.record.checks.append(first.node)
     return tuple(results)
 
 

@@ -27,7 +27,7 @@ from ..operands.sizes import define, is_number
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .calls import Encoder, result_like, type_of
-from .host_calls import call_host
+from .host_calls import HostCalls, call_host
 from .result_sizes import sized_types
 from .stand_ins import stand_in
 
@@ -86,11 +86,12 @@ def _legacy() -> Any:
 
 def _named(trace: Trace, generator: Any) -> HostObject:
     """A generator from outside, by a name of its own in this trace."""
-    found = trace.generators.get(id(generator))
+    found = trace.part(HostCalls).generators.get(id(generator))
     if found is None:
         is_legacy = generator is _legacy()
-        name = "np.random" if is_legacy else f"rng{len(trace.generators)}"
-        found = trace.generators[id(generator)] = HostObject.of(name, held=generator)
+        generators = trace.part(HostCalls).generators
+        name = "np.random" if is_legacy else f"rng{len(generators)}"
+        found = generators[id(generator)] = HostObject.of(name, held=generator)
     return found
 
 
@@ -148,8 +149,8 @@ def _make(trace: Trace, name: str, *args: Any, **kwargs: Any) -> Any:
     encoder = Encoder(trace, f"np.random.{name}")
     form = ("tuple", *[_made_form(encoder, x) for x in args])
     named = ("tuple", *[("tuple", k, _made_form(encoder, x)) for k, x in kwargs.items()])
-    trace.slots += 1
-    slot = HostObject.of(f"made{trace.slots}", slot=trace.slots)
+    trace.part(HostCalls).slots += 1
+    slot = HostObject.of(f"made{trace.part(HostCalls).slots}", slot=trace.part(HostCalls).slots)
     call_host(trace, "make", slot, name, [x.value for x in encoder.operands], form, named)
     kind = np.random.Generator if name == "default_rng" else getattr(np.random, name)
     return TracedGenerator(trace, slot, kind)

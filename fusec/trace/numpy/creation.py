@@ -22,7 +22,7 @@ from ..index.windows import LONGEST, new_shape
 from ..library.calls import call_library
 from ..operands import sizes
 from ..operands.operands import as_traced, cast, check_cast, spread, spread_scalar, store, truth
-from ..operands.python_numbers import from_ints, misses_dtype, weak
+from ..operands.python_numbers import Intervals, from_ints, misses_dtype, weak
 from ..operands.scalar_stores import check_items, check_number
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.handlers import is_traced_inside
@@ -272,7 +272,7 @@ def _range(trace: Trace, start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     start = _python_int(trace, start)
     length = span if int(step) == 1 else -(-span // int(step))
     count = trace.emit("Maximum", as_traced(trace, length).value, trace.builder.const(0))
-    trace.intervals[count] = (0, LONGEST)
+    trace.part(Intervals)[count] = (0, LONGEST)
     size = new_shape(trace, TracedArray(trace, None, (), count))[0]
     places = call_library(trace, "Numpy", ("arange", sizes.number(trace, size)), {})
     result = places * int(step) if int(step) != 1 else places

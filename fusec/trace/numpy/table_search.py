@@ -36,7 +36,7 @@ def _known_table(trace: Trace, x: Any) -> np.ndarray | None:
     if type(x) is TracedArray:
         x = known(x.value) if x.type.is_static and x.ndim == 1 else None
     elif type(x) is np.ndarray:
-        is_constant = id(x) in trace.local_arrays and not trace.own.is_traced(x)
+        is_constant = id(x) in trace.local.arrays and not trace.local.memory.is_traced(x)
         x = x if is_constant else None
     elif type(x) in (list, tuple):
         x = np.array(x) if all(isinstance(i, _NUMBERS) for i in x) else None
@@ -64,7 +64,7 @@ def _padded(table: np.ndarray) -> np.ndarray:
 
 def constant_table(trace: Trace, table: np.ndarray) -> TracedArray:
     """The table as an array of the trace that no call changes."""
-    trace.local_arrays[id(table)] = table
+    trace.local.arrays[id(table)] = table
     return TracedArray(trace, trace.capture(table))
 
 

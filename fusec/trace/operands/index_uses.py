@@ -33,14 +33,14 @@ def note_pick(
     for axis, index in zip(axes, indices, strict=True):
         size = shape[axis]
         if axis not in safe and (index.node.op != "Const" or isinstance(size, Dim)):
-            trace.index_uses.append(
+            trace.record.index_uses.append(
                 IndexUse(index, size, axis, trace.loc, _limit(trace, size)))
 
 
 def note_checked(trace: Trace, checked: Value) -> Value:
     """What a `CheckIndex` gives, noted."""
     index, limit = checked.node.inputs
-    trace.index_uses.append(IndexUse(
+    trace.record.index_uses.append(IndexUse(
         index, 0, checked.node.attrs["axis"], trace.loc, limit, checked))
     return checked
 
@@ -60,7 +60,7 @@ def note_written(array: Any, indices: Sequence[Value]) -> None:
     """The call was made: it checks the indices itself, if the graph keeps it."""
     for axis, index in enumerate(indices):
         trace = array.trace
-        trace.index_uses.append(IndexUse(
+        trace.record.index_uses.append(IndexUse(
             index, 0, axis, trace.loc, _limit(trace, array.shape[axis]), array.storage.value))
 
 
@@ -129,7 +129,7 @@ def _check(trace: Trace, use: Use) -> Node:
 def note_inside(trace: Trace, node: Node) -> None:
     """A branch or loop, if indices are used in it: it may not be needed itself."""
     if uses_indices(node):
-        trace.index_uses.append(node)
+        trace.record.index_uses.append(node)
 
 
 __all__ = ["lost_checks", "note_checked", "note_inside", "note_pick"]

@@ -55,7 +55,7 @@ def as_traced(trace: Trace, x: Any) -> TracedArray:
         return TracedArray(trace, None, (), trace.builder.const(_plain(x)))
     if isinstance(x, np.ndarray):
         x = trace.as_plain(x)
-        own = trace.own.traced(x)
+        own = trace.local.memory.traced(x)
         return own if own is not None else OPERATIONS.captured(trace, x)
     if isinstance(x, (list, tuple, *_SEQUENCES)):
         return OPERATIONS.array_from_sequence(trace, list(x) if isinstance(x, _SEQUENCES) else x)

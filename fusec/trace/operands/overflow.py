@@ -6,6 +6,7 @@ The condition is computed from the operands and the result that has wrapped.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,12 +18,19 @@ from .python_numbers import INT64, TEXT, interval
 LEAST, LARGEST = -(1 << 63), (1 << 63) - 1
 
 
+@dataclass
+class OverflowChecks:
+    """Of a trace: how many it has, of Python ints."""
+
+    count: int = 0
+
+
 def check_overflow(
     trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: Value
 ) -> None:
     """Raise `OverflowError` where Python's result is another one than int64 arithmetic's."""
     if result.dtype == INT64 and result.type.is_weak:
-        trace.overflow_checks += 1
+        trace.part(OverflowChecks).count += 1
         trace.check(_fits(trace, ufunc, values, result), OverflowError(TEXT))
 
 

@@ -43,6 +43,10 @@ SLOW: Interval = (-(1 << 62), 1 << 62)
 STEP, START = 1 << 8, 1 << 61
 
 
+class Intervals(dict[Value, tuple[int, int]]):
+    """Of a trace: what Python ints that the run computes lie between."""
+
+
 def interval(trace: Trace, value: Value) -> Interval | None:
     """The values a Python int can take; None where nothing is known."""
     if not value.type.is_weak or value.dtype.kind not in "bi":
@@ -53,11 +57,11 @@ def interval(trace: Trace, value: Value) -> Interval | None:
         return (value.node.attrs["value"],) * 2
     if value.node.op == "Input" and value.node.attrs["index"] >= 0:
         return RUN_TIME_INT
-    if value not in trace.intervals and value.node.op == "Cast":
+    if value not in trace.part(Intervals) and value.node.op == "Cast":
         source = value.node.inputs[0].dtype
         if source.kind in "iu" and source.itemsize < 8:
             return int(np.iinfo(source).min), int(np.iinfo(source).max)
-    return trace.intervals.get(value)
+    return trace.part(Intervals).get(value)
 
 
 def is_slow(found: Interval | None) -> bool:

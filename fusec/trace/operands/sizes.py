@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from fusec.errors import ConcreteValueError
-from fusec.ir import Value
+from fusec.ir import Loc, Value
 from fusec.ir.dims import (
     Bindings,
     Dim,
@@ -26,34 +27,46 @@ from fusec.ir.dims import (
 
 from ..values.array import TracedArray
 from ..values.trace import Trace
+from .python_numbers import Intervals
 
 # Sizes of arrays, as Python ints computed at run time are bounded.
 _INTERVAL = (0, (1 << 31) - 1)
 
 
+@dataclass
+class SizeTable:
+    """Of a trace: sizes that the run defines."""
+
+    locs: dict[str, Loc | None] = field(default_factory=dict)
+    definers: dict[str, Value] = field(default_factory=dict)
+    numbers: dict[Any, Value] = field(default_factory=dict)  # by size and regions
+
+
 def new_size(trace: Trace) -> Dim:
     """A symbol of its own: ``n``, ``n1``, ``n2`` and so on."""
-    count = len(trace.size_locs)
+    count = len(trace.part(SizeTable).locs)
     size = symbol(f"n{count}" if count else "n")
-    trace.size_locs[str(size)] = trace.loc
+    trace.part(SizeTable).locs[str(size)] = trace.loc
     return size
 
 
 def define(trace: Trace, value: Value) -> None:
     """Note the symbols that a new value's sizes define."""
     for name in symbols_of(value.shape):
-        trace.definers.setdefault(name, value)
+        trace.part(SizeTable).definers.setdefault(name, value)
 
 
 def number(trace: Trace, size: Size) -> Any:
     """A size as the program sees it: an int, or a traced one."""
     if not isinstance(size, Dim):
         return size
-    found = trace.size_numbers.get((size, *trace.regions))
+    found = trace.part(SizeTable).numbers.get((size, *trace.record.regions))
     if found is None:
-        sources = dict.fromkeys(trace.definers[name] for name in sorted(size.symbols))
-        found = trace.size_numbers[size, *trace.regions] = trace.emit("Size", *sources, size=size)
-        trace.intervals[found] = _INTERVAL
+        table = trace.part(SizeTable)
+        sources = dict.fromkeys(table.definers[name] for name in sorted(size.symbols))
+        found = trace.emit("Size", *sources, size=size)
+        table.numbers[size, *trace.record.regions] = found
+        trace.part(Intervals)[found] = _INTERVAL
     return TracedArray(trace, None, (), found)
 
 
@@ -120,7 +133,8 @@ def of_length(x: TracedArray, count: int) -> Any:
 def undecided(trace: Trace, error: UndecidedSizeError) -> ConcreteValueError:
     """The user's error for a question that only the run can answer."""
     names = sorted(error.dim.symbols)
-    values = [(f"size {name}", f"of the result at {trace.size_locs.get(name)}") for name in names]
+    locs = trace.part(SizeTable).locs
+    values = [(f"size {name}", f"of the result at {locs.get(name)}") for name in names]
     return ConcreteValueError(
         str(error), loc=trace.loc, values=values,
         cure="mark elements instead of selecting them (np.where(mask, x, 0)), or select outside "

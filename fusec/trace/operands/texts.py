@@ -19,12 +19,16 @@ _CONVERSION = re.compile(r"%(?P<key>\(\w*\))?[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+)
                          r"(?P<kind>[diouxXeEfFgGcrsa%])")
 
 
+class Markers(set[str]):
+    """Of a trace: stand-ins for values in texts."""
+
+
 class Marker:
     """Stands for a value: every way to format it gives its expression."""
 
     def __init__(self, x: TracedArray, source: str = "") -> None:
         self.text = f"{{{source or source_of(x.value) or '...'}}}"
-        x.trace.markers.add(self.text)
+        x.trace.part(Markers).add(self.text)
 
     def __format__(self, spec: str) -> str:
         return self.text
@@ -43,7 +47,7 @@ def is_open(trace: Trace, x: Any) -> bool:
 def check_text(trace: Trace, *values: Any) -> None:
     """Refuse texts with markers where the text itself counts: compared, as a key, as a result."""
     for text in values:
-        if trace.markers and type(text) is str and any(m in text for m in trace.markers):
+        if type(text) is str and any(marker in text for marker in trace.part(Markers)):
             raise ConcreteValueError(
                 f"the text {text!r} has a value that is only known when the compiled code runs",
                 loc=trace.loc, cure="use it in exceptions only, or make the text after the call")

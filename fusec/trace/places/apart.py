@@ -54,18 +54,18 @@ class ApartGuard(Guard):
 
 def apart_guards(trace: Trace, written: set[int]) -> Iterator[Guard]:
     """For arrays of which some are written (by input position); raises where they overlap now."""
-    first = len(trace.inputs) - len(trace.captured)
-    held = [(i, c) for i, c in enumerate(trace.captured, first) if _is_array(c)]
+    first = len(trace.feeds.inputs) - len(trace.feeds.captured)
+    held = [(i, c) for i, c in enumerate(trace.feeds.captured, first) if _is_array(c)]
     is_written, arrays = [i in written for i, _ in held], [_held(c) for _, c in held]
     for i, j in _overlaps(arrays, is_written):
         root = root_of(arrays[i])
-        if root is root_of(arrays[j]) and id(root) not in trace.assigned_names.roots:
+        if root is root_of(arrays[j]) and id(root) not in trace.world.assigned_names.roots:
             raise AssignedLater(root=root)
-        one, other = (trace.outside[held[k][0]] for k in (i, j))
+        one, other = (trace.feeds.outside[held[k][0]] for k in (i, j))
         raise unsupported(f"writing to {one} or {other}, which share memory", loc=trace.entry_loc,
                           cure="take the view of the one inside the function")
     if any(is_written) and len(held) > 1 and any(callable(c) for _, c in held):
-        names = ", ".join(dict.fromkeys(trace.outside[i] for i, _ in held))
+        names = ", ".join(dict.fromkeys(trace.feeds.outside[i] for i, _ in held))
         yield ApartGuard(names, lambda: [_held(c) for _, c in held], is_written)
 
 
@@ -132,14 +132,14 @@ def captured(
     trace: Trace, x: np.ndarray, reader: Callable[[], Any] | None = None, title: str = ""
 ) -> TracedArray:
     """An array from outside as an input; one of several views of an array as a view of that."""
-    root, place = root_of(x), trace.reachable.place_of(x)
+    root, place = root_of(x), trace.world.reachable.place_of(x)
     if place is not None:
         reader, title = reader or place.read, title or place.subject
     if title:
-        trace.titles.setdefault(id(x), title)
+        trace.feeds.titles.setdefault(id(x), title)
     if reader is not None:
-        trace.readers.setdefault(id(x), reader)
-    if id(root) not in trace.assigned_names.roots or id(root) in trace.local_arrays:
+        trace.feeds.readers.setdefault(id(x), reader)
+    if id(root) not in trace.world.assigned_names.roots or id(root) in trace.local.arrays:
         return TracedArray(trace, trace.capture(x))
     found = viewing(root, x)
     if found is None:
@@ -147,11 +147,12 @@ def captured(
             f"writing to {title or 'an array from outside'} and views of its memory",
             loc=trace.loc, cure="take the view inside the function")
     if reader is not None:
-        first = trace.readers.setdefault(id(root), _root_reader(reader))
-        trace.titles.setdefault(id(root), f"the array behind {title}")
+        first = trace.feeds.readers.setdefault(id(root), _root_reader(reader))
+        trace.feeds.titles.setdefault(id(root), f"the array behind {title}")
         place_name = title.removeprefix("attribute ")
         given = reader
-        trace.guards[id(root), title] = ViewGuard(title, place_name, lambda: (given(), first()))
+        trace.world.guards[id(root), title] = ViewGuard(
+            title, place_name, lambda: (given(), first()))
     return found(TracedArray(trace, trace.capture(root)))
 
 

@@ -24,11 +24,11 @@ from fusec.ir import Loc, TensorType
 from ..choice.optional import UNBOUND
 from ..facts.code_names import HEAP_TYPE
 from ..facts.refusals import is_compiled
+from ..guards.container_changes import may_be_held
 from ..guards.guard import Guard, is_in_object, layout_guard
 from ..guards.measures import Layout
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
-from ..values.container_changes import may_be_held
 from .apart import SameGuard, captured
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Attributes:
             return found
         if type(found) is np.ndarray and is_compiled(found.dtype):
             return self._array(obj, name, found)
-        names = self.trace.assigned_names
+        names = self.trace.world.assigned_names
         if (names.may_be_input(found) or may_be_held(found)) and (name in names.attributes or any(
                 name in stored_names(f.__code__) for f in functions)):
             self._check_unread(key)
@@ -86,33 +86,33 @@ class Attributes:
 
     def _container(self, obj: Any, name: str, found: Any) -> Any:
         """A list or dict, of which there is another at each call."""
-        containers = self.trace.containers
+        containers = self.trace.world.containers
         if not containers.is_held(found):
             self.held.append(obj)
-            self.trace.guards[id(obj), name] = containers.enter(
+            self.trace.world.guards[id(obj), name] = containers.enter(
                 f"attribute {type(obj).__name__}.{name}", _reader(obj, name))
             self.read[id(obj), name] = found
         return found
 
     def _check_unread(self, key: Key) -> None:
         """What was read as a constant cannot become an input: the trace begins anew."""
-        guard = self.trace.guards.get(key)
+        guard = self.trace.world.guards.get(key)
         if guard is not None and type(guard.measure) is not Layout and type(guard) is Guard and (
-                key[1] not in self.trace.assigned_names.attributes):
+                key[1] not in self.trace.world.assigned_names.attributes):
             raise AssignedLater(attribute=key[1])
 
     def _array(self, obj: Any, name: str, found: np.ndarray) -> Any:
         trace = self.trace
-        if id(found) in trace.local_arrays:
+        if id(found) in trace.local.arrays:
             return found
         reader = _reader(obj, name)
         self.held.append(obj)
-        first = trace.readers.setdefault(id(found), reader)
+        first = trace.feeds.readers.setdefault(id(found), reader)
         if first is not reader:
-            trace.guards[id(obj), f"{name} is"] = SameGuard(
+            trace.world.guards[id(obj), f"{name} is"] = SameGuard(
                 f"attribute {type(obj).__name__}.{name}", f"{type(obj).__name__}.{name}",
                 lambda: reader() is first())
-        trace.guards[id(obj), name] = layout_guard(
+        trace.world.guards[id(obj), name] = layout_guard(
             f"attribute {type(obj).__name__}.{name}", reader)
         made = self.read[id(obj), name] = captured(
             trace, found, reader, f"attribute {type(obj).__name__}.{name}")
@@ -120,29 +120,29 @@ class Attributes:
 
     def _number(self, obj: Any, name: str, found: Any) -> Any:
         trace, reader = self.trace, _reader(obj, name)
-        trace.assigned_names.has_ints |= type(found) is int
+        trace.world.assigned_names.has_ints |= type(found) is int
         self.held.append(obj)
         value = trace.capture_number(scalar_type(found), f"attribute {name}", reader)
-        trace.guards[id(obj), name] = layout_guard(
+        trace.world.guards[id(obj), name] = layout_guard(
             f"attribute {type(obj).__name__}.{name}", reader)
         made = self.read[id(obj), name] = TracedArray(trace, None, (), value)
         return made
 
     def write(self, obj: Any, name: str, value: Any) -> None:
         """Note ``obj.name = value``; raises for what cannot be assigned after the call."""
-        if id(obj) in self.trace.local_objects:
+        if id(obj) in self.trace.local.objects:
             self._note(obj, name, value)
             return
         if not _may_assign(obj, name):
             raise _unassignable(obj, name, self.trace.loc)
         if self._is_there(obj, name, value):
             return
-        if not is_result(value) or self.trace.containers.from_outside(value) is not None:
+        if not is_result(value) or self.trace.world.containers.from_outside(value) is not None:
             raise unsupported(
                 f"assigning a {type(value).__name__} to the attribute {name!r}",
                 loc=self.trace.loc, cure="assign arrays, numbers, text or tuples of them")
         before = getattr(obj, name) if _is_plain(obj, name) else None
-        if self.trace.assigned_names.may_be_input(before) or may_be_held(before):
+        if self.trace.world.assigned_names.may_be_input(before) or may_be_held(before):
             self._check_unread((id(obj), name))
         self._note(obj, name, value)
 
@@ -194,7 +194,7 @@ class Attributes:
         for title, value in self.current.items():
             obj, name = self.owners[title]
             if value is not UNBOUND and value is not self.initial[title] and (
-                    id(obj) not in self.trace.local_objects):
+                    id(obj) not in self.trace.local.objects):
                 found.append((Assignment(_reference(obj), name, title), value))
         return found
 

@@ -21,7 +21,7 @@ class Variables:
     def __init__(
         self, attributes: Attributes, names: Iterable[str], *functions: Callable[..., Any]
     ) -> None:
-        self.attributes, self.outer = attributes, attributes.trace.outer_names
+        self.attributes, self.outer = attributes, attributes.trace.world.outer_names
         found: dict[str, CellType] = {}
         for function in functions:
             code: Any = function.__code__

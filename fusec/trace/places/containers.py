@@ -23,12 +23,12 @@ from fusec.errors import unsupported
 from ..choice.optional import UNBOUND
 from ..choice.perhaps import Perhaps, Tail, present
 from ..facts.refusals import is_compiled
+from ..guards.container_changes import ContainerChanges, items_in, may_be_held, put_content
 from ..guards.guard import Guard, OnceGuard
 from ..guards.measures import BUFFERS, DATA, bits_of, inside, layout_of
 from ..guards.side_effects import is_outside
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
-from ..values.container_changes import items_in, may_be_held, put_content
 from .apart import SameGuard, captured
 from .append_only import Uses
 from .attributes import scalar_type
@@ -168,7 +168,7 @@ class Containers:
     @property
     def guarded(self) -> Set[int]:
         """The ids of those that have guards of their own."""
-        return self.held.keys() | self.trace.assigned_names.containers.keys()
+        return self.held.keys() | self.trace.world.assigned_names.containers.keys()
 
     def is_held(self, container: Any) -> bool:
         return id(container) in self.held
@@ -179,7 +179,7 @@ class Containers:
         if held is not None:
             return [v for _, v in held.before] if not isinstance(container, dict) else dict(
                 held.before)
-        return self.trace.container_changes.content_before(container)
+        return self.trace.part(ContainerChanges).content_before(container)
 
     def may_become(self, container: Any) -> bool:
         """Whether it is not held yet, and outlives the call."""
@@ -201,7 +201,7 @@ class Containers:
         if not (may_be_held(container) and len(container) <= MOST_ITEMS
                 and _lies_in(container, key)):
             return False
-        outer, read = self.trace.outer_names, _constantly(container)
+        outer, read = self.trace.world.outer_names, _constantly(container)
         for name, _ in items_in(container):
             place = Item(name, container, read, f"item {name!r} of a {type(container).__name__}")
             if place.key not in outer.known:
@@ -215,7 +215,7 @@ class Containers:
         gets is a variable then.  The trace begins anew where it was not known to be one."""
         container, trace = getattr(fn, "__self__", None), self.trace
         if type(container) is not list or fn.__name__ not in ("append", "extend") or (
-                not trace.in_region or trace.loops_traced):
+                not trace.in_region or trace.record.loops):
             return False
         if self.may_become(container):
             only = self.only_appended([container])
@@ -225,18 +225,18 @@ class Containers:
         if held is None or not held.only_appends:
             return False
         tail = Tail(container, len(held.before), f"what is appended to {held.title}")
-        if tail.key not in trace.outer_names.known:
-            trace.outer_names.hold_inside(tail)
+        if tail.key not in trace.world.outer_names.known:
+            trace.world.outer_names.hold_inside(tail)
         return True
 
     @contextmanager
     def during_trace(self) -> Iterator[None]:
         """Holds the containers that the program is known to change."""
-        guards = self.trace.guards
+        guards = self.trace.world.guards
         try:
-            for container, title in self.trace.assigned_names.containers.values():
+            for container, title in self.trace.world.assigned_names.containers.values():
                 read = _constantly(container)
-                if id(container) in self.trace.assigned_names.appended:
+                if id(container) in self.trace.world.assigned_names.appended:
                     content = list(items_in(container))
                     self.held[id(container)] = Held(
                         container, title, read, content, content, only_appends=True)
@@ -250,7 +250,7 @@ class Containers:
 
     def enter(self, title: str, read: Reader) -> Guard:
         """Put traced values into the container; gives the guard on the types of its items."""
-        with_ints = not self.trace.assigned_names.ints_are_constants
+        with_ints = not self.trace.world.assigned_names.ints_are_constants
         guard = Guard(title, title, read, ItemLayouts(read(), with_ints))
         self._enter(read(), title, read)
         return guard
@@ -258,13 +258,13 @@ class Containers:
     def _enter(self, container: Any, title: str, read: Reader) -> None:
         known = self.held.get(id(container))
         if known is not None:
-            self.trace.guards[id(container), f"{title} is"] = SameGuard(
+            self.trace.world.guards[id(container), f"{title} is"] = SameGuard(
                 title, title, lambda: read() is known.read())
             return
         held = Held(container, title, read, list(items_in(container)))
         self.held[id(container)] = held
         self.before[id(container)] = dict(held.before)
-        outer = self.trace.outer_names
+        outer = self.trace.world.outer_names
         for key, item in held.before:
             place = Item(key, container, read, f"{title}[{key!r}]")
             value = self._traced(item, place.subject, self._reader(read, key), not held.is_large)
@@ -288,14 +288,14 @@ class Containers:
         if not is_input:
             return found
         if type(found) is np.ndarray and is_compiled(found.dtype) and (
-                id(found) not in trace.local_arrays):
-            first = trace.readers.setdefault(id(found), read)
+                id(found) not in trace.local.arrays):
+            first = trace.feeds.readers.setdefault(id(found), read)
             if first is not read:
-                trace.guards[id(found), f"{title} is"] = SameGuard(
+                trace.world.guards[id(found), f"{title} is"] = SameGuard(
                     title, title, lambda: read() is first())
             return captured(trace, found, read, title)
-        if trace.assigned_names.may_be_input(found):
-            trace.assigned_names.has_ints |= type(found) is int
+        if trace.world.assigned_names.may_be_input(found):
+            trace.world.assigned_names.has_ints |= type(found) is int
             return TracedArray(trace, None, (), trace.capture_number(
                 scalar_type(found), title, read))
         return found
@@ -306,7 +306,7 @@ class Containers:
         """What is to be done after each call: items are assigned, then contents, those within
         others first."""
         replaced = {key for key, held in self.held.items() if held.is_replaced}
-        found = self.trace.outer_names.effects(
+        found = self.trace.world.outer_names.effects(
             lambda place: type(place) is Item and id(place.scope) not in replaced)
         for key, held in reversed(self.held.items()):
             if key in replaced and held.only_appends:
@@ -338,7 +338,7 @@ class Containers:
         """Begin anew where a list that was taken for one of these is read after all."""
         taken = [h.container for h in self.held.values() if h.only_appends]
         if len(self.only_appended(taken)) < len(taken):
-            self.trace.assigned_names.appended.clear()
+            self.trace.world.assigned_names.appended.clear()
             raise AssignedLater
 
     def check_new_items(self) -> None:
@@ -357,7 +357,7 @@ class Containers:
     def check_unchosen(self, values: Any) -> None:
         """Refuse to assign the copy that stands for a container which data chooses."""
         for value in values:
-            if self.trace.chosen.get(id(value), (value, False))[1]:
+            if self.trace.local.chosen.get(id(value), (value, False))[1]:
                 raise unsupported(
                     f"assigning a {type(value).__name__} of which data chooses one to what "
                     "outlives the call", loc=self.trace.entry_loc, cure="assign a copy of it")

@@ -29,10 +29,10 @@ from fusec.ir.graph import new_id
 
 from ..choice.appended import Collector
 from ..choice.optional import Optional
+from ..guards.container_changes import CONTAINERS, ContainerChanges
 from ..guards.measures import everything_in, values_inside
 from ..guards.side_effects import is_outside
 from ..values.array import TracedArray
-from ..values.container_changes import CONTAINERS
 from ..values.trace import Trace
 
 _MUTATORS = frozenset({
@@ -65,12 +65,12 @@ class Effects:
         for function in functions:
             _note(function, found)
         self._outside.append(found)
-        self.trace.regions.append(new_id())
+        self.trace.record.regions.append(new_id())
         try:
             yield
         finally:
             self._outside.pop()
-            self.trace.regions.pop()
+            self.trace.record.regions.pop()
 
     def takes(self, fn: Any, args: tuple[Any, ...]) -> bool:
         """Whether ``fn(*args)`` appends to a list of a loop that collects what is appended."""
@@ -115,7 +115,7 @@ class Effects:
         if key in self.read:
             return 0
         first = next(i for i, outside in enumerate(self._outside) if key in outside)
-        return self.trace.regions[first] if first else 0
+        return self.trace.record.regions[first] if first else 0
 
     def was_there(self, container: Any) -> bool:
         """Whether a container is older than the innermost region, whoever made it."""
@@ -125,7 +125,7 @@ class Effects:
 
     def check_one(self, container: Any, loc: Loc | None) -> None:
         """Refuse a change of a container that data chose, or of those that it chose from."""
-        if id(container) in self.trace.chosen:
+        if id(container) in self.trace.local.chosen:
             kind = type(container).__name__
             raise unsupported(
                 f"changing a {kind} that data chooses, or one that it may have chosen", loc=loc,
@@ -135,9 +135,9 @@ class Effects:
         """Refuse a change of a container that is older than the innermost region; others are noted,
         so that they can be taken back."""
         self.check_one(container, loc)
-        is_held = self.trace.containers.is_held(container)
+        is_held = self.trace.world.containers.is_held(container)
         if not is_held:
-            self.trace.container_changes.note(container, loc)
+            self.trace.part(ContainerChanges).note(container, loc)
         if not self._outside or not is_container(container):
             return
         if is_held or self.was_there(container):

@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from fusec.ir import Loc
 
+from ..guards.container_changes import CONTAINERS, ContainerChanges
 from ..guards.measures import everything_in
-from ..values.container_changes import CONTAINERS
 from ..values.handlers import any_traced
 
 if TYPE_CHECKING:
     from ..values.trace import Trace
 
 _METHODS = (BuiltinMethodType, MethodType, MethodWrapperType)
+
+
+class Given(dict[int, tuple[Any, Loc | None]]):
+    """Of a trace: values that code other than the program's may keep, and where they went."""
 
 
 def bound_to(fn: Any) -> Any:
@@ -31,20 +35,20 @@ def note_bound(trace: Trace, found: Any, holder: Any) -> None:
     """A method of a container, found in an attribute of an object from outside."""
     owner = bound_to(found)
     if isinstance(owner, CONTAINERS) and owner is not holder and trace.active and (
-            id(holder) not in trace.local_objects):
-        trace.reachable.reach(owner)
+            id(holder) not in trace.local.objects):
+        trace.world.reachable.reach(owner)
 
 
 def note_given(trace: Trace, owner: Any, values: Any, loc: Loc | None) -> None:
     """A method of ``owner`` that is no code of the program's gets values of the graph."""
-    if not trace.active or owner is None or id(owner) in trace.local_objects or (
+    if not trace.active or owner is None or id(owner) in trace.local.objects or (
             isinstance(owner, (type, ModuleType))) or not any_traced(values, {}):
         return
     for container in everything_in(getattr(owner, "__dict__", None)):
         if isinstance(container, CONTAINERS) and container is not owner.__dict__:
-            trace.given[id(owner)] = owner, loc
-            if not trace.containers.is_held(container):
-                trace.container_changes.note(container, loc)  # so that it can be taken back
+            trace.part(Given)[id(owner)] = owner, loc
+            if not trace.world.containers.is_held(container):
+                trace.part(ContainerChanges).note(container, loc)  # so that it can be taken back
 
 
 __all__ = ["bound_to", "note_bound", "note_given"]

@@ -48,7 +48,7 @@ optree.register_pytree_node(_MADE, _parts, _built, namespace=NAMESPACE)
 def is_made(trace: Trace, x: Any) -> bool:
     """Whether it is an object of a Python class that the trace made."""
     kind = type(x)
-    return id(x) in trace.local_objects and bool(kind.__flags__ & HEAP_TYPE) and (
+    return id(x) in trace.local.objects and bool(kind.__flags__ & HEAP_TYPE) and (
         not isinstance(x, _NOT_THESE) and kind.__new__ is object.__new__
         and str(kind.__module__).partition(".")[0] not in ("fusec", "numpy"))
 
@@ -57,9 +57,9 @@ def attributes_of(trace: Trace, x: Any) -> dict[str, Any]:
     """The attributes that the program has given it, in their order."""
     slots = [name for kind in type(x).__mro__ for name in _slots(kind) if hasattr(x, name)]
     found = {name: getattr(x, name) for name in slots} | getattr(x, "__dict__", {})
-    for owner, name in trace.attributes.names:
+    for owner, name in trace.world.attributes.names:
         if owner == id(x):
-            found[name] = trace.attributes.current[trace.attributes.names[owner, name]]
+            found[name] = trace.world.attributes.current[trace.world.attributes.names[owner, name]]
     return {name: value for name, value in found.items() if value is not UNBOUND}
 
 

@@ -23,11 +23,11 @@ from fusec.ir.graph import new_id
 
 from ..choice.optional import UNBOUND
 from ..facts.refusals import is_compiled
+from ..guards.container_changes import may_be_held
 from ..guards.guard import layout_guard
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater, is_named
-from ..values.container_changes import may_be_held
 from .apart import captured
 from .attributes import Assignment, scalar_type
 from .cells import contents, put
@@ -117,7 +117,7 @@ class OuterNames:
 
     def _check_unread(self, fn: FunctionType, place: Place, is_inside: bool) -> None:
         """What was read as a constant cannot become an input: the trace begins anew."""
-        found, names = place.value, self.trace.assigned_names
+        found, names = place.value, self.trace.world.assigned_names
         if is_inside or not self.is_begun or not (
                 type(found) is np.ndarray or may_be_held(found) or names.may_be_input(found)):
             return
@@ -141,21 +141,22 @@ class OuterNames:
     def _input(self, place: Place, found: Any) -> Any:
         """What stands for the value: an array or number is an input, others are constants."""
         trace, is_array = self.trace, type(found) is np.ndarray and is_compiled(found.dtype)
-        is_local = is_array and id(found) in trace.local_arrays
-        if may_be_held(found) and not trace.containers.is_held(found):
-            trace.guards[place.key] = trace.containers.enter(place.subject, lambda: place.value)
+        is_local = is_array and id(found) in trace.local.arrays
+        if may_be_held(found) and not trace.world.containers.is_held(found):
+            trace.world.guards[place.key] = trace.world.containers.enter(
+                place.subject, lambda: place.value)
             return found
-        if is_local or not (is_array or trace.assigned_names.may_be_input(found)):
+        if is_local or not (is_array or trace.world.assigned_names.may_be_input(found)):
             return found
 
         def read() -> Any:
             return place.value
 
-        trace.guards[place.key] = layout_guard(place.subject, read)
+        trace.world.guards[place.key] = layout_guard(place.subject, read)
         if is_array:
-            trace.readers.setdefault(id(found), read)
+            trace.feeds.readers.setdefault(id(found), read)
             return captured(trace, found, read, place.subject)
-        trace.assigned_names.has_ints |= type(found) is int
+        trace.world.assigned_names.has_ints |= type(found) is int
         return TracedArray(trace, None, (), trace.capture_number(
             scalar_type(found), place.subject, read))
 
@@ -163,7 +164,7 @@ class OuterNames:
     def held(self, entry: Iterable[FunctionType]) -> Iterator[None]:
         """For the time of the trace of these functions."""
         try:
-            for place in self.trace.assigned_names.places.values():
+            for place in self.trace.world.assigned_names.places.values():
                 self.known.add(place.key)
                 self._add(place, False)
             for fn in entry:
@@ -237,7 +238,7 @@ class OuterNames:
     def are_inputs(self) -> set[Key]:
         """Those that need no guard on their value."""
         return {self.places[t].key for t in self.before if type(self.initial[t]) is TracedArray
-                or self.trace.containers.is_held(self.initial[t])}
+                or self.trace.world.containers.is_held(self.initial[t])}
 
 
 def _finder(place: Any) -> Callable[[], Any]:

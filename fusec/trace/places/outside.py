@@ -31,6 +31,7 @@ from ..guards.measures import (
     parts_of,
     values_inside,
 )
+from ..guards.taken import Taken
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
 from .apart import SameGuard
@@ -106,8 +107,8 @@ class Outside:
     def enter(self, fn: FunctionType) -> None:
         """A function of the program is about to be called."""
         if not _EVALUATING.isdisjoint(fn.__code__.co_names):
-            self.trace.watch.start()
-        made = self.trace.outer_names.made()
+            self.trace.world.watch.start()
+        made = self.trace.world.outer_names.made()
         for name in self._names_of(fn):
             value = name()
             if name.key not in self.names and _is_constant(value) and id(value) not in made:
@@ -120,7 +121,7 @@ class Outside:
         return (name for name in names_of(fn) if is_called or name.scope is not fn)
 
     def _guard(self, name: Name) -> Guard:
-        measured = measure(name(), self.trace.containers.guarded)
+        measured = measure(name(), self.trace.world.containers.guarded)
         return Guard(name.subject, name.subject, name, measured)
 
     def note(self, guard: Guard, key: Key) -> None:
@@ -146,7 +147,7 @@ class Outside:
             found = todo.pop()
             if not isinstance(found, ATOMS) and id(found) not in self.reached:
                 self.reached[id(found)] = found
-                self.trace.watch.see(found)
+                self.trace.world.watch.see(found)
                 self._note_state(found)
                 todo += self._held_by(found)
 
@@ -156,7 +157,7 @@ class Outside:
             for name in ("coef", "domain", "window"):
                 guard = attribute_guard(found, name)
                 guard.measure = ArrayContent(guard.read())
-                self.trace.guards.setdefault((id(found), name), guard)
+                self.trace.world.guards.setdefault((id(found), name), guard)
         elif is_of_decimals(found):
             note_decimals(self.trace)
 
@@ -165,7 +166,7 @@ class Outside:
             return [bound_to(found)]
         if type(found) is partial:
             return [bound_to(found), *parts_of(found)]
-        return values_inside(self.trace.containers.content_before(found))
+        return values_inside(self.trace.world.containers.content_before(found))
 
     # -- arrays that are read at each call --------------------------------------------------------
 
@@ -192,7 +193,7 @@ class Outside:
 
     def container_at(self, container: Any) -> Reader | None:
         """How to find a container from outside again, in a place that is guarded."""
-        for guard in (*self.names.values(), *self.trace.guards.values()):
+        for guard in (*self.names.values(), *self.trace.world.guards.values()):
             if type(guard.measure) in (Content, Bits):
                 keys = _keys_to(container, guard.read())
                 if keys is not None:
@@ -202,10 +203,12 @@ class Outside:
     def close(self) -> None:
         """At the end of the trace, which keeps no array: a weak reference to one forbids
         ``resize``.  Arrays in containers that are read at each call have guards of their own."""
-        guarded = self.trace.readers.keys() | self.trace.taken.keys()
+        guarded = self.trace.feeds.readers.keys() | self.trace.part(Taken).keys()
         for content in self._contents:
             content.close(guarded)
-        for found in (self.names, self.arrays, self.reached, self.trace.guards, self.trace.taken):
+        trace = self.trace
+        for found in (
+                self.names, self.arrays, self.reached, trace.world.guards, trace.part(Taken)):
             found.clear()
 
     def is_read(self, guard: Guard) -> bool:
@@ -214,12 +217,12 @@ class Outside:
         if type(guard.measure) not in (Identity, ArrayContent):
             return False
         held = id(guard.read())
-        return held in self.trace.readers or held in self.trace.taken
+        return held in self.trace.feeds.readers or held in self.trace.part(Taken)
 
     def _same(self, inputs: Collection[Key]) -> Iterator[Guard]:
         """Two places of one array are one input: they must go on to hold one array."""
         for array, places in self.arrays.items():
-            first = self.trace.readers.get(array)
+            first = self.trace.feeds.readers.get(array)
             for place in places:
                 if first is not None and place.read is not first and place.owner not in inputs:
                     yield SameGuard(place.subject, place.subject.removeprefix("attribute "),

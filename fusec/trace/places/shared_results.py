@@ -18,7 +18,7 @@ from fusec.errors import unsupported
 
 from ..choice.perhaps import Perhaps
 from ..facts.trees import NAMESPACE
-from ..values.container_changes import items_in, may_be_held
+from ..guards.container_changes import items_in, may_be_held
 from .made_objects import Made, attributes_of, is_made
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def linked(trace: Trace, assigned: Sequence[Any], result: Any) -> tuple[list[Any
     places = _Places(trace)
     for value in (*assigned, result):
         places.count(value)
-    held = trace.containers.held
+    held = trace.world.containers.held
     if not places.made and not places.outside and not any(
             n > 1 or key in held for key, n in places.counts.items()):
         return list(assigned), result
@@ -111,10 +111,10 @@ class _Places:
         if key in self.outside:
             return True
         is_container = may_be_held(value) or type(value) in (set, bytearray)
-        if not is_container or key not in trace.reachable.reached or key in trace.chosen or (
-                trace.containers.is_held(value)):
+        if not is_container or key not in trace.world.reachable.reached or (
+                key in trace.local.chosen or trace.world.containers.is_held(value)):
             return False
-        found = trace.reachable.container_at(value)
+        found = trace.world.reachable.container_at(value)
         if found is not None:
             self.outside[key] = found
         return found is not None
@@ -141,7 +141,7 @@ def _items(value: Any) -> Iterator[tuple[Any, Any]]:
 
 class _Links:
     def __init__(self, trace: Trace, places: _Places) -> None:
-        self.held, self.counts, self.made = trace.containers.held, places.counts, places.made
+        self.held, self.counts, self.made = trace.world.containers.held, places.counts, places.made
         self.outside = places.outside
         self.seen: dict[int, First] = {}
 

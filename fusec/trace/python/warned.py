@@ -128,7 +128,7 @@ def _warn(
 def _is_caught(trace: Trace) -> bool:
     """Whether a ``with warnings.catch_warnings()`` of the program is around the call, so that it
     is heard of while the function is traced."""
-    caught = warnings.filters is not trace.filters
+    caught = warnings.filters is not trace.world.filters
     if caught and trace.in_region:
         raise unsupported(
             "a warning in warnings.catch_warnings, in a branch or loop that data decides",

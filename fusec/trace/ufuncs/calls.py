@@ -22,6 +22,7 @@ from ..operands.dtypes import resolve
 from ..operands.operands import BOOL, PYTHON_KIND, ROWS_OF_UFUNCS, as_traced, cast, store, truth
 from ..operands.overflow import check_overflow
 from ..operands.python_errors import check_operands, check_result
+from ..operands.python_numbers import Intervals
 from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS, operation
 from ..values.trace import Trace
@@ -201,7 +202,7 @@ class _Call:
         if is_checked:
             check_overflow(self.trace, self.ufunc, values, result)
         if bounds is not None:
-            self.trace.intervals[result] = bounds
+            self.trace.part(Intervals)[result] = bounds
         return result
 
     def _compute(self, values: list[Value]) -> Value:

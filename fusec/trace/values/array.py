@@ -63,7 +63,7 @@ class TracedArray:
             raise TraceError(
                 f"a traced value is used after its trace ended; it was made in "
                 f"{self.trace.name}()", loc=self.origin.node.loc,
-                values=[("value", describe(self.origin, None, self.trace.outside))],
+                values=[("value", describe(self.origin, None, self.trace.feeds.outside))],
                 cure="return it from the function; do not keep it in a global, a list or an "
                      "attribute",
             )
@@ -148,7 +148,7 @@ class TracedArray:
         raise ConcreteValueError(
             f"{wanted} is needed while {self.trace.name} is traced, but this value is only known "
             f"when the compiled code runs", loc=self.trace.loc,
-            values=[("value", describe(self.value, None, self.trace.outside))],
+            values=[("value", describe(self.value, None, self.trace.feeds.outside))],
             cure=way_out(self.value, otherwise),
         )
 
@@ -294,10 +294,10 @@ class TracedArray:
         assert storage is not None
         storage.check_apart()
         if storage.is_constant:
-            self.trace.own.write_to(storage)
+            self.trace.local.memory.write_to(storage)
         self.trace.builder.loc = self.trace.loc
         if not storage.writes_elsewhere:
-            self.trace.journal.append((storage, storage.value, storage.version))
+            self.trace.record.journal.append((storage, storage.value, storage.version))
         storage.write(self.trace.builder, self.steps, value)
 
     # -- attributes of ndarray that are functions here
@@ -351,7 +351,7 @@ class TracedArray:
             found = TracedArray(self.trace, found.storage, found.steps)
         else:
             found = found.view_through("ReadOnly", found.strides)
-        self.trace.flats[id(found)] = found, self
+        self.trace.local.flats[id(found)] = found, self
         return found
 
     @property

@@ -128,9 +128,9 @@ class OwnArrays:
     def _whole(self, memory: _Memory) -> TracedArray:
         if memory.storage is None:
             trace, copied = self.trace, memory.root.copy(order="K")
-            trace.outside[len(trace.inputs)] = WHAT
-            read_only = trace.add_array(copied, f"captured_{len(trace.captured)}")
-            trace.captured.append(copied)
+            trace.feeds.outside[len(trace.feeds.inputs)] = WHAT
+            read_only = trace.add_array(copied, f"captured_{len(trace.feeds.captured)}")
+            trace.feeds.captured.append(copied)
             memory.storage = Storage(read_only.value, memory.root.strides)
             memory.storage.born = memory.born
             memory.storage.is_constant = True
@@ -138,7 +138,7 @@ class OwnArrays:
 
     def _whole_views(self, root: np.ndarray) -> list[np.ndarray]:
         """Arrays in C order that show all of the memory in another shape."""
-        return [x for x in self.trace.local_arrays.values()
+        return [x for x in self.trace.local.arrays.values()
                 if x.base is root and x.size == root.size and x.flags.c_contiguous]
 
 

@@ -4,39 +4,37 @@ from __future__ import annotations
 
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fusec import stack
 from fusec.code_roles import is_ours
 from fusec.errors import FusecError, user_error
-from fusec.ir import Loc, Node, TensorType, Value
+from fusec.ir import Loc, TensorType, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import Builder
 from fusec.ops.checks import describe_error
-from fusec.ops.host_calls import HostObject
-from fusec.ops.index_checks import Use
 
 from ..convert.hooks import Hooks
 from ..facts.code_names import names_in
 from ..facts.cures import cure_for
 from ..facts.origins import describe
 from ..facts.refusals import check_array
-from .assigned_names import AssignedNames
 from .caught import Handlers, under_handlers
-from .collaborators import Attributes, Containers, Guard, OuterNames, OwnArrays, Reachable, Watch
-from .container_changes import ContainerChanges
 from .operations import OPERATIONS
-from .states import State, States
+from .parts import Feeds, Local, Record, World
+from .states import State
 from .storage import Storage
 
 _LIBRARIES = ("numpy", "optree")
 _state = threading.local()
+
+
+Part = TypeVar("Part")
 
 
 class Trace:
@@ -45,90 +43,45 @@ class Trace:
     def __init__(self, name: str) -> None:
         self.name = name
         self.builder = Builder()
-        self.inputs: list[Value] = []
-        self.storages: list[Storage | None] = []  # by input position
-        # What is read from outside, after the arguments: arrays, or functions that read a value.
-        self.captured: list[Any] = []
-        self.readers: dict[int, Callable[[], Any]] = {}  # of arrays that attributes hold, by id
-        self.titles: dict[int, str] = {}  # of these arrays, for messages
-        self.mapped: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self.taken: dict[int, tuple[np.ndarray, Sequence[Guard]]] = {}  # see `taken`
-        self._captured_storage: dict[int, Storage] = {}
+        self.feeds, self.record = Feeds(), Record()
+        self.world, self.local = World(), Local()
         self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
-        self.outside: dict[int, str] = {}  # what inputs that are no arguments are, by position
         self.hooks: Hooks | None = None
-        self.active = True
-        self.checks: list[Node] = []  # nodes with effects, in order
-        self.states = States()
-        self.endless: Loc | None = None  # a recursion in a branch that data decides
         self.handlers: Handlers = []
-        self.index_uses: list[Use] = []  # that must be in range
-        self.notes: list[str] = []  # decisions that `fusec.explain` tells
-        # When each side of a branch and body of a loop around what is being traced began.
-        self.regions: list[int] = []
-        self.attributes: Attributes  # set by the hooks, as are
-        self.outer_names: OuterNames
-        self.containers: Containers
-        self.reachable: Reachable
-        self.watch: Watch
-        self.assigned_names = AssignedNames()
-        # Every write: the storage, its value and version before.  Control flow takes writes back.
-        self.journal: list[tuple[Storage, Value, int]] = []
-        self.container_changes = ContainerChanges()
-        self.chosen: dict[int, tuple[Any, bool]] = {}  # see `note_chosen`
-        self.given: dict[int, tuple[Any, Loc | None]] = {}  # see `kept_values`
-        self.plain_changes = 0  # of objects and arrays of the trace's own, as Python changes them
-        self.guards: dict[tuple[int, str], Guard] = {}
-        self.unbound_reads: set[str] = set()  # variables that were read without a value
-        self.assumed: dict[Value, bool] = {}  # booleans that tests around it decided
-        self.intervals: dict[Value, tuple[int, int]] = {}  # of Python ints computed at run time
-        self.joined_kinds: set[Value] = set()  # numbers, see `control.joined_kinds`
-        # Sizes that the run defines: where, by which value, and as numbers.  See `sizes`, `masks`.
-        self.size_locs: dict[str, Loc | None] = {}
-        self.definers: dict[str, Value] = {}
-        self.size_numbers: dict[Any, Value] = {}  # by size and regions
-        self.value_numbers: dict[int, int] = {}
-        self.node_numbers: dict[Any, int] = {}
-        # Lengths of slices that the run decides, with the regions they were computed in.
-        self.extents: dict[Any, list[tuple[tuple[int, ...], Any]]] = {}
-        self.mask_indices: dict[tuple[int, int], Any] = {}
-        self.rows: dict[Value, tuple[Value, int]] = {}  # what loops appended, of which array
-        self.local_arrays: dict[int, np.ndarray] = {}  # made by plain NumPy calls in the trace
-        self.overflow_checks = 0  # of Python ints
-        self.filters = warnings.filters  # of warnings, as the call found them
-        self.loops_traced = 0  # loops of the graph around what is being traced
-        self.markers: set[str] = set()  # see `texts`
-        self.flats: dict[int, Any] = {}  # ``x.flat``, and x
-        self.local_objects: dict[int, Any] = {}
-        self.local_births: dict[int, int] = {}
-        # Calls of the user's objects: their order, generators from outside, and those made here.
-        order = self.builder.emit("Const", name="order", value=np.int64(0), kind="array")
-        self.order = Storage(order, ())
-        self.calls_host = False
-        self.generators: dict[int, HostObject] = {}
-        self.slots = 0
-        self.own: OwnArrays  # given by the tracer
+        self.active = True
+        self._parts: dict[type, Any] = {}
+
+    def part(self, kind: type[Part]) -> Part:
+        """What another module keeps of this trace: ``kind()``, made when it is first asked for."""
+        found: Part | None = self._parts.get(kind)
+        if found is None:
+            found = self._parts[kind] = kind()
+        return found
+
+    def put(self, part: Any) -> None:
+        """`part` gives this from now on."""
+        self._parts[type(part)] = part
 
     @property
     def in_region(self) -> bool:
         """Whether a side of a branch, or a loop body, is being traced."""
-        return bool(self.regions)
+        return bool(self.record.regions)
 
     @property
     def writes(self) -> int:
         """How often arrays and objects were changed so far."""
-        return len(self.journal) + self.plain_changes
+        return len(self.record.journal) + self.local.changes
 
     def is_older_than_region(self, born: int) -> bool:
         """Whether what was made at ``born`` was there before the innermost of these."""
-        return bool(self.regions) and born < self.regions[-1]
+        return bool(self.record.regions) and born < self.record.regions[-1]
 
     def note_chosen(self, copy: Any, *chosen_of: Any) -> None:
         """Data chose one of several lists or dicts, for which a copy stands: `chosen` has them all,
         and whether each is a copy."""
-        self.chosen[id(copy)] = copy, True
+        self.local.chosen[id(copy)] = copy, True
         for container in chosen_of:
-            self.chosen.setdefault(id(container), (container, False))
+            self.local.chosen.setdefault(id(container), (container, False))
 
     # -- locations
 
@@ -166,7 +119,7 @@ class Trace:
         exception's arguments must be plain data: see `describe_error`.
         """
         node = self.emit("Check", holds, error=describe_error(error)).node
-        self.checks.append(node)
+        self.record.checks.append(node)
         OPERATIONS.note_state(self, node, state)
 
     def error(
@@ -174,7 +127,7 @@ class Trace:
     ) -> FusecError:
         """The user error for an exception in NumPy's terms: its type, message, operands, line."""
         loc, message = self.loc, str(error).rstrip()
-        values = [(label, describe(v, loc, self.outside))
+        values = [(label, describe(v, loc, self.feeds.outside))
                   for label, v in zip(
                       labels or _labels(len(operands)), operands, strict=True)]
         kind = _importable(type(error))
@@ -185,11 +138,11 @@ class Trace:
     # -- inputs
 
     def add_input(self, type_: TensorType, path: str) -> Value:
-        index = len(self.inputs)
+        index = len(self.feeds.inputs)
         self.builder.loc = None
         value = self.builder.emit("Input", name=_identifier(path), index=index, path=path,
                                   type=type_)
-        self.inputs.append(value)
+        self.feeds.inputs.append(value)
         return value
 
     def add_array(self, array: np.ndarray, path: str) -> Storage:
@@ -197,12 +150,12 @@ class Trace:
         value = self.add_input(TensorType(array.dtype, array.shape), path)
         storage = Storage(value, array.strides, origin=value.node.attrs["index"],
                           writeable=array.flags.writeable)
-        self.storages.append(storage)
+        self.feeds.storages.append(storage)
         return storage
 
     def add_scalar(self, type_: TensorType, path: str) -> Value:
         value = self.add_input(type_, path)
-        self.storages.append(None)
+        self.feeds.storages.append(None)
         return value
 
     def capture(self, array: np.ndarray) -> Storage:
@@ -210,42 +163,42 @@ class Trace:
 
         It becomes an input of the graph: later calls read its contents anew.
         """
-        found = self._captured_storage.get(id(array))
+        found = self.feeds.by_array.get(id(array))
         if found is None:
-            what = self.titles.get(id(array)) or self.name_outside(array) or (
+            what = self.feeds.titles.get(id(array)) or self.name_outside(array) or (
                 "an array from outside the function")
-            self.outside[len(self.inputs)] = what
+            self.feeds.outside[len(self.feeds.inputs)] = what
             found = self.add_array(check_array(array, what, self.loc),
-                                   f"captured_{len(self.captured)}")
+                                   f"captured_{len(self.feeds.captured)}")
             found.born = 0  # older than any branch or loop that reads it first
-            if id(array) in self.local_arrays:
+            if id(array) in self.local.arrays:
                 found.is_constant = True
-            self.captured.append(self.readers.get(id(array), array))
-            self._captured_storage[id(array)] = found
+            self.feeds.captured.append(self.feeds.readers.get(id(array), array))
+            self.feeds.by_array[id(array)] = found
         return found
 
     def as_plain(self, array: np.ndarray) -> np.ndarray:
         """A file that is mapped to memory as an array of that memory; others as they are."""
         if type(array) is not np.memmap:
             return array
-        _, plain = self.mapped.setdefault(id(array), (array, np.asarray(array)))
+        _, plain = self.feeds.mapped.setdefault(id(array), (array, np.asarray(array)))
         return plain
 
     def capture_number(
         self, type_: TensorType, name: str, reader: Callable[[], Any]
     ) -> Value:
         """A number that is read at each call."""
-        self.outside[len(self.inputs)] = name
-        value = self.add_scalar(type_, f"captured_{len(self.captured)}")
-        self.captured.append(reader)
+        self.feeds.outside[len(self.feeds.inputs)] = name
+        value = self.add_scalar(type_, f"captured_{len(self.feeds.captured)}")
+        self.feeds.captured.append(reader)
         return value
 
     def name_outside(self, array: Any) -> str:
         """``global W``, ``closure variable W``, or what else can be said of an array or container;
         nothing where no name holds it."""
-        if id(array) in self.local_arrays:
+        if id(array) in self.local.arrays:
             return "an array made in the function"
-        for guard in self.guards.values():
+        for guard in self.world.guards.values():
             if guard.is_of(array):
                 return guard.subject
         for fn in (*self.entry, *getattr(self.hooks, "functions", ())):
@@ -260,7 +213,7 @@ class Trace:
 
 def assign(trace: Trace, storage: Storage, value: Value) -> None:
     """Give a storage new contents as a whole, in a way that can be taken back."""
-    trace.journal.append((storage, storage.value, storage.version))
+    trace.record.journal.append((storage, storage.value, storage.version))
     storage.replace(value, storage.version + 1)
 
 
