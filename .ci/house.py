@@ -120,6 +120,13 @@ class House:
         parts = name.removeprefix(f"{TRACE}.").split(".")
         return parts[0] if name.startswith(f"{TRACE}.") and parts[0] in ROOMS else None
 
+    ROOMS = ROOMS
+
+    def rooms(self) -> dict[str, int]:
+        """How many files each room has."""
+        found = (self.room(m.name) for m in self.trace if m.path.name != "__init__.py")
+        return dict(Counter(name for name in found if name is not None))
+
     def running_up(self) -> int:
         """Imports from a room into one that stands above it."""
         pairs = ((self.room(e.source), self.room(e.target)) for e in self.imports)

@@ -56,6 +56,23 @@ def test_the_runtime_takes_what_it_is_handed() -> None:
     assert taken and {target for _, target in taken} <= HANDED
 
 
+def test_rooms_of_tracing_stand_on_each_other() -> None:
+    """`.ci/house.py` has them from the ground up; late imports and those for types count."""
+    rooms = HOUSE.rooms()
+    assert set(rooms) == set(HOUSE.ROOMS) and all(rooms.values())
+    assert HOUSE.running_up() == 0
+    assert HOUSE.circles("fusec.trace") == 1, "no file imports another that imports it"
+    assert max(rooms.values()) <= 12, "a room has at most twelve files"
+
+
+def test_everything_that_traced_values_ask_for_is_there() -> None:
+    from fusec.trace import tracer  # noqa: F401 (imports all that answers)
+    from fusec.trace.values.operations import OPERATIONS, missing
+
+    assert missing() == []
+    assert len(OPERATIONS.methods) > 40
+
+
 def is_of(module: str, package: str) -> bool:
     return f"{module}.".startswith(f"{package}.")
 

@@ -52,6 +52,11 @@ OPERATIONS = Operations()
 _NAMES = frozenset(each.name for each in fields(Operations))
 
 
+def missing() -> list[str]:
+    """Operations that no module has put here yet."""
+    return [name for name in sorted(_NAMES) if getattr(OPERATIONS, name) is _not_there]
+
+
 def operation(function: Function) -> Function:
     """Puts the function there, under its own name."""
     assert function.__name__ in _NAMES
@@ -69,4 +74,4 @@ def traced_source(function: Any, assume: bool | None = None) -> Callable[..., An
     return handler
 
 
-__all__ = ["OPERATIONS", "operation", "traced_source"]
+__all__ = ["OPERATIONS", "missing", "operation", "traced_source"]
