@@ -376,7 +376,7 @@ def shown(value):
 
 same = refused = 0
 REFUSALS = (fusec.UnsupportedError, fusec.ConcreteValueError, fusec.TraceError,
-            fusec.trace.convert.SourceUnavailable)
+            fusec.trace.source.errors.SourceUnavailable)
 for k, name in enumerate(NAMES):
     plain, jitted = globals()[f"f{k}p"], fusec.jit(globals()[f"f{k}j"])
     states = [globals().get(f"state{k}{way}", lambda: None) for way in "pj"]
@@ -407,7 +407,7 @@ def programs() -> list[tuple[str, str]]:
 
 def script(shown: bool = False) -> str:
     """The whole program; ``shown``: refusals are printed, too."""
-    parts = ["import numpy as np", "import fusec, fusec.trace.convert"]
+    parts = ["import numpy as np", "import fusec, fusec.trace.source.errors"]
     every = programs()
     for k, (_, text) in enumerate(every):
         parts += [text.replace("@", f"{k}{way}") for way in "pj"]

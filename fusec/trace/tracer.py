@@ -48,9 +48,8 @@ from .guards.measures import VIEWS, Layout, everything_in, values_inside
 from .guards.side_effects import is_outside
 from .guards.static_arguments import note_arguments
 from .guards.taken import Taken
-from .hooks import numpy_source  # noqa: F401 (answers for arrays: see `values.operations`)
 from .hooks.optional import OptionalHooks
-from .index import indexing  # noqa: F401 (as above)
+from .index import indexing  # noqa: F401 (answers for arrays: see `values.operations`)
 from .library.host_calls import HostCalls
 from .library.randomness import TracedGenerator
 from .numpy import methods  # noqa: F401 (as above)
@@ -62,9 +61,7 @@ from .places.apart import apart_guards
 from .places.attributes import Assignment
 from .places.kept_values import Given
 from .places.shared_results import linked
-from .python import functions as python_functions  # noqa: F401 (as above)
-from .python import iterators, math_functions, ordering, warned  # noqa: F401 (as above)
-from .scipy import functions as scipy_functions  # noqa: F401 (as above)
+from .python import numpy_source  # noqa: F401 (as above)
 from .scipy import special  # noqa: F401 (as above)
 from .source.errors import SourceUnavailable
 from .values.array import TracedArray

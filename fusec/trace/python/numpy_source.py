@@ -27,20 +27,23 @@ from ..convert.cache import convert
 from ..convert.hooks import Hooks, Where
 from ..convert.table import CallTable
 from ..facts.known import known
+from ..hooks.calls import GraphHooks
+from ..hooks.control import ControlHooks
+from ..hooks.watch import Watch
 from ..index import fixed
 from ..numpy.functions import FUNCTIONS
 from ..operands.operands import BOOL, as_traced, spread_scalar
 from ..operands.python_numbers import weak
 from ..places.attributes import Attributes
 from ..places.effects import Effects
+from ..scipy import functions as scipy_functions  # noqa: F401 (fill TABLE)
 from ..values.array import TracedArray, copy_of
 from ..values.handlers import TABLE, when_traced
 from ..values.operations import operation
 from ..values.trace import Trace
-from .calls import GraphHooks
-from .control import ControlHooks
-from .watch import Watch
+from . import functions, iterators, math_functions, ordering, warned  # noqa: F401 (fill TABLE)
 
+# What is in the table when all that fill it are imported: `functions` and its like beside this.
 LIBRARY_TABLE = CallTable(TABLE)
 
 
