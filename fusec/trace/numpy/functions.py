@@ -19,7 +19,7 @@ from ..operands.dtypes import resolve
 from ..operands.operands import as_traced, cast, store, strong
 from ..ufuncs.calls import call_ufunc
 from ..ufuncs.complex_numbers import by_parts, squared_size
-from ..values.array import TracedArray, as_method_gives, from_value
+from ..values.array import TracedArray, from_value
 from ..values.operations import operation
 from ..values.trace import Trace
 from . import creation, shaping
@@ -36,6 +36,14 @@ Handler = Callable[..., Any]
 
 
 _CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]
+
+
+def as_method_gives(x: Any, result: Any) -> Any:
+    """What a method of ``x`` gives that computed ``result``: scalars have no arrays of rank 0."""
+    if type(x) is TracedArray and not x.is_array and type(result) is TracedArray and (
+            result.is_array and not result.ndim):
+        return result[()]
+    return result
 
 
 def clip(

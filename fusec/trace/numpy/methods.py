@@ -14,12 +14,13 @@ from ..index.gathers import GATHER_METHODS
 from ..library.calls import LIBRARY_METHODS
 from ..library.failures import guarded
 from ..operands.operands import as_traced
+from ..operands.scalar_stores import none_in
 from ..ufuncs.complex_numbers import conjugated
-from ..values.array import TracedArray, as_method_gives, from_value
+from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS
 from . import creation, shaping
 from .array_attributes import array_namespace, to_device
-from .functions import BY_METHOD, clip, dot, round_
+from .functions import BY_METHOD, as_method_gives, clip, dot, round_
 from .more_functions import MORE_METHODS
 from .reductions import REDUCTIONS, element
 from .scans import SCAN_METHODS
@@ -83,7 +84,7 @@ def _astype(
 
 
 def _fill(self: TracedArray, value: Any) -> None:
-    value = self.none() if value is None else value
+    value = none_in(self) if value is None else value
     if as_traced(self.trace, value).ndim:
         value = from_value(self.trace, element(self.trace, value, self.dtype))
     if self.is_array:  # of a scalar it changes nothing

@@ -15,7 +15,7 @@ from fusec.ops.shapes import broadcast
 
 from ..operands.sizes import number
 from ..values.array import TracedArray, from_value
-from ..values.operations import OPERATIONS, operation
+from ..values.operations import OPERATIONS
 from ..values.storage import Storage
 from ..values.trace import Trace
 from .scalar_stores import check_number
@@ -39,7 +39,6 @@ _SEQUENCES = (range, deque, UserList)
 _BUFFERS = (array,)
 
 
-@operation
 def takes(x: TracedArray, other: Any) -> bool:
     """Whether ``other`` is an operand beside ``x``."""
     return is_operand(other) or (

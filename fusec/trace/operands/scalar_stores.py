@@ -98,4 +98,26 @@ def _too_large(dtype: np.dtype) -> OverflowError:
                          f"Python integer out of bounds for {dtype}")
 
 
+def are_ints(x: Any) -> bool:
+    return all(map(are_ints, x)) if type(x) in (list, tuple) else type(x) is int
+
+
+def check_fits(array: TracedArray, numbers: Any) -> None:
+    """That Python ints fit the dtype that they are assigned to."""
+    try:
+        np.array(numbers, array.dtype)
+    except OverflowError as error:
+        raise array.trace.error(error, [array.value]) from None
+    except ValueError:  # of lists of several lengths
+        return
+
+
+def none_in(array: TracedArray) -> np.ndarray:
+    """What ``x[...] = None`` assigns: NumPy makes NaN of None, and says for other dtypes that it is
+    no number."""
+    try:
+        return np.array(None, array.dtype)
+    except TypeError as error:
+        raise array.trace.error(error, [array.value]) from None
+
 __all__ = ["check_items", "check_number", "check_stored"]

@@ -20,7 +20,6 @@ from ..facts import this_numpy
 from ..facts.layout import broadcast_strides
 from ..operands.operands import cast
 from ..values.array import TracedArray, from_value
-from ..values.operations import operation
 from ..values.trace import Trace
 from .methods import call_ufunc_method
 
@@ -107,7 +106,6 @@ def _has_shortcuts(values: Sequence[Value], dtype: np.dtype, python: bool) -> bo
         this_numpy.POWER_TAKES_ROOTS and dtype.kind == "f" and dtype != np.float16)
 
 
-@operation
 def known_to_operator(x: TracedArray, y: Any, in_place: bool) -> Any:
     """``x ** y`` of an array in NumPys whose operator looks into every scalar; None if they go on.
 

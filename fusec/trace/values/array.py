@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -227,26 +226,7 @@ class TracedArray:
         return OPERATIONS.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if type(value) in (list, tuple) and self.dtype.kind in "iu" and _are_ints(value):
-            self._check_fits(value)
-        # NumPy makes NaN of None, and says for other dtypes that it is no number.
-        OPERATIONS.setitem(self, key, self.none() if value is None else value)
-
-    def _check_fits(self, numbers: Any) -> None:
-        """That Python ints fit the dtype that they are assigned to."""
-        try:
-            np.array(numbers, self.dtype)
-        except OverflowError as error:
-            raise self.trace.error(error, [self.value]) from None
-        except ValueError:  # of lists of several lengths
-            return
-
-    def none(self) -> np.ndarray:
-        """What ``x[...] = None`` assigns."""
-        try:
-            return np.array(None, self.dtype)
-        except TypeError as error:
-            raise self.trace.error(error, [self.value]) from None
+        OPERATIONS.setitem(self, key, value)
 
     def __delitem__(self, key: Any) -> NoReturn:
         raise self.trace.error(ValueError("cannot delete array elements"), [self.value])
@@ -377,10 +357,6 @@ class TracedArray:
                          self.trace.loc, candidates=nearest(name, dir(np.ndarray)))
 
 
-def _are_ints(x: Any) -> bool:
-    return all(map(_are_ints, x)) if type(x) in (list, tuple) else type(x) is int
-
-
 def is_index(x: TracedArray) -> bool:
     """Whether ``operator.index`` takes it."""
     is_bool = this_numpy.BOOLS_ARE_INDICES and x.dtype.kind == "b" and not x.is_array
@@ -413,97 +389,3 @@ def copy_of(x: TracedArray, order: str = "K") -> TracedArray:
     return TracedArray(x.trace, Storage(x.value, contiguous(shape, itemsize, axes)))
 
 
-def as_method_gives(x: Any, result: Any) -> Any:
-    """What a method of ``x`` gives that computed ``result``: scalars have no arrays of rank 0."""
-    if type(x) is TracedArray and not x.is_array and type(result) is TracedArray and (
-            result.is_array and not result.ndim):
-        return result[()]
-    return result
-
-
-def fresh_strides(value: Value, order: list[int]) -> Strides:
-    return contiguous(value.shape, value.dtype.itemsize, order)
-
-
-def _known_power(x: TracedArray, y: Any, in_place: bool) -> Any:
-    return OPERATIONS.known_to_operator(x, y, in_place)
-
-
-def _binary(ufunc: np.ufunc, name: str) -> None:
-    def forward(self: TracedArray, other: Any, *modulus: Any) -> Any:
-        self.check_alive()
-        if modulus or not OPERATIONS.takes(self, other):
-            return NotImplemented
-        known = _known_power(self, other, False) if ufunc is np.power else None
-        if known is not None:
-            return known
-        return OPERATIONS.call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
-
-    def backward(self: TracedArray, other: Any) -> Any:
-        self.check_alive()
-        if not OPERATIONS.takes(self, other):
-            return NotImplemented
-        if ufunc is np.multiply and type(other) in (list, tuple) and self.origin.type.is_weak:
-            return other * operator.index(self)  # Python repeats the sequence
-        return OPERATIONS.call_ufunc(self.trace, ufunc, "__call__", (other, self), {}, True)
-
-    def in_place(self: TracedArray, other: Any) -> Any:
-        self.check_alive()
-        known = _known_power(self, other, True) if ufunc is np.power else None
-        if known is not None:
-            return known
-        out = {"out": (self,)} if self.is_array else {}
-        return OPERATIONS.call_ufunc(self.trace, ufunc, "__call__", (self, other), out, True)
-
-    for prefix, method in (("", forward), ("r", backward), ("i", in_place)):
-        setattr(TracedArray, f"__{prefix}{name}__", method)
-
-
-def _with_none(x: TracedArray, differs: bool) -> Any:
-    """``x == None``, which NumPy answers for each element of an array."""
-    if not x.is_array:
-        return differs
-    truth = x.trace.builder.const(np.bool_(differs))
-    if not x.ndim:
-        return from_value(x.trace, truth)
-    return from_value(x.trace, x.trace.emit("BroadcastTo", truth, shape=x.shape))
-
-
-def _comparison(ufunc: np.ufunc, name: str) -> None:
-    def compare(self: TracedArray, other: Any) -> Any:
-        self.check_alive()
-        if not OPERATIONS.takes(self, other):
-            if (other is None or type(other) is str) and ufunc in (np.equal, np.not_equal):
-                return _with_none(self, ufunc is np.not_equal)
-            return NotImplemented
-        return OPERATIONS.call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
-
-    setattr(TracedArray, f"__{name}__", compare)
-
-
-def _unary(ufunc: np.ufunc, name: str) -> None:
-    def apply(self: TracedArray) -> Any:
-        return OPERATIONS.call_ufunc(self.trace, ufunc, "__call__", (self,), {}, True)
-
-    setattr(TracedArray, f"__{name}__", apply)
-
-
-_BINARY: dict[str, np.ufunc] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide,
-    "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "matmul": np.matmul,
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-    "lshift": np.left_shift, "rshift": np.right_shift,
-}
-_COMPARE: dict[str, np.ufunc] = {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "eq": np.equal, "ne": np.not_equal,
-}
-_UNARY: dict[str, np.ufunc] = {
-    "neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert,
-}
-for _name, _ufunc in _BINARY.items():
-    _binary(_ufunc, _name)
-for _name, _ufunc in _COMPARE.items():
-    _comparison(_ufunc, _name)
-for _name, _ufunc in _UNARY.items():
-    _unary(_ufunc, _name)

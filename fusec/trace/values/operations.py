@@ -22,8 +22,6 @@ class Operations:
     # Of arrays and numbers: NumPy's protocols, operators, items and attributes.
     call_ufunc: Callable[..., Any] = _not_there
     call_function: Callable[..., Any] = _not_there
-    known_to_operator: Callable[..., Any] = _not_there
-    takes: Callable[..., bool] = _not_there
     getitem: Callable[..., Any] = _not_there
     setitem: Callable[..., None] = _not_there
     value_of: Callable[..., Any] = _not_there

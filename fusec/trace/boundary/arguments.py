@@ -1,0 +1,100 @@
+"""Arguments of a call as inputs of the graph, and what is read from outside beside them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import optree
+
+from fusec.ir import TensorType
+from fusec.ops.host_calls import HostObject, is_generator
+
+from ..call.overlap import view_of
+from ..call.signature import FlatCall
+from ..guards.guard import Guard, layout_guard
+from ..guards.measures import Layout
+from ..library.randomness import TracedGenerator
+from ..values.array import TracedArray
+from ..values.own_arrays import WHAT
+from ..values.storage import Storage
+from ..values.trace import Trace
+
+_WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64),
+         complex: np.dtype(np.complex128)}
+
+
+def traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, Any], list[int]]:
+    leaves, positions = [], []
+    shared: dict[int, Storage] = {}
+    for position, (leaf, path, static) in enumerate(
+            zip(call.leaves, call.paths, call.is_static, strict=True)):
+        if static:
+            if isinstance(leaf, np.ndarray):  # its contents are part of the key: a constant
+                trace.local.memory.exclude(leaf)
+                trace.local.arrays[id(leaf)] = leaf
+            leaves.append(_generator(trace, position, leaf, path) if is_generator(leaf) else leaf)
+            positions.append(-1)
+            continue
+        positions.append(len(trace.feeds.inputs))
+        leaves.append(_traced_leaf(trace, call, position, leaf, path, shared))
+    tree: Any = optree.tree_unflatten(call.treespec, leaves)
+    args, kwargs = tree
+    return args, kwargs, positions
+
+
+def _generator(trace: Trace, position: int, leaf: Any, path: str) -> Any:
+    """A random generator that is an argument: each call draws from its own."""
+    return TracedGenerator(trace, HostObject.of(path, leaf=position), type(leaf))
+
+
+def _traced_leaf(
+    trace: Trace, call: FlatCall, position: int, leaf: Any, path: str,
+    shared: dict[int, Storage],
+) -> TracedArray:
+    if type(leaf) is np.ndarray:
+        storage = trace.add_array(leaf, path)
+        first, *layout = call.key[position + 1][4:] if leaf.size else (position,)
+        storage = shared.setdefault(first, storage)  # the same memory passed twice
+        array = TracedArray(trace, storage)
+        return view_of(array, *layout) if layout else array
+    if isinstance(leaf, np.generic):
+        type_ = TensorType(leaf.dtype, (), "scalar")
+    else:
+        type_ = TensorType(_WEAK[type(leaf)], (), "weak")
+    return TracedArray(trace, None, (), trace.add_scalar(type_, path))
+
+
+def input_strides(trace: Trace) -> list[tuple[int, ...]]:
+    return [() if s is None else s.strides for s in trace.feeds.storages]
+
+
+def _first_captured(trace: Trace) -> int:
+    return len(trace.feeds.inputs) - len(trace.feeds.captured)
+
+
+def read_only(trace: Trace) -> set[int]:
+    """Inputs that are arrays from outside which cannot be written."""
+    return {i for i, s in enumerate(trace.feeds.storages)
+            if i >= _first_captured(trace) and s is not None and not s.writeable}
+
+
+def layout_guards(trace: Trace) -> list[Guard]:
+    """For what is read from outside at each call and has no such guard yet; the launcher compares
+    all of these itself."""
+    known = {id(g.read): g for g in trace.world.guards.values() if type(g.measure) is Layout}
+    new: list[Guard] = []
+    for i, found in enumerate(trace.feeds.captured, _first_captured(trace)):
+        guard = known.get(id(found))
+        if guard is None and trace.feeds.outside[i] is not WHAT:
+            read = found if callable(found) else partial(itself, found)
+            guard = layout_guard(trace.feeds.outside[i], read)
+            new.append(guard)
+        if guard is not None:
+            guard.is_native = True
+    return new
+
+
+def itself(value: Any) -> Any:
+    return value

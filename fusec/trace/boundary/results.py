@@ -1,0 +1,120 @@
+"""Results of a trace: outputs of the graph, memory of its inputs, or objects."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported, user_error
+from fusec.ir import Value
+
+from ..facts.layout import Strides, contiguous, like_order
+from ..facts.refusals import is_compiled
+from ..library.randomness import TracedGenerator
+from ..operands.operands import as_traced
+from ..operands.texts import check_text
+from ..values.array import TracedArray
+from ..values.selected import LibraryView
+from ..values.storage import Storage, ViewStep
+from ..values.trace import Trace
+from .leftovers import keeps_values
+
+
+@dataclass(frozen=True)
+class Output:
+    """One result leaf.
+
+    ``kind``: ``graph`` (an output of the graph), ``input`` (memory of a graph input) or ``const``
+    (a Python object); ``steps`` are views to take of it, at the run-time ``indices``, which are
+    numbers of outputs of the graph.
+    """
+
+    kind: str
+    index: int = 0
+    steps: tuple[ViewStep, ...] = ()
+    value: Any = None
+    indices: tuple[int, ...] = ()
+
+    def views(self) -> tuple[Any, ...]:
+        """The views, to be taken of a concrete array."""
+        numbers = iter(self.indices)
+        return tuple(step.on_array(numbers) for step in self.steps)
+
+
+def outputs_of(
+    trace: Trace, leaves: list[Any]
+) -> tuple[list[Output], list[Value], list[tuple[int, ...]]]:
+    outputs: list[Output] = []
+    values: list[Value] = []
+    strides: list[tuple[int, ...]] = []
+    known: dict[int, int] = {}
+    for leaf in leaves:
+        outputs.append(_output(trace, leaf, values, strides, known))
+    returned = [x.storage for x in leaves if type(x) is TracedArray and x.storage is not None]
+    for storage in returned:
+        if isinstance(storage, LibraryView):
+            storage.check_returned(returned)
+    return outputs, values, strides
+
+
+def _check_returned(trace: Trace, leaf: Any) -> None:
+    """An object that is returned is the same in every call: it holds nothing of the graph.
+
+    What the program assigns to one from outside is put there after the call.
+    """
+    names = [name for owner, name in trace.world.attributes.names if owner == id(leaf)]
+    if (names and id(leaf) in trace.local.objects) or keeps_values(trace, leaf):
+        raise unsupported(
+            f"returning a {type(leaf).__name__} that holds values of the graph",
+            loc=trace.entry_loc,
+            cure="return the arrays and numbers in tuples, lists and dicts, or register the class "
+            "with optree.register_pytree_node")
+
+
+def _output(
+    trace: Trace, leaf: Any, values: list[Value], strides: list[tuple[int, ...]],
+    known: dict[int, int],
+) -> Output:
+    if type(leaf) is np.ndarray and (trace.local.memory.is_traced(leaf) or (
+            is_compiled(leaf.dtype) and trace.world.reachable.place_of(leaf) is not None)):
+        leaf = as_traced(trace, leaf)
+    if type(leaf) is not TracedArray:
+        if type(leaf) is np.ndarray and id(leaf) in trace.local.arrays:
+            return Output("fresh", value=leaf)
+        if type(leaf) is TracedGenerator:
+            raise user_error(
+                TypeError, "the function returns a random generator that it was given or made",
+                trace.loc, "make it outside the compiled function")
+        _check_returned(trace, leaf)
+        check_text(trace, leaf)
+        changes = isinstance(leaf, (set, deque, bytearray, dict, list)) or (
+            id(leaf) in trace.local.objects and not isinstance(leaf, (str, bytes, int, float)))
+        return Output("fresh" if changes else "const", value=leaf)
+    if leaf.trace is not trace:
+        raise user_error(TypeError, "the function returns a value of another trace", trace.loc,
+                         "do not keep traced values outside the function")
+    storage = leaf.storage
+    indices = [v for step in leaf.steps for v in step.operands]
+    numbers = tuple(range(len(values), len(values) + len(indices)))
+    values.extend(indices)
+    strides.extend([()] * len(indices))
+    if storage is not None and storage.origin is not None:
+        return Output("input", storage.origin, leaf.steps, None, numbers)
+    if storage is None:
+        values.append(leaf.value)
+        strides.append(())
+        return Output("graph", len(values) - 1)
+    if id(storage) not in known:
+        known[id(storage)] = len(values)
+        values.append(storage.read(trace.builder, ()))
+        strides.append(_fresh_strides(storage))
+    return Output("graph", known[id(storage)], leaf.steps, None, numbers)
+
+
+def _fresh_strides(storage: Storage) -> Strides:
+    """How a result with memory of its own lies in it: what is chosen of two views is a copy."""
+    shape, itemsize = storage.value.shape, storage.value.dtype.itemsize
+    return contiguous(shape, itemsize, like_order(storage.strides))
