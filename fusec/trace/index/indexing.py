@@ -14,7 +14,7 @@ from fusec.ops.shapes import broadcast
 
 from ..library import calls as library
 from ..operands.operands import as_traced, cast, spread, spread_scalar, truth
-from ..operands.scalar_stores import are_ints, check_items, check_stored, none_in
+from ..operands.scalar_stores import are_ints, check_items, check_items_fit, check_stored, none_in
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.operations import operation
 from . import equal_parts, gathers, masks, picking, windows
@@ -122,7 +122,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
     """``array[key] = value``; a boolean mask of the array's shape selects elements."""
     trace = array.trace
     if type(value) in (list, tuple) and array.dtype.kind in "iu" and are_ints(value):
-        check_fits(array, value)
+        check_items_fit(array, value)
     value = none_in(array) if value is None else value
     if not array.is_array:
         raise trace.error(

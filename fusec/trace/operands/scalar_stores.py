@@ -102,7 +102,7 @@ def are_ints(x: Any) -> bool:
     return all(map(are_ints, x)) if type(x) in (list, tuple) else type(x) is int
 
 
-def check_fits(array: TracedArray, numbers: Any) -> None:
+def check_items_fit(array: TracedArray, numbers: Any) -> None:
     """That Python ints fit the dtype that they are assigned to."""
     try:
         np.array(numbers, array.dtype)
