@@ -103,12 +103,56 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
 
 
 def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNames) -> Traced:
+    trace = _begun(name, names)
+    hooks = OptionalHooks(trace)
+    args, kwargs, positions = traced_arguments(trace, call)
+    _enter(trace, fn, name)
+    note_arguments(trace, call)
+    runnable = _converted(trace, fn, hooks)
+    for function in trace.entry:
+        check_names(function, trace.entry_loc)
+        trace.world.reachable.enter(function)
+    taken: Any = (args, kwargs)
+    given = flattened(taken)
+    containers = trace.world.containers
+    with (trace.part(ContainerChanges), tracing(trace), trace.world.outer_names.held(trace.entry),
+          containers.during_trace()):
+        result = _run(trace, runnable, args, kwargs)
+        check_containers(trace, given, taken)
+        once = check_kept(trace)
+        containers.check_new_items()
+        once += containers.once()
+        effects = [*containers.effects(), *hooks.attributes.effects(),
+                   *trace.world.outer_names.effects()]
+        containers.check_unchosen([value for _, value in effects])
+        later, result = linked(trace, [value for _, value in effects], result)
+        leaves, treespec = flat_results(trace, result)
+        assigned = [flat_results(trace, v) for v in later]
+        leaves += [leaf for part, _ in assigned for leaf in part]
+        outputs, values, strides = outputs_of(trace, leaves)
+        graph = _graph(trace, values)
+    warn_of_length(graph)
+    guards = [*once, *_guards(trace, hooks, graph)]
+    trace.world.reachable.close()
+    return Traced(
+        graph, outputs, treespec, strides, input_strides(trace), trace.feeds.captured,
+        read_only(trace), positions, guards, 0.0, [*trace.record.notes, *map(str, once)],
+        [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
+        trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
+    )
+
+
+def _begun(name: str, names: AssignedNames) -> Trace:
+    """A trace with what it is to work with; the hooks give the rest."""
     trace = Trace(name)
     trace.put(HostCalls.begun(trace))
     trace.local.memory = OwnArrays(trace)
     trace.world.assigned_names = names
-    hooks = OptionalHooks(trace)
-    args, kwargs, positions = traced_arguments(trace, call)
+    return trace
+
+
+def _enter(trace: Trace, fn: Callable[..., Any], name: str) -> None:
+    """Note the function that is traced; what a partial holds is guarded."""
     function: Any = fn
     while isinstance(function, functools.partial):
         function = function.func
@@ -117,52 +161,28 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     if isinstance(fn, functools.partial):
         trace.world.guards[id(fn), ""] = Guard(
             name, f"what {name} is a partial of", partial(itself, fn))
-    note_arguments(trace, call)
-    runnable = _converted(trace, fn, hooks)
-    for function in trace.entry:
-        check_names(function, trace.entry_loc)
-        trace.world.reachable.enter(function)
-    taken: Any = (args, kwargs)
-    given = flattened(taken)
-    with (trace.part(ContainerChanges), tracing(trace), trace.world.outer_names.held(trace.entry),
-          trace.world.containers.during_trace()):
-        result = _run(trace, runnable, args, kwargs)
-        check_containers(trace, given, taken)
-        once = check_kept(trace)
-        trace.world.containers.check_new_items()
-        once += trace.world.containers.once()
-        effects = [*trace.world.containers.effects(), *hooks.attributes.effects(),
-                   *trace.world.outer_names.effects()]
-        trace.world.containers.check_unchosen([value for _, value in effects])
-        later, result = linked(trace, [value for _, value in effects], result)
-        leaves, treespec = flat_results(trace, result)
-        assigned = [flat_results(trace, v) for v in later]
-        leaves += [leaf for part, _ in assigned for leaf in part]
-        outputs, values, strides = outputs_of(trace, leaves)
-        updates = [
-            (s.origin, s.value) for s in trace.feeds.storages if s is not None and s.version > 0
-        ]
-        needed = [*values, *(v for _, v in updates), *(n.out() for n in trace.record.checks)]
-        trace.record.checks += lost_checks(trace, trace.record.index_uses, [v.node for v in needed])
-        graph = Graph.build(trace.feeds.inputs, values, updates, name, trace.record.checks)  # type: ignore[arg-type]
-    warn_of_length(graph)
-    functions = [*hooks.functions, *trace.world.watch.functions, *trace.entry]
-    for guard in trace.world.guards.values():
+
+
+def _graph(trace: Trace, values: list[Value]) -> Graph:
+    """What computes the values, writes to the inputs, and checks."""
+    storages, checks = trace.feeds.storages, trace.record.checks
+    updates: Any = [(s.origin, s.value) for s in storages if s is not None and s.version > 0]
+    needed = [*values, *(v for _, v in updates), *(n.out() for n in checks)]
+    checks += lost_checks(trace, trace.record.index_uses, [v.node for v in needed])
+    return Graph.build(trace.feeds.inputs, values, updates, trace.name, checks)
+
+
+def _guards(trace: Trace, hooks: OptionalHooks, graph: Graph) -> list[Any]:
+    """All that must hold for the graph to answer another call."""
+    world = trace.world
+    functions = [*hooks.functions, *world.watch.functions, *trace.entry]
+    for guard in world.guards.values():
         guard.refresh()
     taken = [g for _, guards in trace.part(Taken).values() for g in guards]
-    read = trace.world.reachable.is_read
-    guards = [*once, *taken, *(g for g in trace.world.guards.values() if not read(g)),
-              *layout_guards(trace), *apart_guards(trace, {i for i, _ in graph.updates}),
-              *trace.world.reachable.guards(functions, trace.world.outer_names.are_inputs()),
-              *builtin_guards(functions), *code_guards(functions, trace.entry)]
-    trace.world.reachable.close()
-    notes = [*trace.record.notes, *map(str, once)]
-    return Traced(
-        graph, outputs, treespec, strides, input_strides(trace), trace.feeds.captured,
-        read_only(trace), positions, guards, 0.0, notes,
-        [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
-        trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
-    )
+    return [*taken, *(g for g in world.guards.values() if not world.reachable.is_read(g)),
+            *layout_guards(trace), *apart_guards(trace, {i for i, _ in graph.updates}),
+            *world.reachable.guards(functions, world.outer_names.are_inputs()),
+            *builtin_guards(functions), *code_guards(functions, trace.entry)]
 
 
 def _run(
