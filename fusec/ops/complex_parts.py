@@ -24,6 +24,7 @@ FUSED_ON_COMPLEX = frozenset({
     "WithImag", "Equal", "NotEqual", "IsNan", "IsInf", "IsFinite", "Where", "Cast", "Copy", "Sum",
     "Mean",
 })
+PARTS = ("Real", "Imag")  # views of them, which `WithReal` and `WithImag` write
 _COMBINED_BY_PARTS = frozenset({"", "Add", "Sub"})  # of scans and scatters
 _INDEXED = frozenset({"view", "piecewise", "gather", "call"})
 

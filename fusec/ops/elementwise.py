@@ -117,25 +117,30 @@ def square_reference(x: Any) -> Any:
 
 
 # --- arithmetic
-_ufunc("Add", np.add, "add", commutative=True, associative=True)
-_ufunc("Sub", np.subtract, "sub")
-_ufunc("Mul", np.multiply, "mul", commutative=True, associative=True, is_product=True)
-_ufunc("Div", np.divide, "div", 4)
-_ufunc("FloorDiv", np.floor_divide, "floor_div", 8)
-_ufunc("Mod", np.remainder, "mod", 8)
+_ufunc("Add", np.add, "add", commutative=True, associative=True, combines=True, keeps_kind=True)
+_ufunc("Sub", np.subtract, "sub", combines=True, keeps_kind=True)
+_ufunc("Mul", np.multiply, "mul", commutative=True, associative=True, is_product=True,
+       combines=True, keeps_kind=True)
+_ufunc("Div", np.divide, "div", 4, combines=True)
+_ufunc("FloorDiv", np.floor_divide, "floor_div", 8, keeps_kind=True)
+_ufunc("Mod", np.remainder, "mod", 8, keeps_kind=True)
 _ufunc("Fmod", np.fmod, "fmod", 20)
-_ufunc("Pow", np.power, "pow", 40, reference=power_reference)
-_ufunc("Neg", np.negative, "neg", shows_product=True)
+_ufunc("Pow", np.power, "pow", 40, reference=power_reference, keeps_kind=True)
+_ufunc("Neg", np.negative, "neg", shows_product=True, keeps_kind=True)
 _ufunc("Pos", np.positive, "pos", shows_product=True)
-_ufunc("Abs", np.absolute, "abs", infer=infer_abs)
+_ufunc("Abs", np.absolute, "abs", infer=infer_abs, keeps_kind=True)
 _ufunc("Fabs", np.fabs, "abs")
 _ufunc("Sign", np.sign, "sign", 2)
-_ufunc("Square", np.square, "square", is_product=True)
+_ufunc("Square", np.square, "square", is_product=True, keeps_kind=True)
 _ufunc("Reciprocal", np.reciprocal, "reciprocal", 4)
-_ufunc("Maximum", np.maximum, "maximum", commutative=True, associative=True, first_matters=True)
-_ufunc("Minimum", np.minimum, "minimum", commutative=True, associative=True, first_matters=True)
-_ufunc("Fmax", np.fmax, "fmax", commutative=True, associative=True, first_matters=True)
-_ufunc("Fmin", np.fmin, "fmin", commutative=True, associative=True, first_matters=True)
+_ufunc("Maximum", np.maximum, "maximum", commutative=True, associative=True, first_matters=True,
+       combines=True, keeps_kind=True)
+_ufunc("Minimum", np.minimum, "minimum", commutative=True, associative=True, first_matters=True,
+       combines=True, keeps_kind=True)
+_ufunc("Fmax", np.fmax, "fmax", commutative=True, associative=True, first_matters=True,
+       combines=True)
+_ufunc("Fmin", np.fmin, "fmin", commutative=True, associative=True, first_matters=True,
+       combines=True)
 _ufunc("Copysign", np.copysign, "copysign")
 _ufunc("Heaviside", np.heaviside, "heaviside", 2)
 _ufunc("Deg2rad", np.deg2rad, "deg2rad")
@@ -185,9 +190,9 @@ _ufunc("LogicalAnd", np.logical_and, "and", predicate=True, commutative=True, as
 _ufunc("LogicalOr", np.logical_or, "or", predicate=True, commutative=True, associative=True)
 _ufunc("LogicalXor", np.logical_xor, "xor", predicate=True, commutative=True, associative=True)
 _ufunc("LogicalNot", np.logical_not, "not", predicate=True)
-_ufunc("BitAnd", np.bitwise_and, "and", commutative=True, associative=True)
-_ufunc("BitOr", np.bitwise_or, "or", commutative=True, associative=True)
-_ufunc("BitXor", np.bitwise_xor, "xor", commutative=True, associative=True)
+_ufunc("BitAnd", np.bitwise_and, "and", commutative=True, associative=True, combines=True)
+_ufunc("BitOr", np.bitwise_or, "or", commutative=True, associative=True, combines=True)
+_ufunc("BitXor", np.bitwise_xor, "xor", commutative=True, associative=True, combines=True)
 _ufunc("Invert", np.invert, "not")
 _ufunc("ShiftLeft", np.left_shift, "shl")
 _ufunc("ShiftRight", np.right_shift, "shr")
@@ -198,9 +203,11 @@ _plain("MulHigh", 2, "mulhi", infer_same, mul_high_reference, 2,
            "made (Salmon et al., SC 2011).")
 # --- selection, conversion, contraction
 _plain("Where", 3, "select", infer_where, where_reference,
-       doc="The second operand where the first is true, else the third. attr kind, if not array.")
+       doc="The second operand where the first is true, else the third. attr kind, if not array.",
+       keeps_kind=True)
 _plain("Cast", 1, "cast", infer_cast, cast_reference, shows_product=True,
-       doc="Another dtype, as astype (docs/ir.md has the values). attrs: dtype, kind.")
+       doc="Another dtype, as astype (docs/ir.md has the values). attrs: dtype, kind.",
+       keeps_kind=True)
 _plain("Reinterpret", 1, "bitcast", infer_cast, reinterpret_reference, 0.5,
        doc="The same bits as a dtype of the same size, as ndarray.view; a boolean is 0 or 1. "
            "attrs: dtype.")

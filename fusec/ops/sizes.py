@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from fusec.ir import Node, TensorType, Value
-from fusec.ir.dims import Dim, symbols_of
+from fusec.ir.dims import Dim, maximum, minimum, symbols_of
 
 from .build import Builder
 from .registry import Op, register
 
+# What ops of integers do to sizes.
+SIZE_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "FloorDiv": operator.floordiv,
+    "Mod": operator.mod, "Neg": operator.neg, "Maximum": maximum, "Minimum": minimum,
+    "Cast": lambda x: x, "Pos": lambda x: x,
+}
 _TYPE = TensorType(np.dtype(np.int64), (), "weak")
 
 

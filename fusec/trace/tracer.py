@@ -18,7 +18,7 @@ from fusec.errors import (
     unsupported,
     users_own,
 )
-from fusec.ir import Graph
+from fusec.ir import Graph, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.checks import describe_error, has_effects
 

@@ -10,14 +10,11 @@ from typing import Any
 
 from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
+from fusec.ops import get
 
 from ..values.array import TracedArray
 from ..values.trace import Trace
 
-# What they compute of an int and a float may be either; of two floats it is a float.
-_KEEPING = frozenset({
-    "Cast", "Add", "Sub", "Mul", "Neg", "Abs", "Pow", "FloorDiv", "Mod", "Minimum", "Maximum",
-    "Where", "Square"})
 _MOST_NODES = 100
 
 
@@ -46,7 +43,7 @@ def is_open(trace: Trace, value: Value) -> bool:
         found = todo.pop()
         if found in trace.part(JoinedKinds):
             return True
-        if found not in seen and found.node.op in _KEEPING and not _is_asked_for(found):
+        if found not in seen and get(found.node.op).keeps_kind and not _is_asked_for(found):
             seen.add(found)
             operands = [v for v in found.node.inputs if v.dtype.kind != "b"]
             todo += () if any(map(_is_float, operands)) else operands
@@ -66,7 +63,7 @@ def _is_float(value: Value) -> bool:
     if value.node.op == "Const":
         return value.dtype.kind == "c" or (
             value.dtype.kind == "f" and value.node.attrs["value"] % 1 != 0)
-    return value.dtype.kind in "fc" and value.node.op not in _KEEPING and (
+    return value.dtype.kind in "fc" and not get(value.node.op).keeps_kind and (
         value.node.op not in ("Cond", "Loop"))
 
 

@@ -259,7 +259,7 @@ def ufunc_at(trace: Trace, ufunc: np.ufunc, a: Any, key: Any, b: Any) -> bool:
     """``ufunc.at(a, key, b)`` as a scatter; False where it is not one."""
     array, value, key = as_traced(trace, a), as_traced(trace, b), with_arrays(key)
     row = ROWS_OF_UFUNCS.get(ufunc)
-    if row is None or not array.is_array or row.name not in COMBINING or not are_static(
+    if row is None or not array.is_array or not row.combines or not are_static(
             array, value):
         return False
     if set(resolve(trace, ufunc, [array.value, value.value])) != {array.dtype}:
@@ -270,11 +270,6 @@ def ufunc_at(trace: Trace, ufunc: np.ufunc, a: Any, key: Any, b: Any) -> bool:
         return False
     set_item(array, entries, value, view, row.name)
     return True
-
-
-# Ops that the kernels may combine elements with; the rest are library calls.
-COMBINING = frozenset({"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Fmax", "Fmin", "BitAnd",
-                       "BitOr", "BitXor"})
 
 
 def _counter(trace: Trace, shape: Sequence[int], axis: int) -> Value:

@@ -10,17 +10,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from fusec.ir import Value
+from fusec.ops.complex_parts import PARTS
+from fusec.ops.order import ORDERS
 
 from ..values.trace import Trace
 from .operands import cast, spread
 from .python_numbers import misses_dtype
 
 COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
-_SWAPPED = {"Less": "Greater", "LessEqual": "GreaterEqual", "Greater": "Less",
-            "GreaterEqual": "LessEqual", "Equal": "Equal", "NotEqual": "NotEqual"}
-_STRICT = {"Less": "Less", "LessEqual": "Less", "Greater": "Greater", "GreaterEqual": "Greater"}
-_TRUE_BELOW = ("Less", "LessEqual", "NotEqual")  # when the left operand is the smaller one
-_TRUE_ABOVE = ("Greater", "GreaterEqual", "NotEqual")
 _U64, _I64 = np.dtype(np.uint64), np.dtype(np.int64)
 
 
@@ -32,13 +29,13 @@ def comparison(
     if misses_dtype(right, dtypes[1]) and left.dtype != np.bool_:
         return _constant(trace, op, left, misses_dtype(right, dtypes[1]))
     if misses_dtype(left, dtypes[0]) and right.dtype != np.bool_:
-        return _constant(trace, _SWAPPED[op], right, misses_dtype(left, dtypes[0]))
+        return _constant(trace, ORDERS[op].swapped, right, misses_dtype(left, dtypes[0]))
     if _may_miss(left, right.dtype) or _may_miss(right, left.dtype):
         return _with_run_time_int(trace, op, left, right)
     if dtypes[0] == dtypes[1]:
         return None
     if dtypes[0] == _U64:
-        left, right, op = right, left, _SWAPPED[op]
+        left, right, op = right, left, ORDERS[op].swapped
     return _signed_with_unsigned(trace, op, left, right)
 
 
@@ -48,15 +45,15 @@ def of_complex_scalars(
     """How operators order complex scalars: by the real parts where these differ, NaN or not in the
     others.  NumPy's loops find no order where one part is NaN; they compare where neither dtype
     holds the other, and what a NumPy boolean is asked.  None for other comparisons."""
-    if op not in _STRICT or dtype.kind != "c" or any(v.type.kind == "array" for v in values):
+    if not ORDERS[op].strict or dtype.kind != "c" or any(v.type.kind == "array" for v in values):
         return None
     left = values[0].type
     if dtype not in [v.dtype for v in values] or (left.dtype == np.bool_ and not left.is_weak):
         return None
     wide = [cast(trace, v, dtype) for v in values]
-    real, imaginary = ([trace.emit(part, v) for v in wide] for part in ("Real", "Imag"))
+    real, imaginary = ([trace.emit(part, v) for v in wide] for part in PARTS)
     equal = trace.emit("Equal", *real)
-    return trace.emit("LogicalOr", trace.emit(_STRICT[op], *real), trace.emit(
+    return trace.emit("LogicalOr", trace.emit(ORDERS[op].strict, *real), trace.emit(
         "LogicalAnd", equal, trace.emit(op, *imaginary)))
 
 
@@ -71,13 +68,13 @@ def _with_run_time_int(trace: Trace, op: str, left: Value, right: Value) -> Valu
     if right.dtype == _U64:
         return _signed_with_unsigned(trace, op, left, right)
     if left.dtype == _U64:
-        return _signed_with_unsigned(trace, _SWAPPED[op], right, left)
+        return _signed_with_unsigned(trace, ORDERS[op].swapped, right, left)
     return trace.emit(op, cast(trace, left, _I64), cast(trace, right, _I64))
 
 
 def _constant(trace: Trace, op: str, value: Value, side: int) -> Value:
     """``value`` compared with an int above (1) or below (-1) all of its dtype's values."""
-    is_true = op in (_TRUE_BELOW if side > 0 else _TRUE_ABOVE)
+    is_true = ORDERS[op].below if side > 0 else ORDERS[op].above
     truth = trace.builder.const(is_true if value.type.is_weak else np.bool_(is_true))
     return spread(trace, truth, value.shape) if value.shape else truth
 
@@ -87,6 +84,6 @@ def _signed_with_unsigned(trace: Trace, op: str, signed: Value, unsigned: Value)
     signed, unsigned = cast(trace, signed, _I64), cast(trace, unsigned, _U64)
     negative = trace.emit("Less", signed, cast(trace, trace.builder.const(0), _I64))
     compared = trace.emit(op, cast(trace, signed, _U64), unsigned)
-    if op in _TRUE_BELOW:
+    if ORDERS[op].below:
         return trace.emit("LogicalOr", negative, compared)
     return trace.emit("LogicalAnd", trace.emit("LogicalNot", negative), compared)

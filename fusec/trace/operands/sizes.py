@@ -8,7 +8,6 @@ known at run time (``len(v)``, ``v.shape[0]``, ``v.size``); where it gives one b
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +23,7 @@ from fusec.ir.dims import (
     symbol,
     symbols_of,
 )
+from fusec.ops.sizes import SIZE_ARITHMETIC
 
 from ..values.array import TracedArray
 from ..values.trace import Trace
@@ -75,13 +75,6 @@ def numbers(trace: Trace, x: Any) -> Any:
     return tuple(number(trace, s) for s in x) if type(x) is tuple else number(trace, x)
 
 
-_ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "FloorDiv": operator.floordiv,
-    "Mod": operator.mod, "Neg": operator.neg, "Maximum": maximum, "Minimum": minimum,
-    "Cast": lambda x: x, "Pos": lambda x: x,
-}
-
-
 def size_of(value: Value) -> Size | None:
     """The size that an integer of the graph is, by the arithmetic that made it; None if unknown."""
     node = value.node
@@ -91,10 +84,10 @@ def size_of(value: Value) -> Size | None:
         return node.attrs["size"]
     if node.op == "Const":
         return int(node.attrs["value"])
-    operands = [size_of(v) for v in node.inputs] if node.op in _ARITHMETIC else [None]
+    operands = [size_of(v) for v in node.inputs] if node.op in SIZE_ARITHMETIC else [None]
     if any(s is None for s in operands):
         return None
-    return _ARITHMETIC[node.op](*operands)
+    return SIZE_ARITHMETIC[node.op](*operands)
 
 
 def as_size(x: Any) -> Size:

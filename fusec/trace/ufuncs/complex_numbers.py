@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ops.complex_parts import PARTS
+
 from ..facts.layout import Strides, contiguous, k_order
 from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import check_number
@@ -47,8 +49,8 @@ def python_complex(trace: Trace, real: Any = 0.0, imag: Any = 0.0) -> TracedArra
     if "c" in (first.dtype.kind, second.dtype.kind):
         parts = _plus(*map(_split, parts))
     value = trace.builder.const(0j)
-    for op, part in zip(("WithReal", "WithImag"), parts, strict=True):
-        value = trace.emit(op, value, _python_float(as_traced(trace, part)))
+    for name, part in zip(PARTS, parts, strict=True):
+        value = trace.emit(f"With{name}", value, _python_float(as_traced(trace, part)))
     return from_value(trace, value)
 
 

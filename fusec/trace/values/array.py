@@ -9,7 +9,7 @@ import numpy as np
 
 from fusec.errors import ConcreteValueError, TraceError, nearest, unsupported, user_error
 from fusec.ir import TensorType, Value
-from fusec.ops.complex_parts import component
+from fusec.ops.complex_parts import PARTS, component
 
 from ..facts import this_numpy
 from ..facts.known import known
@@ -102,7 +102,7 @@ class TracedArray:
         if seen:
             return np.dtype(seen[-1])
         whole = self.origin.dtype
-        is_part = whole.kind == "c" and any(s.op in ("Real", "Imag") for s in self.steps)
+        is_part = whole.kind == "c" and any(s.op in PARTS for s in self.steps)
         return component(whole) if is_part else whole
 
     @property

@@ -17,6 +17,7 @@ from fusec.ir import Value
 from fusec.ir.dims import Bindings, is_static, resolve, symbols_of
 from fusec.ir.graph import new_id
 from fusec.ops import Builder
+from fusec.ops.complex_parts import PARTS
 from fusec.ops.picking import PickView
 from fusec.ops.views import region
 from fusec.ops.windows import WindowView
@@ -59,7 +60,7 @@ class ViewStep:
             return builder.emit("ExpandDims", value, axes=attrs["axes"])
         if self.op == "Reshape":
             return builder.emit("Reshape", value, shape=base.shape)
-        if self.op in ("Real", "Imag"):
+        if self.op in PARTS:
             return builder.emit(f"With{self.op}", base, value)
         if self.op == "Reinterpret":
             return builder.emit("Reinterpret", value, dtype=base.dtype)
@@ -118,7 +119,7 @@ class ViewStep:
             return lambda array: array.reshape(attrs["shape"])
         if self.op == "Reinterpret":
             return lambda array: array.view(attrs["dtype"])
-        if self.op in ("Real", "Imag"):
+        if self.op in PARTS:
             return np.real if self.op == "Real" else np.imag
         if self.op == "ExpandDims":
             return lambda array: np.expand_dims(array, attrs["axes"])
