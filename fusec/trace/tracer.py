@@ -41,8 +41,9 @@ from .facts.layout import Strides, contiguous, like_order
 from .facts.refusals import is_compiled
 from .facts.trees import flattened, flattened_in_order
 from .guards.asked import builtin_guards, code_guards
+from .guards.contents import everything_in, values_inside
 from .guards.guard import Guard, OnceGuard, layout_guard
-from .guards.measures import VIEWS, Layout, everything_in, values_inside
+from .guards.measures import VIEWS, Layout
 from .guards.side_effects import is_outside
 from .guards.static_arguments import note_arguments
 from .hooks import numpy_source  # noqa: F401 (answers for arrays: see `values.operations`)

@@ -22,8 +22,8 @@ from fusec.errors import unsupported
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..facts.static_values import held_by, slots_of
+from ..guards.contents import everything_in, values_inside
 from ..guards.guard import attribute_guard, is_guarded
-from ..guards.measures import everything_in, values_inside
 from ..guards.plain_calls import takes_values
 from ..guards.taken import take
 from ..operands.operands import as_traced

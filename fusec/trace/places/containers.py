@@ -23,8 +23,9 @@ from fusec.errors import unsupported
 from ..choice.optional import UNBOUND
 from ..choice.perhaps import Perhaps, Tail, present
 from ..facts.refusals import is_compiled
+from ..guards.contents import inside
 from ..guards.guard import Guard, OnceGuard
-from ..guards.measures import BUFFERS, DATA, bits_of, inside, layout_of
+from ..guards.measures import BUFFERS, DATA, bits_of, layout_of
 from ..guards.side_effects import is_outside
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater

@@ -29,7 +29,7 @@ from fusec.ir.graph import new_id
 
 from ..choice.appended import Collector
 from ..choice.optional import Optional
-from ..guards.measures import everything_in, values_inside
+from ..guards.contents import everything_in, values_inside
 from ..guards.side_effects import is_outside
 from ..values.array import TracedArray
 from ..values.container_changes import CONTAINERS

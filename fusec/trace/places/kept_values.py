@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusec.ir import Loc
 
-from ..guards.measures import everything_in
+from ..guards.contents import everything_in
 from ..values.container_changes import CONTAINERS
 from ..values.handlers import any_traced
 
