@@ -18,10 +18,10 @@ from fusec.ops.host_calls import ORDER, HostObject
 from ..facts.trees import flattened
 from ..values.array import TracedArray
 from ..values.trace import Trace, assign
-from .calls import Encoder
+from .arguments import Encoder
 
 if TYPE_CHECKING:
-    from .calls import Encoder
+    from .arguments import Encoder
 
 
 def call_host(

@@ -12,7 +12,8 @@ import numpy as np
 from ..facts import this_numpy
 from ..facts.layout import contiguous, is_c_contiguous, like_order
 from ..index.gathers import GATHER_FUNCTIONS
-from ..library.calls import LIBRARY_FUNCTIONS, call_library
+from ..library.calls import call_library
+from ..library.entries import LIBRARY_FUNCTIONS
 from ..library.failures import guarded, on_known
 from ..operands import sizes
 from ..operands.dtypes import resolve

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..index import reinterpret
 from ..index.gathers import GATHER_METHODS
-from ..library.calls import LIBRARY_METHODS
+from ..library.entries import LIBRARY_METHODS
 from ..library.failures import guarded
 from ..operands.operands import as_traced
 from ..ufuncs.complex_numbers import conjugated

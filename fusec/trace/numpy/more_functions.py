@@ -14,7 +14,8 @@ from ..facts.known import known
 from ..facts.layout import is_c_contiguous
 from ..index.gathers import are_static
 from ..index.sliding import sliding_window_view
-from ..library.calls import LIBRARY_FUNCTIONS, call_by_name, call_library, refused_for_complex
+from ..library.calls import call_by_name, call_library
+from ..library.entries import LIBRARY_FUNCTIONS, refused_for_complex
 from ..operands.operands import as_traced
 from ..ufuncs import complex_numbers
 from ..values.array import TracedArray

@@ -16,7 +16,8 @@ import numpy as np
 from fusec.ops.gather import INDEX
 
 from ..facts.known import known
-from ..library.calls import call_library, has_open_numbers
+from ..library.arguments import has_open_numbers
+from ..library.calls import call_library
 from ..operands.operands import as_traced, cast
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
