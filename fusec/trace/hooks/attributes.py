@@ -14,6 +14,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir.graph import Loc, new_id
 
+from ..arrays.array_attributes import Flags, assign
 from ..call.foreign import is_foreign, refusal
 from ..choice.optional import UNBOUND
 from ..convert.hooks import Where, class_attribute
@@ -31,7 +32,6 @@ from ..guards.guard import (
 )
 from ..guards.plain_calls import DICT_VIEWS
 from ..guards.taken import take
-from ..numpy.array_attributes import Flags, assign
 from ..operands import sizes
 from ..operands.operands import as_traced, holds_traced
 from ..places.attributes import Attributes

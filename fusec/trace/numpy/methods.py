@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import creation, shaping
+from ..arrays.array_attributes import array_namespace, to_device
 from ..index import reinterpret
 from ..index.gathers import GATHER_METHODS
 from ..library.entries import LIBRARY_METHODS
@@ -17,11 +19,10 @@ from ..operands.operands import as_traced
 from ..ufuncs.complex_numbers import conjugated
 from ..values.array import TracedArray, as_method_gives, from_value
 from ..values.operations import OPERATIONS
-from . import creation, shaping
-from .array_attributes import array_namespace, to_device
+from .accumulation import element
 from .functions import BY_METHOD, clip, dot, round_
 from .more_functions import MORE_METHODS
-from .reductions import REDUCTIONS, element
+from .reductions import REDUCTIONS
 from .scans import SCAN_METHODS
 from .table_search import searchsorted
 

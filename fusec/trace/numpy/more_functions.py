@@ -9,6 +9,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 
+from ..arrays import arranging, creation, shaping
 from ..facts import this_numpy
 from ..facts.known import known
 from ..facts.layout import is_c_contiguous
@@ -23,7 +24,6 @@ from ..values.operations import traced_source
 from ..values.selected import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
-from . import arranging, creation, shaping
 from .reductions import nan_extremum
 
 Handler = Callable[..., Any]
