@@ -20,8 +20,9 @@ PACKAGES = {"fusec": "fusec", "passes": "fusec.passes", "codegen": "fusec.codege
             "runtime": "fusec.runtime"}
 TRACE = "fusec.trace"
 # From the ground up; `tracer.py` and what else is flat stands above them.
-ROOMS = ("facts", "source", "convert", "values", "call", "operands", "guards", "library", "index",
-         "ufuncs", "choice", "places", "control", "arrays", "numpy", "scipy", "hooks", "python")
+ROOMS = ("facts", "source", "rewrite", "convert", "values", "call", "operands", "guards",
+         "library", "index", "ufuncs", "choice", "places", "control", "arrays", "numpy",
+         "scipy", "hooks", "python")
 # Coefficients and rows of tables, one entry a line.
 TABLES = ("codegen/cpu/vecmath/", "fusec/inspect/coverage_")
 CEILINGS = {

@@ -376,7 +376,7 @@ def shown(value):
 
 same = refused = 0
 REFUSALS = (fusec.UnsupportedError, fusec.ConcreteValueError, fusec.TraceError,
-            fusec.trace.convert.SourceUnavailable)
+            fusec.trace.source.errors.SourceUnavailable)
 for k, name in enumerate(NAMES):
     plain, jitted = globals()[f"f{k}p"], fusec.jit(globals()[f"f{k}j"])
     states = [globals().get(f"state{k}{way}", lambda: None) for way in "pj"]

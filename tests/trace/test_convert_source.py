@@ -32,7 +32,8 @@ def test_each_lambda_of_a_line_is_found():
 def test_lambdas_of_a_line_are_told_apart_without_columns(tmp_path):
     file = tmp_path / "bare.py"
     file.write_text(
-        "from fusec.trace.convert import Hooks, convert\n"
+        "from fusec.trace.convert.cache import convert\n"
+        "from fusec.trace.convert.hooks import Hooks\n"
         "k = 3\n"
         "fs = [lambda x: x + 1, lambda x: x - 1, lambda x: k, lambda: (lambda x: 7), lambda x: 8]\n"
         "print([convert(f, Hooks())(5) for f in (*fs[:3], fs[3](), fs[4])])\n"

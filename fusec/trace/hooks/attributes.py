@@ -17,7 +17,8 @@ from fusec.ir.graph import Loc, new_id
 from ..arrays.array_attributes import Flags, assign
 from ..call.foreign import is_foreign, refusal
 from ..choice.optional import UNBOUND
-from ..convert.hooks import Where, class_attribute
+from ..convert.hooks import Where
+from ..convert.properties import class_attribute, getter_of
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..facts.refusals import is_compiled
@@ -244,7 +245,7 @@ class AttributeHooks(SpecialMethods):
             return sizes.numbers(self.trace, result)
         if type(obj) is np.ndarray:
             return self._local(result)
-        if self.getter_of(obj, name) is not None:
+        if getter_of(obj, name) is not None:
             if self.trace.active:
                 self.note_of_class(type(obj), name)
             return result  # what the property read is guarded

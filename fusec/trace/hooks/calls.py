@@ -21,7 +21,9 @@ from ..call.foreign import check_names, is_foreign, is_foreign_class, public_nam
 from ..choice.chosen import identity
 from ..choice.joined_kinds import check_kind
 from ..convert.cache import convert
-from ..convert.hooks import BINARY, Where, class_attribute
+from ..convert.hooks import Where
+from ..convert.operators import BINARY
+from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.known import known
 from ..facts.policy import is_of_stdlib, stays_plain

@@ -34,7 +34,8 @@ from ..control.unrolling import (
     stays_unrolled,
     visit,
 )
-from ..convert.hooks import Hooks, Tested, Where, untested
+from ..convert.hooks import Hooks, Where
+from ..convert.logic import Tested, joined, untested
 from ..facts.known import known
 from ..operands.operands import as_traced, truth
 from ..operands.python_numbers import BOOL, weak
@@ -120,7 +121,7 @@ class ControlHooks(Hooks):
         thunks: tuple[Callable[[], Any], ...],
     ) -> Any:
         def rest() -> Any:
-            return self._joined(where, role, going, thunks[0](), thunks[1:])
+            return joined(self, where, role, going, thunks[0](), thunks[1:])
 
         test = self.truth(asked)
         if role != "test":

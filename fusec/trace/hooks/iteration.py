@@ -9,7 +9,8 @@ from types import FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from ..control.sequences import PythonIterator
-from ..convert.hooks import Where, class_attribute
+from ..convert.hooks import Where
+from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..values.array import TracedArray

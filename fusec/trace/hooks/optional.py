@@ -11,7 +11,8 @@ from fusec.errors import unsupported
 from fusec.ir import Value
 
 from ..choice.optional import Optional, bound, is_absent, settled, unbound
-from ..convert.hooks import Tested, Where
+from ..convert.hooks import Where
+from ..convert.logic import Tested
 from ..facts.policy import stays_plain
 from ..facts.trees import flattened
 from ..operands.python_numbers import BOOL, weak

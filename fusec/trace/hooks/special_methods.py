@@ -15,7 +15,8 @@ from typing import Any
 
 from fusec.ir import Loc, Value
 
-from ..convert.hooks import Where, class_attribute
+from ..convert.hooks import Where
+from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import is_of_stdlib, stays_plain
 from ..values.array import TracedArray

@@ -36,7 +36,7 @@ import numpy as np
 from fusec.errors import FusecError, unsupported
 
 from ..convert.cache import is_converted
-from ..convert.hooks import class_attribute
+from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..guards.guard import Guard, OnceGuard, attribute_guard, is_guarded

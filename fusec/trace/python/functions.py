@@ -23,7 +23,7 @@ from ..choice.optional import UNBOUND
 from ..control import in_python
 from ..control.sequences import Enumerate, Product, Reversed, TracedRange, Zip
 from ..control.unrolling import UNROLL
-from ..convert.hooks import class_attribute
+from ..convert.properties import class_attribute
 from ..facts.known import known
 from ..guards.side_effects import check_unconsumed
 from ..hooks.user_methods import method_of
