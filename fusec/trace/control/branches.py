@@ -25,7 +25,7 @@ from ..choice.sides import Filling, Pairs, Side, merged_tails
 from ..choice.unbound import check_bound, half_bound, is_users, left_by_one
 from ..operands.index_uses import lost_checks, note_inside
 from ..places.cells import Variables
-from ..rewrite.control import RESULT
+from ..rewrite.definitions import RESULT
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .before_raise import note_state, state_now
