@@ -34,9 +34,10 @@ from ..values.container_changes import may_be_held
 from ..values.selected import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
-from .attempts import Attempt, Attempting, of_one_memory
+from .attempts import Attempt, Attempting
 from .before_raise import note_state
 from .carried import Carried, Known, Leaf, LoopParts
+from .finals import of_one_memory
 
 MAX_ATTEMPTS = 12
 

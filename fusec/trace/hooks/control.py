@@ -19,8 +19,9 @@ from fusec.ir import Value
 
 from ..choice.regions import Region
 from ..control import in_python
-from ..control.attempts import RebindingError, calls_host
+from ..control.attempts import calls_host
 from ..control.branches import branch
+from ..control.finals import RebindingError
 from ..control.loops import LoopParts, LoopResult, nothing_done, trace_loop
 from ..control.raising import check_not, is_programs
 from ..control.ranges import Counted, counted, sequence, table_items, taken_apart
