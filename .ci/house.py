@@ -22,7 +22,7 @@ TRACE = "fusec.trace"
 # From the ground up; `tracer.py` and what else is flat stands above them.
 ROOMS = ("facts", "source", "rewrite", "convert", "values", "call", "operands", "guards",
          "library", "index", "ufuncs", "choice", "places", "control", "arrays", "numpy",
-         "scipy", "hooks", "python")
+         "scipy", "objects", "hooks", "python")
 # Coefficients and rows of tables, one entry a line.
 TABLES = ("codegen/cpu/vecmath/", "fusec/inspect/coverage_")
 CEILINGS = {

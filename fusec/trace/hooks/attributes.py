@@ -33,6 +33,8 @@ from ..guards.guard import (
 )
 from ..guards.plain_calls import DICT_VIEWS
 from ..guards.taken import take
+from ..objects.user_methods import method_of
+from ..objects.watch import Watch
 from ..operands import sizes
 from ..operands.operands import as_traced, holds_traced
 from ..places.attributes import Attributes
@@ -44,8 +46,6 @@ from ..places.outside import Outside
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .special_methods import SpecialMethods
-from .user_methods import method_of
-from .watch import Watch
 
 _CHANGING = frozenset({"update", "pop", "popitem", "clear", "setdefault", "__setitem__",
                        "__delitem__"})

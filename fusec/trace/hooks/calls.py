@@ -38,6 +38,18 @@ from ..library.callees import check_uncompiled, in_numpys_words, named, runs_as_
 from ..library.failures import guarded
 from ..library.randomness import TracedGenerator, drawn, is_random
 from ..numpy.functions import CREATION, FUNCTIONS, call_function
+from ..objects.cached_calls import cached_behind, call_cached
+from ..objects.iteration import gone_over, items_of
+from ..objects.object_reads import (
+    GETTERS,
+    getter,
+    note_compared,
+    note_instances,
+    note_ordered,
+    note_read,
+)
+from ..objects.user_methods import method_of
+from ..objects.watch import CALLING
 from ..operands import texts
 from ..operands.operands import as_traced, spread_scalar, with_joined
 from ..operands.python_numbers import BOOL, weak
@@ -51,12 +63,7 @@ from ..values.array import TracedArray, number
 from ..values.handlers import TABLE, any_traced, is_traced_inside, when_called
 from ..values.operations import OPERATIONS
 from ..values.own_arrays import WRITERS, WRITING_METHODS
-from .cached_calls import cached_behind, call_cached
 from .items import ItemHooks
-from .iteration import gone_over, items_of
-from .object_reads import GETTERS, getter, note_compared, note_instances, note_ordered, note_read
-from .user_methods import method_of
-from .watch import CALLING
 
 FUSEC_ROLE = ON_BEHALF
 

@@ -29,6 +29,7 @@ from ..convert.table import CallTable
 from ..facts.known import known
 from ..index import fixed
 from ..numpy.functions import FUNCTIONS
+from ..objects.watch import Watch
 from ..operands.operands import BOOL, as_traced, spread_scalar
 from ..operands.python_numbers import weak
 from ..places.attributes import Attributes
@@ -39,7 +40,6 @@ from ..values.operations import operation
 from ..values.trace import Trace
 from .calls import GraphHooks
 from .control import ControlHooks
-from .watch import Watch
 
 LIBRARY_TABLE = CallTable(TABLE)
 

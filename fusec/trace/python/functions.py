@@ -26,7 +26,7 @@ from ..control.unrolling import UNROLL
 from ..convert.properties import class_attribute
 from ..facts.known import known
 from ..guards.side_effects import check_unconsumed
-from ..hooks.user_methods import method_of
+from ..objects.user_methods import method_of
 from ..operands import sizes
 from ..operands.decimal_rounding import MOST_DIGITS, rounded
 from ..operands.operands import as_traced, cast
