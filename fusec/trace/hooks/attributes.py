@@ -72,8 +72,8 @@ class AttributeHooks(SpecialMethods):
         self.trace.local_objects[id(made)] = made
         self.trace.local_births[id(made)] = new_id()
 
-    def _traced_if_outside(self, x: Any) -> Any:
-        return as_traced(self.trace, x) if self._is_outside(x) else x
+    def traced_if_outside(self, x: Any) -> Any:
+        return as_traced(self.trace, x) if self.is_from_outside(x) else x
 
     def lifted(self, x: Any) -> Any:
         """An array from outside as a traced value, so that every call reads it anew."""
@@ -85,10 +85,10 @@ class AttributeHooks(SpecialMethods):
             return {key: self.lifted(value) for key, value in x.items()}
         method = method_of(x, "__array__")
         if method is not None and self.trace.active:
-            return self._traced_if_outside(self.call(self.where, MethodType(method, x)))
+            return self.traced_if_outside(self.call(self.where, MethodType(method, x)))
         if type(x) in DICT_VIEWS and self.trace.active:
             return list(map(self.lifted, x))
-        return self._traced_if_outside(x)
+        return self.traced_if_outside(x)
 
     def lifted_items(self, x: Any) -> Any:
         """The same of what is gone over; lists and dicts in it stay the program's own, which it may
@@ -133,7 +133,7 @@ class AttributeHooks(SpecialMethods):
             return x._make(items) if hasattr(x, "_make") else tuple(items)
         return deque(items, x.maxlen) if isinstance(x, deque) else items
 
-    def _is_outside(self, x: Any) -> bool:
+    def is_from_outside(self, x: Any) -> bool:
         if not issubclass(type(x), np.ndarray) or not self.trace.active:
             return False
         if type(x) not in (np.ndarray, np.memmap) or not is_compiled(x.dtype):
@@ -157,19 +157,19 @@ class AttributeHooks(SpecialMethods):
         self.took(test)
         return super().decide(test)
 
-    def _local(self, result: Any) -> Any:
+    def note_local(self, result: Any) -> Any:
         """Remembers an array that plain NumPy made of arrays of the trace: a constant."""
         if issubclass(type(result), np.ndarray):
             self.trace.own.note(result)
             self.trace.local_arrays[id(result)] = result
         elif isinstance(result, (tuple, list)) and type(result) is not TracedArray:
             for item in result:
-                self._local(item)
+                self.note_local(item)
         return result
 
     def _computed(self, result: Any) -> Any:
         """Remembers a new array; a list or tuple holds those that were there: ``L + L``."""
-        return self._local(result) if issubclass(type(result), np.ndarray) else result
+        return self.note_local(result) if issubclass(type(result), np.ndarray) else result
 
     def check_attribute(self, where: Where, obj: Any, name: str) -> None:
         """That the real array or number has the attribute: a Python number has no shape, say."""
@@ -222,7 +222,7 @@ class AttributeHooks(SpecialMethods):
         self.trace.containers.uses.note_method(obj, name, where)
         if name == "__dict__" and type(obj) is not TracedArray:
             return self.namespace_of(where, obj, getattr(obj, name))
-        if self._is_outside(obj):
+        if self.is_from_outside(obj):
             self.where = where
             obj = as_traced(self.trace, obj)
         self.check_attribute(where, obj, name)
@@ -244,7 +244,7 @@ class AttributeHooks(SpecialMethods):
             self.where = where
             return sizes.numbers(self.trace, result)
         if type(obj) is np.ndarray:
-            return self._local(result)
+            return self.note_local(result)
         if getter_of(obj, name) is not None:
             if self.trace.active:
                 self.note_of_class(type(obj), name)

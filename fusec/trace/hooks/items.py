@@ -42,7 +42,7 @@ class ItemHooks(AttributeHooks):
         if id(obj) in self.trace.flats and not obj.is_writeable:
             _set_flat(self.trace.flats[id(obj)][1], key, value)
             return
-        if self._is_outside(obj) or (type(obj) is np.ndarray and (
+        if self.is_from_outside(obj) or (type(obj) is np.ndarray and (
                 any_traced((value, key), {}) or self.trace.own.must_trace(obj))):
             as_traced(self.trace, obj)[key] = value
             return
@@ -135,7 +135,7 @@ class ItemHooks(AttributeHooks):
             return self.call(where, obj.__getitem__, key)
         if type(obj) is dict and type(key) is str and self.trace.active and "__builtins__" in obj:
             self.watch.note_global(obj, key)
-        if self._is_outside(obj) or (
+        if self.is_from_outside(obj) or (
                 isinstance(obj, (np.ndarray, np.generic)) and is_traced_inside(key)):
             return as_traced(self.trace, obj)[key]
         if type(obj) in (list, tuple) and type(key) is TracedArray and (
@@ -156,7 +156,7 @@ class ItemHooks(AttributeHooks):
         if id(obj) in self.trace.flats:
             return copy_of(result) if type(result) is TracedArray and result.ndim else result
         self._note_found(where, result)
-        return self._local(result) if type(obj) is np.ndarray or isinstance(
+        return self.note_local(result) if type(obj) is np.ndarray or isinstance(
             obj, np.generic) else result
 
     def updates_items(

@@ -71,9 +71,9 @@ class LibraryHooks(GraphHooks):
         """An argument: the user's plain arrays are read anew at every call."""
         if type(x) in (list, tuple):
             return type(x)(map(self.from_user, x))
-        return as_traced(self.trace, x) if GraphHooks._is_outside(self, x) else x
+        return as_traced(self.trace, x) if GraphHooks.is_from_outside(self, x) else x
 
-    def _is_outside(self, x: Any) -> bool:
+    def is_from_outside(self, x: Any) -> bool:
         """Plain arrays that the function made itself are constants of the trace."""
         return False
 
@@ -82,13 +82,13 @@ class LibraryHooks(GraphHooks):
             kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
             if isinstance(kwargs.get("dtype"), type(np.dtype)):  # a class of dtypes
                 kwargs["dtype"] = kwargs["dtype"]()
-        return self._local(super().call(where, fn, *args, **kwargs))
+        return self.note_local(super().call(where, fn, *args, **kwargs))
 
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
         self.check_attribute(where, obj, name)
         if type(obj) is TracedArray and name == "trace":
             return obj.diagonal_sum
-        return self._local(Hooks.getattr(self, where, obj, name))
+        return self.note_local(Hooks.getattr(self, where, obj, name))
 
     def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
         if type(obj) is TracedArray and name == "shape":

@@ -18,7 +18,8 @@ from ..facts.trees import flattened
 from ..operands.python_numbers import BOOL, weak
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray, number
-from .calls import GraphHooks, is_numpys
+from .call_arguments import is_numpys
+from .calls import GraphHooks
 
 FUSEC_ROLE = ON_BEHALF
 
