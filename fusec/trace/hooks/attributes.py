@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import warnings
 from collections import deque
-from collections.abc import Iterator
 from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
@@ -23,23 +22,17 @@ from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..facts.refusals import is_compiled
 from ..guards.asked import note_library
-from ..guards.guard import (
-    attribute_guard,
-    is_guarded,
-    is_in_object,
-    is_object,
-    is_own,
-    method_guard,
-)
+from ..guards.guard import is_guarded, is_in_object, is_object, is_own
 from ..guards.plain_calls import DICT_VIEWS
 from ..guards.taken import take
+from ..objects.attribute_guards import note_method, note_missing, note_of_class, note_value
 from ..objects.user_methods import method_of
 from ..objects.watch import Watch
 from ..operands import sizes
 from ..operands.operands import as_traced, holds_traced
 from ..places.attributes import Attributes
 from ..places.containers import Containers
-from ..places.effects import CONTAINERS, Effects
+from ..places.effects import Effects
 from ..places.kept_values import note_bound
 from ..places.outer_names import OuterNames
 from ..places.outside import Outside
@@ -236,7 +229,7 @@ class AttributeHooks(SpecialMethods):
         try:
             result = super().getattr(where, obj, name)
         except AttributeError:
-            self._note_missing(obj, name)
+            note_missing(self.trace, obj, name)
             raise
         self._note_found(where, result)
         note_bound(self.trace, result, obj)
@@ -245,6 +238,10 @@ class AttributeHooks(SpecialMethods):
             return sizes.numbers(self.trace, result)
         if type(obj) is np.ndarray:
             return self.note_local(result)
+        return self._guarded(obj, name, result)
+
+    def _guarded(self, obj: Any, name: str, result: Any) -> Any:
+        """What the attribute gives, bound to what it gave by a guard on where it lies."""
         if getter_of(obj, name) is not None:
             if self.trace.active:
                 self.note_of_class(type(obj), name)
@@ -252,7 +249,7 @@ class AttributeHooks(SpecialMethods):
         if type(obj) is not TracedArray and self.is_computed(obj, name):
             return result
         if type(result) is MethodType and result.__self__ is obj and self.trace.active:
-            self._note_method(obj, name)
+            note_method(self.trace, obj, name)
         elif type(result) is FunctionType and name not in getattr(obj, "__dict__", ()):
             self.note_of_class(type(obj), name)  # a static method
         if type(obj) is ModuleType and not is_guarded(obj):
@@ -262,13 +259,7 @@ class AttributeHooks(SpecialMethods):
             result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))
         if self.trace.active and is_own(result) and type(result) is not TracedArray and (
                 not is_object(result) or is_in_object(obj, name)):
-            holder = self._holder(obj, name)
-            known = (id(holder), name)
-            if holder is obj and isinstance(result, (*CONTAINERS, Iterator)):
-                self.trace.reachable.reach(result)
-            if holder is not None and known not in self.trace.guards and is_guarded(holder):
-                self.trace.guards[known] = guard = attribute_guard(holder, name)
-                self.trace.reachable.note(guard, known)
+            note_value(self.trace, obj, name, result)
         return result
 
     def _note_found(self, where: Where, value: Any) -> None:
@@ -286,28 +277,8 @@ class AttributeHooks(SpecialMethods):
             self.note_of_class(kind, "__call__")
         return super().resolve(fn)
 
-    def _note_method(self, obj: Any, name: str) -> None:
-        """It must be the same function at each call: of the object, or of the class of one that
-        the trace made."""
-        known = (id(obj), name)
-        if id(obj) in self.trace.local_objects:
-            self.note_of_class(type(obj), name)
-        elif known not in self.trace.guards and is_guarded(obj):
-            self.trace.guards[known] = method_guard(obj, name)
-
     def note_of_class(self, kind: type, name: str) -> None:
-        known = (id(kind), name)
-        if self.trace.active and known not in self.trace.guards and is_guarded(kind):
-            self.trace.guards[known] = attribute_guard(kind, name)
-
-    def _holder(self, obj: Any, name: str) -> Any:
-        """What outlives the trace of what holds an attribute: of an object made in it the class
-        alone, None for attributes of its own."""
-        if id(obj) not in self.trace.local_objects:
-            return obj
-        if is_in_object(obj, name):
-            return None
-        return next((c for c in type(obj).__mro__ if name in vars(c)), None)
+        note_of_class(self.trace, kind, name)
 
     def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
         self.where = where
@@ -370,12 +341,6 @@ class AttributeHooks(SpecialMethods):
             if not default:
                 raise
             return default[0]
-
-    def _note_missing(self, obj: Any, name: str) -> None:
-        """The program may go on without the attribute: it must still be missing at each call."""
-        known = (id(obj), name)
-        if id(obj) not in self.trace.local_objects and is_guarded(obj):
-            self.trace.guards.setdefault(known, attribute_guard(obj, name))
 
     def _is_older(self, obj: Any, name: str) -> bool:
         """Whether an object made in the trace outlives the branch or loop that assigns to it."""
