@@ -20,8 +20,9 @@ PACKAGES = {"fusec": "fusec", "passes": "fusec.passes", "codegen": "fusec.codege
             "runtime": "fusec.runtime"}
 TRACE = "fusec.trace"
 # From the ground up; `tracer.py` and what else is flat stands above them.
-ROOMS = ("facts", "source", "convert", "values", "call", "operands", "guards", "library", "index",
-         "ufuncs", "choice", "places", "control", "numpy", "scipy", "hooks", "python", "boundary")
+ROOMS = ("facts", "source", "rewrite", "convert", "values", "call", "operands", "guards",
+         "library", "index", "ufuncs", "choice", "places", "control", "arrays", "numpy",
+         "scipy", "objects", "hooks", "python", "boundary")
 # Coefficients and rows of tables, one entry a line.
 TABLES = ("codegen/cpu/vecmath/", "fusec/inspect/coverage_")
 CEILINGS = {

@@ -82,7 +82,7 @@ def constant(word: int, rank: int) -> Any:
     trace, shape = current(), (1,) * rank
     if trace is None:
         return np.full(shape, word, np.uint32)
-    from fusec.trace.numpy.creation import full
+    from fusec.trace.arrays.creation import full
 
     return full(trace, shape, np.uint32(word), np.uint32)
 
@@ -94,7 +94,7 @@ def range_of(size: Any) -> Any:
     trace = current()
     if trace is None:
         return np.arange(size)
-    from fusec.trace.numpy.creation import arange
+    from fusec.trace.arrays.creation import arange
 
     return arange(trace, size)
 

@@ -365,7 +365,7 @@ def test_what_is_done_at_each_call(name):
 
 def test_programs_without_such_code_are_not_watched(monkeypatch):
     started = []
-    monkeypatch.setattr("fusec.trace.hooks.watch.sys.setprofile", started.append)
+    monkeypatch.setattr("fusec.trace.objects.watch.sys.setprofile", started.append)
     model = SimpleNamespace(k=2.0)
     f = fusec.jit(lambda x: sorted([3, 1], key=lambda v: v * model.k)[0] * np.sin(x) + len([x]))
     f(np.ones(2))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.trace.hooks import control as hooks
+from fusec.trace.hooks import loop_tracer as hooks
 
 
 def recurrence(x, a):

@@ -10,7 +10,7 @@ import pytest
 
 import fusec
 from fusec.errors import FusecError
-from fusec.trace.guards.measures import Content
+from fusec.trace.guards.contents import Content
 
 X = np.ones(3)
 DEPTHS = (1, 4, 5, 6, 20, 100)

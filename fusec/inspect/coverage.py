@@ -21,8 +21,10 @@ import fusec
 from fusec.errors import FusecError, InternalError
 from fusec.ops import registry
 from fusec.trace.facts.refusals import is_compiled
-from fusec.trace.hooks.calls import TABLE
 from fusec.trace.numpy.functions import FUNCTIONS
+from fusec.trace.values.handlers import (
+    TABLE,
+)
 
 from .array_api import ARRAY_API
 from .coverage_reasons import PLAIN, REFUSED

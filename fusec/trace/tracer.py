@@ -12,12 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import (
-    ConcreteValueError,
-    FusecError,
-    unsupported,
-    users_own,
-)
+from fusec.errors import ConcreteValueError, FusecError, unsupported, users_own
 from fusec.ir import Graph, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.checks import describe_error, has_effects

@@ -13,7 +13,7 @@ from harness import check
 import fusec
 from fusec.ops import get
 from fusec.ops.library import LIBRARY, decode
-from fusec.trace.library.calls import LIBRARY_FUNCTIONS
+from fusec.trace.library.entries import LIBRARY_FUNCTIONS
 
 RNG = np.random.default_rng(20261121)
 DTYPES = ("f4", "f8", "i4", "i8", "u1")

@@ -10,7 +10,7 @@ import pytest
 import fusec
 from fusec.ops import Op, all_ops
 from fusec.ops.library import LIBRARY
-from fusec.trace.library.calls import LIBRARY_FUNCTIONS
+from fusec.trace.library.entries import LIBRARY_FUNCTIONS
 from fusec.trace.numpy.functions import FUNCTIONS
 
 ROWS = list(all_ops())

@@ -23,6 +23,7 @@ import pytest
 from fusec.errors import hide_frames as strip_frames
 from fusec.ir.graph import Loc
 from fusec.trace.convert import hooks as hooks_module
+from fusec.trace.convert import properties
 from fusec.trace.convert.cache import convert, converted_code
 from fusec.trace.convert.hooks import Hooks
 from fusec.trace.convert.table import CallTable
@@ -407,6 +408,7 @@ def test_library_code_means_the_same(monkeypatch, fn, arg, least):
         return module in plain or any(f & inspect.CO_GENERATOR for f in flags)
 
     monkeypatch.setattr(hooks_module, "stays_plain", relaxed)
+    monkeypatch.setattr(properties, "stays_plain", relaxed)
     hooks = Recorder()
     assert convert(fn, hooks)(arg) == fn(arg)
     assert len(hooks.seen) > least

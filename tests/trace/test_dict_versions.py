@@ -14,8 +14,8 @@ import pytest
 
 import fusec
 from fusec.trace.facts import dict_versions
-from fusec.trace.guards import measures
-from fusec.trace.guards.measures import Content
+from fusec.trace.guards import contents
+from fusec.trace.guards.contents import Content
 
 
 class Owner:
@@ -52,7 +52,7 @@ CHANGES: dict[str, Callable[[dict[Any, Any]], Any]] = {
 @pytest.fixture(params=["versions", "none"])
 def versions(request, monkeypatch):
     if request.param == "none":
-        monkeypatch.setattr(measures, "version_of", lambda found: 0)
+        monkeypatch.setattr(contents, "version_of", lambda found: 0)
 
 
 @pytest.mark.parametrize("change", list(CHANGES))

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.trace.guards.contents import ArrayContent, Content, measure, same
 from fusec.trace.guards.guard import Guard
-from fusec.trace.guards.measures import ArrayContent, Bits, Content, Identity, measure, same
+from fusec.trace.guards.measures import Bits, Identity
 
 WEIGHTS = [1.0, 2.0]
 PAIR = (1.0, (2.0, "a"))

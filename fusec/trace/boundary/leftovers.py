@@ -16,8 +16,9 @@ from ..choice.optional import Optional
 from ..control.sequences import PythonIterator
 from ..facts.trees import flattened_in_order
 from ..guards.container_changes import ContainerChanges, may_be_held
+from ..guards.contents import everything_in, values_inside
 from ..guards.guard import Guard, OnceGuard
-from ..guards.measures import VIEWS, everything_in, values_inside
+from ..guards.measures import VIEWS
 from ..guards.side_effects import is_outside
 from ..places.kept_values import Given
 from ..values.array import TracedArray

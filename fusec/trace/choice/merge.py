@@ -15,7 +15,7 @@ from fusec.ir import Loc, TensorType, Value
 from ..facts.layout import Strides, common
 from ..facts.refusals import is_compiled
 from ..facts.trees import flattened
-from ..guards.measures import same as same_bits
+from ..guards.contents import same as same_bits
 from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import interval
 from ..values.array import TracedArray

@@ -24,9 +24,9 @@ from ..choice.optional import UNBOUND, aligned, assuming, bound, settled
 from ..choice.regions import Region, captures, subgraph
 from ..choice.sides import Filling, Pairs, Side, merged_tails
 from ..choice.unbound import check_bound, half_bound, is_users, left_by_one
-from ..convert.control import RESULT
 from ..operands.index_uses import lost_checks, note_inside
 from ..places.cells import Variables
+from ..rewrite.definitions import RESULT
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .before_raise import note_state, state_now

@@ -35,9 +35,10 @@ from ..values.array import TracedArray, from_value, number
 from ..values.selected import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
-from .attempts import Attempt, Attempting, of_one_memory
+from .attempts import Attempt, Attempting
 from .before_raise import note_state
 from .carried import Carried, Known, Leaf, LoopParts
+from .finals import of_one_memory
 
 MAX_ATTEMPTS = 12
 

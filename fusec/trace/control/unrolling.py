@@ -22,9 +22,9 @@ from fusec.ops import get
 
 from ..choice.merge import flatten, is_traced
 from ..choice.regions import Region
-from ..convert.hooks import Where
 from ..operands.overflow import is_overflow_check
 from ..places.cells import Variables
+from ..rewrite.transformer import Where
 from .carried import LoopParts
 
 UNROLL = 16  # loops of at most this many iterations may be unrolled before the graph is asked

@@ -1,4 +1,4 @@
-"""Source conversion: calls, items and operators of a traced function become hooks."""
+"""Converted functions, and the hooks that they call, with Python's own meaning."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from fusec.errors import Diagnostic
 from fusec.ir.graph import Loc
 
 from ..facts.policy import is_numeric_stack
+from ..rewrite.control import convert_tree
 from ..source.errors import SourceUnavailable, UnsupportedConstruct
 from ..source.source import HOOKS_NAME, compile_function, find_source
 from ..source.super_calls import write_out
-from .control import convert_tree
 
 # By identity, not equality: hashing a code object costs more than the look-up.  The key dies with
 # the code object.  A refusal is remembered too.

@@ -7,78 +7,26 @@ the order Python evaluates them, so ``setitem`` takes the value before the objec
 
 from __future__ import annotations
 
-import operator
-import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
-from fusec.inspect import log
 from fusec.ir.graph import Loc
 
 from ..facts.policy import stays_plain
+from ..rewrite.transformer import Where
 from ..source.errors import SourceUnavailable
 from ..source.source import HOOKS_NAME
 from .cache import convert
+from .logic import Tested, chained, joined
+from .operators import BINARY, COMPARE, CONVERSIONS, IN_PLACE, UNARY, of_bool
+from .properties import class_attribute, getter_of
 from .table import CallTable
-from .transformer import Where
 from .values import CALLS
 
-Operator = Callable[..., Any]
-
-UNARY: dict[str, Operator] = {
-    "neg": operator.neg, "pos": operator.pos, "invert": operator.invert,
-}
-BINARY: dict[str, Operator] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
-    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow,
-    "matmul": operator.matmul, "lshift": operator.lshift, "rshift": operator.rshift,
-    "and": operator.and_, "or": operator.or_, "xor": operator.xor,
-}
-IN_PLACE: dict[str, Operator] = {
-    name: getattr(operator, "i" + name) for name in BINARY
-}
-COMPARE: dict[str, Operator] = {
-    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-    "eq": operator.eq, "ne": operator.ne, "is": operator.is_, "is not": operator.is_not,
-}
-_CONVERSIONS: dict[int, Operator] = {
-    -1: lambda v: v, ord("s"): str, ord("r"): repr, ord("a"): ascii,
-}
-
-
-def _of_bool(op: str, a: bool, where: Where) -> Any:
-    """What Python 3.12 announces of ``~True`` is said of the program's own line."""
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        result = UNARY[op](a)
-    for warning in found:
-        log.warn(warning.message, warning.category, where[0], where[1])
-    return result
-
-
 _START: Where = ("", 0, -1, "", -1)
-
-
-class Tested:
-    """An operand of ``and`` or ``or`` whose truth is known: Python tests it once."""
-
-    __slots__ = ("truth", "value")
-
-    def __init__(self, value: Any, truth: bool) -> None:
-        self.value, self.truth = value, truth
-
-
-def tested(value: Any, truth: bool) -> Tested:
-    """``value`` with its truth."""
-    return value if type(value) is Tested else Tested(value, truth)
-
-
-def untested(value: Any) -> Any:
-    """The value itself."""
-    return value.value if type(value) is Tested else value
 
 
 class Hooks:
@@ -177,22 +125,8 @@ class Hooks:
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
         """``obj.name``; a user's property is converted like any function."""
         self.where = where
-        fget = self.getter_of(obj, name)
+        fget = getter_of(obj, name)
         return getattr(obj, name) if fget is None else self.call(where, fget, obj)
-
-    def getter_of(self, obj: Any, name: str) -> FunctionType | None:
-        """The user's function that computes an attribute; None where it is none, or kept plain."""
-        found = class_attribute(type(obj), name)
-        is_users = type(found) is property and self._may_convert(found.fget, type(obj))
-        return found.fget if is_users else None
-
-    def _may_convert(self, fget: Any, owner: type) -> bool:
-        """Whether a property is a user's function, and all there is to reading the attribute:
-        Python calls ``__getattr__`` after a property's AttributeError."""
-        if type(fget) is not FunctionType or stays_plain(fget):
-            return False
-        usual = class_attribute(owner, "__getattribute__") is object.__getattribute__
-        return usual and class_attribute(owner, "__getattr__") is None
 
     def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
         self.where = where
@@ -219,7 +153,7 @@ class Hooks:
     def unop(self, where: Where, op: str, a: Any) -> Any:
         """``op`` is a key of `UNARY`."""
         self.where = where
-        return UNARY[op](a) if type(a) is not bool else _of_bool(op, a, where)
+        return UNARY[op](a) if type(a) is not bool else of_bool(op, a, where)
 
     def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         """``op`` is a key of `BINARY`."""
@@ -340,28 +274,13 @@ class Hooks:
         ``role`` says what the result is for: its "value", its truth alone ("test"), or both
         ("operand" of another one, which need not find out again what is known).
         """
-        return self._joined(where, role, True, value, thunks)
+        return joined(self, where, role, True, value, thunks)
 
     def or_(
         self, where: Where, role: str, value: Any, *thunks: Callable[[], Any]
     ) -> Any:
         """``value or ...``; see `and_`."""
-        return self._joined(where, role, False, value, thunks)
-
-    def _joined(
-        self, where: Where, role: str, going: bool, value: Any,
-        thunks: tuple[Callable[[], Any], ...],
-    ) -> Any:
-        """The first operand that is not ``going``, or the last one."""
-        for position, thunk in enumerate(thunks):
-            asked = self.asked_truth(self.operand(where, value))
-            found = self.decide(asked)
-            if found is None:
-                return self.undecided(where, role, going, value, asked, thunks[position:])
-            if found is not going:
-                return untested(value) if role == "value" else tested(value, found)
-            value = thunk()
-        return value
+        return joined(self, where, role, False, value, thunks)
 
     def undecided(
         self, where: Where, role: str, going: bool, value: Any, asked: Any,
@@ -376,14 +295,7 @@ class Hooks:
         *thunks: Callable[[], Any],
     ) -> Any:
         """``a < b < c``: comparisons joined by ``and``, each operand evaluated once."""
-        result = self.link(where, ops[0], left, right)
-        if not thunks:
-            return result
-
-        def rest() -> Any:
-            return self.chain(where, role, ops[1:], right, thunks[0](), *thunks[1:])
-
-        return self.and_(where, role, result, rest)
+        return chained(self, where, role, ops, left, right, thunks)
 
     def link(self, where: Where, op: str, left: Any, right: Any) -> Any:
         """One comparison, ``in`` and ``not in`` among them."""
@@ -447,15 +359,7 @@ class Hooks:
         """``{value!conversion:spec}`` of an f-string; ``conversion`` is -1 or a character code,
         ``source`` the expression's where the text is that of an exception."""
         self.where = where
-        return format(_CONVERSIONS[conversion](value), spec)
-
-
-def class_attribute(owner: type, name: str) -> Any:
-    """What the class holds under a name, its descriptors not run; None when nothing."""
-    for base in owner.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return None
+        return format(CONVERSIONS[conversion](value), spec)
 
 
 def _is_hidden(name: str) -> bool:

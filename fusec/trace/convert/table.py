@@ -19,7 +19,8 @@ class CallTable:
     """
 
     def __init__(self, parent: CallTable | None = None) -> None:
-        """A table that starts with what ``parent`` holds now."""
+        """A table that holds what ``parent`` does, also from later on, where it has none itself."""
+        self._parent = parent
         self._entries: dict[int, tuple[Any, Handler]] = dict(parent._entries) if parent else {}
 
     def register(self, fn: Any, handler: Handler) -> None:
@@ -36,6 +37,10 @@ class CallTable:
 
         return decorate
 
+    def _entry(self, fn: Any) -> tuple[Any, Handler] | None:
+        found = self._entries.get(id(fn))
+        return found if found is not None or self._parent is None else self._parent._entry(fn)
+
     def __contains__(self, fn: Any) -> bool:
         return self.find(fn) is not None
 
@@ -44,15 +49,15 @@ class CallTable:
 
     def find(self, fn: Any) -> tuple[Handler, tuple[Any, ...]] | None:
         """The handler and the arguments that go before the call's: nothing, or ``self``."""
-        entry = self._entries.get(id(fn))
+        entry = self._entry(fn)
         if entry is not None:
             return entry[1], ()
         kind = type(fn)
         if kind is MethodType:
-            entry, receiver = self._entries.get(id(fn.__func__)), fn.__self__
+            entry, receiver = self._entry(fn.__func__), fn.__self__
         elif kind is BuiltinMethodType or kind is MethodWrapperType:
             receiver = fn.__self__
             if receiver is None or isinstance(receiver, ModuleType):
                 return None
-            entry = self._entries.get(id(getattr(type(receiver), fn.__name__, None)))
+            entry = self._entry(getattr(type(receiver), fn.__name__, None))
         return None if entry is None else (entry[1], (receiver,))

@@ -22,20 +22,8 @@ import numpy as np
 from ..facts.code_names import HEAP_TYPE
 from ..values.array import TracedArray
 from ..values.trace import current
-from .measures import (
-    ANY,
-    BUFFERS,
-    CONTAINERS,
-    DATA,
-    VIEWS,
-    Bits,
-    Content,
-    Identity,
-    Kept,
-    Layout,
-    Measure,
-    measure,
-)
+from .contents import Content, measure
+from .measures import ANY, BUFFERS, CONTAINERS, DATA, VIEWS, Bits, Identity, Kept, Layout, Measure
 
 MISSING = object()
 Bind = Callable[[Any], str]

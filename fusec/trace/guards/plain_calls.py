@@ -13,7 +13,7 @@ from typing import Any
 
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
-from .measures import DICT_VIEWS
+from .contents import DICT_VIEWS
 
 # These look at what an object is, not at its values.
 LOOKING = frozenset({

@@ -15,8 +15,9 @@ from fusec.ir import Node, Value
 
 from ..facts.known import known, note_known
 from ..values.operations import operation
+from .contents import ArrayContent
 from .guard import Guard
-from .measures import ArrayContent, Identity
+from .measures import Identity
 
 if TYPE_CHECKING:
     from ..values.trace import Trace

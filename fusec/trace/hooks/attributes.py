@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import warnings
 from collections import deque
-from collections.abc import Iterator
 from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
@@ -14,37 +13,32 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir.graph import Loc, new_id
 
+from ..arrays.array_attributes import Flags, assign
 from ..call.foreign import is_foreign, refusal
 from ..choice.optional import UNBOUND
-from ..convert.hooks import Where, class_attribute
+from ..convert.properties import class_attribute, getter_of
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..facts.refusals import is_compiled
 from ..guards.asked import note_library
-from ..guards.guard import (
-    attribute_guard,
-    is_guarded,
-    is_in_object,
-    is_object,
-    is_own,
-    method_guard,
-)
-from ..guards.plain_calls import DICT_VIEWS
+from ..guards.contents import DICT_VIEWS
+from ..guards.guard import is_guarded, is_in_object, is_object, is_own
 from ..guards.taken import take
-from ..numpy.array_attributes import Flags, assign
+from ..objects.attribute_guards import note_method, note_missing, note_of_class, note_value
+from ..objects.user_methods import method_of
+from ..objects.watch import Watch
 from ..operands import sizes
 from ..operands.operands import as_traced, holds_traced
 from ..places.attributes import Attributes
 from ..places.containers import Containers
-from ..places.effects import CONTAINERS, Effects
+from ..places.effects import Effects
 from ..places.kept_values import note_bound
 from ..places.outer_names import OuterNames
 from ..places.outside import Outside
+from ..rewrite.transformer import Where
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .special_methods import SpecialMethods
-from .user_methods import method_of
-from .watch import Watch
 
 _CHANGING = frozenset({"update", "pop", "popitem", "clear", "setdefault", "__setitem__",
                        "__delitem__"})
@@ -71,8 +65,8 @@ class AttributeHooks(SpecialMethods):
         self.trace.local.objects[id(made)] = made
         self.trace.local.births[id(made)] = new_id()
 
-    def _traced_if_outside(self, x: Any) -> Any:
-        return as_traced(self.trace, x) if self._is_outside(x) else x
+    def traced_if_outside(self, x: Any) -> Any:
+        return as_traced(self.trace, x) if self.is_from_outside(x) else x
 
     def lifted(self, x: Any) -> Any:
         """An array from outside as a traced value, so that every call reads it anew."""
@@ -84,10 +78,10 @@ class AttributeHooks(SpecialMethods):
             return {key: self.lifted(value) for key, value in x.items()}
         method = method_of(x, "__array__")
         if method is not None and self.trace.active:
-            return self._traced_if_outside(self.call(self.where, MethodType(method, x)))
+            return self.traced_if_outside(self.call(self.where, MethodType(method, x)))
         if type(x) in DICT_VIEWS and self.trace.active:
             return list(map(self.lifted, x))
-        return self._traced_if_outside(x)
+        return self.traced_if_outside(x)
 
     def lifted_items(self, x: Any) -> Any:
         """The same of what is gone over; lists and dicts in it stay the program's own, which it may
@@ -132,7 +126,7 @@ class AttributeHooks(SpecialMethods):
             return x._make(items) if hasattr(x, "_make") else tuple(items)
         return deque(items, x.maxlen) if isinstance(x, deque) else items
 
-    def _is_outside(self, x: Any) -> bool:
+    def is_from_outside(self, x: Any) -> bool:
         if not issubclass(type(x), np.ndarray) or not self.trace.active:
             return False
         if type(x) not in (np.ndarray, np.memmap) or not is_compiled(x.dtype):
@@ -156,19 +150,19 @@ class AttributeHooks(SpecialMethods):
         self.took(test)
         return super().decide(test)
 
-    def _local(self, result: Any) -> Any:
+    def note_local(self, result: Any) -> Any:
         """Remembers an array that plain NumPy made of arrays of the trace: a constant."""
         if issubclass(type(result), np.ndarray):
             self.trace.local.memory.note(result)
             self.trace.local.arrays[id(result)] = result
         elif isinstance(result, (tuple, list)) and type(result) is not TracedArray:
             for item in result:
-                self._local(item)
+                self.note_local(item)
         return result
 
     def _computed(self, result: Any) -> Any:
         """Remembers a new array; a list or tuple holds those that were there: ``L + L``."""
-        return self._local(result) if issubclass(type(result), np.ndarray) else result
+        return self.note_local(result) if issubclass(type(result), np.ndarray) else result
 
     def check_attribute(self, where: Where, obj: Any, name: str) -> None:
         """That the real array or number has the attribute: a Python number has no shape, say."""
@@ -221,7 +215,7 @@ class AttributeHooks(SpecialMethods):
         self.trace.world.containers.uses.note_method(obj, name, where)
         if name == "__dict__" and type(obj) is not TracedArray:
             return self.namespace_of(where, obj, getattr(obj, name))
-        if self._is_outside(obj):
+        if self.is_from_outside(obj):
             self.where = where
             obj = as_traced(self.trace, obj)
         self.check_attribute(where, obj, name)
@@ -235,7 +229,7 @@ class AttributeHooks(SpecialMethods):
         try:
             result = super().getattr(where, obj, name)
         except AttributeError:
-            self._note_missing(obj, name)
+            note_missing(self.trace, obj, name)
             raise
         self._note_found(where, result)
         note_bound(self.trace, result, obj)
@@ -243,15 +237,19 @@ class AttributeHooks(SpecialMethods):
             self.where = where
             return sizes.numbers(self.trace, result)
         if type(obj) is np.ndarray:
-            return self._local(result)
-        if self.getter_of(obj, name) is not None:
+            return self.note_local(result)
+        return self._guarded(obj, name, result)
+
+    def _guarded(self, obj: Any, name: str, result: Any) -> Any:
+        """What the attribute gives, bound to what it gave by a guard on where it lies."""
+        if getter_of(obj, name) is not None:
             if self.trace.active:
                 self.note_of_class(type(obj), name)
             return result  # what the property read is guarded
         if type(obj) is not TracedArray and self.is_computed(obj, name):
             return result
         if type(result) is MethodType and result.__self__ is obj and self.trace.active:
-            self._note_method(obj, name)
+            note_method(self.trace, obj, name)
         elif type(result) is FunctionType and name not in getattr(obj, "__dict__", ()):
             self.note_of_class(type(obj), name)  # a static method
         if type(obj) is ModuleType and not is_guarded(obj):
@@ -261,13 +259,7 @@ class AttributeHooks(SpecialMethods):
             result = self.attributes.value(obj, name, result, (*self.functions, *self.trace.entry))
         if self.trace.active and is_own(result) and type(result) is not TracedArray and (
                 not is_object(result) or is_in_object(obj, name)):
-            holder = self._holder(obj, name)
-            known = (id(holder), name)
-            if holder is obj and isinstance(result, (*CONTAINERS, Iterator)):
-                self.trace.world.reachable.reach(result)
-            if holder is not None and known not in self.trace.world.guards and is_guarded(holder):
-                self.trace.world.guards[known] = guard = attribute_guard(holder, name)
-                self.trace.world.reachable.note(guard, known)
+            note_value(self.trace, obj, name, result)
         return result
 
     def _note_found(self, where: Where, value: Any) -> None:
@@ -285,28 +277,8 @@ class AttributeHooks(SpecialMethods):
             self.note_of_class(kind, "__call__")
         return super().resolve(fn)
 
-    def _note_method(self, obj: Any, name: str) -> None:
-        """It must be the same function at each call: of the object, or of the class of one that
-        the trace made."""
-        known = (id(obj), name)
-        if id(obj) in self.trace.local.objects:
-            self.note_of_class(type(obj), name)
-        elif known not in self.trace.world.guards and is_guarded(obj):
-            self.trace.world.guards[known] = method_guard(obj, name)
-
     def note_of_class(self, kind: type, name: str) -> None:
-        known = (id(kind), name)
-        if self.trace.active and known not in self.trace.world.guards and is_guarded(kind):
-            self.trace.world.guards[known] = attribute_guard(kind, name)
-
-    def _holder(self, obj: Any, name: str) -> Any:
-        """What outlives the trace of what holds an attribute: of an object made in it the class
-        alone, None for attributes of its own."""
-        if id(obj) not in self.trace.local.objects:
-            return obj
-        if is_in_object(obj, name):
-            return None
-        return next((c for c in type(obj).__mro__ if name in vars(c)), None)
+        note_of_class(self.trace, kind, name)
 
     def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
         self.where = where
@@ -369,12 +341,6 @@ class AttributeHooks(SpecialMethods):
             if not default:
                 raise
             return default[0]
-
-    def _note_missing(self, obj: Any, name: str) -> None:
-        """The program may go on without the attribute: it must still be missing at each call."""
-        known = (id(obj), name)
-        if id(obj) not in self.trace.local.objects and is_guarded(obj):
-            self.trace.world.guards.setdefault(known, attribute_guard(obj, name))
 
     def _is_older(self, obj: Any, name: str) -> bool:
         """Whether an object made in the trace outlives the branch or loop that assigns to it."""

@@ -2,66 +2,73 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import functools
-import operator
-from collections import deque
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from fusec.code_roles import ON_BEHALF
-from fusec.errors import FusecError, UnsupportedError, unsupported
+from fusec.errors import FusecError, unsupported
 from fusec.ir.graph import Loc
 
 from ..call.foreign import check_names, is_foreign, is_foreign_class, public_name, refusal
-from ..choice.chosen import identity
 from ..choice.joined_kinds import check_kind
 from ..convert.cache import convert
-from ..convert.hooks import BINARY, Where, class_attribute
 from ..facts.code_names import HEAP_TYPE
-from ..facts.known import known
-from ..facts.policy import is_of_stdlib, stays_plain
 from ..guards.asked import ENVIRONMENT, asked, is_asking, is_of_decimals, note_decimals
-from ..guards.measures import ATOMS
-from ..guards.plain_calls import goes_over, takes_at_once, takes_values
+from ..guards.plain_calls import goes_over, takes_values
 from ..guards.side_effects import check_state, check_unconsumed, warn_of_effect
 from ..guards.static_arguments import note_owners
-from ..guards.taken import pin
 from ..guards.world_changes import check_world
-from ..library.callees import check_uncompiled, in_numpys_words, named, runs_as_it_is
-from ..library.failures import guarded
-from ..library.randomness import TracedGenerator, drawn, is_random
-from ..numpy.functions import CREATION, FUNCTIONS, call_function
+from ..library.callees import check_uncompiled, in_numpys_words, named
+from ..library.randomness import drawn, is_random
+from ..numpy.functions import call_function
+from ..objects.cached_calls import cached_behind, call_cached
+from ..objects.iteration import items_of
+from ..objects.object_reads import GETTERS, getter, note_compared, note_instances
+from ..objects.user_methods import method_of
+from ..objects.watch import CALLING
 from ..operands import texts
 from ..operands.operands import as_traced, spread_scalar, with_joined
 from ..operands.python_numbers import BOOL, weak
 from ..operands.sizes import of_length
-from ..places.kept_values import note_given
 from ..places.outside import POLYNOMIALS
+from ..rewrite.transformer import Where
 from ..scipy import functions as scipy_functions
 from ..source.errors import SourceUnavailable
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray, number
-from ..values.handlers import TABLE, any_traced, is_traced_inside, when_called
+from ..values.handlers import TABLE, any_traced, is_traced_inside
 from ..values.operations import OPERATIONS
-from ..values.own_arrays import WRITERS, WRITING_METHODS
-from .cached_calls import cached_behind, call_cached
+from . import numpy_handlers  # noqa: F401 (answers for NumPy: see `values.handlers`)
+from .call_arguments import (
+    home_of,
+    is_numeric,
+    is_numpys,
+    is_unseen_by_numpy,
+    with_gone_over,
+    with_lifted,
+    with_seen,
+    with_values,
+    with_written_traced,
+)
+from .call_effects import note_arguments, noted
 from .items import ItemHooks
-from .iteration import gone_over, items_of
-from .object_reads import GETTERS, getter, note_compared, note_instances, note_ordered, note_read
-from .user_methods import method_of
-from .watch import CALLING
+from .operator_operands import (
+    WORDS,
+    as_repeated,
+    check_words,
+    equal_items,
+    holds_open,
+    identity_of,
+    is_one_of,
+    is_small_set,
+)
 
 FUSEC_ROLE = ON_BEHALF
 
-_INDEXED = (list, tuple, deque, range)
-_BY_VALUE = frozenset({"index", "count", "remove", "pop", "insert", "rotate"})
-_DISPATCHED = (FunctionType, type(np.argmax), type(np.concatenate))
-ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full, np.empty_like)
 
 
 class GraphHooks(ItemHooks):
@@ -72,39 +79,14 @@ class GraphHooks(ItemHooks):
     def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         """As Python's, and remembers arrays and objects that the trace itself made."""
         self.where = where
-        if self.trace.active and is_random(fn):
-            fn = drawn(self.trace, fn)
-        elif self.trace.active:
-            warn_of_effect(self.trace, fn)
-            check_state(self.trace, fn, args, self.loc)
-            note_owners(self.trace, fn, *args, *kwargs.values())
-            check_world(self.trace, fn, kwargs)
-            if is_of_decimals(fn):
-                note_decimals(self.trace)
-            if getattr(fn, "__module__", None) == "logging":
-                args = texts.logged(self.trace, args)
+        if self.trace.active:
+            fn, args = self._heard(fn, args, kwargs)
         if self._done_by_items(where, fn, args, kwargs):
             return None
         self.effects.check_call(fn, args, self.loc)
-        if fn is range and self.trace.active:
-            args = self.as_index(args)
-        if goes_over(fn):
-            args = self._gone_over(where, fn, args, kwargs)
-        if self.table.find(fn) is None and home_of(fn) == "scipy":
-            scipy_functions.register_imported(self.table)
-        fn, args, kwargs = self._with_written_traced(fn, args, kwargs)
-        if self.trace.active and (isinstance(fn, np.ufunc) or isinstance(
-                getattr(fn, "__self__", None), np.ufunc)):
-            args = with_joined(self.trace, fn, args)
-        is_numeric = is_numpys(fn) or (type(fn) in _FUNCTIONS and fn in _OF_ARRAYS)
-        if self.trace.active and (is_numeric or self.table.find(fn) is not None):
-            args, kwargs = self._with_lifted(fn, args, kwargs, is_numeric)
-        elif self.trace.active and takes_values(fn):
-            args, kwargs = self._with_values(fn, args, kwargs)
-        elif self.trace.active:
-            args, kwargs = self._with_seen(fn, args, kwargs)
-        if (fn is isinstance or fn is type) and args and self.trace.active:
-            check_kind(self.trace, fn, args[0])
+        fn, args, kwargs = self._with_traced(where, fn, args, kwargs)
+        makes_arrays = is_numeric(fn)
+        args, kwargs = self._with_values_of(fn, args, kwargs, makes_arrays)
         if self.trace.active and is_asking(fn) and not any_traced(args, kwargs):
             return asked(self.trace, fn, args, kwargs)
         answer = self._answered(where, fn, args, kwargs)
@@ -114,17 +96,70 @@ class GraphHooks(ItemHooks):
             kwargs = {**kwargs, "key": functools.partial(getter, self, kwargs["key"])}
         if self.trace.active and type(getattr(fn, "__self__", None)) is str:
             args, kwargs = texts.marked(self.trace, args), texts.marked(self.trace, kwargs)
-        self._note_given(fn, args, kwargs)
-        if self._is_unseen_by_numpy(fn, args, kwargs):
+        note_arguments(self, fn, args, kwargs)
+        result = self._result(where, fn, args, kwargs)
+        return noted(self, where, fn, args, result, makes_arrays)
+
+    def _heard(
+        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """A call that reads or changes no state which the trace does not know, or knows now."""
+        if is_random(fn):
+            return drawn(self.trace, fn), args
+        warn_of_effect(self.trace, fn)
+        check_state(self.trace, fn, args, self.loc)
+        note_owners(self.trace, fn, *args, *kwargs.values())
+        check_world(self.trace, fn, kwargs)
+        if is_of_decimals(fn):
+            note_decimals(self.trace)
+        if getattr(fn, "__module__", None) == "logging":
+            args = texts.logged(self.trace, args)
+        return fn, args
+
+    def _with_traced(
+        self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        """The call with traced arrays for what it goes over or writes to."""
+        if fn is range and self.trace.active:
+            args = self.as_index(args)
+        if goes_over(fn):
+            args = with_gone_over(self, where, fn, args, kwargs)
+        if self.table.find(fn) is None and home_of(fn) == "scipy":
+            scipy_functions.register_imported(self.table)
+        fn, args, kwargs = with_written_traced(self, fn, args, kwargs)
+        if self.trace.active and (isinstance(fn, np.ufunc) or isinstance(
+                getattr(fn, "__self__", None), np.ufunc)):
+            args = with_joined(self.trace, fn, args)
+        return fn, args, kwargs
+
+    def _with_values_of(
+        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], makes_arrays: bool
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as the function takes their values."""
+        if not self.trace.active:
+            return args, kwargs
+        if makes_arrays or self.table.find(fn) is not None:
+            args, kwargs = with_lifted(self, fn, args, kwargs, makes_arrays)
+        elif takes_values(fn):
+            args, kwargs = with_values(self, fn, args, kwargs)
+        else:
+            args, kwargs = with_seen(self, fn, args, kwargs)
+        if (fn is isinstance or fn is type) and args:
+            check_kind(self.trace, fn, args[0])
+        return args, kwargs
+
+    def _result(
+        self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if is_unseen_by_numpy(self, fn, args, kwargs):
             result = call_function(self.trace, fn, args, kwargs)
         else:
             try:
                 result = self._called(where, fn, args, kwargs)
             except (FusecError, TypeError) as error:
                 raise named(self.trace, fn, error, Loc._make(where))  # noqa: B904 (mostly the same one)
-        if kwargs.get("out") is Ellipsis:  # which ``__array_ufunc__`` is not told
-            result = _as_arrays(result)
-        return self._noted(where, fn, args, result, is_numeric)
+        # With ``out=...``, which ``__array_ufunc__`` is not told, a ufunc gives arrays of rank 0.
+        return _as_arrays(result) if kwargs.get("out") is Ellipsis else result
 
     def _called(
         self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -160,74 +195,6 @@ class GraphHooks(ItemHooks):
         fn(*args, **kwargs)
         return True
 
-    def _gone_over(
-        self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, ...]:
-        for taken in args:
-            check_unconsumed(self.trace, taken, self.loc)
-        if self.trace.active:
-            args = gone_over(self, where, fn, args)
-            note_ordered(self, fn, args, kwargs)
-        return args
-
-    def _with_lifted(
-        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_numeric: bool
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a function that takes traced values."""
-        lifted = self.lifted_items if goes_over(fn) else self.lifted
-        args = tuple(map(lifted, args))
-        if is_numeric or takes_at_once(fn):
-            args = tuple(list(x) if type(x) is deque else x for x in args)
-        return args, {name: lifted(value) for name, value in kwargs.items()}
-
-    def _with_seen(
-        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of other calls: of methods of traced arrays, and of those that look at the
-        values."""
-        owner = type(getattr(fn, "__self__", None))
-        if owner in (TracedArray, TracedGenerator):
-            return self._with_lifted(fn, args, kwargs, False)
-        if issubclass(owner, ATOMS) or (owner in _INDEXED and fn.__name__ in _BY_VALUE):
-            self.took(*args)
-        return args, kwargs
-
-    def _note_given(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """What code that is called as it is may do with what it is given."""
-        if self.trace.active and runs_as_it_is(fn):
-            if isinstance(fn, type):
-                self.watch.constructing(fn)
-            if self.table.find(fn) is None or fn in _SHOWING:
-                self.watch.given(fn, args, kwargs)
-        if isinstance(getattr(fn, "__self__", None), (dict, set, list)):
-            texts.check_text(self.trace, *args)
-        owner = fn.__self__ if isinstance(fn, MethodType) else None
-        if owner is not None and is_of_stdlib(fn.__func__):
-            self.watch.note_library_object(owner)
-        if type(fn).__flags__ & HEAP_TYPE and is_of_stdlib(class_attribute(type(fn), "__call__")):
-            self.watch.note_library_object(fn)
-        note_read(self, fn, (owner, *args, *kwargs.values()))
-        if owner is not None and not (
-                type(fn.__func__) is FunctionType and not stays_plain(fn.__func__)):
-            note_given(self.trace, owner, (*args, *kwargs.values()), self.loc)
-
-    def _noted(
-        self, where: Where, fn: Any, args: tuple[Any, ...], result: Any, is_numeric: bool
-    ) -> Any:
-        """The result, known as the trace's own, or as a namespace from outside."""
-        if getattr(fn, "__name__", "") == "__new__" and type(result).__flags__ & HEAP_TYPE:
-            self.note_made(result)
-        if is_numeric:
-            for made in result if type(result) is tuple else (result,):
-                self._local(made)
-        elif isinstance(fn, type) or fn is dataclasses.replace:
-            self.note_made(result)
-        elif fn is vars and len(args) == 1:
-            return self.namespace_of(where, args[0], result)
-        elif fn is vars or fn is globals:
-            self._note_namespace(result, args)
-        return result
-
     def _answered(
         self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
@@ -254,54 +221,6 @@ class GraphHooks(ItemHooks):
             return str(texts.Marker(args[0]))
         return NotImplemented
 
-    def _note_namespace(self, found: Any, args: tuple[Any, ...]) -> None:
-        """The variables of a module, or of an object that was there before the call."""
-        if type(found) is dict and not any(id(x) in self.trace.local.objects for x in args):
-            self.trace.world.reachable.reach(found)
-
-    def _is_unseen_by_numpy(
-        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> bool:
-        """Whether NumPy's own dispatch would miss the traced values: in lists, or as arguments
-        such as the counts of ``np.repeat``."""
-        if not self.trace.active or not isinstance(fn, _DISPATCHED) or fn not in FUNCTIONS or (
-                self.table.find(fn) is not None):
-            return False
-        first = next(iter(args), None)
-        return type(first) is not TracedArray and any_traced(args, kwargs)
-
-    def _with_written_traced(
-        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-        """The call with an array made in the trace as a traced one where it is written.
-
-        So is one whose method takes traced arguments, which NumPy's methods do not know.
-        """
-        own, owner = self.trace.local.memory, getattr(fn, "__self__", None)
-        if type(owner) is np.ndarray and fn.__name__ in WRITING_METHODS:
-            self.trace.local.changes += 1
-        is_numpys_own = type(owner) is np.ndarray or issubclass(type(owner), np.generic)
-        if is_numpys_own and (any_traced(args, kwargs) or (
-                fn.__name__ in WRITING_METHODS and own.must_trace(owner)) or (
-                self._is_outside(owner))):
-            fn = getattr(as_traced(self.trace, owner), fn.__name__)
-        is_writer = args and (is_numpys(fn) or isinstance(owner, np.ufunc)) and (
-            getattr(fn, "__name__", "") in WRITERS)
-        if is_writer and type(args[0]) is np.ndarray and (
-                own.must_trace(args[0]) or any_traced(args, kwargs)):
-            args = (as_traced(self.trace, args[0]), *args[1:])
-        if own.must_trace(kwargs.get("out")):
-            kwargs = {**kwargs, "out": as_traced(self.trace, kwargs["out"])}
-        return fn, args, kwargs
-
-    def _with_values(
-        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments whose arrays from outside are traced; containers keep which they are where
-        ``fn`` may change them."""
-        lifted = self.lifted_items if goes_over(fn) else self._traced_if_outside
-        return tuple(map(lifted, args)), {name: lifted(x) for name, x in kwargs.items()}
-
     def starred(self, where: Where, value: Any) -> Any:
         """What ``*value`` takes apart."""
         self.where = where
@@ -319,7 +238,7 @@ class GraphHooks(ItemHooks):
         return self._computed(super().unop(where, op, self.lifted(a)))
 
     def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
-        a, b = _as_repeated(op, a, b)
+        a, b = as_repeated(op, a, b)
         for x, other in ((a, b), (b, a)):
             if type(x) is TracedArray and is_foreign(other):
                 raise refusal(other, "the other operand", Loc._make(where))
@@ -329,41 +248,27 @@ class GraphHooks(ItemHooks):
             if texts.has_open(self.trace, b := self.lifted(b)):
                 return texts.percent(self.trace, a, b)
             texts.check_known(b)
-        if self._is_outside(a) or self._is_outside(b):
+        if self.is_from_outside(a) or self.is_from_outside(b):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
-        if isinstance(a, _WORDS) or isinstance(b, _WORDS):
-            self._check_words(where, op, a, b)
+        if isinstance(a, WORDS) or isinstance(b, WORDS):
+            check_words(self, where, op, a, b)
         try:
             return self._computed(super().binop(where, op, a, b))
         except TypeError as error:
             raise in_numpys_words(self.trace, error, a, b) from None
 
-    def _check_words(self, where: Where, op: str, a: Any, b: Any) -> None:
-        """An array and a text: what NumPy says of them, where it has nothing else to say."""
-        self.where = where
-        if type(b) is TracedArray and not isinstance(a, TracedArray) and op == "mod":
-            return  # formatted
-        if TracedArray not in (type(a), type(b)):
-            return
-        found = [_like(x) if type(x) is TracedArray else x for x in (a, b)]
-        try:
-            BINARY[op](*found)
-        except TypeError as error:
-            raise self.trace.error(error, [
-                x.value for x in (a, b) if type(x) is TracedArray]) from None
-
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         self.where = where
-        if isinstance(b, _WORDS):
-            self._check_words(where, op, a, b)
-        a, b = _as_repeated(op, a, b)
+        if isinstance(b, WORDS):
+            check_words(self, where, op, a, b)
+        a, b = as_repeated(op, a, b)
         self.effects.check_change(a, "changing a container in place", self.loc)
-        if self._is_outside(a) or (type(a) is np.ndarray and (
+        if self.is_from_outside(a) or (type(a) is np.ndarray and (
                 is_traced_inside(b) or self.trace.local.memory.must_trace(a))):
             a = as_traced(self.trace, a)
         try:
-            return super().iop(where, op, a, self.lifted(b) if self._is_outside(b) else b)
+            return super().iop(where, op, a, self.lifted(b) if self.is_from_outside(b) else b)
         except TypeError as error:
             raise in_numpys_words(self.trace, error, a, b) from None
 
@@ -372,25 +277,16 @@ class GraphHooks(ItemHooks):
         if op in ("is", "is not") and type(a) is TracedArray and isinstance(b, bool) and (
                 a.type.is_weak and a.dtype == BOOL):
             op = "eq" if op == "is" else "ne"  # there is one True
-        if op in ("is", "is not") and isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-            for x in (a, b):
-                if type(x) is not TracedArray:
-                    pin(self.trace, x)
-        if op in ("is", "is not") and TracedArray in (type(a), type(b)):
-            same = identity(self.trace, a, b)
-            if same is not None:
-                self.where = where
-                return same if op == "is" else self.not_(where, same)
-        if op in ("is", "is not") and a is not b and a is not None and b is not None and (
-                id(a) in self.trace.local.chosen or id(b) in self.trace.local.chosen):
-            raise unsupported(f"{op!r} of a {type(a).__name__} that data chooses", loc=self.loc,
-                              cure="compare what the branches depend on")
-        if op not in ("is", "is not") and (self._is_outside(a) or self._is_outside(b)):
+        if op in ("is", "is not"):
+            answer = identity_of(self, where, op, a, b)
+            if answer is not NotImplemented:
+                return answer
+        if op not in ("is", "is not") and (self.is_from_outside(a) or self.is_from_outside(b)):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
-        if op in ("eq", "ne") and type(a) is type(b) in (tuple, list) and _holds_open(a, b):
+        if op in ("eq", "ne") and type(a) is type(b) in (tuple, list) and holds_open(a, b):
             self.where = where
-            equal = self._equal_items(where, a, b)
+            equal = equal_items(self, where, a, b)
             return equal if op == "eq" else self.not_(where, equal)
         if method_of(a, f"__{op}__") is None:
             note_compared(self, op, a, b)
@@ -401,45 +297,20 @@ class GraphHooks(ItemHooks):
 
     def contains(self, where: Where, item: Any, container: Any) -> Any:
         texts.check_text(self.trace, item, container)
-        if self._is_outside(container):
+        if self.is_from_outside(container):
             container = as_traced(self.trace, container)
         if type(container) is TracedArray and container.is_array:
             self.where = where
             found: Any = np.any(np.equal(container, item))
             return number(self.trace, weak(self.trace, found.value, BOOL))
         is_number = type(item) is TracedArray and not item.ndim
-        if (is_number or _holds_open(item)) and type(container) in _SMALL_SETS and (
-                len(container) <= _MOST_ALTERNATIVES):
-            return self._is_one_of(where, item, container)
+        if (is_number or holds_open(item)) and is_small_set(container):
+            return is_one_of(self, where, item, container)
         self.took(item)
         if type(container) is ENVIRONMENT:
             return self.call(where, container.__contains__, item)
         note_compared(self, "eq", item, container)
         return super().contains(where, item, container)
-
-    def _equal_items(self, where: Where, a: Any, b: Any) -> Any:
-        """Whether two tuples or lists are equal, item by item as far as Python would go."""
-        if len(a) != len(b):
-            return False
-        found: Any = True
-        for one, other in zip(a, b, strict=True):
-            if one is not other:
-                found = self.and_(where, "test", found, self._equality(where, one, other))
-        decided = self.decide(found)
-        return decided if decided is not None else number(
-            self.trace, weak(self.trace, self.truth(found), BOOL))
-
-    def _equality(self, where: Where, item: Any, other: Any) -> Callable[[], Any]:
-        return lambda: self.compare(where, "eq", item, other)
-
-    def _is_one_of(self, where: Where, item: Any, container: Any) -> Any:
-        """``item in (a, b)``: each is compared, as far as Python would go."""
-        found: Any = False
-        for other in container:
-            found = self.or_(where, "test", found, self._equality(where, item, other))
-        decided = self.decide(found)
-        return decided if decided is not None else number(
-            self.trace, weak(self.trace, self.truth(found), BOOL))
 
     def iterate(self, where: Where, value: Any) -> Any:
         return super().iterate(where, self._elements(where, value))
@@ -453,7 +324,7 @@ class GraphHooks(ItemHooks):
     def _elements(self, where: Where, value: Any) -> Any:
         self.where = where
         check_unconsumed(self.trace, value, self.loc)
-        return as_traced(self.trace, value) if self._is_outside(value) else items_of(
+        return as_traced(self.trace, value) if self.is_from_outside(value) else items_of(
             self, where, value)
 
     def converted(self, fn: FunctionType) -> Callable[..., Any]:
@@ -473,7 +344,7 @@ class GraphHooks(ItemHooks):
         self, where: Where, value: Any, conversion: int, spec: str, source: str = ""
     ) -> str:
         self.where = where
-        value = self._traced_if_outside(value)
+        value = self.traced_if_outside(value)
         if self.trace.active:
             self.watch.given(format, (value,), {})
         for method in ("format", "str", "repr"):
@@ -485,114 +356,16 @@ class GraphHooks(ItemHooks):
         return super().format_value(where, value, conversion, spec, source)
 
 
-def _as_repeated(op: str, a: Any, b: Any) -> tuple[Any, Any]:
-    """``[0.0] * n``: an integer scalar of NumPy's repeats a list, as a Python int does."""
-    if op == "mul" and type(a) in (list, tuple) and _is_integer_scalar(b):
-        return a, operator.index(b)
-    if op == "mul" and type(b) in (list, tuple) and _is_integer_scalar(a):
-        return operator.index(a), b
-    return a, b
-
-
-def _like(x: TracedArray) -> Any:
-    """An array or number of this type."""
-    one = np.ones((1,) * x.ndim, x.dtype)
-    if x.is_array:
-        return one
-    return one.item() if x.type.is_weak else one[()]
-
-
-def _holds_open(*values: Any) -> bool:
-    """Whether numbers that only the run knows lie in tuples or lists."""
-    return any(
-        (type(x) is TracedArray and not x.ndim and known(x.value) is None)
-        or (type(x) in (tuple, list) and _holds_open(*x))
-        for value in values if type(value) in (tuple, list) for x in value)
-
-
-def _is_integer_scalar(x: Any) -> bool:
-    return type(x) is TracedArray and not x.is_array and x.dtype.kind in "iu"
-
-
 def _as_arrays(result: Any) -> Any:
-    """With ``out=...`` a ufunc gives arrays of rank 0, not scalars."""
+    """Arrays of rank 0 for scalars."""
     if type(result) is tuple:
         return tuple(map(_as_arrays, result))
     return spread_scalar(result) if type(result) is TracedArray else result
 
 
-# Functions of Python that make arrays of arrays.
-_OF_ARRAYS = frozenset({abs, divmod, round, pow, sum, copy.copy, copy.deepcopy})
-_FUNCTIONS = (FunctionType, type(abs))
 _TEXTS = (str, repr, ascii)
-_SHOWING = frozenset({repr, ascii, print})  # handlers of ours have Python make the text
-_WORDS = (str, bytes)
-_SMALL_SETS = (tuple, list, set, frozenset)
-_MOST_ALTERNATIVES = 64
-
-
-def is_numpys(fn: Any) -> bool:
-    """Whether it is a function of NumPy or SciPy, or a method of an array."""
-    owner = getattr(fn, "__self__", None)
-    if isinstance(fn, np.ufunc) or type(owner) is np.ndarray or isinstance(
-            owner, (np.generic, np.ufunc)):
-        return True
-    return home_of(fn) in ("numpy", "scipy")
-
-
-def home_of(fn: Any) -> str:
-    """The package that a function is from; SciPy's wrappers of LAPACK and BLAS name none."""
-    home = getattr(fn, "__module__", None)
-    if isinstance(home, str):
-        return home.partition(".")[0]
-    return "scipy" if type(fn).__name__ == "fortran" else ""
-
-
-# ---------------------------------------------------------------------------------- handlers
-
-
-def _creation(function: Callable[..., Any], handler: Callable[..., Any]) -> None:
-    always = function in ALWAYS_TRACED
-
-    def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
-        if always and hooks.trace.active and args:
-            args = (hooks.as_index(args[0]), *args[1:])
-        if hooks.trace.active and (always or any_traced(args, kwargs)):
-            return guarded(hooks.trace, f"np.{function.__name__}", handler, function, args, kwargs,
-                           (hooks.trace,))
-        return function(*args, **kwargs)
-
-    TABLE.register(function, call)
-
-
-def _iterated(function: Callable[..., Any]) -> None:
-    """NumPy's dispatcher goes through the elements of the argument."""
-    @when_called(function)
-    def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
-        return call_function(hooks.trace, function, args, kwargs)
-
-
-_iterated(np.poly)
-_iterated(np.roots)
-
-
-def _seen_through_dlpack(hooks: GraphHooks, x: Any, /, **options: Any) -> Any:
-    """A view whose base says what memory it shows, as that of a capsule does not."""
-    if type(x) is TracedArray:
-        return call_function(hooks.trace, np.from_dlpack, (x,), options)
-    found = np.from_dlpack(x, **options)
-    if type(x) is not np.ndarray or not np.may_share_memory(x, found):
-        return found
-    shown = x[...]
-    shown.flags.writeable = found.flags.writeable
-    return shown
-
-
-for _function, _handler in CREATION.items():
-    _creation(_function, _handler)
-TABLE.register(np.from_dlpack, _seen_through_dlpack)
 
 
 CALLING.add(GraphHooks.call.__code__)
 
-__all__ = ["GraphHooks", "UnsupportedError"]
+__all__ = ["TABLE", "GraphHooks"]

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..control.ranges import number_at
 from ..control.sequences import table
-from ..convert.hooks import Where
 from ..facts.known import known
 from ..guards.asked import ENVIRONMENT
 from ..guards.container_changes import CONTAINERS, may_be_held
@@ -20,6 +19,7 @@ from ..operands import texts
 from ..operands.operands import as_traced
 from ..operands.python_numbers import index_of
 from ..places.kept_values import note_given
+from ..rewrite.transformer import Where
 from ..values.array import TracedArray, copy_of, is_index
 from ..values.assigned_names import AssignedLater
 from ..values.handlers import any_traced, is_traced_inside
@@ -42,7 +42,7 @@ class ItemHooks(AttributeHooks):
         if id(obj) in self.trace.local.flats and not obj.is_writeable:
             _set_flat(self.trace.local.flats[id(obj)][1], key, value)
             return
-        if self._is_outside(obj) or (type(obj) is np.ndarray and (
+        if self.is_from_outside(obj) or (type(obj) is np.ndarray and (
                 any_traced((value, key), {}) or self.trace.local.memory.must_trace(obj))):
             as_traced(self.trace, obj)[key] = value
             return
@@ -135,7 +135,7 @@ class ItemHooks(AttributeHooks):
             return self.call(where, obj.__getitem__, key)
         if type(obj) is dict and type(key) is str and self.trace.active and "__builtins__" in obj:
             self.watch.note_global(obj, key)
-        if self._is_outside(obj) or (
+        if self.is_from_outside(obj) or (
                 isinstance(obj, (np.ndarray, np.generic)) and is_traced_inside(key)):
             return as_traced(self.trace, obj)[key]
         if type(obj) in (list, tuple) and type(key) is TracedArray and (
@@ -156,7 +156,7 @@ class ItemHooks(AttributeHooks):
         if id(obj) in self.trace.local.flats:
             return copy_of(result) if type(result) is TracedArray and result.ndim else result
         self._note_found(where, result)
-        return self._local(result) if type(obj) is np.ndarray or isinstance(
+        return self.note_local(result) if type(obj) is np.ndarray or isinstance(
             obj, np.generic) else result
 
     def updates_items(

@@ -12,13 +12,15 @@ from fusec.ir import Value
 
 from ..choice.optional import Assumed, Optional, bound, is_absent, settled, unbound
 from ..choice.unbound import UnboundReads
-from ..convert.hooks import Tested, Where
+from ..convert.logic import Tested
 from ..facts.policy import stays_plain
 from ..facts.trees import flattened
 from ..operands.python_numbers import BOOL, weak
+from ..rewrite.transformer import Where
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray, number
-from .calls import GraphHooks, is_numpys
+from .call_arguments import is_numpys
+from .calls import GraphHooks
 
 FUSEC_ROLE = ON_BEHALF
 

@@ -15,13 +15,14 @@ from typing import Any
 
 from fusec.ir import Loc, Value
 
-from ..convert.hooks import Where, class_attribute
+from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import is_of_stdlib, stays_plain
+from ..objects.user_methods import method_of, users_function
+from ..rewrite.transformer import Where
 from ..values.array import TracedArray
 from ..values.caught import REFUSALS, Suppressing, catching, classes_of, may_suppress
 from .control import ControlHooks
-from .user_methods import method_of, users_function
 
 _CALLABLE = (type, type(len))
 _REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}

@@ -21,7 +21,7 @@ from fusec.errors import (
 )
 from fusec.ir.graph import Loc
 
-from ..convert.hooks import class_attribute
+from ..convert.properties import class_attribute
 from ..facts.policy import stays_plain
 from ..values.array import TracedArray
 from ..values.trace import Trace

@@ -7,14 +7,12 @@ answer has the dtypes, kinds, shapes and strides of the results.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from fusec.errors import UnsupportedError, unsupported
+from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
 from fusec.ir.dims import Size
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
@@ -22,89 +20,19 @@ from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_
 from ..facts.known import known
 from ..facts.layout import Strides, contiguous, like_order
 from ..facts.refusals import is_compiled
-from ..facts.this_numpy import signature_of
 from ..operands.index_uses import note_written, written_indices
-from ..operands.operands import as_traced
 from ..operands.sizes import define
 from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS, operation
 from ..values.selected import LibraryView, roots
 from ..values.trace import Trace
-from .failures import on_known
+from .arguments import Encoder, name_at, parameter_names, without_out
 from .result_sizes import sized_types
 from .stand_ins import ask, is_accepted
 
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64),
          complex: np.dtype(np.complex128)}
 _OVERWRITES = "overwrite_input"
-
-
-# ----------------------------------------------------------------------------- writing calls down
-
-
-def has_open_numbers(x: Any) -> bool:
-    """Whether numbers of the graph lie in lists or tuples, or it is one."""
-    if type(x) in (list, tuple):
-        return any(map(has_open_numbers, x))
-    return type(x) is TracedArray and not x.is_array and known(x.value) is None
-
-
-@dataclass
-class Encoder:
-    """Turns arguments into forms; ``operands`` collects the traced ones."""
-
-    trace: Trace
-    name: str
-    operands: list[TracedArray] = field(default_factory=list)
-
-    def encode(self, x: Any, varies: bool) -> Any:
-        """The form of an argument; ``varies``: it may be a number known only at run time."""
-        if type(x) is TracedArray and not x.is_array and not varies:
-            return self._literal(self._decided(x))
-        if type(x) is range:
-            x = np.asarray(x)
-        if type(x) is list and not varies and has_open_numbers(x):
-            # Numbers of the graph in a list are elements of an array.
-            x = OPERATIONS.array(self.trace, x)
-        if type(x) in (TracedArray, np.ndarray):
-            self.operands.append(as_traced(self.trace, x))
-            return ("operand", len(self.operands) - 1)
-        if type(x) in (tuple, list):
-            return (type(x).__name__, *[self.encode(item, varies) for item in x])
-        if type(x) is slice:
-            return ("slice", *[self.encode(p, False) for p in (x.start, x.stop, x.step)])
-        return ("ellipsis",) if x is Ellipsis else self._literal(x)
-
-    def _decided(self, x: TracedArray) -> Any:
-        return x.concrete("a number that decides what is computed",
-                          "pass it as a static argument, or as a plain number in the function")
-
-    def _literal(self, x: Any) -> Any:
-        if x is None or isinstance(x, (bool, int, float, complex, str, np.bool_, np.number)):
-            return x
-        if isinstance(x, (np.dtype, type)):
-            return np.dtype(x)
-        raise unsupported(f"an argument of type {type(x).__name__} of {self.name}",
-                          loc=self.trace.loc)
-
-
-def _parameters(function: Callable[..., Any]) -> list[str]:
-    """The names of positional parameters; a variadic one's name stands at the end."""
-    try:
-        found = signature_of(function).parameters.values()
-    except ValueError:  # its arguments are given by position
-        return ["a", "kth", "kind", "order"]
-    return [p.name for p in found if p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_KEYWORD]
-
-
-@functools.cache
-def _takes_out(function: Callable[..., Any]) -> bool:
-    """Whether it has a parameter ``out``, or says nothing about its parameters."""
-    try:
-        found = signature_of(function).parameters.values()
-    except ValueError:
-        return True
-    return any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in found)
 
 
 # ----------------------------------------------------------------------------------- results
@@ -161,10 +89,10 @@ def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, A
     """The results of a library call on traced arguments, as NumPy would give them."""
     call = LIBRARY[op]
     name = called_name(op, ("tuple", *args))
-    names = _parameters(call.function)
-    args, kwargs, out = _without_out(trace, call, names, list(args), dict(kwargs))
+    names = parameter_names(call.function)
+    args, kwargs, out = without_out(trace, call, names, list(args), dict(kwargs))
     encoder = Encoder(trace, name, [] if out is None else [out])
-    form = ("tuple", *[encoder.encode(a, _at(names, i) in call.varying)
+    form = ("tuple", *[encoder.encode(a, name_at(names, i) in call.varying)
                        for i, a in enumerate(args)])
     named = ("tuple", *[("tuple", k, encoder.encode(v, k in call.varying))
                         for k, v in kwargs.items() if v is not np._NoValue])
@@ -176,36 +104,6 @@ def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, A
         return _call_into(trace, out, call, encoder.operands, form, named)
     answer, stand_ins = ask(trace, call, encoder.operands, form, named)
     return _finish(trace, op, name, encoder.operands, form, named, answer, stand_ins)
-
-
-def _at(names: list[str], position: int) -> str:
-    return names[min(position, len(names) - 1)]
-
-
-def _without_out(
-    trace: Trace, call: LibraryCall, names: list[str], args: list[Any], kwargs: dict[str, Any]
-) -> tuple[list[Any], dict[str, Any], Any]:
-    """The call without ``out``, and that."""
-    if "out" in kwargs and not _takes_out(call.function):
-        return args, kwargs, None  # NumPy says so when it is asked
-    out = kwargs.pop("out", None)
-    place = names.index("out") if "out" in names else len(args)
-    if place < len(args):
-        out = args.pop(place)
-        kwargs.update(zip(names[place + 1:], args[place:], strict=False))
-        del args[place:]
-    out = out[0] if isinstance(out, tuple) else out
-    if out is not None and call.function.__module__ == "numpy.fft" and _ignores_out(call.function):
-        out = None
-    return args, kwargs, None if out is None else as_traced(trace, out)
-
-
-@functools.cache
-def _ignores_out(function: Callable[..., Any]) -> bool:
-    """Whether it is one of NumPy's two-dimensional transforms that pass ``out=None`` on."""
-    x = np.ones((2, 2))
-    out = np.zeros_like(function(x))
-    return function(x, out=out) is not out
 
 
 def _call_into(
@@ -320,14 +218,6 @@ def call_by_name(
     return call_library(trace, "Numpy", (name, *args), kwargs)
 
 
-def _handler(op: str) -> Callable[..., Any]:
-    def handler(trace: Trace, /, *args: Any, **kwargs: Any) -> Any:
-        return call_library(trace, op, args, kwargs)
-
-    handler.__name__ = LIBRARY[op].function.__name__
-    return handler
-
-
 # --------------------------------------------------------------------------------------- indexing
 
 
@@ -388,86 +278,8 @@ def set_item(array: TracedArray, key: Any, value: Any) -> None:
     note_written(array, indices)
 
 
-# --------------------------------------------------------------------------------------- refusals
-
-_REAL_OR_COMPLEX: tuple[Callable[..., Any], ...] = (
-    np.linalg.eig, np.linalg.eigvals, np.roots,
-)
-
-
-def _refused(function: Callable[..., Any], why: str, cure: str) -> Callable[..., Any]:
-    """A handler that answers calls that no argument decides, and refuses all others."""
-    module = (function.__module__ or "numpy").replace("numpy", "np")
-    name = f"{module}.{function.__name__}"
-
-    def handler(trace: Trace, /, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return on_known(trace, name, function, args, kwargs)
-        except UnsupportedError:
-            raise unsupported(name, loc=trace.loc, cure=cure, notes=(why,)) from None
-
-    handler.__name__ = function.__name__
-    return handler
-
-
-def refused_for_complex(
-    function: Callable[..., Any], handler: Callable[..., Any]
-) -> Callable[..., Any]:
-    """The handler, where the first argument is not complex."""
-    refused = _refused(function, "whether its result is complex depends on the data",
-                       "call it after the compiled function")
-
-    def choose(trace: Trace, /, *args: Any, **kwargs: Any) -> Any:
-        first = args[0] if args else next(iter(kwargs.values()))
-        is_complex = as_traced(trace, first).dtype.kind == "c"
-        return (refused if is_complex else handler)(trace, *args, **kwargs)
-
-    choose.__name__ = function.__name__
-    return choose
-
-
-_INTERNAL_ROWS = ("Numpy", "Method", "CallInto", "SortInPlace", "PartitionInPlace", "GetItem",
-                  "SetItem", "Ufunc", "UfuncAt", "Scipy")
-LIBRARY_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    **{call.function: _handler(op) for op, call in LIBRARY.items() if op not in _INTERNAL_ROWS},
-    np.poly: refused_for_complex(np.poly, _handler("Poly")),
-    np.trim_zeros: _refused(np.trim_zeros, "its result is a view of a size that depends on data",
-                            "find the ends with np.flatnonzero(x) and slice"),
-    **{f: _refused(f, "whether its result is complex depends on the data", "call it before or "
-                   "after the compiled function, or use eigh and eigvalsh")
-       for f in _REAL_OR_COMPLEX},
-}
-
-
 # ---------------------------------------------------------------------------------------- methods
 
 
-def _method(op: str) -> Callable[..., Any]:
-    def method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
-        return call_library(self.trace, op, (self, *args), kwargs)
-
-    return method
-
-
-def _compress(
-    self: TracedArray, /, condition: Any, axis: Any = None, out: Any = None
-) -> Any:
-    return call_library(self.trace, "Compress", (condition, self, axis), {"out": out})
-
-
-def _choose(self: TracedArray, /, *choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """``x.choose(a, b)`` or ``x.choose([a, b])``."""
-    given = choices[0] if len(choices) == 1 else list(choices)
-    return call_library(self.trace, "Choose", (self, given), {"out": out, "mode": mode})
-
-
-LIBRARY_METHODS: dict[str, Callable[..., Any]] = {
-    "sort": _method("SortInPlace"), "partition": _method("PartitionInPlace"),
-    "argsort": _method("Argsort"), "argpartition": _method("Argpartition"),
-    "put": _method("Put"),
-    "choose": _choose,
-    "nonzero": _method("Nonzero"), "compress": _compress,
-}
-
-__all__ = ["LIBRARY_FUNCTIONS", "LIBRARY_METHODS", "call_library", "get_item",
-           "has_index_array", "has_mask", "has_run_time_int", "is_run_time_element", "set_item"]
+__all__ = ["call_library", "get_item", "has_index_array", "has_mask", "has_run_time_int",
+           "is_run_time_element", "set_item"]

@@ -20,7 +20,7 @@ from ..facts.trees import flattened
 from ..values.array import TracedArray
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
-from .calls import Encoder
+from .arguments import Encoder
 
 
 @dataclass

@@ -26,7 +26,8 @@ from ..operands.operands import as_traced, store
 from ..operands.sizes import define, is_number
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from .calls import Encoder, result_like, type_of
+from .arguments import Encoder
+from .calls import result_like, type_of
 from .host_calls import HostCalls, call_host
 from .result_sizes import sized_types
 from .stand_ins import stand_in

@@ -9,10 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import creation, shaping
+from ..arrays.arranging import scaled
+from ..arrays.creation import array_from_sequence
 from ..facts import this_numpy
 from ..facts.layout import contiguous, is_c_contiguous, like_order
 from ..index.gathers import GATHER_FUNCTIONS
-from ..library.calls import LIBRARY_FUNCTIONS, call_library
+from ..library.calls import call_library
+from ..library.entries import LIBRARY_FUNCTIONS
 from ..library.failures import guarded, on_known
 from ..operands import sizes
 from ..operands.dtypes import resolve
@@ -22,9 +26,6 @@ from ..ufuncs.complex_numbers import by_parts, squared_size
 from ..values.array import TracedArray, from_value
 from ..values.operations import operation
 from ..values.trace import Trace
-from . import creation, shaping
-from .arranging import scaled
-from .creation import array_from_sequence
 from .histograms import HISTOGRAMS
 from .more_functions import MORE, asfortranarray, from_dlpack, linspace, require
 from .reductions import REDUCTIONS, count_nonzero

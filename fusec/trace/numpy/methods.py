@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import creation, shaping
+from ..arrays.array_attributes import array_namespace, to_device
 from ..index import reinterpret
 from ..index.gathers import GATHER_METHODS
-from ..library.calls import LIBRARY_METHODS
+from ..library.entries import LIBRARY_METHODS
 from ..library.failures import guarded
 from ..operands.operands import as_traced
 from ..operands.scalar_stores import none_in
 from ..ufuncs.complex_numbers import conjugated
 from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS
-from . import creation, shaping
-from .array_attributes import array_namespace, to_device
+from .accumulation import element
 from .functions import BY_METHOD, as_method_gives, clip, dot, round_
 from .more_functions import MORE_METHODS
-from .reductions import REDUCTIONS, element
+from .reductions import REDUCTIONS
 from .scans import SCAN_METHODS
 from .table_search import searchsorted
 

@@ -9,12 +9,14 @@ import numpy as np
 
 from fusec.errors import unsupported
 
+from ..arrays import arranging, creation, shaping
 from ..facts import this_numpy
 from ..facts.known import known
 from ..facts.layout import is_c_contiguous
 from ..index.gathers import are_static
 from ..index.sliding import sliding_window_view
-from ..library.calls import LIBRARY_FUNCTIONS, call_by_name, call_library, refused_for_complex
+from ..library.calls import call_by_name, call_library
+from ..library.entries import LIBRARY_FUNCTIONS, refused_for_complex
 from ..operands.operands import as_traced
 from ..ufuncs import complex_numbers
 from ..values.array import TracedArray
@@ -22,7 +24,6 @@ from ..values.operations import traced_source
 from ..values.selected import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
-from . import arranging, creation, shaping
 from .reductions import nan_extremum
 
 Handler = Callable[..., Any]

@@ -10,6 +10,8 @@ from fusec.errors import unsupported
 from fusec.ir.dims import is_static, maximum
 from fusec.ops.shapes import normalise_axis
 
+from ..arrays.creation import arange
+from ..arrays.shaping import concatenate, in_numpys_words, ravel, reshape
 from ..facts.layout import contiguous, like_order
 from ..index.picking import is_run_time_int
 from ..operands.operands import as_traced, holds_traced
@@ -17,8 +19,6 @@ from ..operands.sizes import number
 from ..values.array import TracedArray, from_value
 from ..values.storage import Storage
 from ..values.trace import Trace
-from .creation import arange
-from .shaping import concatenate, in_numpys_words, ravel, reshape
 
 
 def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:

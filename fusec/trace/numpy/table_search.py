@@ -15,12 +15,13 @@ import numpy as np
 
 from fusec.ops.gather import INDEX
 
+from ..arrays.creation import array
 from ..facts.known import known
-from ..library.calls import call_library, has_open_numbers
+from ..library.arguments import has_open_numbers
+from ..library.calls import call_library
 from ..operands.operands import as_traced, cast
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
-from .creation import array
 
 F64 = np.dtype(np.float64)
 _NUMBERS = (bool, int, float, np.generic)

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..convert.hooks import Where
 from ..facts.code_names import names_in
+from ..rewrite.transformer import Where
 
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF")
 _METHODS = ("append", "extend")

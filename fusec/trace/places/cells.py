@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..choice.optional import UNBOUND
 from ..choice.perhaps import Tail
-from ..convert.control import SETTER
+from ..rewrite.definitions import SETTER
 
 if TYPE_CHECKING:
     from .attributes import Attributes

@@ -30,7 +30,7 @@ from fusec.ir.graph import new_id
 from ..choice.appended import Collector
 from ..choice.optional import Optional
 from ..guards.container_changes import CONTAINERS, ContainerChanges
-from ..guards.measures import everything_in, values_inside
+from ..guards.contents import everything_in, values_inside
 from ..guards.side_effects import is_outside
 from ..values.array import TracedArray
 from ..values.trace import Trace

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fusec.ir import Loc
 
 from ..guards.container_changes import CONTAINERS, ContainerChanges
-from ..guards.measures import everything_in
+from ..guards.contents import everything_in
 from ..values.handlers import any_traced
 
 if TYPE_CHECKING:

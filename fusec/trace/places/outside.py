@@ -18,19 +18,17 @@ from fusec.code_roles import is_ours
 
 from ..facts.code_names import names_in
 from ..guards.asked import is_of_decimals, note_decimals
-from ..guards.guard import Guard, attribute_guard, is_data
-from ..guards.measures import (
-    ATOMS,
+from ..guards.contents import (
     ArrayContent,
-    Bits,
     Content,
-    Identity,
     inside,
     item_of,
     measure,
     parts_of,
     values_inside,
 )
+from ..guards.guard import Guard, attribute_guard, is_data
+from ..guards.measures import ATOMS, Bits, Identity
 from ..guards.taken import Taken
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray

@@ -15,18 +15,18 @@ from fusec.errors import unsupported, user_error
 from fusec.ir import Value
 from fusec.ir.dims import is_static
 
+from ..arrays.array_attributes import has_attribute
+from ..arrays.creation import astype
 from ..choice.appended import restacked
 from ..choice.merge import check_holds, of_other_dtypes
 from ..choice.optional import UNBOUND
 from ..control import in_python
 from ..control.sequences import Enumerate, Product, Reversed, TracedRange, Zip
 from ..control.unrolling import UNROLL
-from ..convert.hooks import class_attribute
+from ..convert.properties import class_attribute
 from ..facts.known import known
 from ..guards.side_effects import check_unconsumed
-from ..hooks.user_methods import method_of
-from ..numpy.array_attributes import has_attribute
-from ..numpy.creation import astype
+from ..objects.user_methods import method_of
 from ..operands import sizes
 from ..operands.decimal_rounding import MOST_DIGITS, rounded
 from ..operands.operands import as_traced, cast

@@ -24,18 +24,19 @@ from fusec.errors import unsupported
 from fusec.ir.dims import Dim, equal
 
 from ..convert.cache import convert
-from ..convert.hooks import Hooks, Where
+from ..convert.hooks import Hooks
 from ..convert.table import CallTable
 from ..facts.known import known
 from ..hooks.calls import GraphHooks
 from ..hooks.control import ControlHooks
-from ..hooks.watch import Watch
 from ..index import fixed
 from ..numpy.functions import FUNCTIONS
+from ..objects.watch import Watch
 from ..operands.operands import BOOL, as_traced, spread_scalar
 from ..operands.python_numbers import weak
 from ..places.attributes import Attributes
 from ..places.effects import Effects
+from ..rewrite.transformer import Where
 from ..scipy import functions as scipy_functions  # noqa: F401 (fill TABLE)
 from ..values.array import TracedArray, copy_of
 from ..values.handlers import TABLE, when_traced
@@ -74,9 +75,9 @@ class LibraryHooks(GraphHooks):
         """An argument: the user's plain arrays are read anew at every call."""
         if type(x) in (list, tuple):
             return type(x)(map(self.from_user, x))
-        return as_traced(self.trace, x) if GraphHooks._is_outside(self, x) else x
+        return as_traced(self.trace, x) if GraphHooks.is_from_outside(self, x) else x
 
-    def _is_outside(self, x: Any) -> bool:
+    def is_from_outside(self, x: Any) -> bool:
         """Plain arrays that the function made itself are constants of the trace."""
         return False
 
@@ -85,13 +86,13 @@ class LibraryHooks(GraphHooks):
             kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
             if isinstance(kwargs.get("dtype"), type(np.dtype)):  # a class of dtypes
                 kwargs["dtype"] = kwargs["dtype"]()
-        return self._local(super().call(where, fn, *args, **kwargs))
+        return self.note_local(super().call(where, fn, *args, **kwargs))
 
     def getattr(self, where: Where, obj: Any, name: str) -> Any:
         self.check_attribute(where, obj, name)
         if type(obj) is TracedArray and name == "trace":
             return obj.diagonal_sum
-        return self._local(Hooks.getattr(self, where, obj, name))
+        return self.note_local(Hooks.getattr(self, where, obj, name))
 
     def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
         if type(obj) is TracedArray and name == "shape":

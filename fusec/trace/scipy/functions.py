@@ -20,7 +20,8 @@ from fusec.ops.library import LIBRARY, run_call
 
 from ..convert.table import CallTable
 from ..facts.known import known
-from ..library.calls import Encoder, _finish
+from ..library.arguments import Encoder
+from ..library.calls import _finish
 from ..library.failures import guarded
 from ..library.stand_ins import stand_in
 from ..values.array import TracedArray

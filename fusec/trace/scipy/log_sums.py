@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..numpy.creation import astype
+from ..arrays.creation import astype
 from ..operands.operands import as_traced, spread_scalar
 from ..values.array import TracedArray
 from ..values.trace import Trace

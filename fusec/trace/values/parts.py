@@ -13,15 +13,7 @@ from fusec.ir import Node, Value
 from fusec.ops.index_checks import Use
 
 from .assigned_names import AssignedNames
-from .collaborators import (
-    Attributes,
-    Containers,
-    Guard,
-    OuterNames,
-    OwnArrays,
-    Reachable,
-    Watch,
-)
+from .collaborators import Attributes, Containers, Guard, OuterNames, OwnArrays, Reachable, Watch
 from .storage import Storage
 
 

@@ -18,7 +18,9 @@ import scipy.special
 from fusec.codegen.cpu.vecmath import BOUNDS
 from fusec.ops import all_ops
 from fusec.trace.facts.refusals import is_compiled
-from fusec.trace.hooks.calls import TABLE
+from fusec.trace.values.handlers import (
+    TABLE,
+)
 from fusec.trace.numpy.functions import FUNCTIONS
 from fusec.trace.numpy.methods import METHODS
 

@@ -7,7 +7,7 @@ first argument of every hook, ``where``, is a constant ``(file, line, column, fu
 column)``: it costs one LOAD_CONST.  Columns count UTF-8 bytes, as CPython's do; the end is -1
 when it is on another line.
 
-`Expressions` is the expression half, `fusec.trace.convert.statements.Statements` the other one.
+`Expressions` is the expression half, `fusec.trace.rewrite.statements.Statements` the other one.
 Control flow on data belongs in a subclass of the latter that overrides ``visit_If``,
 ``visit_While`` and ``visit_For``; tests all go through `Expressions.test`.
 """

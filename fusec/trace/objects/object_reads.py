@@ -19,17 +19,18 @@ import numpy as np
 
 from fusec.errors import unsupported
 
+from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..facts.static_values import held_by, slots_of
+from ..guards.contents import everything_in, values_inside
 from ..guards.guard import attribute_guard, is_guarded
-from ..guards.measures import everything_in, values_inside
 from ..guards.plain_calls import takes_values
 from ..guards.taken import take
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
 from ..values.handlers import everywhere
-from .special_methods import SpecialMethods, class_attribute
+from .tracing_hooks import TracingHooks
 
 _ARRAYS = (np.ndarray, TracedArray)
 _SHOWING = (repr, str, ascii, format)
@@ -62,7 +63,7 @@ def _parts(x: Any) -> Iterable[Any]:
 # ------------------------------------------------------------------------------------ other code
 
 
-def note_read(hooks: SpecialMethods, fn: Any, args: tuple[Any, ...]) -> None:
+def note_read(hooks: TracingHooks, fn: Any, args: tuple[Any, ...]) -> None:
     """Before ``fn``, which is called as it is: what it may read of objects is guarded, or refused.
     """
     is_ours = hooks.table.find(fn) is not None and not any(fn is one for one in _SHOWING)
@@ -77,14 +78,14 @@ def _runs_as_it_is(fn: Any) -> bool:
     return not is_converted and takes_values(fn)
 
 
-def note_instances(hooks: SpecialMethods, name: str, args: tuple[Any, ...]) -> None:
+def note_instances(hooks: TracingHooks, name: str, args: tuple[Any, ...]) -> None:
     """What ``name`` may read of the objects among its arguments must be the same at each call."""
     for found in instances(args):
         if id(found) not in hooks.trace.local.objects:
             _note_attributes(hooks, name, found)
 
 
-def note_compared(hooks: SpecialMethods, op: str, *values: Any) -> None:
+def note_compared(hooks: TracingHooks, op: str, *values: Any) -> None:
     """The same of a comparison of objects, or of containers of them, by methods without source."""
     if not hooks.trace.active:
         return
@@ -97,7 +98,7 @@ _ORDERING = {min: "lt", max: "gt", sorted: "lt", list.sort: "lt", sum: "add", fi
 
 
 def note_ordered(
-    hooks: SpecialMethods, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    hooks: TracingHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     """What ``min``, ``sorted``, ``sum`` and their like read of objects by the objects' methods."""
     method = _ORDERING.get(fn)
@@ -108,7 +109,7 @@ def note_ordered(
         note_compared(hooks, name, *args)
 
 
-def _note_attributes(hooks: SpecialMethods, name: str, found: Any) -> None:
+def _note_attributes(hooks: TracingHooks, name: str, found: Any) -> None:
     trace = hooks.trace
     for attribute, value in held_by(found):
         assigned = (id(found), attribute) in trace.world.attributes.names or (
@@ -130,20 +131,20 @@ def _note_attributes(hooks: SpecialMethods, name: str, found: Any) -> None:
 
 
 @everywhere(copy.copy)
-def _copy(hooks: SpecialMethods, x: Any) -> Any:
+def _copy(hooks: TracingHooks, x: Any) -> Any:
     if hooks.trace.active and is_instance(x):
         return _copied(hooks, x, lambda value: value)
     return copy.copy(x)
 
 
 @everywhere(copy.deepcopy)
-def _deepcopy(hooks: SpecialMethods, x: Any, memo: Any = None) -> Any:
+def _deepcopy(hooks: TracingHooks, x: Any, memo: Any = None) -> Any:
     if hooks.trace.active and memo is None and next(instances(x), None) is not None:
         return _deep(hooks, x, {})
     return copy.deepcopy(x, memo)
 
 
-def _copied(hooks: SpecialMethods, x: Any, value_of: Any, into: Any = None) -> Any:
+def _copied(hooks: TracingHooks, x: Any, value_of: Any, into: Any = None) -> Any:
     """A new object with the attributes that ``x`` has in the program now."""
     made = _new(hooks, type(x)) if into is None else into
     hooks.note_made(made)
@@ -158,7 +159,7 @@ def _copied(hooks: SpecialMethods, x: Any, value_of: Any, into: Any = None) -> A
     return made
 
 
-def _new(hooks: SpecialMethods, kind: type) -> Any:
+def _new(hooks: TracingHooks, kind: type) -> Any:
     """An object without attributes, as copies of such begin."""
     bases = [c for c in kind.__mro__[:-1] if c is not SimpleNamespace]
     own = [name for name in _COPYING for c in bases if name in vars(c) and (
@@ -171,7 +172,7 @@ def _new(hooks: SpecialMethods, kind: type) -> Any:
     return made(kind)
 
 
-def _deep(hooks: SpecialMethods, x: Any, memo: dict[int, Any]) -> Any:
+def _deep(hooks: TracingHooks, x: Any, memo: dict[int, Any]) -> Any:
     if id(x) in memo:
         return memo[id(x)]
     if isinstance(x, _ARRAYS):
@@ -196,7 +197,7 @@ def _deep(hooks: SpecialMethods, x: Any, memo: dict[int, Any]) -> Any:
 # --------------------------------------------------------------------------------------- getters
 
 
-def getter(hooks: SpecialMethods, fn: Any, x: Any) -> Any:
+def getter(hooks: TracingHooks, fn: Any, x: Any) -> Any:
     """What ``operator.attrgetter("a.b")(x)`` and ``operator.itemgetter(0)(x)`` read."""
     parts = fn.__reduce__()[1]
     if isinstance(fn, operator.itemgetter):

@@ -22,8 +22,8 @@ from ..guards.measures import Layout
 from ..places.apart import captured
 from ..values.array import TracedArray
 from ..values.trace import untraced
-from .control import ControlHooks
 from .object_reads import instances
+from .tracing_hooks import TracingHooks
 
 _CACHED: type = type(functools.lru_cache(len))
 _NUMBERS = (int, float, complex, str, bytes, np.generic)
@@ -35,7 +35,7 @@ def cached_behind(fn: Any) -> Any:
     return function if type(function) is _CACHED else None
 
 
-def call_cached(hooks: ControlHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_cached(hooks: TracingHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the cache gives for these arguments.
 
     Raises ``TypeError`` for arrays, as hashing them does, and `ConcreteValueError` for numbers that
@@ -78,7 +78,7 @@ def _key(name: str, x: Any) -> Any:
                       "pass the result") if found is None else found
 
 
-def _check_unassigned(hooks: ControlHooks, name: str, args: Any) -> None:
+def _check_unassigned(hooks: TracingHooks, name: str, args: Any) -> None:
     """The function would see what objects held before the call."""
     for found in instances(args):
         for owner, attribute in hooks.trace.world.attributes.names:
@@ -90,7 +90,7 @@ def _check_unassigned(hooks: ControlHooks, name: str, args: Any) -> None:
 
 
 def _result(
-    hooks: ControlHooks, title: str, key: tuple[int, str], read: Callable[[], Any]
+    hooks: TracingHooks, title: str, key: tuple[int, str], read: Callable[[], Any]
 ) -> Any:
     found, trace = read(), hooks.trace
     is_array = type(found) is np.ndarray and is_compiled(found.dtype)

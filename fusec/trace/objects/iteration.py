@@ -9,11 +9,12 @@ from types import FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from ..control.sequences import PythonIterator
-from ..convert.hooks import Where, class_attribute
+from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
+from ..rewrite.transformer import Where
 from ..values.array import TracedArray
-from .attributes import AttributeHooks
+from .tracing_hooks import TracingHooks
 
 _ITERATORS = (GeneratorType, *(f for f in vars(itertools).values() if isinstance(f, type)), map,
               filter, zip, enumerate, reversed)
@@ -21,7 +22,7 @@ _WITH_FUNCTION = (map, filter)
 _COMPARING = (min, max)  # of several arguments they go over none
 
 
-def items_of(hooks: AttributeHooks, where: Where, x: Any) -> Any:
+def items_of(hooks: TracingHooks, where: Where, x: Any) -> Any:
     """``x``, or the items that an object of the user's gives."""
     kind = type(x)
     if kind is TracedArray or not kind.__flags__ & HEAP_TYPE or not hooks.trace.active:
@@ -43,14 +44,14 @@ def _users(kind: type, name: str) -> FunctionType | None:
     return found if type(found) is FunctionType and not stays_plain(found) else None
 
 
-def _items(hooks: AttributeHooks, where: Where, iterator: Any) -> Any:
+def _items(hooks: TracingHooks, where: Where, iterator: Any) -> Any:
     """The items of what ``__iter__`` returned."""
     following = _users(type(iterator), "__next__")
     return iterator if following is None else _followed(hooks, where, iterator, following)
 
 
 def _followed(
-    hooks: AttributeHooks, where: Where, iterator: Any, following: FunctionType
+    hooks: TracingHooks, where: Where, iterator: Any, following: FunctionType
 ) -> Iterator[Any]:
     while True:
         try:
@@ -60,7 +61,7 @@ def _followed(
         yield item
 
 
-def _numbered(hooks: AttributeHooks, where: Where, getter: MethodType) -> Iterator[Any]:
+def _numbered(hooks: TracingHooks, where: Where, getter: MethodType) -> Iterator[Any]:
     for position in itertools.count():
         try:
             item = hooks.call(where, getter, position)
@@ -70,7 +71,7 @@ def _numbered(hooks: AttributeHooks, where: Where, getter: MethodType) -> Iterat
 
 
 def gone_over(
-    hooks: AttributeHooks, where: Where, fn: Any, args: tuple[Any, ...]
+    hooks: TracingHooks, where: Where, fn: Any, args: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     """The arguments of a function that `goes_over` the items of some of them."""
     if (fn in _COMPARING and len(args) > 1) or fn is iter:
@@ -80,7 +81,7 @@ def gone_over(
         _read_anew(hooks, items_of(hooks, where, x)) for x in args[first:]))
 
 
-def _read_anew(hooks: AttributeHooks, x: Any) -> Any:
+def _read_anew(hooks: TracingHooks, x: Any) -> Any:
     """Arrays from outside among an iterator's items are read at each call."""
     if isinstance(x, PythonIterator) or type(x) not in _ITERATORS:
         return x

@@ -36,7 +36,7 @@ import numpy as np
 from fusec.errors import FusecError, unsupported
 
 from ..convert.cache import is_converted
-from ..convert.hooks import class_attribute
+from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..guards.guard import Guard, OnceGuard, attribute_guard, is_guarded
@@ -48,7 +48,7 @@ from ..library.callees import callee_name
 from ..places.outside import Name
 from ..values.array import TracedArray
 from ..values.trace import current
-from .control import ControlHooks
+from .tracing_hooks import TracingHooks
 
 # They keep a function, which is converted where the program calls it.
 _KEEPING = LOOKING | {functools.partial, functools.wraps, functools.update_wrapper}
@@ -69,7 +69,7 @@ CALLING: set[CodeType] = set()  # code of hooks whose variable ``fn`` the progra
 class Watch:
     """Of one trace."""
 
-    def __init__(self, hooks: ControlHooks) -> None:
+    def __init__(self, hooks: TracingHooks) -> None:
         self.hooks, self.trace = hooks, hooks.trace
         self.refusal: FusecError | None = None
         self.functions: dict[FunctionType, None] = {}  # that run as they are

@@ -6,7 +6,7 @@ import linecache
 from types import FunctionType
 from typing import Any
 
-from ..convert.hooks import class_attribute
+from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..values.array import TracedArray

@@ -1,0 +1,1 @@
+"""Arrays made, shaped, joined and their attributes, with NumPy's signatures."""

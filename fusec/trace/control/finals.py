@@ -1,0 +1,275 @@
+"""What the body of a loop leaves, compared with what it found.
+
+That completes what is carried, or says what another attempt has to know.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from typing import Any
+
+from fusec.errors import UnsupportedError, unsupported, user_error
+from fusec.ir import TensorType, Value
+from fusec.ir.dims import symbols_of
+
+from ..choice.aliases import shown_elsewhere
+from ..choice.joined_kinds import is_of_other_kind
+from ..choice.loop_containers import holders_of, loop_leaves
+from ..choice.merge import (
+    Disagreement,
+    converted,
+    cure_for_slices,
+    is_number,
+    is_traced,
+    joined,
+    leaf_value,
+    lifted,
+    same,
+    shown,
+)
+from ..choice.optional import UNBOUND, Optional, aligned, likeness
+from ..choice.regions import Region
+from ..choice.unbound import UnboundReads, is_users
+from ..guards.container_changes import may_be_held
+from ..operands.overflow import OverflowChecks
+from ..operands.python_numbers import SLOW, Intervals, hull, interval, is_slow
+from ..operands.sizes import SizeTable
+from ..values.array import TracedArray
+from ..values.selected import roots
+from ..values.storage import Storage
+from .carried import Carried, Leaf
+from .parameters import Parameters
+
+
+class RebindingError(UnsupportedError):
+    """A loop binds arrays anew that it also writes: in another order each time, perhaps."""
+
+
+class Finals(Parameters):
+    """The comparison after the body."""
+
+    def _compare(self, finals: dict[str, Any]) -> None:
+        """What the body leaves, with what it found."""
+        for name, value in finals.items():
+            finals[name] = self._aligned(name, value)
+            if name not in self.known.optional or name in self.entered:
+                self._variable(name, finals[name])
+        self._storages()
+        self._check_sharing(finals)
+        self.known.learn(self.known.joined, *self.copies.joined_by(self.entry, finals))
+
+    def _learns_holders(self) -> bool:
+        """Whether the body has made variables of the items of a container that one holds."""
+        self.known.holders.update(holders_of(self.trace))
+        news = self.known.holders.keys() - self.holders.keys()
+        found = bool(news) and any(
+            loop_leaves(news, x)[1] != loop_leaves((), x)[1]
+            for x in self.entry.values() if x is not UNBOUND)
+        self.known.changed |= found
+        return found
+
+    def _aligned(self, name: str, value: Any) -> Any:
+        """What a variable holds at the end, as an optional value where it may be None."""
+        before = self.entry.get(name, UNBOUND)
+        if name not in self.entry or value is UNBOUND:
+            return value
+        if before is UNBOUND:
+            if is_users(name) and self._may_stay_unbound(name, value):
+                like = value.held if type(value) is Optional else value
+                self.known.learn_optional(name, Optional(True, likeness(like), name))
+            return value
+        wanted, value = aligned(self.trace, before, value)
+        if loop_leaves(self.holders, wanted)[1] != loop_leaves(self.holders, before)[1]:
+            self.known.learn_optional(name, likeness(wanted))
+        return value
+
+    def _may_stay_unbound(self, name: str, value: Any) -> bool:
+        """Whether an iteration need not bind it, or may read what an earlier one bound."""
+        return name in self.trace.part(UnboundReads) or (
+            type(value) is Optional and value.name == name)
+
+    def _variable(self, name: str, value: Any) -> None:
+        if name not in self.entry:  # an attribute: from now on it is known that it is assigned
+            self.known.changed = True
+            return
+        before = self.entry[name]
+        if value is UNBOUND:
+            return
+        if before is UNBOUND:
+            if name in self.parts.variables.attributes.current:
+                raise unsupported(
+                    f"the attribute {name!r} that only a loop makes", loc=self.trace.loc,
+                    cure="give it a value before the loop")
+            if self._is_needed(name):
+                self._made_in_body(name, value)
+            return
+        leaves, structure = loop_leaves(self.holders, value)
+        old, old_structure = loop_leaves(self.holders, before)
+        if structure != old_structure:
+            if may_be_held(before) and type(before) is type(value):
+                raise unsupported(
+                    f"binding {name!r} to another {type(value).__name__} in a loop that changes "
+                    "the items of the first", loc=self.trace.loc,
+                    cure=f"change the items of one {type(value).__name__}, and bind none")
+            raise self._disagreement(name, before, value)
+        for i, (a, b) in enumerate(zip(old, leaves, strict=True)):
+            self._leaf((name, i), a, b)
+
+    def _made_in_body(self, name: str, value: Any) -> None:
+        """A variable without a value before the loop: the last iteration's is its result."""
+        for i, leaf in enumerate(loop_leaves(self.holders, value)[0]):
+            if is_number(leaf) or is_traced(leaf):
+                final = leaf_value(self.trace, leaf)
+                self._check_size(name, final.type)
+                if type(leaf) is TracedArray or not is_constant(final):
+                    self._carry((name, i), final.type, None).final = final
+
+    def _check_size(self, name: str, type_: TensorType) -> None:
+        """Nothing that lives longer than an iteration has a size that it decides."""
+        sizes = self.trace.part(SizeTable)
+        definers = [sizes.definers.get(symbol) for symbol in symbols_of(type_.shape)]
+        if any(v is None or not self.region.is_outer(v) for v in definers):
+            raise unsupported(
+                f"the array {name!r}, whose size each iteration of this loop decides, after it",
+                loc=self.trace.loc, cure="compute from it in the loop what is needed later, or "
+                "make it before the loop with its largest size")
+
+    def _leaf(self, key: Leaf, before: Any, after: Any) -> None:
+        carried = self.by_leaf.get(key)
+        if carried is None:
+            self._uncarried(key, before, after)
+            return
+        if is_number(before) and key not in self.known.moving and (
+                same(before, after) or self._is_parameter(carried, after)):
+            self.known.learn(self.known.fixed, key)
+            return
+        before, after = lifted(self.trace, before), lifted(self.trace, after)
+        if not (is_number(after) or is_traced(after)):
+            raise self._disagreement(key[0], before, after)
+        final = leaf_value(self.trace, after)
+        try:
+            type_ = joined(carried.parameter.type, final.type)
+        except Disagreement:
+            raise self._disagreement(key[0], before, after) from None
+        if type_ != carried.parameter.type:
+            self.known.types[key] = type_
+            self.known.changed = True
+        carried.final = converted(self.trace, final, type_)
+        if final.type.kind != "array" and is_of_other_kind(final.type, type_):
+            self.known.learn(self.known.open, key)
+        self._check_bounds(key, carried)
+        if key in self.known.rebound:
+            self._check_rebinding(key, before, after)
+
+    def _check_bounds(self, key: Leaf, carried: Carried) -> None:
+        """That an iteration leaves a Python int within what was supposed; a range that does not
+        depend on that is news, where something had to be checked."""
+        supposed = self.trace.part(Intervals).get(carried.parameter)
+        if supposed is None or carried.final is None:
+            return
+        found = interval(self.trace, carried.final)
+        if supposed is SLOW:
+            if not is_slow(found):
+                self.known.bounds[key], self.known.changed = None, True
+            elif found is not SLOW and self.region.trace.part(OverflowChecks).count > self.checked:
+                assert carried.initial is not None
+                self.known.bounds[key] = hull([interval(self.trace, carried.initial), found])
+                self.known.changed = True
+        elif found is None or not supposed[0] <= found[0] <= found[1] <= supposed[1]:
+            self.known.bounds[key], self.known.changed = None, True
+
+    def _is_parameter(self, carried: Carried, x: Any) -> bool:
+        return is_traced(x) and x.storage is None and x.value == carried.parameter
+
+    def _uncarried(self, key: Leaf, before: Any, after: Any) -> None:
+        if same(before, after):
+            return
+        before, after = lifted(self.trace, before), lifted(self.trace, after)
+        if is_traced(before) and before.is_array and is_traced(after) and after.is_array:
+            self.known.learn(self.known.rebound, key)
+        elif key in self.known.fixed and is_number(after):
+            self.known.learn_moving(key)
+        else:
+            raise self._disagreement(key[0], before, after)
+
+    def _disagreement(self, name: str, before: Any, after: Any) -> Exception:
+        what = "slice" if type(before) is type(after) is slice else "type"
+        return user_error(
+            TypeError, f"the loop variable {name!r} changes its {what}", self.trace.loc,
+            cure_for_slices(before, after) or "give it its final shape and kind before the loop",
+            values=[("before the loop", shown(before)), ("after an iteration", shown(after))])
+
+    def _check_rebinding(self, key: Leaf, before: TracedArray, after: TracedArray) -> None:
+        """Carried by value, an array must not be seen through other names when it is written."""
+        storage, name, own = after.storage, key[0], self.arrays[key].storage
+        if storage is None or before.storage is None or own is None:
+            return
+        others = older(after, self.region)
+        if others and (own.version > 0 or any(o in self.known.storages for o in others)):
+            raise self._aliased(name)
+        if after.steps and storage.born < self.region.start and storage in self.known.storages:
+            raise self._aliased(name)
+        if any(self._is_changed(root) for root in roots(before.storage)):
+            raise self._aliased(name)  # under another name, while this one may still be bound to it
+        written = own.version > 0 or (storage.version > 0 and storage in [
+            a.storage for a in self.arrays.values()])
+        if written and (before.storage.origin is not None or _is_shared(before.storage)
+                        or roots(before.storage) != [before.storage]
+                        or shown_elsewhere(before.storage, {n for n, _ in self.arrays})):
+            raise self._aliased(name)
+
+    def _is_changed(self, storage: Storage) -> bool:
+        """Whether the body writes to memory that is older than the loop."""
+        started = [c.parameter for c in self.carried if c.storage is storage]
+        return storage in self.region.written() and storage.value not in started
+
+    def _aliased(self, name: str) -> Exception:
+        return RebindingError(
+            f"binding {name!r} in a loop to memory that is also written and seen elsewhere is not "
+            f"supported inside a fusec.jit function", loc=self.trace.loc,
+            cure="copy the array before the loop, or write into it with x[...] = value instead of "
+            "binding the name")
+
+    def _check_sharing(self, finals: dict[str, Any]) -> None:
+        """Of two variables that an iteration finds or leaves with one array the next may write
+        neither."""
+        for values in (self.entry, finals):
+            held = {name: loop_leaves(self.holders, values[name])[0] for name, _ in self.arrays
+                    if values.get(name, UNBOUND) is not UNBOUND}
+            for key in of_one_memory(
+                    {key: held[key[0]][key[1]] for key in self.arrays if key[0] in held}):
+                own = self.arrays[key].storage
+                if own is not None and own.version > 0:
+                    raise self._aliased(key[0])
+
+    def _storages(self) -> None:
+        written = self.region.written()
+        self.known.learn(self.known.storages, *written)
+        for carried in self.carried:
+            if carried.storage is not None:
+                carried.final = carried.storage.value
+
+
+def older(leaf: Any, region: Region) -> list[Storage]:
+    if type(leaf) is not TracedArray or leaf.storage is None:
+        return []
+    return [root for root in roots(leaf.storage) if root.born < region.start]
+
+
+def of_one_memory(leaves: dict[Leaf, Any]) -> set[Leaf]:
+    """Those that show memory which another one shows too: a write to one would be seen in both."""
+    shown = {key: set(roots(leaf.storage)) for key, leaf in leaves.items()
+             if type(leaf) is TracedArray and leaf.storage is not None}
+    times = Counter(root for found in shown.values() for root in found)
+    return {key for key, found in shown.items() if any(times[root] > 1 for root in found)}
+
+
+def _is_shared(storage: Storage) -> bool:
+    """Whether more than one array shows the storage."""
+    arrays = [x for x in gc.get_referrers(storage) if type(x) is TracedArray]
+    return len(arrays) > 1
+
+
+def is_constant(value: Value) -> bool:
+    return value.node.op == "Const"

@@ -1,0 +1,112 @@
+"""What stands for the values of any iteration while the body of a loop is traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fusec.ir import TensorType, Value
+
+from ..choice.appended import Appended
+from ..choice.joined_kinds import JoinedKinds, note_joined
+from ..choice.loop_containers import Copies, holders_of, loop_leaves
+from ..choice.merge import common_strides, converted, is_number, leaf_value, lifted, unflatten
+from ..choice.optional import UNBOUND
+from ..choice.regions import Region, placeholder
+from ..operands.overflow import OverflowChecks
+from ..operands.python_numbers import SLOW, Intervals, interval, is_slow
+from ..values.array import TracedArray, from_value, number
+from ..values.trace import Trace, assign
+from .carried import Carried, Known, Leaf, LoopParts
+from .ranges import I64, most_trips
+
+
+class Parameters:
+    """An attempt as it begins: parameters in the place of what variables and storages hold."""
+
+    def __init__(
+        self, trace: Trace, parts: LoopParts, known: Known, entry: dict[str, Any]
+    ) -> None:
+        self.trace, self.parts, self.known = trace, parts, known
+        self.found, self.entry = entry, known.entry(trace, entry)
+        self.entered = set(known.optional)  # which may be None in this attempt
+        self.region = Region(trace)
+        self.carried: list[Carried] = []
+        self.appended: list[Appended] = []
+        self.exits = False
+        self.going: Carried | None = None  # the truth of a test with effects
+        self.by_leaf: dict[Leaf, Carried] = {}
+        self.arrays: dict[Leaf, TracedArray] = {}  # what stands for arrays carried by value
+        self.copies = Copies(trace)
+        known.holders.update(holders_of(trace))
+        self.holders = dict(known.holders)
+        self.checked = trace.part(OverflowChecks).count
+
+    def _counter(self) -> TracedArray | None:
+        if self.parts.count is None:
+            return None
+        trace = self.trace
+        parameter = placeholder(trace, TensorType(I64, (), "weak"), "k")
+        trace.part(Intervals)[parameter] = (0, most_trips(trace, self.parts.count) - 1)
+        self.carried.append(Carried(parameter, trace.builder.const(0), is_needed=True))
+        return number(trace, parameter)
+
+    def _set_up(self) -> None:
+        bound = {}
+        for name, value in self.entry.items():
+            if value is not UNBOUND:
+                bound[name] = self._with_parameters(name, value)
+        self.parts.variables.write(bound)
+        for storage in self.known.storages:
+            parameter = placeholder(self.trace, storage.value.type, "array")
+            self.carried.append(Carried(parameter, storage.value, storage=storage,
+                                         is_needed=True))
+            assign(self.trace, storage, parameter)
+
+    def _with_parameters(self, name: str, value: Any) -> Any:
+        leaves, structure = loop_leaves(self.holders, value)
+        made = unflatten(structure, [
+            self._parameter((name, i), leaf) for i, leaf in enumerate(leaves)])
+        return self.copies.of(value, made, name in self.known.joined)
+
+    def _parameter(self, key: Leaf, leaf: Any) -> Any:
+        if key in self.known.fixed:
+            return leaf
+        if is_number(leaf):
+            initial = leaf_value(self.trace, leaf)
+            type_ = self.known.types.get(key) or initial.type
+            carried = self._carry(key, type_, converted(self.trace, initial, type_))
+            note_joined(self.trace, carried.parameter, initial)
+            if key in self.known.open:
+                self.trace.part(JoinedKinds).add(carried.parameter)
+            self._bound(key, carried)
+            return number(self.trace, carried.parameter)
+        if key in self.known.rebound:
+            leaf = lifted(self.trace, leaf)
+            type_ = self.known.types.get(key) or leaf.value.type
+            carried = self._carry(key, type_, converted(self.trace, leaf.value, type_))
+            made = self.arrays[key] = from_value(
+                self.trace, carried.parameter, common_strides(type_, leaf, leaf))
+            if made.storage is not None:
+                made.storage.stands_for = leaf.storage
+            return made
+        return leaf
+
+    def _bound(self, key: Leaf, carried: Carried) -> None:
+        """What a Python int can be in an iteration: supposed at first, see `_check_bounds`."""
+        parameter, initial = carried.parameter, carried.initial
+        if not parameter.type.is_weak or parameter.dtype != I64 or initial is None:
+            return
+        start = interval(self.trace, initial)
+        bounds = self.known.bounds.get(key, SLOW) if is_slow(start) else None
+        if bounds is not None:
+            self.trace.part(Intervals)[parameter] = bounds
+
+    def _carry(self, key: Leaf, type_: TensorType, initial: Value | None) -> Carried:
+        carried = Carried(placeholder(self.trace, type_, key[0]), initial, leaf=key)
+        carried.is_needed = self._is_needed(key[0])
+        self.by_leaf[key] = carried
+        self.carried.append(carried)
+        return carried
+
+    def _is_needed(self, name: str) -> bool:
+        return name in self.parts.needed or name in self.parts.variables.others

@@ -1,0 +1,55 @@
+"""Guards on attributes that the program reads: values, methods, and that there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..guards.container_changes import CONTAINERS
+from ..guards.guard import attribute_guard, is_guarded, is_in_object, method_guard
+from ..values.trace import Trace
+
+
+def note_value(trace: Trace, obj: Any, name: str, value: Any) -> None:
+    """It must be the same at each call, wherever it lies."""
+    holder = _holder(trace, obj, name)
+    known = (id(holder), name)
+    if holder is obj and isinstance(value, (*CONTAINERS, Iterator)):
+        trace.world.reachable.reach(value)
+    if holder is not None and known not in trace.world.guards and is_guarded(holder):
+        trace.world.guards[known] = guard = attribute_guard(holder, name)
+        trace.world.reachable.note(guard, known)
+
+
+def _holder(trace: Trace, obj: Any, name: str) -> Any:
+    """What outlives the trace of what holds an attribute: of an object made in it the class
+    alone, None for attributes of its own."""
+    if id(obj) not in trace.local.objects:
+        return obj
+    if is_in_object(obj, name):
+        return None
+    return next((c for c in type(obj).__mro__ if name in vars(c)), None)
+
+
+def note_method(trace: Trace, obj: Any, name: str) -> None:
+    """It must be the same function at each call: of the object, or of the class of one that
+    the trace made."""
+    known = (id(obj), name)
+    if id(obj) in trace.local.objects:
+        note_of_class(trace, type(obj), name)
+    elif known not in trace.world.guards and is_guarded(obj):
+        trace.world.guards[known] = method_guard(obj, name)
+
+
+def note_of_class(trace: Trace, kind: type, name: str) -> None:
+    """What the class holds must be the same."""
+    known = (id(kind), name)
+    if trace.active and known not in trace.world.guards and is_guarded(kind):
+        trace.world.guards[known] = attribute_guard(kind, name)
+
+
+def note_missing(trace: Trace, obj: Any, name: str) -> None:
+    """The program may go on without the attribute: it must still be missing at each call."""
+    known = (id(obj), name)
+    if id(obj) not in trace.local.objects and is_guarded(obj):
+        trace.world.guards.setdefault(known, attribute_guard(obj, name))
