@@ -1,7 +1,7 @@
 """What the two sides of a branch leave: the leaves that it decides, and the memory they are in.
 
 An array that one side made is new after the branch; one that was there before is one of two, as the
-run decides (`trace/selected.py`), or, where the graph cannot say which, a copy.
+run decides (`trace/values/selected.py`), or, where the graph cannot say which, a copy.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Variables that a branch or loop may leave without a value.
 
-They become optional values with the variable's name (`trace/optional.py`), unless what follows
+They become optional values with the variable's name (`trace/choice/optional.py`), unless what follows
 reads them in any case: then a check is made at once.
 """
 
