@@ -47,11 +47,14 @@ class Recorder:
     def __init__(self, out: Path) -> None:
         self.out, self.made, self.texts = out, hashlib.sha256(), []
         self.files = self.traces = 0
+        # While a function lives, others share its code, and show the module that it was made in.
+        self.kept: list[ConcreteFunction] = []
         init = ConcreteFunction.__init__
 
         def recorded(concrete: ConcreteFunction, build: Any) -> None:
             init(concrete, build)
             self.traces += 1
+            self.kept.append(concrete)
             self.texts.extend(described(concrete))
 
         ConcreteFunction.__init__ = recorded  # type: ignore[method-assign]

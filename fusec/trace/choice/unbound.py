@@ -1,7 +1,7 @@
 """Variables that a branch or loop may leave without a value.
 
-They become optional values with the variable's name (`trace/choice/optional.py`), unless what follows
-reads them in any case: then a check is made at once.
+They become optional values with the variable's name (`trace/choice/optional.py`), unless what
+follows reads them in any case: then a check is made at once.
 """
 
 from __future__ import annotations
