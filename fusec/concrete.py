@@ -24,8 +24,8 @@ from fusec.passes.pipeline import PassRecord
 from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
 from fusec.trace.call.signature import FlatCall
 from fusec.trace.facts.trees import flattened
-from fusec.trace.guards.asked import CodeGuard
-from fusec.trace.guards.guard import OnceGuard, check_of
+from fusec.trace.guards.guard import check_of
+from fusec.trace.guards.relations import SameCode
 
 from .inspect.explain import Operand
 from .trace.tracer import Traced
@@ -279,7 +279,7 @@ class ConcreteFunction:
         watched = [g for g in self.guards if not g.is_native]
         self.unchanged = check_of(watched) if watched else None
         # No other call can use it: the trace changed containers that outlive it.
-        self.is_for_once = any(isinstance(g, OnceGuard) for g in self.guards)
+        self.is_for_once = any(g.is_once for g in self.guards)
         self.hits = 0
         self.reason = ""  # why it was traced
         self.flatten: Callable[[tuple, dict[str, Any]], FlatCall] | None = None
@@ -453,8 +453,8 @@ def _call_spec(build: Build) -> CallSpec:
         tuple(traced.captured), results, tuple(traced.updates),
         bare=traced.treespec.is_leaf() and not traced.assignments, calls_host=traced.calls_host,
         read_only=frozenset(traced.read_only),
-        code=tuple((g.function(), g.code) for g in traced.guards
-                   if isinstance(g, CodeGuard) and g.is_native),
+        code=tuple((g.read(), g.measure.code) for g in traced.guards
+                   if type(g.measure) is SameCode and g.is_native),
     )
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fusec.trace.guards.asked import OwnGuard
-from fusec.trace.guards.guard import OnceGuard
-
 from . import config
 from .concrete import ConcreteFunction
 from .inspect.dump import dump_artifacts
@@ -31,7 +28,7 @@ def explanation_of(concrete: ConcreteFunction, function: str = "") -> Explanatio
         threads=f"{config.num_threads} threads for kernels above "
                 f"{config.parallel_threshold} ns of estimated work",
         assumed=[Assumed(g.place, g.value) for g in code.guards
-                 if not isinstance(g, OnceGuard | OwnGuard)],
+                 if not (g.is_once or g.is_quiet)],
     )
 
 

@@ -17,7 +17,7 @@ from ..control.sequences import PythonIterator
 from ..facts.trees import flattened_in_order
 from ..guards.container_changes import ContainerChanges, may_be_held
 from ..guards.contents import everything_in, values_inside
-from ..guards.guard import Guard, OnceGuard
+from ..guards.guard import Guard, once_guard
 from ..guards.measures import VIEWS
 from ..guards.side_effects import is_outside
 from ..places.kept_values import Given
@@ -58,7 +58,7 @@ def check_kept(trace: Trace) -> list[Guard]:
                             appended=trace.world.containers.only_appended(late))
     trace.world.containers.check_only_appended()
     for container, loc in changed:
-        once.append(OnceGuard(type(container).__name__, loc))
+        once.append(once_guard(type(container).__name__, loc))
         if keeps_values(trace, container):
             raise _kept(container, loc)
     for owner, loc in trace.part(Given).values():

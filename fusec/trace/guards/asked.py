@@ -31,7 +31,7 @@ import numpy as np
 
 from ..source.source import HOOKS_NAME
 from .guard import MISSING, Guard
-from .measures import ANY
+from .relations import SameCode
 
 if TYPE_CHECKING:
     from ..values.trace import Trace
@@ -95,19 +95,13 @@ def _context() -> tuple[Any, ...]:
     return (found.prec, found.rounding, found.Emin, found.Emax, found.capitals, found.clamp, *traps)
 
 
-class OwnGuard(Guard):
-    """Something that hardly ever changes, of which reports need not tell."""
-
-    __slots__ = ()
-
-
 def note_library(trace: Trace, module: ModuleType, name: str) -> None:
     """The program uses something of a library, in whose place tests put something else."""
     key = id(module), name
     if trace.active and name in vars(module) and key not in trace.world.guards:
         place = Entry(vars(module), name)
         title = f"{module.__name__}.{name}"
-        trace.world.guards[key] = OwnGuard(title, title, place)
+        trace.world.guards[key] = Guard(title, title, place, is_quiet=True)
 
 
 class Entry:
@@ -135,10 +129,11 @@ def builtin_guards(functions: Iterable[FunctionType]) -> Iterator[Guard]:
             if name in scope or (id(scope), name) in known or not hasattr(builtins, name):
                 continue
             known.add((id(scope), name))
-            yield OwnGuard(name, f"{name}, which is no global", Entry(scope, name))
+            yield Guard(name, f"{name}, which is no global", Entry(scope, name), is_quiet=True)
             if (0, name) not in known:
                 known.add((0, name))
-                yield OwnGuard(name, f"the builtin {name}", Entry(vars(builtins), name))
+                yield Guard(name, f"the builtin {name}", Entry(vars(builtins), name),
+                            is_quiet=True)
 
 
 @functools.lru_cache(1000)
@@ -151,36 +146,16 @@ def _globals_in(code: CodeType) -> tuple[str, ...]:
     return tuple(names)
 
 
-class CodeGuard(OwnGuard):
-    """A function whose code must not be replaced."""
-
-    __slots__ = ("code", "function")
-
-    def __init__(self, fn: FunctionType) -> None:
-        self.function, self.code = weakref.ref(fn), fn.__code__
-        super().__init__(fn.__name__, f"the code of {fn.__name__}", self.function, ANY)
-
-    def holds(self) -> bool:
-        fn = self.function()
-        return fn is None or fn.__code__ is self.code
-
-    def expression(self, bind: Callable[[Any], str]) -> str:
-        fn = bind(None)
-        return (f"(({fn} := {bind(self.function)}()) is None or {fn}.__code__ is "
-                f"{bind(self.code)})")
-
-
 def code_guards(
     functions: Iterable[FunctionType], entry: Collection[FunctionType]
-) -> Iterator[CodeGuard]:
+) -> Iterator[Guard]:
     """For functions of the program, less those that it makes itself; for that of the ``entry`` the
     launcher does it."""
     for fn in dict.fromkeys(functions):
         if HOOKS_NAME not in fn.__code__.co_freevars:
-            guard = CodeGuard(fn)
-            guard.is_native = fn in entry
-            yield guard
+            yield Guard(fn.__name__, f"the code of {fn.__name__}", weakref.ref(fn),
+                        SameCode(fn.__code__), is_native=fn in entry, is_quiet=True)
 
 
-__all__ = ["ENVIRONMENT", "CodeGuard", "OwnGuard", "asked", "builtin_guards", "code_guards",
+__all__ = ["ENVIRONMENT", "asked", "builtin_guards", "code_guards",
            "is_asking", "note_library"]

@@ -23,7 +23,8 @@ from ..facts.code_names import HEAP_TYPE
 from ..values.array import TracedArray
 from ..values.trace import current
 from .contents import Content, measure
-from .measures import ANY, BUFFERS, CONTAINERS, DATA, VIEWS, Bits, Identity, Kept, Layout, Measure
+from .measures import BUFFERS, CONTAINERS, DATA, VIEWS, Bits, Identity, Kept, Layout, Measure
+from .relations import Never, Relation
 
 MISSING = object()
 Bind = Callable[[Any], str]
@@ -51,26 +52,38 @@ class Guard:
     """A place that must still hold the value it had at the end of the trace, a container with the
     content that it had at the beginning.
 
-    ``is_native``: the launcher compares it, with what it is given to run on.
+    ``is_native``: the launcher compares it, with what it is given to run on.  ``is_quiet``: it
+    hardly ever changes, and reports need not tell of it.
     """
 
-    __slots__ = ("is_native", "measure", "place", "read", "subject")
+    __slots__ = ("is_native", "is_quiet", "measure", "place", "read", "subject")
 
     def __init__(
         self, subject: str, place: str, read: Callable[[], Any], measured: Measure | None = None,
+        *, is_native: bool = False, is_quiet: bool = False,
     ) -> None:
         self.subject = subject
         self.place = place
         self.read = read
-        self.is_native = False
+        self.is_native = is_native
+        self.is_quiet = is_quiet
         self.measure: Any = measure(read(), _held_now()) if measured is None else measured
 
     def refresh(self) -> None:
         """Take the value held now for the expected one; a container's content is the one that the
         trace began with: a program that changes it is traced again."""
+        if self.measure.is_of_start:
+            return
         found = self.read()
-        if not self.measure.is_of_start and not self.measure.matches(found):
-            self.measure = Layout(found) if type(self.measure) is Layout else measure(found)
+        if not self.measure.matches(found):
+            kind: Any = type(self.measure)
+            is_kept = kind is Layout or issubclass(kind, Relation)
+            self.measure = kind(found) if is_kept else measure(found)
+
+    @property
+    def is_once(self) -> bool:
+        """Whether no call after the one that was traced can have its trace."""
+        return type(self.measure) is Never
 
     def holds(self) -> bool:
         try:
@@ -87,8 +100,8 @@ class Guard:
 
     def expression(self, bind: Bind) -> str:
         """`holds` as text; ``bind`` gives a name for an object."""
-        if type(self).holds is not Guard.holds:
-            return f"{bind(self.holds)}()"
+        if isinstance(self.measure, Relation):
+            return self.measure.expression(self, bind)
         place = getattr(self.read, "expression", None)
         found = f"{bind(self.read)}()" if place is None else place(bind)
         kind, measured = type(self.measure), self.measure
@@ -111,24 +124,14 @@ class Guard:
         return str(self.measure.text())
 
     def __str__(self) -> str:
-        return f"{self.place} is {self.value}"
+        return f"{self.place} is {self.value}" if self.value else self.place
 
 
-class OnceGuard(Guard):
-    """Never holds: the trace changed a container that outlives it, which only tracing does."""
-
-    __slots__ = ()
-
-    def __init__(self, kind: str, loc: Any) -> None:
-        where = f" at {loc}" if loc is not None else ""
-        super().__init__(f"a {kind}", f"a {kind} that outlives the call and is changed{where}: "
-                         "each call is traced, for tracing changes it", lambda: None, ANY)
-
-    def holds(self) -> bool:
-        return False
-
-    def __str__(self) -> str:
-        return self.place
+def once_guard(kind: str, loc: Any) -> Guard:
+    """For a trace that changed a container which outlives it."""
+    where = f" at {loc}" if loc is not None else ""
+    return Guard(f"a {kind}", f"a {kind} that outlives the call and is changed{where}: "
+                 "each call is traced, for tracing changes it", lambda: None, Never())
 
 
 def layout_guard(subject: str, read: Callable[[], Any]) -> Guard:

@@ -16,7 +16,7 @@ import numpy as np
 from fusec.errors import unsupported
 
 from ..values.trace import Trace
-from .guard import OnceGuard
+from .guard import once_guard
 from .side_effects import is_outside, warn, warn_with
 
 _CURE = "do it before or after the call, or in a function that is not compiled"
@@ -60,7 +60,7 @@ def note_change(trace: Trace, title: str, owner: Any = None) -> None:
                           notes=("while tracing it would happen once, whatever the data",),
                           cure=_CURE)
     if type(owner).__module__.partition(".")[0].removeprefix("_") in _OWNERS:
-        trace.world.guards[id(owner), ""] = OnceGuard(type(owner).__name__, trace.loc)
+        trace.world.guards[id(owner), ""] = once_guard(type(owner).__name__, trace.loc)
     else:
         warn(trace, title, _CURE)
 

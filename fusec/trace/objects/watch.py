@@ -39,7 +39,7 @@ from ..convert.cache import is_converted
 from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
-from ..guards.guard import Guard, OnceGuard, attribute_guard, is_guarded
+from ..guards.guard import Guard, attribute_guard, is_guarded, once_guard
 from ..guards.measures import ATOMS, CONTAINERS, VIEWS
 from ..guards.plain_calls import LOOKING
 from ..guards.taken import take
@@ -203,7 +203,7 @@ class Watch:
                 self._paused = None
         for x, held in self._library.values():
             if any(vars(x).get(name, _MISSING) is not value for name, value in held.items()):
-                self.trace.world.guards[id(x), ""] = OnceGuard(type(x).__name__, self.trace.loc)
+                self.trace.world.guards[id(x), ""] = once_guard(type(x).__name__, self.trace.loc)
         self._library.clear()
         if self.refusal is not None:
             raise self.refusal

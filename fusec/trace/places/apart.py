@@ -15,7 +15,7 @@ import numpy as np
 from fusec.errors import unsupported
 
 from ..guards.guard import Guard
-from ..guards.measures import ANY
+from ..guards.relations import Relation
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
 from ..values.operations import operation
@@ -27,28 +27,18 @@ if TYPE_CHECKING:
 _MOST_WORK: Any = 1000  # of deciding whether views of one array have elements in common
 
 
-class ApartGuard(Guard):
-    """Places whose arrays must share no memory with those that are written."""
+class Apart(Relation):
+    """Arrays that must share no memory with those among them that are written."""
 
     __slots__ = ("_written",)
 
-    def __init__(self, names: str, read: Callable[[], Any], written: list[bool]) -> None:
+    def __init__(self, written: list[bool]) -> None:
         self._written = written
-        super().__init__(names, names, read, ANY)
-        self.is_native = True  # by where the arrays begin and end, which mostly is enough
 
-    def refresh(self) -> None:
-        pass
+    def matches(self, found: list[Any]) -> bool:
+        return next(_overlaps(found, self._written), None) is None
 
-    def holds(self) -> bool:
-        try:
-            arrays = self.read()
-        except LookupError:  # an item that the container has no more
-            return False
-        return next(_overlaps(arrays, self._written), None) is None
-
-    @property
-    def value(self) -> str:
+    def text(self) -> str:
         return "memory of its own"
 
 
@@ -66,7 +56,9 @@ def apart_guards(trace: Trace, written: set[int]) -> Iterator[Guard]:
                           cure="take the view of the one inside the function")
     if any(is_written) and len(held) > 1 and any(callable(c) for _, c in held):
         names = ", ".join(dict.fromkeys(trace.feeds.outside[i] for i, _ in held))
-        yield ApartGuard(names, lambda: [_held(c) for _, c in held], is_written)
+        # The launcher goes by where the arrays begin and end, which mostly is enough.
+        yield Guard(names, names, lambda: [_held(c) for _, c in held], Apart(is_written),
+                    is_native=True)
 
 
 def _overlaps(arrays: Sequence[Any], written: Sequence[bool]) -> Iterator[tuple[int, int]]:
@@ -81,43 +73,38 @@ def _overlaps(arrays: Sequence[Any], written: Sequence[bool]) -> Iterator[tuple[
         open_.append((end, i))
 
 
-class SameGuard(Guard):
-    """Two places that must still hold the same array."""
+class Same(Relation):
+    """Two places that must still hold the same array: the guard reads whether they do."""
 
     __slots__ = ()
 
-    def __init__(self, subject: str, place: str, are_same: Callable[[], bool]) -> None:
-        super().__init__(subject, place, are_same, ANY)
+    def matches(self, found: bool) -> bool:
+        return bool(found)
 
-    def holds(self) -> bool:
-        try:
-            return bool(self.read())
-        except LookupError:  # an item that the container has no more
-            return False
-
-    @property
-    def value(self) -> str:
+    def text(self) -> str:
         return "the same array as another name"
 
 
-class ViewGuard(Guard):
+class PartOf(Relation):
     """An array that must still be the same part of the array which others are views of."""
 
     __slots__ = ("_mark",)
 
-    def __init__(self, subject: str, place: str, read: Callable[[], Any]) -> None:
-        super().__init__(subject, place, read, ANY)
-        self._mark = _place_in(*read())
+    is_of_start = False
 
-    def refresh(self) -> None:
-        self._mark = _place_in(*self.read())
+    def __init__(self, found: tuple[Any, Any]) -> None:
+        self._mark = _place_in(*found)
 
-    def holds(self) -> bool:
-        return bool(_place_in(*self.read()) == self._mark)
+    def matches(self, found: tuple[Any, Any]) -> bool:
+        return bool(_place_in(*found) == self._mark)
 
-    @property
-    def value(self) -> str:
+    def text(self) -> str:
         return "a view of the same array as others"
+
+
+def same_guard(subject: str, place: str, are_same: Callable[[], bool]) -> Guard:
+    """For two places that hold one array."""
+    return Guard(subject, place, are_same, Same())
 
 
 def _place_in(x: Any, root: Any) -> Any:
@@ -151,8 +138,11 @@ def captured(
         trace.feeds.titles.setdefault(id(root), f"the array behind {title}")
         place_name = title.removeprefix("attribute ")
         given = reader
-        trace.world.guards[id(root), title] = ViewGuard(
-            title, place_name, lambda: (given(), first()))
+
+        def part() -> tuple[Any, Any]:
+            return given(), first()
+
+        trace.world.guards[id(root), title] = Guard(title, place_name, part, PartOf(part()))
     return found(TracedArray(trace, trace.capture(root)))
 
 

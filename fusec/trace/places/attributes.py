@@ -29,7 +29,7 @@ from ..guards.guard import Guard, is_in_object, layout_guard
 from ..guards.measures import Layout
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
-from .apart import SameGuard, captured
+from .apart import captured, same_guard
 
 if TYPE_CHECKING:
     from ..values.trace import Trace
@@ -109,7 +109,7 @@ class Attributes:
         self.held.append(obj)
         first = trace.feeds.readers.setdefault(id(found), reader)
         if first is not reader:
-            trace.world.guards[id(obj), f"{name} is"] = SameGuard(
+            trace.world.guards[id(obj), f"{name} is"] = same_guard(
                 f"attribute {type(obj).__name__}.{name}", f"{type(obj).__name__}.{name}",
                 lambda: reader() is first())
         trace.world.guards[id(obj), name] = layout_guard(

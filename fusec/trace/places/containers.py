@@ -22,11 +22,11 @@ from fusec.errors import unsupported
 from ..choice.perhaps import Perhaps, Tail
 from ..facts.refusals import is_compiled
 from ..guards.container_changes import ContainerChanges, items_in, may_be_held, put_content
-from ..guards.guard import Guard, OnceGuard
+from ..guards.guard import Guard, once_guard
 from ..guards.side_effects import is_outside
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
-from .apart import SameGuard, captured
+from .apart import captured, same_guard
 from .append_only import Uses
 from .attributes import scalar_type
 from .container_contents import MOST_ITEMS, Appended, Content, Held, Item, ItemLayouts, Reader
@@ -137,7 +137,7 @@ class Containers:
     def _enter(self, container: Any, title: str, read: Reader) -> None:
         known = self.held.get(id(container))
         if known is not None:
-            self.trace.world.guards[id(container), f"{title} is"] = SameGuard(
+            self.trace.world.guards[id(container), f"{title} is"] = same_guard(
                 title, title, lambda: read() is known.read())
             return
         held = Held(container, title, read, list(items_in(container)))
@@ -170,7 +170,7 @@ class Containers:
                 id(found) not in trace.local.arrays):
             first = trace.feeds.readers.setdefault(id(found), read)
             if first is not read:
-                trace.world.guards[id(found), f"{title} is"] = SameGuard(
+                trace.world.guards[id(found), f"{title} is"] = same_guard(
                     title, title, lambda: read() is first())
             return captured(trace, found, read, title)
         if trace.world.assigned_names.may_be_input(found):
@@ -198,7 +198,7 @@ class Containers:
 
     def once(self) -> list[Guard]:
         """A guard for each container that will have other keys at the next call."""
-        return [OnceGuard(f"{type(held.container).__name__} ({held.title})", None)
+        return [once_guard(f"{type(held.container).__name__} ({held.title})", None)
                 for held in self.held.values() if held.is_replaced and not held.only_appends and (
                     held.is_large or held.has_other_keys)]
 

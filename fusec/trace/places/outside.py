@@ -32,7 +32,7 @@ from ..guards.measures import ATOMS, Bits, Identity
 from ..guards.taken import Taken
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
-from .apart import SameGuard
+from .apart import same_guard
 from .kept_values import bound_to
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class Outside:
             first = self.trace.feeds.readers.get(array)
             for place in places:
                 if first is not None and place.read is not first and place.owner not in inputs:
-                    yield SameGuard(place.subject, place.subject.removeprefix("attribute "),
+                    yield same_guard(place.subject, place.subject.removeprefix("attribute "),
                                     partial(_is_same, place.read, first))
 
 
