@@ -55,20 +55,20 @@ def sum_reference(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _reduction(
-    name: str, scalar: str, reference: Any, infer: Any = _infer, *, chooses: bool = False
+    name: str, scalar: str, reference: Any, infer: Any = _infer, **columns: Any
 ) -> Op:
     return register(Op(
         name=name, kind="reduce", arity=1, scalar=scalar, reference=reference, infer=infer,
-        chooses=chooses, doc=f"{name} over attr axes; the order of sums is in docs/ir.md.",
+        **columns, doc=f"{name} over attr axes; the order of sums is in docs/ir.md.",
     ))
 
 
-_reduction("Sum", "add", sum_reference)
-_reduction("Prod", "mul", _by_ufunc(np.multiply))
-_reduction("Max", "maximum", _by_ufunc(np.maximum), chooses=True)
-_reduction("Min", "minimum", _by_ufunc(np.minimum), chooses=True)
-_reduction("Any", "or", _by_ufunc(np.logical_or))
-_reduction("All", "and", _by_ufunc(np.logical_and))
+_reduction("Sum", "add", sum_reference, joins="Add", of_booleans="Any")
+_reduction("Prod", "mul", _by_ufunc(np.multiply), joins="Mul", of_booleans="All")
+_reduction("Max", "maximum", _by_ufunc(np.maximum), chooses=True, joins="Maximum")
+_reduction("Min", "minimum", _by_ufunc(np.minimum), chooses=True, joins="Minimum")
+_reduction("Any", "or", _by_ufunc(np.logical_or), joins="LogicalOr")
+_reduction("All", "and", _by_ufunc(np.logical_and), joins="LogicalAnd")
 _reduction("ArgMax", "argmax", _by_index(np.argmax), infer_index, chooses=True)
 _reduction("ArgMin", "argmin", _by_index(np.argmin), infer_index, chooses=True)
 

@@ -63,6 +63,8 @@ class Op:
     shows_memory: bool = False  # its first operand's, as views do
     combines: bool = False  # kernels may combine elements with it that an index names twice
     keeps_kind: bool = False  # of an int and a float it makes either, of two floats a float
+    joins: str = ""  # of a reduction: the op that joins two elements
+    of_booleans: str = ""  # the reduction that is the same for booleans
     chooses: bool = False  # among the elements, of which there must be one
 
     @property

@@ -20,7 +20,7 @@ import numpy as np
 
 from fusec.errors import FusecError, nearest, unsupported, user_error
 from fusec.ops.host_calls import HostObject, is_generator
-from fusec.ops.library import LibraryCall
+from fusec.ops.library import LibraryCall, run_call
 
 from ..operands.operands import as_traced, store
 from ..operands.sizes import define, is_number
@@ -275,8 +275,6 @@ class _Call:
 
     def answer(self) -> Any:
         """NumPy's answer; raises what NumPy raises, at the user's line."""
-        from fusec.ops.library import run_call
-
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
+from fusec.ops import get
 from fusec.ops.shapes import normalise_axes
 
 from ..facts import this_numpy
@@ -121,9 +122,7 @@ def with_initial(trace: Trace, op: str, result: Value, initial: Any) -> Value:
     """The result joined with ``initial=``."""
     if initial is NO_VALUE or initial is None:
         return result
-    return trace.emit({"Sum": "Add", "Prod": "Mul", "Max": "Maximum", "Min": "Minimum",
-                       "Any": "LogicalOr", "All": "LogicalAnd"}[op],
-                      element(trace, initial, result.dtype), result)
+    return trace.emit(get(op).joins, element(trace, initial, result.dtype), result)
 
 
 def element(trace: Trace, initial: Any, dtype: np.dtype) -> Value:

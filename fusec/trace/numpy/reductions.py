@@ -8,6 +8,7 @@ import numpy as np
 
 from fusec.ir import Value
 from fusec.ir.dims import Dim
+from fusec.ops import get
 
 from ..arrays.creation import astype
 from ..facts import this_numpy
@@ -65,10 +66,10 @@ def _accumulate(op: str) -> Any:
                 given["out"] = out
             return call_by_name(trace, np.prod, (x, axis, dtype), given)
         value = selected(trace, value, where, 0 if op == "Sum" else 1)
-        of_booleans = {"Sum": "Any", "Prod": "All"}[op]
         result = value
         if axes:
-            result = in_single(trace, op if value.dtype != BOOL else of_booleans, value, axes=axes)
+            reduction = op if value.dtype != BOOL else get(op).of_booleans
+            result = in_single(trace, reduction, value, axes=axes)
         elif op == "Sum" and value.dtype.kind in "fc":
             result = added_to_zero(trace, value)
         elif value.dtype.kind == "c":
