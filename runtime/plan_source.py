@@ -10,24 +10,44 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from fusec.codegen.schedule import ControlRun, ExternStep, Place
+from fusec.codegen.schedule import ControlRun, ExternStep, Place, Schedule
 from fusec.ir import Node, TensorType
 from fusec.ir.dims import Bindings, Dim, Size, bind, size_source
+from fusec.ops.host_calls import HostObject
 from fusec.ops.library import leaves_of
 
-from .call_spec import ResultSpec
+from .call_spec import CallSpec, ResultSpec
+from .cells import Cells
 from .failed_checks import check_error, numpy_error
 from .library_calls import LibraryRun, is_unshared
 from .segments import Segment, SizedSegment, allocator, is_small, sized_allocator
 
 if TYPE_CHECKING:
-    from .step_by_step import StepByStep
+    from .control_flow import GraphPlan
 
 Key = tuple[str, int]
+
+
+class Plan(Protocol):
+    """What the text is written from; the text names the plan itself too."""
+
+    schedule: Schedule
+    spec: CallSpec
+    cells: Cells
+    scalars: dict[int, int]
+    segments: list[Segment | SizedSegment | ExternStep]
+    names: list[str]
+    fresh: list[Place]
+    objects: list[HostObject] | None
+
+    @staticmethod
+    def of_graph(schedule: Schedule) -> GraphPlan: ...
+    def results_of(self, found: list[Any], leaves: Sequence[Any], held: Sequence[Any],
+                   sizes: Bindings) -> list[Any]: ...
 
 
 def itself(value: Any) -> Any:
@@ -35,13 +55,13 @@ def itself(value: Any) -> Any:
 
 
 class PlanSource:
-    """The text for one `StepByStep` and the objects that it names.
+    """The text for one plan and the objects that it names.
 
     The function takes a call's leaves, the sizes known already and, for a ``timed`` plan, the list
     of times; it returns the list of result leaves.
     """
 
-    def __init__(self, plan: StepByStep, timed: bool = False) -> None:
+    def __init__(self, plan: Plan, timed: bool = False) -> None:
         self.plan, self.timed = plan, timed
         self.lines: list[str] = []
         self.first_step = 0  # where the lines of the steps begin
@@ -323,7 +343,7 @@ class PlanSource:
         """A step that gives all its results at once, in the memory that it is handed."""
         from .control_flow import run_of  # few plans have branches or loops
 
-        name = self._bind("step", run_of(control))
+        name = self._bind("step", run_of(control, self.plan.of_graph))
         memory = ", ".join(self._target_maker(p) for p in step.targets)
         self._add(f"results = {name}([{', '.join(operands)}], [{memory}], sizes)")
         for number, place in enumerate(step.targets):
