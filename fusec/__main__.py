@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .errors import FusecError
+
 _EXPLAIN_EPILOG = """\
 examples:
   python -m fusec explain prog:f --args "np.ones((3, 4)), 2.0"
@@ -85,8 +87,6 @@ def example_arguments(text: str, names: dict[str, Any]) -> tuple[tuple[Any, ...]
 def explain(options: argparse.Namespace) -> int:
     """Trace and compile a function on example arguments and print what became of it."""
     import fusec
-
-    from .errors import FusecError
 
     module, function = load_target(options.target)
     if not callable(function):

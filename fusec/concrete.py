@@ -22,11 +22,13 @@ from fusec.ops.library import LIBRARY, called_name
 from fusec.ops.windows import UNLIMITED
 from fusec.passes.pipeline import PassRecord
 from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
-from fusec.trace.call.signature import FlatCall
+from fusec.trace.call.overlap import merged
+from fusec.trace.call.signature import FlatCall, describe_part, explain_miss
 from fusec.trace.facts.trees import flattened
 from fusec.trace.guards.asked import CodeGuard
 from fusec.trace.guards.guard import OnceGuard, check_of
 
+from .errors import user_error
 from .inspect.explain import Operand
 from .trace.tracer import Traced
 
@@ -327,8 +329,6 @@ class ConcreteFunction:
 
     @property
     def signature(self) -> str:
-        from fusec.trace.call.signature import describe_part
-
         parts = zip(self.build.call.paths, self.build.call.key[1:], strict=True)
         return f"{self.name}({', '.join(f'{p}: {describe_part(k)}' for p, k in parts)})"
 
@@ -352,8 +352,6 @@ class ConcreteFunction:
 
         Raises ``TypeError`` for a function compiled from stages.
         """
-        from fusec.trace.call.overlap import merged
-
         if self.flatten is None:
             raise TypeError(f"{self!r} was compiled from stages and belongs to no function: call "
                             f"run_leaves with its argument leaves")
@@ -415,10 +413,6 @@ class ConcreteFunction:
 
         Raises ``TypeError`` when they do not.
         """
-        from fusec.trace.call.signature import explain_miss
-
-        from .errors import user_error
-
         call = self.call_of(args, kwargs)
         if call.key != self.build.call.key:
             raise user_error(

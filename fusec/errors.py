@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from . import config
 from .code_roles import is_ours
 from .ir.graph import Loc
 
@@ -308,8 +309,6 @@ def hide_frames(error: BaseException) -> BaseException:
     Returns the same exception, for ``raise hide_frames(error)``.  Internal errors keep theirs, and
     so does everything under ``FUSEC_VERBOSE_ERRORS=1``.
     """
-    from . import config
-
     if config.verbose_errors or isinstance(error, InternalError):
         return error
     todo, seen = [error], set[int]()

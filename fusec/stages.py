@@ -22,6 +22,7 @@ from .concrete import (
     ConcreteFunction,
     library_steps,
 )
+from .inspect.passes_report import passes_text
 from .trace.tracer import Traced
 
 
@@ -63,8 +64,6 @@ class OptimizedStage:
 
     def as_text(self) -> str:
         """Every pass with its time, rewrites and diff, then the result."""
-        from .inspect.passes_report import passes_text
-
         return f"{passes_text(self.passes)}\n{self.graph}"
 
     __str__ = as_text
