@@ -11,7 +11,7 @@ import numpy as np
 
 from fusec.codegen.schedule import contiguous_strides, words_of
 from fusec.ir import Graph
-from fusec.ir.dims import Bindings
+from fusec.ir.bindings import Bindings
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from typing import Any
 
 from fusec.codegen.schedule import ControlRun, ExternStep, Place
 from fusec.ir import Node, TensorType
-from fusec.ir.dims import Dim, size_source
+from fusec.ir.bindings import size_source
+from fusec.ir.dims import Dim
 
 from .call_spec import ResultSpec
 from .failed_checks import check_error, numpy_error

@@ -11,7 +11,8 @@ import numpy as np
 
 from fusec.codegen.schedule import ExternStep, Place, Schedule
 from fusec.ir import TensorType
-from fusec.ir.dims import Bindings, Size, bind, size_source
+from fusec.ir.bindings import Bindings, bind, size_source
+from fusec.ir.dims import Size
 from fusec.ops.host_calls import HostObject
 from fusec.ops.library import leaves_of
 

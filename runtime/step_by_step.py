@@ -13,7 +13,7 @@ import numpy as np
 from fusec.codegen.schedule import ExternStep, KernelStep, Place, Schedule, may_fail
 from fusec.errors import located
 from fusec.ir import Node
-from fusec.ir.dims import Bindings
+from fusec.ir.bindings import Bindings
 from fusec.ops.host_calls import Mark, host_calls, host_objects
 from fusec.ops.picking import PickView
 from fusec.ops.windows import WindowView

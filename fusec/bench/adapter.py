@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from fusec import config
-from fusec.ir import dims
+from fusec.ir.bindings import resolve
+from fusec.ir.dims import symbols_of
 from fusec.jit import jit
 from fusec.ops import get
 
@@ -170,4 +171,4 @@ def traffic(loaded: Any, stored: Any, largest: int = 1) -> Traffic:
 def _operands(figure: Any, largest: int) -> list[int]:
     figures = figure.values() if isinstance(figure, Mapping) else (
         figure if isinstance(figure, Sequence) else [figure])
-    return [int(dims.resolve(v, dict.fromkeys(dims.symbols_of(v), largest))) for v in figures]
+    return [int(resolve(v, dict.fromkeys(symbols_of(v), largest))) for v in figures]

@@ -20,7 +20,8 @@ from fusec.codegen.control_program import ErrorExit, HostSite, Word
 from fusec.codegen.cpu.emitter import I64, Emitter, Operand, memory_type
 from fusec.codegen.loop_ir import Param
 from fusec.codegen.specialise import LoopForm
-from fusec.ir.dims import Call, Dim, Size, is_at_least
+from fusec.ir.dims import Dim, Size, is_at_least
+from fusec.ir.polynomials import Call
 from fusec.ops.windows import UNLIMITED
 
 from .arrays import ArrayRef, Token, contiguous
