@@ -8,7 +8,6 @@ instance of `FusecError` *and* of NumPy's type, so ``except ValueError`` keeps w
 from __future__ import annotations
 
 import builtins
-import difflib
 import linecache
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -225,6 +224,8 @@ def unsupported(
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """The ``known`` names most like ``name``, best first; dotted names by their last part."""
+    import difflib  # a millisecond, which only errors cost
+
     by_tail: dict[str, list[str]] = {}
     for candidate in known:
         by_tail.setdefault(candidate.rpartition(".")[2], []).append(candidate)

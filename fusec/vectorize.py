@@ -18,6 +18,7 @@ from fusec.trace.values.trace import current
 from .errors import unsupported, user_error, users_own
 from .ir import Loc
 from .ir.lazy import lazy
+from .jit import jit
 from .ops.scalar_calls import FunctionName, ScalarFunction
 
 if TYPE_CHECKING:
@@ -81,7 +82,6 @@ class Vectorized:
     @lazy
     def _function(self) -> Function:
         """The compiled function of arrays, for calls from outside."""
-        from .jit import jit
 
         def elementwise(*arrays: Any) -> Any:
             return self(*arrays)
