@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +19,7 @@ from fusec.ir import Node
 from fusec.ops.complex_parts import component, is_complex
 
 from .loop_ir import Expr, expr
-from .scalar_rules import BOOL, operation
-
-if TYPE_CHECKING:
-    from .lower import _KernelLowering
+from .scalar_rules import BOOL, Constants, operation
 
 Pair = tuple[Expr, Expr]
 
@@ -46,10 +43,10 @@ def as_pairs(array: np.ndarray) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(array.real, shape, strides).view(dtype)
 
 
-def complex_constant(kernel: _KernelLowering, dtype: np.dtype, value: Any) -> Pair:
+def complex_constant(constants: Constants, dtype: np.dtype, value: Any) -> Pair:
     """A constant's parts."""
     number, part = dtype.type(value), component(dtype)
-    return kernel.constant(part, number.real), kernel.constant(part, number.imag)
+    return constants.of(part, number.real), constants.of(part, number.imag)
 
 
 def concerns(node: Node) -> bool:
@@ -60,17 +57,17 @@ def concerns(node: Node) -> bool:
 class _Real:
     """Short names for real operations of one dtype."""
 
-    def __init__(self, kernel: _KernelLowering, dtype: np.dtype) -> None:
-        self.kernel, self.dtype = kernel, dtype
+    def __init__(self, constants: Constants, dtype: np.dtype) -> None:
+        self.constants, self.dtype = constants, dtype
 
     def __getattr__(self, op: str) -> Callable[..., Expr]:
-        return lambda *args: operation(self.kernel, op, self.dtype, list(args))
+        return lambda *args: operation(self.constants, op, self.dtype, list(args))
 
     def test(self, op: str, *args: Expr) -> Expr:
-        return operation(self.kernel, op, BOOL, list(args))
+        return operation(self.constants, op, BOOL, list(args))
 
     def number(self, value: float) -> Expr:
-        return self.kernel.constant(self.dtype, self.dtype.type(value))
+        return self.constants.of(self.dtype, self.dtype.type(value))
 
 
 @functools.cache
@@ -160,22 +157,22 @@ def _rule(node: Node) -> Callable[..., Any]:
     return found or _OF_NUMBERS.get(node.op) or _RULES[node.op]
 
 
-def complex_operation(kernel: _KernelLowering, node: Node, args: Sequence[Any]) -> Any:
+def complex_operation(constants: Constants, node: Node, args: Sequence[Any]) -> Any:
     """The result of an elementwise op on complex values: a pair, or one real expression."""
     if node.op == "Cast":
-        return _cast(kernel, args[0], node.types[0].dtype)
+        return _cast(constants, args[0], node.types[0].dtype)
     whole = node.types[0].dtype if is_complex(node.types[0]) else node.inputs[0].dtype
-    return _rule(node)(_Real(kernel, component(whole)), *args)
+    return _rule(node)(_Real(constants, component(whole)), *args)
 
 
-def _cast(kernel: _KernelLowering, value: Any, dtype: np.dtype) -> Any:
+def _cast(constants: Constants, value: Any, dtype: np.dtype) -> Any:
     if dtype.kind == "c":
         part = component(dtype)
         real, imag = value if type(value) is tuple else (value, None)
-        return (operation(kernel, "cast", part, [real]),
-                kernel.constant(part, 0.0) if imag is None
-                else operation(kernel, "cast", part, [imag]))
+        return (operation(constants, "cast", part, [real]),
+                constants.of(part, 0.0) if imag is None
+                else operation(constants, "cast", part, [imag]))
     real, imag = value
     if dtype != BOOL:  # NumPy discards the imaginary part
-        return operation(kernel, "cast", dtype, [real])
+        return operation(constants, "cast", dtype, [real])
     return expr("or", BOOL, *(expr("cast", BOOL, part) for part in (real, imag)))

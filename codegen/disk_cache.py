@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fusec import config
+from fusec.inspect import log
 
 _SUFFIX = ".fusec-object"
 _PARTIAL = ".fusec-partial"  # of files that are being written
@@ -274,8 +275,6 @@ def _warn(verb: str, folder: Path, error: OSError) -> None:
     if _State.warned:
         return
     _State.warned = True
-    from fusec.inspect import log
-
     log.write(log.WARN, f"the disk cache {folder} cannot be {verb} "
                         f"({error.strerror or error}): code is compiled anew in each process; set "
                         f"FUSEC_CACHE_DIR to a folder of yours, or to off")

@@ -19,7 +19,8 @@ from typing import Any, Literal
 import numpy as np
 
 from fusec.ir import Loc, dtype_name
-from fusec.ir.dims import Bindings, maximum, minimum, resolve
+from fusec.ir.bindings import Bindings, resolve
+from fusec.ir.dims import maximum, minimum
 from fusec.ops.index_maps import AxisIndex, IndexMap
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fusec.ir.dims import Bindings
+from fusec.ir.bindings import Bindings
 
 from .loop_ir import Kernel
 from .whole_kernels import Run, WholeKernels

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fusec.ir.dims import Bindings
+from fusec.ir.bindings import Bindings
 
 from .complex_pairs import as_pairs
 from .loop_ir import Kernel

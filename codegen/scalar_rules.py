@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fusec.ops import all_ops
 
-from .loop_ir import LEAVES, Expr, expr
-
-if TYPE_CHECKING:
-    from .lower import _KernelLowering
+from .loop_ir import LEAVES, Expr, Param, expr
 
 INDEX = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
@@ -35,11 +32,33 @@ def _const(dtype: np.dtype, value: int | float) -> Expr:
     return expr("const", dtype, attr=value)
 
 
-def _square(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+class Constants:
+    """The constants of one kernel.
+
+    Those without an immediate are numbers that it gets at run time, one per distinct bit pattern.
+    """
+
+    def __init__(self) -> None:
+        self.params: list[Param] = []
+        self._numbers: dict[tuple, int] = {}
+
+    def of(self, dtype: np.dtype, value: Any) -> Expr:
+        """The expression of a constant."""
+        return scalar_constant(dtype, value) or self._param(dtype, value)
+
+    def _param(self, dtype: np.dtype, value: Any) -> Expr:
+        key = (dtype, np.asarray(value, dtype).tobytes())
+        number = self._numbers.setdefault(key, len(self.params))
+        if number == len(self.params):
+            self.params.append(Param(dtype, value))
+        return expr("param", dtype, attr=number)
+
+
+def _square(constants: Constants, dtype: np.dtype, args: list[Expr]) -> Expr:
     return expr("and" if dtype == BOOL else "mul", dtype, args[0], args[0])
 
 
-def _reciprocal(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+def _reciprocal(constants: Constants, dtype: np.dtype, args: list[Expr]) -> Expr:
     if dtype.kind == "f":
         return expr("div", dtype, _const(dtype, 1.0), args[0])
     return expr("int_reciprocal", dtype, args[0])
@@ -47,23 +66,23 @@ def _reciprocal(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> E
 
 def _scaled_by(above: float, below: float) -> Callable[..., Expr]:
     """Times a quotient that is rounded in the result's dtype, as NumPy's is."""
-    def scale(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+    def scale(constants: Constants, dtype: np.dtype, args: list[Expr]) -> Expr:
         if dtype.itemsize == 2:  # the constant itself is a float32
             wide = np.dtype(np.float32)
-            return expr("cast", dtype, scale(kernel, wide, [expr("cast", wide, args[0])]))
+            return expr("cast", dtype, scale(constants, wide, [expr("cast", wide, args[0])]))
         factor = dtype.type(above) / dtype.type(below)
-        return expr("mul", dtype, args[0], kernel.constant(dtype, factor))
+        return expr("mul", dtype, args[0], constants.of(dtype, factor))
 
     return scale
 
 
-def _identity(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+def _identity(constants: Constants, dtype: np.dtype, args: list[Expr]) -> Expr:
     return args[0]
 
 
 def _unless_float(op: str) -> Callable[..., Expr]:
     """Rounding an integer or boolean gives itself."""
-    def build(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+    def build(constants: Constants, dtype: np.dtype, args: list[Expr]) -> Expr:
         return expr(op, dtype, *args) if args[0].dtype.kind == "f" else args[0]
 
     return build
@@ -71,7 +90,7 @@ def _unless_float(op: str) -> Callable[..., Expr]:
 
 def _never_unless_float(op: str, otherwise: bool) -> Callable[..., Expr]:
     """``isnan`` and its kin are constant for integers."""
-    def build(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+    def build(constants: Constants, dtype: np.dtype, args: list[Expr]) -> Expr:
         if args[0].dtype.kind == "f":
             return expr(op, dtype, *args)
         return expr("const", BOOL, attr=otherwise)
@@ -89,7 +108,7 @@ def _boolean(op: str) -> Callable[..., Expr]:
     """Arithmetic on booleans is logic: + is or, * is and, max is or, min is and."""
     logic = boolean_op(op)
 
-    def build(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+    def build(constants: Constants, dtype: np.dtype, args: list[Expr]) -> Expr:
         if dtype != BOOL:
             return expr(op, dtype, *args)
         return args[0] if logic == "pos" else expr(logic, dtype, *args)
@@ -97,13 +116,13 @@ def _boolean(op: str) -> Callable[..., Expr]:
     return build
 
 
-def _cast(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+def _cast(constants: Constants, dtype: np.dtype, args: list[Expr]) -> Expr:
     return args[0] if args[0].dtype == dtype else expr("cast", dtype, args[0])
 
 
-def _bitcast(kernel: _KernelLowering, dtype: np.dtype, args: list[Expr]) -> Expr:
+def _bitcast(constants: Constants, dtype: np.dtype, args: list[Expr]) -> Expr:
     if "b" in (dtype.kind, args[0].dtype.kind):
-        return _cast(kernel, dtype, args)
+        return _cast(constants, dtype, args)
     return args[0] if args[0].dtype == dtype else expr("bitcast", dtype, args[0])
 
 
@@ -123,10 +142,10 @@ _RULES: dict[str, Callable[..., Expr]] = {
 }
 
 
-def operation(kernel: _KernelLowering, op: str, dtype: np.dtype, args: list[Expr]) -> Expr:
+def operation(constants: Constants, op: str, dtype: np.dtype, args: list[Expr]) -> Expr:
     """The expression of one scalar op, normalised."""
     rule = _RULES.get(op)
-    return rule(kernel, dtype, args) if rule is not None else expr(op, dtype, *args)
+    return rule(constants, dtype, args) if rule is not None else expr(op, dtype, *args)
 
 
 _costs: dict[str, float] = {}

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fusec.ir import Graph, Node
-from fusec.ir.dims import Bindings, Size, is_static, maximum, resolve, symbols_of
+from fusec.ir.bindings import Bindings, resolve
+from fusec.ir.dims import Size, is_static, maximum, symbols_of
 from fusec.ir.lazy import lazy
 from fusec.ops import get
 

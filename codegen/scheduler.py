@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fusec.ir import Graph, Node, Value
-from fusec.ir.dims import attrs_evaluator, evaluator
+from fusec.ir.bindings import attrs_evaluator, evaluator
 from fusec.ops import get
 from fusec.ops.cones import is_copied_whole
 from fusec.ops.structured import changed_operands

@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fusec.ir.dims import Bindings, Size, is_static, maximum, minimum, resolve, typical
+from fusec.ir.bindings import Bindings, resolve, typical
+from fusec.ir.dims import Size, is_static, maximum, minimum
 from fusec.ops.index_maps import COMPUTED
 
 from .loop_ir import Kernel, Nest, walk

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fusec.ir.dims import Bindings
+from fusec.ir.bindings import Bindings
 
 from .backend import Backend, Strides
 from .compiled import CompileStats

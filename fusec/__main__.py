@@ -14,6 +14,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import fusec
+
+from .errors import FusecError
+
 _EXPLAIN_EPILOG = """\
 examples:
   python -m fusec explain prog:f --args "np.ones((3, 4)), 2.0"
@@ -84,10 +88,6 @@ def example_arguments(text: str, names: dict[str, Any]) -> tuple[tuple[Any, ...]
 
 def explain(options: argparse.Namespace) -> int:
     """Trace and compile a function on example arguments and print what became of it."""
-    import fusec
-
-    from .errors import FusecError
-
     module, function = load_target(options.target)
     if not callable(function):
         raise UsageError(f"{options.target!r} is not callable, it is a {type(function).__name__}")
@@ -144,12 +144,6 @@ def cache(options: argparse.Namespace) -> int:
     return 0
 
 
-def _bench(options: argparse.Namespace) -> int:
-    from .bench import cli
-
-    return cli.run(options)
-
-
 _BENCH_HELP = "measure programs, eager against compiled"
 Command = Callable[[argparse.Namespace], int]
 
@@ -157,9 +151,7 @@ Command = Callable[[argparse.Namespace], int]
 def build_parser(command: str = "") -> argparse.ArgumentParser:
     """The parser; the options of ``bench`` are added when that is the command to run."""
     parser = argparse.ArgumentParser("python -m fusec", description="fusec's command line.")
-    from . import __version__
-
-    parser.add_argument("--version", action="version", version=f"fusec {__version__}")
+    parser.add_argument("--version", action="version", version=f"fusec {fusec.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     _add_bench(commands, full=command == "bench")
     sub = commands.add_parser(
@@ -184,7 +176,7 @@ def _add_bench(commands: Any, *, full: bool) -> None:
         commands_before = set(commands.choices)
         cli.add_parser(commands)
         (name,) = set(commands.choices) - commands_before
-        commands.choices[name].set_defaults(run_command=_bench)
+        commands.choices[name].set_defaults(run_command=cli.run)
     else:
         commands.add_parser("bench", help=_BENCH_HELP, add_help=False)
 

@@ -8,7 +8,6 @@ instance of `FusecError` *and* of NumPy's type, so ``except ValueError`` keeps w
 from __future__ import annotations
 
 import builtins
-import difflib
 import linecache
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from . import config
 from .code_roles import is_ours
 from .ir.graph import Loc
 
@@ -224,6 +224,8 @@ def unsupported(
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """The ``known`` names most like ``name``, best first; dotted names by their last part."""
+    import difflib  # a millisecond, which only errors cost
+
     by_tail: dict[str, list[str]] = {}
     for candidate in known:
         by_tail.setdefault(candidate.rpartition(".")[2], []).append(candidate)
@@ -308,8 +310,6 @@ def hide_frames(error: BaseException) -> BaseException:
     Returns the same exception, for ``raise hide_frames(error)``.  Internal errors keep theirs, and
     so does everything under ``FUSEC_VERBOSE_ERRORS=1``.
     """
-    from . import config
-
     if config.verbose_errors or isinstance(error, InternalError):
         return error
     todo, seen = [error], set[int]()

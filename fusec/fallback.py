@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fusec.trace.call.signature import FlatCall
+from fusec.trace.values.caught import REFUSALS
 
 from .errors import FallbackWarning, OverlapError
 from .inspect import log
@@ -32,8 +33,6 @@ class Fallback:
         flatten: Callable[[tuple, dict[str, Any]], FlatCall], run: Callable[[FlatCall], Any],
     ) -> Any:
         """The call compiled, or as Python runs it where fusec refuses it before anything ran."""
-        from fusec.trace.values.caught import REFUSALS
-
         key: tuple = ()
         try:
             call = flatten(args, kwargs)
@@ -52,8 +51,6 @@ class Fallback:
     @contextmanager
     def before_the_run(self) -> Iterator[None]:
         """Refusals within are known from those of the run."""
-        from fusec.trace.values.caught import REFUSALS
-
         try:
             yield
         except OverlapError:

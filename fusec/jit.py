@@ -14,6 +14,7 @@ from .specs import TensorSpec
 
 _FP = ("contract", "strict", "fast")
 _FALLBACKS = ("error", "eager")
+_ONLY = {"autograph": True, "device": None, "compile": "now"}
 
 
 def _misuse(message: str) -> Exception:
@@ -39,6 +40,21 @@ def _check_compilable(fn: Any) -> None:
             f"jit the function that it calls, {name}.__wrapped__, or put @fusec.jit alone above "
             f"the function: what was compiled for arguments is kept")
         raise _misuse(f"fusec.jit needs a Python function, got the {kind} {name!r}: {cure}")
+
+
+def _check_options(fp: str, fallback: str, check_indices: Any, **planned: Any) -> None:
+    """Raise for values that are none of an option's; ``planned`` options have one value today."""
+    if fp not in _FP:
+        raise ValueError(f"fp={fp!r}: expected one of {', '.join(map(repr, _FP))}")
+    for option, value in planned.items():
+        if value != _ONLY[option]:
+            raise NotImplementedError(
+                f"fusec.jit({option}={value!r}) is not available in this release, only "
+                f"{option}={_ONLY[option]!r}: leave it out")
+    if fallback not in _FALLBACKS:
+        raise ValueError(f"fallback={fallback!r}: expected {' or '.join(map(repr, _FALLBACKS))}")
+    if type(check_indices) is not bool:
+        raise TypeError(f"check_indices={check_indices!r}: expected True or False")
 
 
 def _as_function(fn: Any) -> Callable[..., Any]:
@@ -72,18 +88,7 @@ def jit(
     Raises ``ValueError`` for unknown options, and ``UnsupportedError`` for generators and
     coroutines without ``fallback="eager"``.
     """
-    if fp not in _FP:
-        raise ValueError(f"fp={fp!r}: expected one of {', '.join(map(repr, _FP))}")
-    for option, value, only in (("autograph", autograph, True), ("device", device, None),
-                                ("compile", compile, "now")):
-        if value != only:
-            raise NotImplementedError(
-                f"fusec.jit({option}={value!r}) is not available in this release, only "
-                f"{option}={only!r}: leave it out")
-    if fallback not in _FALLBACKS:
-        raise ValueError(f"fallback={fallback!r}: expected {' or '.join(map(repr, _FALLBACKS))}")
-    if type(check_indices) is not bool:
-        raise TypeError(f"check_indices={check_indices!r}: expected True or False")
+    _check_options(fp, fallback, check_indices, autograph=autograph, device=device, compile=compile)
     statics = (static,) if isinstance(static, (str, int)) else tuple(static)
 
     def wrap(fn: Callable[..., Any]) -> Function:

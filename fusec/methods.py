@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+import pickle
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from .function import Function
-
+Function = TypeVar("Function")
 MAX_STRONG = 16  # instances that cannot be referenced weakly, whose traces are kept
+
+
+class Jitted(Protocol):
+    """A function that `jit` made."""
+
+    __name__: str
+    __qualname__: str
+    _fn: Callable[..., Any]
+    _receiver: Callable[[], Any] | None
+
+    @property
+    def python_function(self) -> Callable[..., Any]: ...
+    @property
+    def options(self) -> dict[str, Any]: ...
+    def __init__(self, fn: Callable[..., Any], **options: Any) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+def method_name(function: Jitted) -> str:
+    """The name of a method's function in the instance's class, for `pickle`.
+
+    Raises ``pickle.PicklingError`` where that is another function.
+    """
+    owner, name = type(function._receiver()), function.__name__  # type: ignore[misc]
+    if getattr(getattr(owner, name, None), "_fn", None) is not function._fn:
+        raise pickle.PicklingError(f"{function!r} cannot be pickled: {owner.__name__}.{name} is "
+                                   f"another function")
+    return name
 
 
 class Method:
@@ -17,7 +44,7 @@ class Method:
 
     __slots__ = ("__self__", "function")
 
-    def __init__(self, function: Function, instance: Any) -> None:
+    def __init__(self, function: Jitted, instance: Any) -> None:
         self.function = function
         self.__self__ = instance
 
@@ -28,9 +55,8 @@ class Method:
         return getattr(self.function, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from .travel import reduced_method
-
-        return reduced_method(self)
+        """In other processes it is the method of the instance, which goes as it goes by itself."""
+        return getattr, (self.__self__, method_name(self.function))
 
     def __copy__(self) -> Method:
         return self
@@ -39,7 +65,7 @@ class Method:
         return f"<bound {self.function!r}>"
 
 
-class BoundFunctions:
+class BoundFunctions(Generic[Function]):
     """The `Function` of one method for each instance that it was looked up on."""
 
     __slots__ = ("_known",)

@@ -13,6 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from fusec.trace.arrays.creation import (
+    arange,
+    full,
+)
+from fusec.trace.operands.operands import as_traced
+from fusec.trace.values.array import TracedArray, from_value
+from fusec.trace.values.trace import current
+
 MULTIPLIERS = np.uint32(0xD2511F53), np.uint32(0xCD9E8D57)
 WEYL = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
 ROUNDS = 10
@@ -37,12 +45,8 @@ def philox(counter: Words, key: tuple[Any, Any]) -> Words:
 
 def mul_high(a: Any, b: Any) -> Any:
     """The upper half of the product of two uint32."""
-    from fusec.trace.values.array import TracedArray, from_value
-
     if type(a) is not TracedArray:
         return (a.astype(np.uint64) * b >> np.uint64(32)).astype(np.uint32)
-    from fusec.trace.operands.operands import as_traced
-
     return from_value(a.trace, a.trace.emit("MulHigh", a.value, as_traced(a.trace, b).value))
 
 
@@ -77,25 +81,17 @@ def _positions(shape: tuple[Any, ...]) -> tuple[Any, Any]:
 
 def constant(word: int, rank: int) -> Any:
     """A word as an array with one element and ``rank`` axes; traced inside a trace."""
-    from fusec.trace.values.trace import current
-
     trace, shape = current(), (1,) * rank
     if trace is None:
         return np.full(shape, word, np.uint32)
-    from fusec.trace.arrays.creation import full
-
     return full(trace, shape, np.uint32(word), np.uint32)
 
 
 def range_of(size: Any) -> Any:
     """0, 1, … as int64; traced inside a trace."""
-    from fusec.trace.values.trace import current
-
     trace = current()
     if trace is None:
         return np.arange(size)
-    from fusec.trace.arrays.creation import arange
-
     return arange(trace, size)
 
 

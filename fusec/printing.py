@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from fusec.trace.library.host_calls import printed
+from fusec.trace.operands.operands import as_traced
+from fusec.trace.values.trace import current
+
 from .errors import unsupported
 
 
@@ -19,14 +23,10 @@ def print(
     text, and lists and tuples of them print as in Python, other objects as they are at that time.
     Outside compiled functions it is Python's own ``print``.
     """
-    from fusec.trace.values.trace import current
-
     trace = current()
     if trace is None:
         builtins.print(*args, sep=sep, end=end, file=file, flush=flush)
         return
-    from fusec.trace.library.host_calls import printed
-
     printed(trace, args, {"sep": sep, "end": end, "file": file, "flush": flush})
 
 
@@ -35,8 +35,6 @@ def check_numerics(x: Any, message: str = "") -> Any:
 
     The error's text is ``message``, when the code runs.
     """
-    from fusec.trace.values.trace import current
-
     error = FloatingPointError(f"{message or 'an array'}: infinity or NaN")
     trace = current()
     if trace is None:
@@ -45,8 +43,6 @@ def check_numerics(x: Any, message: str = "") -> Any:
         return x
     if type(message) is not str:
         raise unsupported("check_numerics with a message that is no text", loc=trace.loc)
-    from fusec.trace.operands.operands import as_traced
-
     holds = np.isfinite(as_traced(trace, x)).all()
     trace.check(as_traced(trace, holds).value, error)
     return x

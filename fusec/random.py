@@ -22,7 +22,14 @@ from typing import Any
 
 import numpy as np
 
+from fusec.trace.operands.operands import as_traced
+from fusec.trace.operands.sizes import number
+from fusec.trace.values.array import TracedArray, from_value
+from fusec.trace.values.trace import current
+
 from .errors import users_own
+from .ir.dims import Dim
+from .ops.exact_fma import exact_fma
 from .philox import MASK, SPLIT, constant, folded, mul_high, words
 
 __all__ = ["bernoulli", "bits", "choice", "exponential", "fold_in", "integers", "key", "normal",
@@ -68,8 +75,6 @@ def _halves(number: Any) -> tuple[Any, Any]:
 
 
 def _is_traced(x: Any) -> bool:
-    from fusec.trace.values.array import TracedArray
-
     return type(x) is TracedArray
 
 
@@ -86,13 +91,9 @@ def _checked(key: Key) -> Key:
 
 def _lifted(x: Any) -> Any:
     """An array as a traced one inside a trace."""
-    from fusec.trace.values.trace import current
-
     trace = current()
     if trace is None or type(x) is not np.ndarray:
         return x
-    from fusec.trace.operands.operands import as_traced
-
     return as_traced(trace, x)
 
 
@@ -114,12 +115,8 @@ def _axes(shape: Any) -> tuple[Any, ...]:
 
 def _size(n: Any) -> Any:
     """A size that only the run knows, as a traced number."""
-    from .ir.dims import Dim
-
     if type(n) is not Dim:
         return n
-    from fusec.trace.operands.sizes import number
-    from fusec.trace.values.trace import current
 
     trace = current()
     assert trace is not None, "internal error: a size of a trace outside it"
@@ -176,14 +173,8 @@ def _as(x: Any, dtype: np.dtype) -> Any:
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
     """``a*b + c`` with one rounding, everywhere."""
-    from fusec.trace.values.array import from_value
-
     if not any(map(_is_traced, (a, b, c))):
-        from .ops.exact_fma import exact_fma
-
         return exact_fma(a, b, c)
-    from fusec.trace.operands.operands import as_traced
-
     trace = next(x for x in (a, b, c) if _is_traced(x)).trace
     return from_value(trace, trace.emit("Fma", *(as_traced(trace, x).value for x in (a, b, c))))
 

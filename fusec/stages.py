@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from fusec.codegen.compiled import CompileStats
 from fusec.codegen.plan_building import compile_schedule, make_schedule
@@ -13,15 +15,13 @@ from fusec.ir.lazy import lazy
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
 from fusec.trace.call.signature import FlatCall
+from fusec.trace.tracer import trace_function
 
 from . import config
-from .concrete import (
-    Build,
-    CompiledExtern,
-    CompiledKernel,
-    ConcreteFunction,
-    library_steps,
-)
+from .compiled_steps import CompiledExtern, CompiledKernel, library_steps
+from .compiled_trace import Build
+from .concrete import ConcreteFunction
+from .inspect.passes_report import passes_text
 from .trace.tracer import Traced
 
 
@@ -63,8 +63,6 @@ class OptimizedStage:
 
     def as_text(self) -> str:
         """Every pass with its time, rewrites and diff, then the result."""
-        from .inspect.passes_report import passes_text
-
         return f"{passes_text(self.passes)}\n{self.graph}"
 
     __str__ = as_text
@@ -118,6 +116,14 @@ class LoweredStage:
             traced.name, traced.call, traced.traced, optimized.graph, optimized.graph,
             optimized.passes, self.schedule, stats, times,
         ))
+
+
+def traced_stage(
+    function: Callable[..., Any], name: str, call: FlatCall, fp: str, check_indices: bool
+) -> TracedStage:
+    """The function traced for a call, with the options of ``jit``."""
+    traced = trace_function(function, name, call)
+    return TracedStage(name, call, traced, pass_options(fp, check_indices))
 
 
 def pass_options(fp: str, check_indices: bool) -> PassOptions:

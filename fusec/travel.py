@@ -16,7 +16,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusec.trace.facts.code_names import names_in
 from fusec.trace.source.errors import SourceUnavailable
@@ -24,15 +24,12 @@ from fusec.trace.source.source import find_source
 from fusec.trace.source.texts import remember
 
 from . import locks
-
-if TYPE_CHECKING:
-    from .function import Function
-    from .methods import Method
+from .methods import Jitted, method_name
 
 _MAIN = ("__main__", "__mp_main__")
 _MOST_KEPT = 256
 _MOST_TEXT = 1 << 20  # characters of source that travel with a function
-_kept: OrderedDict[bytes, Function] = OrderedDict()
+_kept: OrderedDict[bytes, Jitted] = OrderedDict()
 _lock = locks.Lock()
 
 
@@ -41,9 +38,9 @@ class _Open(threading.local):
     bytes, as the number of those around it."""
 
     def __init__(self) -> None:
-        self.written: list[Function] = []
+        self.written: list[Jitted] = []
         self.lowest = 0  # of those that the bytes so far name
-        self.read: list[Function] = []
+        self.read: list[Jitted] = []
         self.marked: set[int] = set()
 
 
@@ -53,10 +50,10 @@ _open = _Open()
 # ----------------------------------------------------------------------------------------- writing
 
 
-def reduced(function: Function) -> tuple[Any, ...]:
+def reduced(function: Jitted) -> tuple[Any, ...]:
     """What `pickle` is told of a function; raises ``pickle.PicklingError`` where it cannot go."""
     if function._receiver is not None:
-        return _function_of, (function._receiver(), _method_name(function))
+        return _function_of, (function._receiver(), method_name(function))
     fn = function._fn
     module, name = str(getattr(fn, "__module__", "")), str(getattr(fn, "__qualname__", ""))
     is_named = _found(module, name) is function
@@ -74,23 +71,10 @@ def reduced(function: Function) -> tuple[Any, ...]:
             f"{function!r} cannot be pickled by name: define it at the top level of a module, or "
             f"install cloudpickle, with which it goes by value")
     home = (module, name, code_mark(fn)) if is_named else None
-    return _arrived, (home, *found)
+    return _arrived, (type(function), home, *found)
 
 
-def reduced_method(method: Method) -> tuple[Any, ...]:
-    """The same of a method: the instance goes as it goes by itself."""
-    return getattr, (method.__self__, _method_name(method.function))
-
-
-def _method_name(function: Function) -> str:
-    owner, name = type(function._receiver()), function.__name__  # type: ignore[misc]
-    if getattr(getattr(owner, name, None), "_fn", None) is not function._fn:
-        raise pickle.PicklingError(f"{function!r} cannot be pickled: {owner.__name__}.{name} is "
-                                   f"another function")
-    return name
-
-
-def _by_value(function: Function) -> tuple[bytes, bool] | None:
+def _by_value(function: Jitted) -> tuple[bytes, bool] | None:
     """Its bytes, and whether they are all of it: it names none that is being written around it."""
     try:
         import cloudpickle
@@ -167,31 +151,29 @@ def _being_read(position: int) -> Any:
     return _open.read[position]
 
 
-def _arrived(home: tuple[str, str, str] | None, data: bytes, is_whole: bool) -> Any:
+def _arrived(
+    kind: type[Jitted], home: tuple[str, str, str] | None, data: bytes, is_whole: bool
+) -> Any:
     """The function of these bytes: the one of that name here, one that came before, or a new one.
     """
-    from .function import Function
-
     if home is not None:
         found = _found(*home[:2])
-        if type(found) is Function and code_mark(found._fn) == home[2]:
+        if type(found) is kind and code_mark(found._fn) == home[2]:
             return found
     if not is_whole:
-        return _read(data)
+        return _read(kind, data)
     key = hashlib.sha256(data).digest()
     with _lock:
         if key not in _kept:
-            _kept[key] = _read(data)
+            _kept[key] = _read(kind, data)
         _kept.move_to_end(key)
         while len(_kept) > _MOST_KEPT:
             _kept.popitem(last=False)
         return _kept[key]
 
 
-def _read(data: bytes) -> Function:
-    from .function import Function
-
-    made = object.__new__(Function)  # which its own globals may name
+def _read(kind: type[Jitted], data: bytes) -> Jitted:
+    made = object.__new__(kind)  # which its own globals may name
     _open.read.append(made)
     try:
         texts, (fn, options, name, qualname) = pickle.loads(data)
@@ -221,7 +203,7 @@ def _parts(code: CodeType) -> Any:
             code.co_cellvars, code.co_flags, constants)
 
 
-def tokenized(function: Function) -> Any:
+def tokenized(function: Jitted) -> Any:
     """What `dask.base.tokenize` makes its token of: equal for the same function in any process."""
     fn: Any = function.python_function
     plain = getattr(fn, "__func__", fn)
@@ -249,4 +231,4 @@ def _token(value: Any) -> Any:
     return value if nested is None else value.__dask_tokenize__()
 
 
-__all__ = ["code_mark", "reduced", "reduced_method", "tokenized"]
+__all__ = ["code_mark", "reduced", "tokenized"]

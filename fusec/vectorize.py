@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fusec.trace.operands.operands import as_traced
+from fusec.trace.values.array import from_value
+from fusec.trace.values.trace import current
+
 from .errors import unsupported, user_error, users_own
 from .ir import Loc
 from .ir.lazy import lazy
+from .jit import jit
 from .ops.scalar_calls import FunctionName, ScalarFunction
 
 if TYPE_CHECKING:
@@ -66,8 +71,6 @@ class Vectorized:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function of every element of the broadcast arguments."""
-        from fusec.trace.values.trace import current
-
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         trace = current()
@@ -79,7 +82,6 @@ class Vectorized:
     @lazy
     def _function(self) -> Function:
         """The compiled function of arrays, for calls from outside."""
-        from .jit import jit
 
         def elementwise(*arrays: Any) -> Any:
             return self(*arrays)
@@ -89,8 +91,6 @@ class Vectorized:
         return made
 
     def _traced(self, trace: Trace, args: tuple[Any, ...]) -> Any:
-        from fusec.trace.operands.operands import as_traced
-        from fusec.trace.values.array import from_value
 
         if trace.hooks is not None:  # its globals and closure are watched
             getattr(trace.hooks, "functions", {})[self.python] = None

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.schedule import words_of
-from fusec.ir.dims import Bindings
+from fusec.codegen.schedule import contiguous_strides, words_of
+from fusec.ir import Graph
+from fusec.ir.bindings import Bindings
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,16 @@ def cell_count(types: tuple[Any, ...]) -> int:
 
 def cell_of_input(spec: CallSpec, index: int) -> int:
     return cells_of(spec.input_types)[index]
+
+
+def spec_of(graph: Graph) -> CallSpec:
+    """That of a graph without a Python function: its inputs are the leaves."""
+    inputs, outputs = graph.inputs, graph.outputs
+    strides = [contiguous_strides(v.shape, v.dtype.itemsize) for v in inputs]
+    return CallSpec(
+        graph.name, tuple(LeafSpec(i) for i in range(len(inputs))),
+        tuple(v.node.name for v in inputs), tuple(v.type for v in inputs), tuple(strides),
+        tuple(v.type for v in outputs), (),
+        tuple(ResultSpec("graph", i) for i in range(len(outputs))),
+        tuple(i for i, _ in graph.updates), bare=False,
+    )

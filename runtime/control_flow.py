@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,9 +24,9 @@ from fusec.codegen.control_program import (
     LoopNest,
     Word,
 )
-from fusec.codegen.schedule import ControlRun, SubPlan, contiguous_strides, words_of
+from fusec.codegen.schedule import ControlRun, Schedule, SubPlan, words_of
 from fusec.errors import InternalError, located
-from fusec.ir import Graph, Node, TensorType
+from fusec.ir import Node, TensorType
 from fusec.ir.dims import Dim
 from fusec.ir.evaluate import apply
 from fusec.ops.checks import make_error
@@ -35,26 +35,32 @@ from fusec.ops.scalar_calls import FUNCTIONS
 
 from . import memory, threads
 from .addresses import address_of
-from .call_spec import CallSpec, LeafSpec, ResultSpec
 from .cells import taken
 from .grain import GRAIN_NS
 from .host_sites import HostCaller
 from .native import interrupts
-from .step_by_step import StepByStep
 
 Memory = Callable[[], np.ndarray]
+
+
+class GraphPlan(Protocol):
+    """The plan of a sub-graph, for one call at a time."""
+
+    def run(self, leaves: Sequence[Any], *, sizes: Mapping[str, int]) -> list[Any]: ...
+
+
+Planner = Callable[[Schedule], GraphPlan]
 
 
 class SubProgram:
     """Runs a sub-graph: its updates change the arrays passed in, its outputs are returned."""
 
-    def __init__(self, plan: SubPlan) -> None:
-        self.plan = plan
-        self._idle: list[StepByStep] = []  # a call in another thread takes another one
+    def __init__(self, plan: SubPlan, planner: Planner) -> None:
+        self.plan, self.planner = plan, planner
+        self._idle: list[GraphPlan] = []  # a call in another thread takes another one
 
-    def _new(self) -> StepByStep:
-        schedule = self.plan.schedule
-        return StepByStep(schedule, _spec(schedule.graph))
+    def _new(self) -> GraphPlan:
+        return self.planner(self.plan.schedule)
 
     def run(self, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
         stepper = taken(self._idle, self._new)
@@ -64,24 +70,12 @@ class SubProgram:
             self._idle.append(stepper)
 
 
-def _spec(graph: Graph) -> CallSpec:
-    inputs, outputs = graph.inputs, graph.outputs
-    strides = [contiguous_strides(v.shape, v.dtype.itemsize) for v in inputs]
-    return CallSpec(
-        graph.name, tuple(LeafSpec(i) for i in range(len(inputs))),
-        tuple(v.node.name for v in inputs), tuple(v.type for v in inputs), tuple(strides),
-        tuple(v.type for v in outputs), (),
-        tuple(ResultSpec("graph", i) for i in range(len(outputs))),
-        tuple(i for i, _ in graph.updates), bare=False,
-    )
-
-
 class LoopRun:
     """A loop over two plans."""
 
-    def __init__(self, run: ControlRun) -> None:
+    def __init__(self, run: ControlRun, planner: Planner) -> None:
         self.node, self.reused = run.node, run.reused
-        self.test, self.body = SubProgram(run.plans["test"]), SubProgram(run.plans["body"])
+        self.test, self.body = (SubProgram(run.plans[k], planner) for k in ("test", "body"))
         self.carried: int = run.node.attrs["carried"]
 
     def __call__(
@@ -99,9 +93,9 @@ class LoopRun:
 class CondRun:
     """A branch over two plans, of which one is run, and made when it is first needed."""
 
-    def __init__(self, run: ControlRun) -> None:
+    def __init__(self, run: ControlRun, planner: Planner) -> None:
         self.node, self.reused = run.node, run.reused
-        self.sides = SubProgram(run.plans["orelse"]), SubProgram(run.plans["then"])
+        self.sides = tuple(SubProgram(run.plans[k], planner) for k in ("orelse", "then"))
         self.changed: int = run.node.attrs["changed"]
 
     def __call__(
@@ -328,8 +322,8 @@ def _of_nothing(node: Node) -> Exception:
     raise AssertionError(f"internal error: {node.op} of nothing has a value")
 
 
-def run_of(control: ControlRun) -> Callable[..., list[np.ndarray]]:
+def run_of(control: ControlRun, planner: Planner) -> Callable[..., list[np.ndarray]]:
     """What runs it: ``run(operands, memory, sizes)`` gives the results."""
     if control.program is not None:
         return NativeRun(control, control.program)
-    return LoopRun(control) if control.node.op == "Loop" else CondRun(control)
+    return (LoopRun if control.node.op == "Loop" else CondRun)(control, planner)

@@ -10,7 +10,8 @@ import numpy as np
 
 from fusec.errors import UnsupportedError
 from fusec.ir import Node
-from fusec.ir.dims import attrs_evaluator, bind, evaluator, symbols_of
+from fusec.ir.bindings import attrs_evaluator, bind, evaluator
+from fusec.ir.dims import symbols_of
 from fusec.ops import get
 from fusec.ops.library import LIBRARY, call_text, leaves_of, run_call
 

@@ -7,51 +7,33 @@ planned, a check that failed) it leaves to the objects it names.
 
 from __future__ import annotations
 
-import functools
-import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Callable
+from typing import Any
 
 from fusec.codegen.schedule import ControlRun, ExternStep, Place
 from fusec.ir import Node, TensorType
-from fusec.ir.dims import Bindings, Dim, Size, bind, size_source
-from fusec.ops.library import leaves_of
+from fusec.ir.bindings import size_source
+from fusec.ir.dims import Dim
 
 from .call_spec import ResultSpec
 from .failed_checks import check_error, numpy_error
 from .library_calls import LibraryRun, is_unshared
-from .segments import Segment, SizedSegment, allocator, is_small, sized_allocator
-
-if TYPE_CHECKING:
-    from .step_by_step import StepByStep
-
-Key = tuple[str, int]
+from .plan_text import Plan, PlanText, shape_text
+from .segments import Segment, SizedSegment
 
 
-def itself(value: Any) -> Any:
-    return value
-
-
-class PlanSource:
-    """The text for one `StepByStep` and the objects that it names.
+class PlanSource(PlanText):
+    """The text for one plan and the objects that it names.
 
     The function takes a call's leaves, the sizes known already and, for a ``timed`` plan, the list
     of times; it returns the list of result leaves.
     """
 
-    def __init__(self, plan: StepByStep, timed: bool = False) -> None:
-        self.plan, self.timed = plan, timed
-        self.lines: list[str] = []
+    def __init__(self, plan: Plan, timed: bool = False) -> None:
+        super().__init__(plan)
+        self.timed = timed
         self.first_step = 0  # where the lines of the steps begin
         self.nodes: dict[int, Node] = {}  # of library calls, by line of the text
-        self.names: dict[str, Any] = {
-            "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty, "matmul": np.matmul,
-            "bind": bind, "partial": functools.partial, "itself": itself,
-            "leaves_of": leaves_of, "perf_counter": time.perf_counter, "plan": plan,
-        }
-        self.assigned: dict[Key, str] = {}  # the variable of each array that is there
         self.inputs: list[str] = []  # an expression for each of the graph's inputs
         self._write()
 
@@ -78,15 +60,6 @@ class PlanSource:
 
     # -- writing
 
-    def _add(self, *lines: str) -> None:
-        self.lines += lines
-
-    def _bind(self, stem: str, value: Any) -> str:
-        """A name for an object."""
-        name = f"{stem}_{len(self.names)}"
-        self.names[name] = value
-        return name
-
     def _write(self) -> None:
         plan = self.plan
         if plan.objects is not None:
@@ -111,11 +84,6 @@ class PlanSource:
             self._sized_kernels(segment)
         else:
             self._library(segment)
-
-    def _assign(self, key: Key, expression: str) -> None:
-        name = self.assigned.setdefault(key, f"{key[0]}{key[1]}")
-        if name != expression:
-            self._add(f"{name} = {expression}")
 
     # -- a call's leaves
 
@@ -144,85 +112,6 @@ class PlanSource:
         for index, type_ in enumerate(spec.input_types):
             if type_.kind != "array":
                 self._write_cell(self.plan.scalars[index], type_.dtype, self.inputs[index])
-
-    def _write_cell(self, number: int, dtype: np.dtype, value: str) -> None:
-        """What a number leaves of its words is zero."""
-        if dtype.itemsize < 8:
-            self.names["words"] = self.plan.cells.words
-            self._add(f"words[{number}] = 0")
-        self._add(f"{self._cell(number, dtype)}[0] = {value}")
-
-    def _cell(self, number: int, dtype: np.dtype) -> str:
-        """A scalar's words as an array of one element."""
-        return self._once(f"cell{number}_{dtype}", self.plan.cells.view(number, dtype))
-
-    def _cell_array(self, place: Place) -> str:
-        """The same as an array of rank 0, for libraries to write."""
-        key = f"scalar{place.number}_{place.dtype}"
-        if key in self.names:
-            return key
-        return self._once(key, self.plan.cells.view(place.number, place.dtype).reshape(()))
-
-    def _once(self, name: str, value: Any) -> str:
-        self.names.setdefault(name, value)
-        return name
-
-    # -- memory
-
-    def _read(self, place: Any) -> str:
-        """What a place holds: an array, or a cell's NumPy scalar."""
-        if not isinstance(place, Place):
-            return self._bind("constant", place)
-        if place.kind != "cell":
-            text = self.assigned[place.kind, place.number]
-        else:
-            text = f"{self._cell(place.number, place.dtype)}[0]"
-            if place.views:
-                text = f"asarray({text}, {self._bind('dtype', place.dtype)})"
-        if place.views:
-            text = f"{self._bind('view', _composed(place.views))}({text}, sizes)"
-        return text
-
-    def _held(self, place: Any, type_: TensorType) -> str:
-        """What a place holds, an array of rank 0 as the memory that it lies in."""
-        is_array = isinstance(place, Place) and place.kind == "cell" and type_.kind == "array"
-        return self._cell_array(place) if is_array and not place.views else self._read(place)
-
-    def _operand(self, place: Any, type_: TensorType) -> str:
-        """The same as NumPy would have it: an array, a scalar, a Python number."""
-        if not isinstance(place, Place):
-            return self._bind("constant", _as_operand(place, type_))
-        if type_.is_weak and place.kind == "cell" and not place.views:
-            return f"{self._cell(place.number, place.dtype)}.item()"
-        text = self._read(place)
-        if type_.kind == "array" and (place.kind == "cell" or place.views):
-            return f"asarray({text})"
-        return text if not type_.is_weak else f"{self._bind('number', _number)}({text})"
-
-    def _new(self, place: Place) -> str:
-        """Fresh memory in the place's layout."""
-        if is_small(place):
-            return f"empty({_shape_text(place.shape)}, {self._bind('dtype', place.dtype)})"
-        if place.is_static:
-            return f"{self._bind('new', allocator(place))}()"
-        return f"{self._bind('new', sized_allocator(place))}(sizes)"
-
-    def _target(self, place: Place) -> str:
-        """The memory that a library call is to write."""
-        if place.kind == "cell":
-            return self._cell_array(place)
-        return self.assigned.get((place.kind, place.number)) or self._new(place)
-
-    def _target_maker(self, place: Place) -> str:
-        """A function that gives that memory."""
-        known = self.assigned.get((place.kind, place.number))
-        if place.kind == "cell":
-            return f"partial(itself, {self._cell_array(place)})"
-        if known is not None:
-            return f"partial(itself, {known})"
-        if place.is_static:
-            return self._bind("new", allocator(place))
-        return f"partial({self._bind('new', sized_allocator(place))}, sizes)"
 
     # -- kernels
 
@@ -305,11 +194,11 @@ class PlanSource:
             f"{result}.ndim == {len(place.shape)}",
             *(_has_size(f"{result}.shape[{i}]", size) for i, size in enumerate(place.shape))])
         if place.is_static:
-            shape = f"{result}.shape == {_shape_text(place.shape)}"
+            shape = f"{result}.shape == {shape_text(place.shape)}"
         own = "".join(f" and {result} is not {o}" for o in operands if o.isidentifier())
         return (f"type({result}) is ndarray and {shape} and "
                 f"{result}.dtype is {self._bind('dtype', place.dtype)} and "
-                f"{result}.strides == {_shape_text(place.strides)} and "
+                f"{result}.strides == {shape_text(place.strides)} and "
                 f"{self._is_owned(result, place, operands)} and flags.writeable{own}")
 
     def _is_owned(self, result: str, place: Place, operands: list[str]) -> str:
@@ -323,7 +212,7 @@ class PlanSource:
         """A step that gives all its results at once, in the memory that it is handed."""
         from .control_flow import run_of  # few plans have branches or loops
 
-        name = self._bind("step", run_of(control))
+        name = self._bind("step", run_of(control, self.plan.of_graph))
         memory = ", ".join(self._target_maker(p) for p in step.targets)
         self._add(f"results = {name}([{', '.join(operands)}], [{memory}], sizes)")
         for number, place in enumerate(step.targets):
@@ -359,36 +248,6 @@ class PlanSource:
         if type_.kind != "weak":
             return self._read(place)
         return self._operand(place, type_)
-
-
-def _as_operand(value: Any, type_: TensorType) -> Any:
-    if type_.is_weak:
-        return _number(value)
-    return np.asarray(value) if type_.kind == "array" else value
-
-
-def _number(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _shape_text(sizes: Sequence[Size]) -> str:
-    return "(" + "".join(f"{size_source(n, 'sizes')}, " for n in sizes) + ")"
-
-
-View = Callable[[np.ndarray, Bindings], np.ndarray]
-
-
-def _composed(views: Sequence[View]) -> View:
-    """One view after the other: a text of hundreds of calls in each other does not compile."""
-    if len(views) == 1:
-        return views[0]
-
-    def view(array: np.ndarray, sizes: Bindings) -> np.ndarray:
-        for one in views:
-            array = one(array, sizes)
-        return array
-
-    return view
 
 
 def _has_size(found: str, size: Any) -> str:

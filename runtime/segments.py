@@ -13,7 +13,7 @@ import numpy as np
 from fusec.codegen.backend import Backend
 from fusec.codegen.compiled import NEST_SIGNATURE
 from fusec.codegen.schedule import KernelStep, Place
-from fusec.ir.dims import Bindings, evaluator, resolve, typical
+from fusec.ir.bindings import Bindings, evaluator, resolve, typical
 
 from . import launch, launch_spec, memory, threads
 from .addresses import address_of

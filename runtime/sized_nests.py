@@ -11,7 +11,7 @@ import numpy as np
 from fusec import config
 from fusec.codegen.compiled import NEST_SIGNATURE, NONE, NativeNest, NestBlock
 from fusec.codegen.schedule import Place
-from fusec.ir.dims import Bindings, size_source
+from fusec.ir.bindings import Bindings, size_source
 
 from . import threads
 from .addresses import address_of

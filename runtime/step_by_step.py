@@ -13,12 +13,12 @@ import numpy as np
 from fusec.codegen.schedule import ExternStep, KernelStep, Place, Schedule, may_fail
 from fusec.errors import located
 from fusec.ir import Node
-from fusec.ir.dims import Bindings
+from fusec.ir.bindings import Bindings
 from fusec.ops.host_calls import Mark, host_calls, host_objects
 from fusec.ops.picking import PickView
 from fusec.ops.windows import WindowView
 
-from .call_spec import CallSpec, ResultSpec, cells_of
+from .call_spec import CallSpec, ResultSpec, cells_of, spec_of
 from .cells import Cells
 from .failed_checks import do_before, do_before_call, earlier_error
 from .plan_source import PlanSource
@@ -46,6 +46,11 @@ class StepByStep:
         self.source = PlanSource(self, timed=one_by_one)
         self.call = self.source.function()
         self._made_ms = 1e3 * (time.perf_counter() - start)
+
+    @staticmethod
+    def of_graph(schedule: Schedule) -> StepByStep:
+        """The plan of a sub-graph, whose inputs are its leaves."""
+        return StepByStep(schedule, spec_of(schedule.graph))
 
     def _fresh(self) -> list[Place]:
         """Places that kernels write and every call begins with; libraries bring their own."""

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from fusec import config, locks
 from fusec.codegen import llvm
+from fusec.inspect import log
 from fusec.runtime.native import pool
 
 _JOIN_SECONDS = 1.0
@@ -138,8 +139,6 @@ def _start_workers(main: Callable[[], None]) -> None:
 
 
 def _warn_of_threads(error: Exception) -> None:
-    from fusec.inspect import log
-
     log.write(log.WARN, f"only {1 + len(_workers.threads)} of {get_num_threads()} threads could be "
                         f"started ({error}): kernels run on those; set fusec.config.num_threads to "
                         f"fewer, or raise the limit (ulimit -u)")

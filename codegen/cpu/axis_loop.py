@@ -9,18 +9,17 @@ neighbours.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusec.codegen.loop_ir import Stage, walk
 from fusec.codegen.scalar_rules import scalar_cost
+from fusec.codegen.specialise import LoopForm
 from fusec.ops.scalar_calls import CALLS
 
 from .emitter import BOOL, I64, Operand, memory_type
-from .reductions import Accumulator, push_block, sum_block
+from .nest_function import NestFunction
+from .reductions import UNROLL, Accumulator, is_cascaded, push_block, sum_block, sum_lanes
 from .scalar_ops import emit_operation
-
-if TYPE_CHECKING:
-    from .nest import NestEmitter
 
 Run = Callable[..., None]
 # A stage of less scalar work than this is short: its code is repeated rather than padded at each
@@ -28,16 +27,27 @@ Run = Callable[..., None]
 LONG_COST = 12.0
 
 
+def can_vectorise(form: LoopForm, stage: Stage) -> bool:
+    """Whether neighbours of the loop are stored in different places."""
+    return all(form.stride_class(form.operands[s.access]) != "zero" for s in stage.stores)
+
+
+def vectors_per_step(stage: Stage, lanes: int) -> int:
+    """As many as the stage's sums have accumulators."""
+    sums = [sum_lanes(r.dtype) // lanes for r in stage.reductions if is_cascaded(r)]
+    return max(sums, default=UNROLL) if stage.reductions else 1
+
+
 class AxisLoop:
     """The loop of one stage; ``run(lanes, position, copy, **where)`` emits one evaluation."""
 
     def __init__(
-        self, nest: NestEmitter, stage: Stage, pointers: list[str], accs: Sequence[Accumulator],
+        self, nest: NestFunction, stage: Stage, pointers: list[str], accs: Sequence[Accumulator],
         run: Run,
     ) -> None:
         self.nest, self.stage, self.pointers, self.accs, self.run = nest, stage, pointers, accs, run
         self.em, self.lanes = nest.em, nest.lanes
-        self.copies = nest._copies(stage)
+        self.copies = vectors_per_step(stage, nest.lanes)
         self.step = self.lanes * self.copies
         self.needs_valid = bool(stage.reductions or stage.checks) or any(
             (e.op == "load" and e.args) or e.op in CALLS for e in walk(stage.roots))
@@ -49,7 +59,7 @@ class AxisLoop:
 
     def emit(self, low: str, high: str) -> None:
         """Emit the loop over ``low`` to ``high``."""
-        if not self.nest._can_vectorise(self.stage):
+        if not can_vectorise(self.nest.form, self.stage):
             self._one_by_one(low, high)
         elif not self.accs:
             self._elementwise(low, high)

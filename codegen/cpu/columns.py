@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from fusec.codegen.loop_ir import LEAVES, Reduction, Stage, walk
 from fusec.codegen.specialise import BLOCKS, TILE, LoopForm
 
+from .axis_loop import can_vectorise
 from .emitter import I64, Operand, scalar_type
-from .nest import NestEmitter, Point
+from .nest import NestEmitter
+from .nest_expressions import Point
 from .reductions import Accumulator, finish_lanes, is_indexed, make_accumulator, reset
 
 # A column pass this cheap keeps four vectors of columns in flight at once.
@@ -58,7 +60,7 @@ class ColumnNest(NestEmitter):
 
     def _column_widths(self) -> list[int]:
         form = self.form
-        if any(not self._can_vectorise(s) for s in form.nest.stages):
+        if any(not can_vectorise(form, s) for s in form.nest.stages):
             return [1]
         operations = sum(1 for e in walk(form.nest.roots) if e.op not in LEAVES)
         wide = [4 * self.lanes] if operations <= CHEAP_OPERATIONS and self.lanes <= 16 else []

@@ -12,6 +12,8 @@ import functools
 
 import numpy as np
 
+from fusec.codegen.llvm import host_features
+
 from .emitter import Emitter, Operand, vector_type
 from .instructions import binary, compare, select
 
@@ -22,8 +24,6 @@ WITHOUT_F16C = False
 
 @functools.cache
 def _host_has_f16c() -> bool:
-    from fusec.codegen.llvm import host_features
-
     return "+f16c" in host_features().split(",")
 
 

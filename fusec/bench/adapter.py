@@ -14,6 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from fusec import config
+from fusec.ir.bindings import resolve
+from fusec.ir.dims import symbols_of
+from fusec.jit import jit
+from fusec.ops import get
+
 from . import equality
 
 STAGES = ("trace", "passes", "codegen", "llvm")
@@ -78,7 +84,7 @@ class Backend(ABC):
 
 
 class FusecBackend(Backend):
-    """fusec itself, imported when first asked."""
+    """fusec itself."""
 
     name = "fusec"
 
@@ -86,9 +92,8 @@ class FusecBackend(Backend):
         return hasattr(f, "python_function")
 
     def jit(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        import fusec
-
-        return fusec.jit(f)
+        made: Callable[..., Any] = jit(f)
+        return made
 
     def eager(self, compiled: Any) -> Callable[..., Any]:
         return compiled.python_function
@@ -104,20 +109,14 @@ class FusecBackend(Backend):
         return tuple(extern_name(e) for e in compiled.concrete(*args).externs)
 
     def operations(self, compiled: Any, args: Sequence[Any]) -> int:
-        from fusec.ops import get
-
         nodes = compiled.concrete(*args).graph.nodes
         return sum(get(node.op).kind not in _PASSIVE for node in nodes)
 
     def max_threads(self) -> int:
-        from fusec import config
-
         return config.num_threads
 
     @contextlib.contextmanager
     def threads(self, n: int) -> Iterator[None]:
-        from fusec import config
-
         with config.override(num_threads=n):
             yield
 
@@ -170,8 +169,6 @@ def traffic(loaded: Any, stored: Any, largest: int = 1) -> Traffic:
 
 
 def _operands(figure: Any, largest: int) -> list[int]:
-    from fusec.ir import dims
-
     figures = figure.values() if isinstance(figure, Mapping) else (
         figure if isinstance(figure, Sequence) else [figure])
-    return [int(dims.resolve(v, dict.fromkeys(dims.symbols_of(v), largest))) for v in figures]
+    return [int(resolve(v, dict.fromkeys(symbols_of(v), largest))) for v in figures]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import plot
+from . import cold, host, ops, page, peers, plot, table
 from .adapter import Backend, FusecBackend
 from .measure import benchmark
 from .program import DTYPES, Program
@@ -118,8 +118,6 @@ def rows(programs: Sequence[Program], args: argparse.Namespace) -> Iterator[Row]
 
 def measure(row: Row, args: argparse.Namespace, backend: Backend) -> Report:
     """Benchmark one row."""
-    from . import peers
-
     checks = row.check_sets()
     counts = sorted({n or backend.max_threads() for n in args.threads})
     report = benchmark(
@@ -168,8 +166,6 @@ def _draw_page(args: argparse.Namespace, console: Any) -> int:
 
 def _run_ops(args: argparse.Namespace, console: Any) -> int:
     """The per-op table, on the screen or into a page; 1 when an op fails."""
-    from . import ops
-
     sizes = args.sizes or ops.SIZES
     with console.status("") as status:
         table = ops.measure_all(args.programs, sizes, ops.BUDGET, status.update)
@@ -209,8 +205,6 @@ def _measure_all(
 
 
 def _show(reports: Sequence[Report], console: Any) -> None:
-    from . import host, table
-
     # A table squeezed into a narrow terminal or a log file is unreadable; let it be wide.
     if console.width < 150:
         console.width = 150
@@ -227,8 +221,6 @@ def _write(
     reports: Sequence[Report], args: argparse.Namespace, backend: Backend, console: Any
 ) -> None:
     """The files asked for; each is named when written."""
-    from . import cold, host, ops, page
-
     if args.json:
         data = {"machine": host.describe(), "rows": [r.to_dict() for r in reports]}
         args.json.write_text(json.dumps(data, indent=1, default=_plain) + "\n")

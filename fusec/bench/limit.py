@@ -16,6 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fusec.codegen.llvm import compile_ir
+
 LANES = 8
 UNROLL = 4
 BLOCK = LANES * UNROLL
@@ -87,8 +89,6 @@ def _vector(reads: int, writes: int, u: int, nontemporal: bool) -> str:
 @functools.cache
 def _kernel(reads: int, writes: int, nontemporal: bool) -> tuple[object, Callable[..., None]]:
     """The compiled kernel; the code object is kept alive beside the function."""
-    from fusec.codegen.llvm import compile_ir
-
     code = compile_ir(kernel_ir(reads, writes, nontemporal))
     signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     return code, signature(code.address("stream"))

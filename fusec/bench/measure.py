@@ -59,6 +59,15 @@ def benchmark(
     rivals, failed = _peer_cases(peers or {}, eager, args)
     timing.run([*cases.values(), *(case for case, _ in rivals.values())],
                inputs or varying(args), repeats=repeats, budget=time_budget_s, mutates=mutates)
+    return _report(backend, compiled, eager, args, cases, counts, equality=same,
+                   first_call_ms=first_ms, peers=_peer_results(rivals) | failed)
+
+
+def _report(
+    backend: Backend, compiled: Callable[..., Any], eager: Callable[..., Any], args: Sequence[Any],
+    cases: Mapping[str, timing.Case], counts: Sequence[int], **found: Any,
+) -> Report:
+    """What was measured, and what the compiler says of the function; ``found`` as it is."""
     traffic = backend.traffic(compiled, args)
     return Report(
         name=getattr(eager, "__name__", "function"),
@@ -66,16 +75,14 @@ def benchmark(
         compiled={n: cases[f"compiled {n}"].timing for n in counts},
         eager_kept=cases["eager kept"].timing if "eager kept" in cases else None,
         compiled_kept=cases["compiled kept"].timing if "compiled kept" in cases else None,
-        equality=same,
         compile_ms=backend.compile_times(compiled, args),
-        first_call_ms=first_ms,
         peak_eager=peak_memory(eager, args),
         peak_compiled=peak_memory(compiled, args),
         traffic=traffic,
         externs=backend.externs(compiled, args),
         operations=backend.operations(compiled, args),
         limit_seconds={n: _limit(traffic, n) for n in counts},
-        peers=_peer_results(rivals) | failed,
+        **found,
     )
 
 

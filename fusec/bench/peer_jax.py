@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .other_numpy import with_numpy
+from .programs import hdiff as program
+from .programs.unsharp import AMOUNT
+
 
 def hdiff() -> Callable[..., Any]:
     import jax.numpy as jnp
 
-    from .peers import with_numpy
-    from .programs import hdiff as program
 
     laplacian = with_numpy(program.laplacian, jnp)
     limited = with_numpy(program.limited, jnp)
@@ -29,8 +31,6 @@ def hdiff() -> Callable[..., Any]:
 
 def unsharp() -> Callable[..., Any]:
     import jax.numpy as jnp
-
-    from .programs.unsharp import AMOUNT
 
     def taps(x: Any) -> Any:
         return 0.375 * x[2:-2] + 0.25 * (x[1:-3] + x[3:-1]) + 0.0625 * (x[:-4] + x[4:])

@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from .peers import with_numpy
+from .other_numpy import with_numpy
+from .programs.black_scholes import DENOMINATOR, NUMERATOR, ROOT_TWO_PI, SPLIT
+from .programs.black_scholes import black_scholes as price
+from .programs.eos import density
+from .programs.layernorm_gelu import ROOT
+from .programs.mandelbrot import ITERATIONS
+from .programs.nbody import SOFTENING
 
 
 def scalar(f: Callable[..., Any], **replaced: Any) -> Any:
@@ -39,10 +45,8 @@ def _normal_cdf() -> Any:
 
     import numba
 
-    from .programs import black_scholes as program
-
-    above, below = unrolled(program.NUMERATOR), unrolled(program.DENOMINATOR)
-    split, root = program.SPLIT, program.ROOT_TWO_PI
+    above, below = unrolled(NUMERATOR), unrolled(DENOMINATOR)
+    split, root = SPLIT, ROOT_TWO_PI
 
     @numba.njit
     def normal_cdf(x: Any) -> Any:
@@ -60,8 +64,6 @@ def _normal_cdf() -> Any:
 def eos() -> Callable[..., Any]:
     from numba import njit, prange
 
-    from .programs.eos import density
-
     rho = scalar(density)
 
     @njit(parallel=True)
@@ -76,8 +78,6 @@ def eos() -> Callable[..., Any]:
 
 def black_scholes() -> Callable[..., Any]:
     from numba import njit, prange
-
-    from .programs.black_scholes import black_scholes as price
 
     one = scalar(price, normal_cdf=_normal_cdf())
 
@@ -97,8 +97,6 @@ def black_scholes() -> Callable[..., Any]:
 
 def mandelbrot() -> Callable[..., Any]:
     from numba import njit, prange
-
-    from .programs.mandelbrot import ITERATIONS
 
     @njit(parallel=True)
     def run(cr: Any, ci: Any) -> Any:
@@ -141,8 +139,6 @@ def softmax() -> Callable[..., Any]:
 def layernorm_gelu() -> Callable[..., Any]:
     from numba import njit, prange
 
-    from .programs.layernorm_gelu import ROOT
-
     @njit(parallel=True)
     def run(x: Any, gain: Any, bias: Any) -> Any:
         out = np.empty_like(x)
@@ -166,8 +162,6 @@ def layernorm_gelu() -> Callable[..., Any]:
 
 def nbody() -> Callable[..., Any]:
     from numba import njit, prange
-
-    from .programs.nbody import SOFTENING
 
     @njit(parallel=True)
     def run(x: Any, y: Any, z: Any, m: Any) -> Any:

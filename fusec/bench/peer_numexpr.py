@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .programs.black_scholes import DENOMINATOR, NUMERATOR, ROOT_TWO_PI, SPLIT
+from .programs.tone_map import WHITE, hable
+
 LITERAL = re.compile(r"(?<![\w.])\d+\.\d*(?:e[+-]?\d+)?")
 
 
@@ -56,8 +59,6 @@ ENCODE = "where(u <= 0.0031308, 12.92*u, 1.055*u**(1.0/2.4) - 0.055)"
 
 
 def tone_map(image: Any) -> Any:
-    from .programs.tone_map import WHITE, hable
-
     linear = _evaluate(LINEAR, {"v": image})
     mapped = _evaluate(f"{CURVE} / white", {"x": linear, "white": image.dtype.type(hable(WHITE))})
     clipped = _evaluate("where(u < 0, 0.0*u, where(u > 1, 0.0*u + 1.0, u))", {"u": mapped})
@@ -72,8 +73,6 @@ def _horner(coefficients: tuple[float, ...], x: str) -> str:
 
 
 def _normal_cdf(x: Any) -> Any:
-    from .programs.black_scholes import DENOMINATOR, NUMERATOR, ROOT_TWO_PI, SPLIT
-
     z = _evaluate("abs(x)", {"x": x})
     near = f"{_horner(NUMERATOR, 'z')} / {_horner(DENOMINATOR, 'z')}"
     far = f"1.0/({ROOT_TWO_PI}*(z + 1.0/(z + 2.0/(z + 3.0/(z + 4.0/(z + 0.65))))))"

@@ -15,13 +15,14 @@ import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 import optree
 
+from . import peer_jax, peer_numba, peer_numexpr
 from .inputs import copied
+from .other_numpy import with_numpy
 from .program import Program
 from .report import PeerResult
 
@@ -130,25 +131,6 @@ def _peer(name: str, program: Program) -> Any:
     return {"jax": _jax, "torch": _torch, "numexpr": _numexpr, "numba": _numba}[name](program)
 
 
-def with_numpy(
-    f: Callable[..., Any], xp: Any, wrap: Callable[[Any], Any] = lambda g: g, **replaced: Any
-) -> Callable[..., Any]:
-    """``f`` with ``np`` standing for ``xp`` in it and in its module's functions it calls.
-
-    ``wrap`` is applied to each of those functions (a compiler's decorator, say); ``replaced``
-    puts other functions in the place of those of that name.
-    """
-    assert isinstance(f, FunctionType), f"internal error: {f!r} is no Python function"
-    scope = dict(f.__globals__)
-    scope["np"] = xp
-    for key, value in f.__globals__.items():
-        if isinstance(value, FunctionType) and value.__module__ == f.__module__:
-            copy = FunctionType(value.__code__, scope, key, value.__defaults__, value.__closure__)
-            scope[key] = wrap(copy)
-    scope.update(replaced)
-    return scope[f.__name__]
-
-
 def jax_peer(f: Callable[..., Any]) -> Peer:
     """``jax.jit(f)`` for a function of ``jax.numpy`` arrays, in 64-bit mode."""
     import jax
@@ -170,8 +152,6 @@ def jax_function(f: Callable[..., Any]) -> Peer:
 
 
 def _jax(program: Program) -> Any:
-    from . import peer_jax
-
     own = peer_jax.FUNCTIONS.get(program.name)
     return jax_peer(own()) if own else jax_function(program.function)
 
@@ -184,8 +164,6 @@ def _torch(program: Program) -> Any:
 
 
 def _numexpr(program: Program) -> Any:
-    from . import peer_numexpr
-
     run = peer_numexpr.FUNCTIONS.get(program.name)
     if run is None:
         return Absent("not an elementwise program")
@@ -193,8 +171,6 @@ def _numexpr(program: Program) -> Any:
 
 
 def _numba(program: Program) -> Any:
-    from . import peer_numba
-
     make = peer_numba.FUNCTIONS.get(program.name)
     if make is None:
         return Absent("no loops written for it")

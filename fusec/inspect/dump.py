@@ -9,6 +9,10 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..compiled_trace import CompiledTrace
 
 _UNSAFE = re.compile(r"[^\w.+-]+")
 INDEX = "index.txt"
@@ -79,3 +83,20 @@ def _claim(work: str, directory: Path, name: str) -> Path:
             raise
         return target
     raise AssertionError("unreachable")
+
+
+def dump(trace: CompiledTrace, directory: str) -> Path:
+    """Write every artefact of a trace as a file below ``directory``; returns the folder."""
+    files: dict[str, str] = {"trace.graph": str(trace.graph)}
+    for number, record in enumerate(trace.passes):
+        if record.changed:
+            files[f"{number:02d}-{record.name}.graph"] = str(record.after)
+    files["optimized.graph"] = str(trace.optimized_graph)
+    for kernel in trace.kernels:
+        asm = kernel.asm
+        files[f"{kernel.name}.loops"] = kernel.loops
+        files[f"{kernel.name}.py"] = kernel.source
+        files[f"{kernel.name}.ll"] = asm["ll"]
+        files[f"{kernel.name}.asm"] = asm["asm"]
+    files["explain.txt"] = trace.as_text()
+    return dump_artifacts(directory, trace.name, files)

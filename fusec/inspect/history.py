@@ -20,7 +20,7 @@ from .notebook import Shown, preformatted, table
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..concrete import ConcreteFunction
+    from ..compiled_trace import CompiledTrace
 
 # Whether hits are wanted: read by the dispatcher before it takes the time.
 on: bool = False
@@ -145,9 +145,9 @@ def record(
         log.write(log.LAUNCH, str(launch))
 
 
-def record_call(name: str, concrete: ConcreteFunction, build_ms: float, run_us: float) -> None:
+def record_call(name: str, trace: CompiledTrace, build_ms: float, run_us: float) -> None:
     """Append a call of a trace, which was made for it where ``build_ms`` is not 0."""
-    kernels = concrete.build.schedule.kernels
+    kernels = trace.build.schedule.kernels
     points = [f.points for k in kernels for f in k.forms if f.is_static]
     static = [k.kernel for k in kernels if all(f.is_static for f in k.forms)]
     moved = [size for k in static for size in (k.bytes_loaded, k.bytes_stored)]

@@ -16,7 +16,7 @@ from fusec.errors import InternalError
 from fusec.ops import registry
 from fusec.ops.python_operators import PYTHON_OPERATORS
 
-from .dims import bind, resolve
+from .bindings import bind, resolve
 from .graph import Graph, Node, Value
 from .types import BEYOND_64_BITS, TensorType
 

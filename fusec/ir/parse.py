@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .dims import parse_dim
 from .graph import Graph, Loc, Node, Value
+from .parse_dims import parse_dim
 from .types import DTYPE_NAMES, TensorType, dtype_from_name, parse_type
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from typing import Literal
 
 import numpy as np
 
-from .dims import Size, is_static, parse_shape
+from .dims import Size, is_static
+from .parse_dims import parse_shape
 
 Kind = Literal["array", "scalar", "weak"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fusec.ir import Node, TensorType
+from fusec.ir import Node, TensorType, evaluate
 
 from .registry import Op, register
 
@@ -19,9 +19,7 @@ def infer_fused(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 
 
 def fused_reference(*arrays: Any, body: Any, **attrs: Any) -> Any:
-    from fusec.ir.evaluate import evaluate
-
-    return tuple(evaluate(body, arrays))
+    return tuple(evaluate.evaluate(body, arrays))
 
 
 register(Op(
@@ -38,9 +36,7 @@ def infer_cond(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 
 
 def cond_reference(test: Any, *operands: Any, then: Any, orelse: Any, changed: int) -> Any:
-    from fusec.ir.evaluate import evaluate_all
-
-    outputs, updates = evaluate_all(then if bool(test) else orelse, operands)
+    outputs, updates = evaluate.evaluate_all(then if bool(test) else orelse, operands)
     new = dict(updates)
     return (*outputs, *(new.get(i, operands[i]) for i in range(changed)))
 
@@ -55,11 +51,9 @@ def infer_loop(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 
 
 def loop_reference(*operands: Any, test: Any, body: Any, carried: int, names: Any = ()) -> Any:
-    from fusec.ir.evaluate import evaluate, evaluate_all
-
     now, others = list(operands[:carried]), operands[carried:]
-    while bool(evaluate(test, [*now, *others])[0]):
-        outputs, updates = evaluate_all(body, [*now, *others])
+    while bool(evaluate.evaluate(test, [*now, *others])[0]):
+        outputs, updates = evaluate.evaluate_all(body, [*now, *others])
         changed, scalars = dict(updates), iter(outputs)
         now = [
             changed.get(i, now[i]) if v.type.kind == "array" else next(scalars)

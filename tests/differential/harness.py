@@ -22,7 +22,7 @@ import fusec
 from fusec.codegen.complex_pairs import as_pairs
 from fusec.codegen.schedule import ExternStep, KernelStep, Place
 from fusec.concrete import ConcreteFunction
-from fusec.ir.dims import resolve
+from fusec.ir.bindings import resolve
 from fusec.jit import Function
 from fusec.runtime.segments import SizedSegment
 from fusec.runtime.step_by_step import StepByStep

@@ -169,7 +169,7 @@ def test_memory_given_up_by_exchanged_arrays_goes_to_arrays_of_its_size() -> Non
     """Seed c504007: three arrays of two sizes change places, and one was written past its end."""
     from fusec.codegen.cpu.emitter import Emitter
     from fusec.codegen.cpu.loops.frame import Frame
-    from fusec.codegen.cpu.loops.graph_emitter import _exchange
+    from fusec.codegen.cpu.loops.steps import _exchange
 
     frame = Frame()
     assert isinstance(frame.em, Emitter)

@@ -9,19 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fusec.ir import TensorType, parse_type
-from fusec.ir.dims import (
-    Dim,
-    UndecidedSizeError,
-    bind,
-    bounds,
-    maximum,
-    minimum,
-    parse_dim,
-    resolve,
-    symbol,
-    symbols_of,
-)
+from fusec.ir.bindings import bind, resolve
+from fusec.ir.dims import Dim, UndecidedSizeError, bounds, maximum, minimum, symbol, symbols_of
 from fusec.ir.parse import parse_graph
+from fusec.ir.parse_dims import parse_dim
 from fusec.ir.text import print_graph
 from fusec.ir.types import DTYPE_NAMES
 

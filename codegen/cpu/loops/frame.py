@@ -20,70 +20,16 @@ from fusec.codegen.control_program import ErrorExit, HostSite, Word
 from fusec.codegen.cpu.emitter import I64, Emitter, Operand, memory_type
 from fusec.codegen.loop_ir import Param
 from fusec.codegen.specialise import LoopForm
-from fusec.ir.dims import Dim, Size, is_static
+from fusec.ir.dims import Dim, Size, is_at_least
+from fusec.ir.polynomials import Call
 from fusec.ops.windows import UNLIMITED
 
-Strides = tuple[Any, ...]  # bytes; the register of one that the run decides
+from .arrays import ArrayRef, Token, contiguous
+from .bounds import bound_of
+
 MAX_LITERAL = 3
 WORD = 8  # bytes
 MANY_WORDS = 256  # beyond these none stays in a register from the entry on
-
-
-def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
-    """Strides in C order."""
-    strides, step = [0] * len(shape), itemsize
-    for axis in reversed(range(len(shape))):
-        strides[axis] = step
-        step *= max(shape[axis], 1)
-    return tuple(strides)
-
-
-def is_dense(shape: Sequence[int], strides: Strides, itemsize: int) -> bool:
-    """Whether the strides are those of C order, also for sizes that only the run knows."""
-    step: int | None = itemsize
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if stride != step:
-            return False
-        step = None if isinstance(size, Dim) or step is None else step * max(size, 1)
-    return True
-
-
-@dataclass(eq=False)
-class Token:
-    """Memory of an array; ``slot`` holds its address, which loops may exchange with another's."""
-
-    slot: str
-    nbytes: int
-    dtype: np.dtype
-
-
-@dataclass(frozen=True)
-class ArrayRef:
-    """An array as a view of a token's memory: where it begins, and its byte strides.
-
-    It begins ``offset`` bytes and then ``element`` elements (SSA names or literals) into it.
-    """
-
-    token: Token
-    shape: tuple[int, ...]
-    strides: Strides
-    dtype: np.dtype
-    offset: str = "0"
-    element: str = "0"
-
-    @property
-    def repeats(self) -> bool:
-        """Whether several elements lie in one place, as those that were broadcast."""
-        return any(s == 0 and n != 1 for s, n in zip(self.strides, self.shape, strict=True))
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is all of the memory, in C order."""
-        if not is_static(self.shape):
-            return False
-        size = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
-        return self.offset == "0" and self.element == "0" and size == self.token.nbytes and (
-            self.strides == contiguous(self.shape, self.dtype.itemsize))
 
 
 @dataclass
@@ -178,15 +124,33 @@ class Frame:
     def number(self, value: Size) -> str:
         """A size or stride: 0 and 1 are part of the code, others are words."""
         if isinstance(value, Dim):
-            from .sizes import emit_size
-
-            return emit_size(self, value)
+            return self._expression(value)
         return str(value) if value in (0, 1) else self.word("number", value)
+
+    def _expression(self, size: Dim) -> str:
+        """The value of a size of the run."""
+        em, total = self.em, ""
+        for monomial, factor in size.terms:
+            product = str(factor)
+            for atom in monomial:
+                value = self.symbol(atom) if isinstance(atom, str) else self._call(atom)
+                product = value if product == "1" else em.mul(value, product)
+            total = em.add(total, product) if total else product
+        return total
+
+    def _call(self, call: Call) -> str:
+        em = self.em
+        if call.function in ("min", "max"):
+            em.declare(f"declare i64 @llvm.s{call.function}.i64(i64, i64)")
+            a, b = self.number(call.left), self.number(call.right)
+            return em.value(f"call i64 @llvm.s{call.function}.i64(i64 {a}, i64 {b})")
+        if not is_at_least(call.right, 1) or not is_at_least(call.left, 0):
+            raise NotNativeError(f"a size with a division, {call}")
+        a, b = self.number(call.left), self.number(call.right)
+        return em.value(f"{'udiv' if call.function == '//' else 'urem'} i64 {a}, {b}")
 
     def define(self, name: str, value: str, limit: int) -> None:
         """Note the value of a size that the run decides, and its bound."""
-        from .sizes import bound_of
-
         if name not in self.sizes:
             self.sizes[name] = self.em.alloca("i64", "size", 8)
         bound = bound_of(limit, self.limits)
@@ -232,8 +196,6 @@ class Frame:
 
     def temporary(self, shape: Sequence[int], dtype: np.dtype) -> ArrayRef:
         """Fresh memory, there for the whole call; sizes of the run at their bounds."""
-        from .sizes import bound_of
-
         most = tuple(bound_of(size, self.limits) for size in shape)
         nbytes = int(np.prod(most, dtype=np.int64)) * dtype.itemsize
         at = len(self.words)
@@ -331,4 +293,3 @@ class Frame:
                           "  ret i64 0", *leaving, "}"])
 
 
-Held = Operand | ArrayRef

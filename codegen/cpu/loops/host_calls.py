@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from fusec.codegen.backend import NotNativeError
 from fusec.codegen.control_program import ErrorExit, HostSite, HostSize, HostValue
@@ -19,12 +18,11 @@ from fusec.ir.dims import Dim, symbols_of
 from fusec.ops.host_calls import called_on_host
 from fusec.ops.library import LIBRARY, called_name, selects
 
-from .frame import ArrayRef, Frame, Held
+from .arrays import ArrayRef, Held
+from .bounds import bound_of
+from .frame import Frame
+from .graph_emitter import GraphEmitter
 from .polls import call_python
-from .sizes import bound_of
-
-if TYPE_CHECKING:
-    from .graph_emitter import GraphEmitter
 
 
 def host_call(emitter: GraphEmitter, node: Node) -> None:

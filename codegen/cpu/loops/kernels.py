@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +30,11 @@ from fusec.ops import get
 from fusec.ops.complex_parts import component
 from fusec.ops.scalar_calls import CALLS, CHECKED
 
-from .frame import ArrayRef, Frame, Held, NestCall
+from .arrays import ArrayRef, Held
+from .frame import Frame, NestCall
+from .graph_emitter import GraphEmitter
 from .order import updated_operands
 from .polls import before_work
-
-if TYPE_CHECKING:
-    from .graph_emitter import GraphEmitter
 
 
 def fused(emitter: GraphEmitter, node: Node) -> None:

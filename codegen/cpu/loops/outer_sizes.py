@@ -10,7 +10,7 @@ from fusec.ir.dims import Dim, symbols_of
 from fusec.ops.library import selects
 from fusec.ops.windows import UNLIMITED
 
-from .sizes import bound_of
+from .bounds import bound_of
 
 
 def outer_sizes(node: Node) -> frozenset[str]:

@@ -1,9 +1,8 @@
-"""Reading and writing parts of arrays at run-time indices, and copying arrays."""
+"""Reading and writing parts of arrays at run-time indices."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 from fusec.codegen.backend import NotNativeError
 from fusec.codegen.control_program import ErrorExit
@@ -12,11 +11,9 @@ from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.ir import Node, Value
 from fusec.ir.dims import Size, is_static
 
-from .frame import ArrayRef, Frame, contiguous, is_dense
-from .polls import BYTES_OF_A_NS, spend
-
-if TYPE_CHECKING:
-    from .graph_emitter import GraphEmitter
+from .arrays import ArrayRef, contiguous
+from .copying import copy, stepped
+from .graph_emitter import GraphEmitter
 
 
 def pick(emitter: GraphEmitter, node: Node) -> None:
@@ -75,7 +72,7 @@ def _elements(emitter: GraphEmitter, stack: ExitStack, value: Value) -> Operand:
     address = emitter.frame.address(ref)
     for size, stride in zip(ref.shape, ref.strides, strict=True):
         counter = stack.enter_context(em.loop(0, emitter.frame.number(size)))
-        address = _stepped(emitter.frame, address, counter, stride, ref)
+        address = stepped(emitter.frame, address, counter, stride, ref)
     return em.load(address, ref.dtype, 1)
 
 
@@ -153,42 +150,3 @@ def reshape(emitter: GraphEmitter, node: Node) -> None:
         ref.element)
 
 
-def copy(frame: Frame, target: ArrayRef, source: ArrayRef) -> None:
-    """Copy an array of the same shape; the two may be the same memory, or none of it."""
-    em, itemsize = frame.em, target.dtype.itemsize
-    to, come = frame.address(target), frame.address(source)
-    if is_dense(target.shape, target.strides, itemsize) and (
-            is_dense(source.shape, source.strides, itemsize)):
-        nbytes = 1
-        for size in target.shape:
-            nbytes *= size
-        em.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
-        count = frame.number(nbytes * itemsize)
-        spend(frame, em.value(f"lshr i64 {count}, {BYTES_OF_A_NS.bit_length() - 1}"))
-        em.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {come}, i64 {count}, i1 false)")
-        return
-    if target.token is source.token:  # element by element it might overwrite what is still to come
-        held = frame.temporary(source.shape, source.dtype)
-        copy(frame, held, source)
-        copy(frame, target, held)
-        return
-    _copy_elements(frame, target, source, to, come)
-
-
-def _copy_elements(
-    frame: Frame, target: ArrayRef, source: ArrayRef, to: str, come: str
-) -> None:
-    em = frame.em
-    with ExitStack() as stack:
-        for size, there, here in zip(target.shape, target.strides, source.strides, strict=True):
-            counter = stack.enter_context(em.loop(0, frame.number(size)))
-            to = _stepped(frame, to, counter, there, target)
-            come = _stepped(frame, come, counter, here, source)
-        element: Operand = em.load(come, source.dtype, 1)
-        em.store(to, element)
-
-
-def _stepped(frame: Frame, address: str, counter: str, stride: int, ref: ArrayRef) -> str:
-    if stride == 0:
-        return address
-    return frame.em.offset(address, frame.em.mul(counter, frame.stride(stride, ref.dtype)))

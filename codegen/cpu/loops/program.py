@@ -18,8 +18,10 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.structured import changed_operands
 
-from . import picks
-from .frame import ArrayRef, Frame, Held, NestCall, Strides, contiguous
+from . import steps
+from .arrays import ArrayRef, Held, Strides, contiguous
+from .copying import copy
+from .frame import Frame, NestCall
 from .graph_emitter import GraphEmitter
 from .outer_sizes import outer_limits, outer_sizes
 
@@ -103,7 +105,7 @@ def _emit(frame: Frame, node: Node, strides: Sequence[Strides]) -> list[int]:
             owned[position] = held.token
             frame.watch(copied.index(position), held.token)
     emitter = GraphEmitter.of(frame, graph, operands, owned.values())
-    emitter.run()
+    steps.emit(emitter)
     _finish(emitter)
     return copied
 
@@ -172,7 +174,7 @@ def _set_aside(frame: Frame, held: ArrayRef, others: Sequence[str]) -> ArrayRef:
         anywhere = em.value(f"or i1 {anywhere}, {one}")
     with em.branch(anywhere):
         dense = frame.temporary(held.shape, held.dtype)
-        picks.copy(frame, dense, held)
+        copy(frame, dense, held)
         em.line(f"store ptr {em.value(f'load ptr, ptr {dense.token.slot}')}, ptr {token.slot}")
     return source
 
@@ -182,7 +184,7 @@ def _deliver(frame: Frame, source: ArrayRef, target: str) -> None:
     with frame.em.branch(frame.em.value(f"icmp ne ptr {here}, {target}")):
         token = frame.token(target, source.token.nbytes, source.dtype)
         dense = contiguous(source.shape, source.dtype.itemsize)
-        picks.copy(frame, ArrayRef(token, source.shape, dense, source.dtype), source)
+        copy(frame, ArrayRef(token, source.shape, dense, source.dtype), source)
 
 
 __all__ = ["compile_control"]

@@ -1,25 +1,17 @@
-"""Sizes that only the run knows, in a native loop: evaluated in registers, bounded while compiling.
-
-A symbol is defined by a slice of an axis of known length, which bounds it.  Temporaries of such
-sizes are allocated once, at their bounds, and strides are those of the bounds: only extents vary.
-"""
+"""Slices whose length only the run knows, and numbers and arrays of such sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cpu.emitter import I64, Operand
 from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.ir import Node, Value
-from fusec.ir.dims import Call, Dim, Size, is_at_least
 
-from .frame import ArrayRef, Frame
+from .arrays import ArrayRef
+from .copying import copy
+from .graph_emitter import GraphEmitter
 from .views import broadcast_strides
-
-if TYPE_CHECKING:
-    from .graph_emitter import GraphEmitter
 
 
 def extent(emitter: GraphEmitter, node: Node) -> None:
@@ -73,8 +65,6 @@ def fill(emitter: GraphEmitter, node: Node) -> None:
 
 def window(emitter: GraphEmitter, node: Node) -> None:
     """The view at slices that the run decides; with a step of the run, a copy of it."""
-    from .picks import copy
-
     seen = _at(emitter, node, emitter.array(node.inputs[0]), node.inputs[1:])
     if 0 in node.attrs["steps"]:  # kernels know their strides when they are compiled
         held = emitter.temporary(seen.shape, seen.dtype)
@@ -85,8 +75,6 @@ def window(emitter: GraphEmitter, node: Node) -> None:
 
 def window_update(emitter: GraphEmitter, node: Node) -> None:
     """Write into the array's own memory where nothing else reads it any more."""
-    from .picks import copy
-
     _, value, *places = node.inputs
     target, is_back = emitter.part_to_change(node)
     if is_back:
@@ -111,52 +99,3 @@ def _at(emitter: GraphEmitter, node: Node, ref: ArrayRef, places: Sequence[Value
         else:
             strides[axis] = frame.em.mul(emitter.scalar(next(given)).text, stride)
     return ArrayRef(ref.token, tuple(shape), tuple(strides), ref.dtype, offset, ref.element)
-
-
-# -------------------------------------------------------------------------------------- expressions
-
-
-def bound_of(size: Size, limits: Mapping[str, int]) -> int:
-    """What a size is at most."""
-    if not isinstance(size, Dim):
-        return int(size)
-    missing = [name for name in size.symbols if name not in limits]
-    if missing:
-        raise NotNativeError(f"a size that only the run knows, {size}")
-    if not _grows(size):
-        raise NotNativeError(f"a size without a simple bound, {size}")
-    return size.evaluate(limits)
-
-
-def _grows(size: Size) -> bool:
-    """Whether it is largest where its symbols are."""
-    if not isinstance(size, Dim) or size.name is not None:
-        return True
-    return all(factor >= 0 and all(
-        isinstance(atom, str) or (atom.function in ("min", "max") and _grows(atom.left) and (
-            _grows(atom.right))) for atom in monomial) for monomial, factor in size.terms)
-
-
-def emit_size(frame: Frame, size: Dim) -> str:
-    """The value of a size in a register."""
-    em, total = frame.em, ""
-    for monomial, factor in size.terms:
-        product = str(factor)
-        for atom in monomial:
-            value = frame.symbol(atom) if isinstance(atom, str) else _call(frame, atom)
-            product = value if product == "1" else em.mul(value, product)
-        total = em.add(total, product) if total else product
-    return total
-
-
-def _call(frame: Frame, call: Call) -> str:
-    em = frame.em
-    if call.function in ("min", "max"):
-        em.declare(f"declare i64 @llvm.s{call.function}.i64(i64, i64)")
-        a, b = frame.number(call.left), frame.number(call.right)
-        return em.value(f"call i64 @llvm.s{call.function}.i64(i64 {a}, i64 {b})")
-    if not is_at_least(call.right, 1) or not is_at_least(call.left, 0):
-        raise NotNativeError(f"a size with a division, {call}")
-    a, b = frame.number(call.left), frame.number(call.right)
-    return em.value(f"{'udiv' if call.function == '//' else 'urem'} i64 {a}, {b}")
-

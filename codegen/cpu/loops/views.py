@@ -10,7 +10,8 @@ from fusec.codegen.cpu.emitter import Operand
 from fusec.ir import Node
 from fusec.ir.dims import Dim, Size
 
-from .frame import ArrayRef, Frame, Held
+from .arrays import ArrayRef, Held
+from .frame import Frame
 
 
 def viewed(frame: Frame, node: Node, source: Held) -> Held:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fusec.ir.dims import Dim, Size, UndecidedSizeError, is_static, maximum, typical
+from fusec.ir.bindings import typical
+from fusec.ir.dims import Dim, Size, UndecidedSizeError, is_static, maximum
 
 Strides = tuple[Size, ...]
 Shape = tuple[Size, ...]

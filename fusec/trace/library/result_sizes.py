@@ -19,7 +19,8 @@ import optree
 
 from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
-from fusec.ir.dims import Bindings, Dim, Size, maximum, resolve, symbols_of
+from fusec.ir.bindings import Bindings, resolve
+from fusec.ir.dims import Dim, Size, maximum, symbols_of
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
 from ..operands.sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, all_of_size, new_size, size_of

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.dims import Bindings, resolve, typical
+from fusec.ir.bindings import Bindings, resolve, typical
 from fusec.ops.library import LibraryCall, run_call
 
 from ..facts.layout import like_order

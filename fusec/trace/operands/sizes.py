@@ -13,16 +13,8 @@ from typing import Any
 
 from fusec.errors import ConcreteValueError
 from fusec.ir import Loc, Value
-from fusec.ir.dims import (
-    Bindings,
-    Dim,
-    Size,
-    UndecidedSizeError,
-    maximum,
-    minimum,
-    symbol,
-    symbols_of,
-)
+from fusec.ir.bindings import Bindings
+from fusec.ir.dims import Dim, Size, UndecidedSizeError, maximum, minimum, symbol, symbols_of
 from fusec.ops.sizes import SIZE_ARITHMETIC
 
 from ..values.array import TracedArray

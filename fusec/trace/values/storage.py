@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
-from fusec.ir.dims import Bindings, is_static, resolve, symbols_of
+from fusec.ir.bindings import Bindings, resolve
+from fusec.ir.dims import is_static, symbols_of
 from fusec.ir.graph import new_id
 from fusec.ops import Builder
 from fusec.ops.complex_parts import PARTS

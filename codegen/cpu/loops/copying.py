@@ -1,0 +1,53 @@
+"""Copying an array to another in a native loop."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from fusec.codegen.cpu.emitter import Operand
+
+from .arrays import ArrayRef, is_dense
+from .frame import Frame
+from .polls import BYTES_OF_A_NS, spend
+
+
+def copy(frame: Frame, target: ArrayRef, source: ArrayRef) -> None:
+    """Copy an array of the same shape; the two may be the same memory, or none of it."""
+    em, itemsize = frame.em, target.dtype.itemsize
+    to, come = frame.address(target), frame.address(source)
+    if is_dense(target.shape, target.strides, itemsize) and (
+            is_dense(source.shape, source.strides, itemsize)):
+        nbytes = 1
+        for size in target.shape:
+            nbytes *= size
+        em.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+        count = frame.number(nbytes * itemsize)
+        spend(frame, em.value(f"lshr i64 {count}, {BYTES_OF_A_NS.bit_length() - 1}"))
+        em.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {come}, i64 {count}, i1 false)")
+        return
+    if target.token is source.token:  # element by element it might overwrite what is still to come
+        held = frame.temporary(source.shape, source.dtype)
+        copy(frame, held, source)
+        copy(frame, target, held)
+        return
+    _copy_elements(frame, target, source, to, come)
+
+
+def _copy_elements(
+    frame: Frame, target: ArrayRef, source: ArrayRef, to: str, come: str
+) -> None:
+    em = frame.em
+    with ExitStack() as stack:
+        for size, there, here in zip(target.shape, target.strides, source.strides, strict=True):
+            counter = stack.enter_context(em.loop(0, frame.number(size)))
+            to = stepped(frame, to, counter, there, target)
+            come = stepped(frame, come, counter, here, source)
+        element: Operand = em.load(come, source.dtype, 1)
+        em.store(to, element)
+
+
+def stepped(frame: Frame, address: str, counter: str, stride: int, ref: ArrayRef) -> str:
+    """An address moved by as many strides as the counter says."""
+    if stride == 0:
+        return address
+    return frame.em.offset(address, frame.em.mul(counter, frame.stride(stride, ref.dtype)))

@@ -1,0 +1,213 @@
+"""Emits the steps of a sub-graph, and of those in its loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from fusec.codegen.backend import NotNativeError
+from fusec.codegen.cpu.emitter import I64
+from fusec.ir import Graph, Node, Value
+from fusec.ops import get
+
+from . import host_calls, kernels, picks, sizes
+from .arrays import ArrayRef, Held, Token
+from .copying import copy
+from .frame import Frame
+from .graph_emitter import GraphEmitter
+from .polls import Counted, enter, in_chunks, poll_each
+from .views import viewed
+
+
+def emit(emitter: GraphEmitter) -> None:
+    """Emit every step."""
+    for position, node in enumerate(emitter.nodes):
+        emitter.position = position
+        step = _STEPS.get(node.op)
+        if step is not None:
+            step(emitter, node)
+        elif get(node.op).kind == "view":
+            source = node.inputs[0]
+            held = emitter.array(source) if node.types[0].shape else emitter.held(source)
+            emitter.env[node.out()] = viewed(emitter.frame, node, held)
+        else:
+            host_calls.library_call(emitter, node)
+
+
+# ------------------------------------------------------------------------------------------- loops
+
+
+def _loop(emitter: GraphEmitter, node: Node) -> None:
+    frame = emitter.frame
+    carried = node.attrs["carried"]
+    homes: list[Any] = []
+    for value in node.inputs[:carried]:
+        homes.append(_home(emitter, value))
+    others = [emitter.held(v) for v in node.inputs[carried:]]
+    counted = Counted.of(node)
+    if counted is not None:
+        limit = _limit(emitter, node, counted)
+        with in_chunks(frame, node, homes[counted.number].slot, limit):
+            now = [_present(frame, home) for home in homes]
+            _iteration(emitter, node.attrs["body"], homes, [*now, *others])
+    else:
+        _loop_of_any_kind(emitter, node, homes, others)
+    for value, home in zip(node.outputs, homes, strict=True):
+        emitter.env[value] = _present(frame, home)
+
+
+def _limit(emitter: GraphEmitter, node: Node, counted: Counted) -> str:
+    value = counted.limit
+    if value.node.op == "Const":
+        return emitter.frame.constant(I64, value.node.attrs["value"]).text
+    return emitter.scalar(node.inputs[node.attrs["test"].inputs.index(value)]).text
+
+
+def _loop_of_any_kind(
+    emitter: GraphEmitter, node: Node, homes: Sequence[Any], others: Sequence[Held]
+) -> None:
+    frame = emitter.frame
+    with frame.em.while_loop() as (_, done):
+        now = [_present(frame, home) for home in homes]
+        test = GraphEmitter.of(frame, node.attrs["test"], [*now, *others])
+        emit(test)
+        enter(frame, test.scalar(test.graph.outputs[0]).text, done)
+        poll_each(frame, node)
+        _iteration(emitter, node.attrs["body"], homes, [*now, *others])
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """Where a carried scalar lives."""
+
+    slot: str
+    dtype: np.dtype
+
+
+def _home(emitter: GraphEmitter, value: Value) -> _Variable | ArrayRef:
+    if value.type.kind == "array":
+        if not value.type.is_static:
+            raise NotNativeError("a carried array of a size that only the run knows")
+        return emitter.whole(value)
+    made = _Variable(emitter.frame.variable(value.dtype), value.dtype)
+    emitter.frame.em.store(made.slot, emitter.scalar(value))
+    return made
+
+
+def _present(frame: Frame, home: _Variable | ArrayRef) -> Held:
+    if isinstance(home, ArrayRef):
+        return home
+    return frame.em.load(home.slot, home.dtype, 1)
+
+
+def _iteration(
+    emitter: GraphEmitter, body: Graph, homes: Sequence[_Variable | ArrayRef],
+    operands: Sequence[Held],
+) -> None:
+    frame, em = emitter.frame, emitter.frame.em
+    tokens = [h.token for h in homes if isinstance(h, ArrayRef)]
+    inner = GraphEmitter.of(frame, body, operands, tokens, len(homes))
+    emit(inner)
+    scalars = [inner.scalar(v) for v in inner.graph.outputs]
+    finals = {i: inner.array(v) for i, v in inner.graph.updates}
+    _settle(inner, homes, finals)
+    variables = [h for h in homes if isinstance(h, _Variable)]
+    for home, value in zip(variables, scalars, strict=True):
+        em.store(home.slot, value)
+
+
+def _settle(
+    inner: GraphEmitter, homes: Sequence[_Variable | ArrayRef], finals: dict[int, ArrayRef]
+) -> None:
+    """Bring every carried array's new contents home, by exchanging addresses where that does."""
+    moves: list[tuple[ArrayRef, ArrayRef]] = []
+    staying = {h.token for i, h in enumerate(homes) if isinstance(h, ArrayRef) and i not in finals}
+    taken: set[Token] = set(staying)
+    for i, final in finals.items():
+        home: Any = homes[i]
+        whole = final.is_whole and final.token in inner.owned and final.token not in taken and (
+            final.token.nbytes == home.token.nbytes)
+        if not whole:  # seen elsewhere too, or in another order: a copy of it can move
+            own = inner.temporary(final.shape, final.dtype)
+            copy(inner.frame, own, final)
+            final = own
+        taken.add(final.token)
+        moves.append((home, final))
+    _exchange(inner.frame, [(h.token, f.token) for h, f in moves])
+
+
+def _exchange(frame: Frame, moves: Sequence[tuple[Token, Token]]) -> None:
+    """Each first token gets the memory of its second; the memory given up goes where it is free."""
+    moves = [(home, final) for home, final in moves if home is not final]
+    homes, finals = [h for h, _ in moves], [f for _, f in moves]
+    em = frame.em
+    address = {t: em.value(f"load ptr, ptr {t.slot}", "base")
+               for t in dict.fromkeys([*homes, *finals])}
+    for home, final in moves:
+        em.line(f"store ptr {address[final]}, ptr {home.slot}")
+    # A pair is of one size, so of each size as many are given up as are left without memory.
+    free = sorted((h for h in homes if h not in finals), key=lambda t: t.nbytes)
+    emptied = sorted((f for f in finals if f not in homes), key=lambda t: t.nbytes)
+    for token, given in zip(emptied, free, strict=True):
+        assert token.nbytes == given.nbytes
+        em.line(f"store ptr {address[given]}, ptr {token.slot}")
+
+
+# ----------------------------------------------------------------------------------------- branches
+
+
+def _cond(emitter: GraphEmitter, node: Node) -> None:
+    frame, em = emitter.frame, emitter.frame.em
+    test, *values = node.inputs
+    changed = node.attrs["changed"]
+    homes = [cast("ArrayRef", _home(emitter, v)) for v in values[:changed]]
+    operands: list[Held] = [*homes, *(emitter.held(v) for v in values[changed:])]
+    count = len(node.types) - changed
+    results = [_result(emitter, v) for v in node.outputs[:count]]
+    then, orelse, after = em.fresh("then"), em.fresh("else"), em.fresh("after")
+    em.line(f"br i1 {emitter.scalar(test).text}, label %{then}, label %{orelse}")
+    for label, graph in ((then, node.attrs["then"]), (orelse, node.attrs["orelse"])):
+        em.label(label)
+        _side(emitter, graph, homes, operands, results)
+        em.line(f"br label %{after}")
+    em.label(after)
+    for value, home in zip(node.outputs, [*results, *homes], strict=True):
+        emitter.env[value] = _present(frame, home)
+
+
+def _result(emitter: GraphEmitter, value: Value) -> _Variable | ArrayRef:
+    if value.type.kind == "array":
+        return emitter.memory_for(value)
+    return _Variable(emitter.frame.variable(value.dtype), value.dtype)
+
+
+def _side(
+    emitter: GraphEmitter, graph: Graph, homes: Sequence[ArrayRef], operands: Sequence[Held],
+    results: Sequence[_Variable | ArrayRef],
+) -> None:
+    frame = emitter.frame
+    inner = GraphEmitter.of(frame, graph, operands, [h.token for h in homes], len(homes))
+    inner.want(results)
+    emit(inner)
+    for home, value in zip(results, inner.graph.outputs, strict=True):
+        if isinstance(home, ArrayRef):
+            if inner.held(value) is not home:
+                copy(frame, home, inner.array(value))
+        else:
+            frame.em.store(home.slot, inner.scalar(value))
+    finals = {i: inner.array(v) for i, v in inner.graph.updates}
+    _settle(inner, list(homes), finals)
+
+
+_STEPS: dict[str, Callable[[GraphEmitter, Node], None]] = {
+    "Fused": kernels.fused, "Pick": picks.pick, "PickUpdate": picks.pick_update,
+    "Check": picks.check, "BoundsCheck": picks.bounds_check, "HostCall": host_calls.host_call,
+    "Loop": _loop, "Cond": _cond, "Reshape": picks.reshape,
+    "Extent": sizes.extent, "Size": sizes.size_number, "Fill": sizes.fill, "Window": sizes.window,
+    "WindowUpdate": sizes.window_update,
+}
+
+__all__ = ["emit"]

@@ -1,0 +1,45 @@
+"""The body of a ``Fused`` node as all nests of its kernel see it."""
+
+from __future__ import annotations
+
+from fusec.ir import Graph, Node, Value
+from fusec.ops import get
+from fusec.ops.cones import root_operands
+from fusec.ops.gather import index_checks
+
+from .boxes import Writes
+from .complex_pairs import buffer_layout
+from .loop_ir import Buffer
+from .scalar_rules import Constants
+
+
+class FusedBody:
+    """Its roots in order, what they read, and the buffers of its inputs and results."""
+
+    def __init__(self, node: Node) -> None:
+        self.graph: Graph = node.attrs["body"]
+        self.domain: tuple[int, ...] = node.attrs["domain"]
+        self.axes: tuple[int, ...] = node.attrs["axes"]
+        parts = dict(node.attrs.get("apart", ()))
+        self.apart = {n.out(): parts[n.name] for n in self.graph.nodes if n.name in parts}
+        self.checks = {n: k for k, n in enumerate(index_checks(self.graph))}
+        self.constants = Constants()
+        self._writes: dict[Value, Writes] = {}
+        # Reductions and results, in an order that respects their dependencies.
+        reduced = (n.out() for n in self.graph.nodes if get(n.op).kind == "reduce")
+        self.roots = sorted({*self.graph.outputs, *reduced}, key=lambda v: v.node.id)
+        self.operands_of = {v: root_operands(v, self.apart.get(v)) for v in self.roots}
+        values = (*self.graph.inputs, *self.graph.outputs)
+        self.inputs = {v: i for i, v in enumerate(self.graph.inputs)}
+        self.outputs = {v: len(self.inputs) + i for i, v in enumerate(self.graph.outputs)}
+        self.buffers = tuple(
+            Buffer(v.node.name, *buffer_layout(v.dtype, v.shape),
+                   "in" if i < len(self.inputs) else "out")
+            for i, v in enumerate(values)
+        )
+
+    def writes(self, value: Value) -> Writes:
+        """How the array came about, of an update of a part of it."""
+        if value not in self._writes:
+            self._writes[value] = Writes(value)
+        return self._writes[value]

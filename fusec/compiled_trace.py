@@ -1,0 +1,134 @@
+"""What one signature of a function was compiled to: graphs, steps and the story of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fusec import config
+from fusec.codegen.compiled import CompileStats
+from fusec.codegen.schedule import Schedule
+from fusec.inspect.explain import Assumed, Explanation
+from fusec.passes.pipeline import PassRecord
+from fusec.runtime.executor import Executable
+from fusec.trace.call.signature import FlatCall, describe_part
+from fusec.trace.tracer import Traced
+
+from .compiled_steps import (
+    CompiledControl,
+    CompiledExtern,
+    CompiledKernel,
+    control_steps,
+    library_steps,
+)
+from .ir import Graph
+
+
+@dataclass
+class Build:
+    """Everything the stages produced for one signature."""
+
+    name: str
+    call: FlatCall
+    traced: Traced
+    optimized: Graph
+    fused: Graph
+    records: list[PassRecord]
+    schedule: Schedule
+    stats: CompileStats
+    times: dict[str, float]
+
+
+class CompiledTrace:
+    """``graph`` is as traced, ``optimized_graph`` after the passes, fusion included."""
+
+    def __init__(self, build: Build, executable: Executable) -> None:
+        self.build, self.executable = build, executable
+        self.name = build.name
+        self.guards = build.traced.guards
+        self.reason = ""  # why it was traced
+
+    @property
+    def graph(self) -> Graph:
+        return self.build.traced.graph
+
+    @property
+    def optimized_graph(self) -> Graph:
+        return self.build.fused
+
+    @property
+    def passes(self) -> list[PassRecord]:
+        """The pass log: name, ms, rewrites, before, after."""
+        return self.build.records
+
+    @property
+    def kernels(self) -> list[CompiledKernel]:
+        return [CompiledKernel(s) for s in self.build.schedule.kernels]
+
+    @property
+    def externs(self) -> list[CompiledExtern]:
+        return library_steps(self.build.schedule)
+
+    @property
+    def control(self) -> list[CompiledControl]:
+        """The branches and loops that data decides."""
+        return control_steps(self.build.schedule)
+
+    @property
+    def variables(self) -> tuple[Any, ...]:
+        """Variables it reads or writes (none yet: state comes with a later release)."""
+        return ()
+
+    @property
+    def times(self) -> dict[str, float]:
+        """Milliseconds per stage: ``trace``, ``passes``, ``codegen``, ``llvm``, ``plan``.
+
+        The trace that loaded the compiler into the process says how long that took: ``imports``.
+        """
+        return {**self.build.times, "plan": self.executable.made_ms}
+
+    @property
+    def signature(self) -> str:
+        parts = zip(self.build.call.paths, self.build.call.key[1:], strict=True)
+        return f"{self.name}({', '.join(f'{p}: {describe_part(k)}' for p, k in parts)})"
+
+    def __repr__(self) -> str:
+        return f"<ConcreteFunction {self.signature}>"
+
+    def as_text(self) -> str:
+        """The whole story: passes with diffs, kernels, library calls."""
+        return str(self.explanation())
+
+    def explanation(self, function: str = "") -> Explanation:
+        """Everything the compiler decided about it."""
+        return Explanation(
+            function=function or self.name,
+            signature=self.signature,
+            retrace=self.reason,
+            passes=self.passes,
+            kernels=self.kernels,
+            boundaries=[b for k in self.kernels for b in k.boundaries],
+            externs=self.externs,
+            control=self.control,
+            plan="\n".join(self._plan_lines()),
+            threads=f"{config.num_threads} threads for kernels above "
+                    f"{config.parallel_threshold} ns of estimated work",
+            assumed=[Assumed(g.place, g.value) for g in self.guards
+                     if not (g.is_once or g.is_quiet)],
+        )
+
+    def _plan_lines(self) -> list[str]:
+        spec, schedule = self.executable.spec, self.build.schedule
+        times = ", ".join(f"{k} {v:.1f} ms" for k, v in self.times.items())
+        how = "one native call" if self.executable.uses_native else (
+            "kernels and library calls step by step")
+        lines = [f"compiled in: {times}", f"runs as {how}",
+                 f"temporaries: {len(schedule.temps)}"]
+        if spec.updates:
+            written = ", ".join(v.node.name for v in
+                                (self.graph.inputs[i] for i in spec.updates))
+            lines.append(f"writes to arguments: {written}")
+        if self.build.traced.assignments:
+            done = dict.fromkeys(str(effect) for effect, _ in self.build.traced.assignments)
+            lines.append(f"after the call: {', '.join(done)}")
+        return lines + [f"note: {n}" for n in self.build.traced.notes]

@@ -1,0 +1,81 @@
+"""Values of the symbols in shapes, attributes and other plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from .dims import Dim, symbols_of
+from .polynomials import Size
+
+Bindings = Mapping[str, int]
+
+
+def resolve(data: Any, bindings: Bindings) -> Any:
+    """Plain data with every size in it evaluated."""
+    if isinstance(data, Dim):
+        return data.evaluate(bindings)
+    if type(data) is tuple:
+        return tuple(resolve(item, bindings) for item in data)
+    return data
+
+
+def evaluator(sizes: Iterable[Size]) -> Callable[[Bindings], tuple[int, ...]]:
+    """One function that evaluates all of these sizes, quicker than one by one."""
+    parts = "".join(f"{size_source(s, 'b')}," for s in sizes)
+    return eval(f"lambda b: ({parts})", {"min": min, "max": max})
+
+
+def size_source(size: Size, bindings: str) -> str:
+    """A Python expression of a size, which may be a plain number."""
+    return size.source(bindings) if isinstance(size, Dim) else str(size)
+
+
+def attrs_evaluator(attrs: Mapping[str, Any]) -> Callable[[Bindings], dict[str, Any]]:
+    """A node's attributes with every size in them evaluated; the result is not to change."""
+    if not symbols_of(tuple(attrs.values())):
+        fixed = dict(attrs)
+        return lambda bindings: fixed
+    names: dict[str, Any] = {"min": min, "max": max}
+    parts = (f"{name!r}: {_data_source(value, names)}" for name, value in attrs.items())
+    made: Callable[[Bindings], dict[str, Any]] = eval(f"lambda b: {{{', '.join(parts)}}}", names)
+    return made
+
+
+def _data_source(data: Any, names: dict[str, Any]) -> str:
+    if isinstance(data, Dim):
+        return data.source("b")
+    if type(data) is tuple and symbols_of(data):
+        return f"({''.join(f'{_data_source(item, names)}, ' for item in data)})"
+    name = f"value{len(names)}"
+    names[name] = data
+    return name
+
+
+class _Typical(dict[str, int]):
+    def __missing__(self, name: str) -> int:
+        return TYPICAL
+
+
+# What a symbol counts as where the compiler weighs sizes (the order of loops, say) and the answer
+# changes speed alone: large and unknown, as the sizes of arrays are.
+TYPICAL = 4099
+_TYPICAL = _Typical()
+
+
+def typical(size: Size) -> int:
+    """The size itself, or what an unknown one is counted as; never for correctness."""
+    return size.evaluate(_TYPICAL) if isinstance(size, Dim) else size
+
+
+def bind(shape: tuple[Size, ...], found: tuple[int, ...], bindings: dict[str, int]) -> bool:
+    """Match a shape found at run time with a type's: unknown symbols are bound, others compared."""
+    if len(shape) != len(found):
+        return False
+    for size, number in zip(shape, found, strict=True):
+        if isinstance(size, Dim) and size.name is not None:
+            if bindings.setdefault(size.name, number) != number:
+                return False
+        elif resolve(size, bindings) != number:
+            return False
+    return True

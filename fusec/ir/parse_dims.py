@@ -1,0 +1,78 @@
+"""Reading the text of sizes back."""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from .dims import maximum, minimum, symbol
+from .polynomials import NAME, Size
+
+_TOKEN = re.compile(r"\s*(\d+|[A-Za-z_]\w*|//|[-+*%(),])")
+
+
+def parse_dim(text: str) -> Size:
+    """The size that ``str`` printed; raises ``ValueError`` when the text is none."""
+    tokens = _TOKEN.findall(text)
+    if "".join(tokens) != text.replace(" ", ""):
+        raise ValueError(f"not a size: {text!r}")
+    parser = _DimParser(tokens, text)
+    result = parser.sum()
+    return result if not parser.tokens else parser.fail()
+
+
+class _DimParser:
+    def __init__(self, tokens: list[str], text: str) -> None:
+        self.tokens, self.text = tokens, text
+
+    def fail(self) -> NoReturn:
+        raise ValueError(f"not a size: {self.text!r}")
+
+    def accept(self, *texts: str) -> str:
+        return self.tokens.pop(0) if self.tokens and self.tokens[0] in texts else ""
+
+    def expect(self, text: str) -> None:
+        if not self.accept(text):
+            self.fail()
+
+    def sum(self) -> Size:
+        total: Size = -self.product() if self.accept("-") else self.product()
+        while sign := self.accept("+", "-"):
+            total = total + self.product() if sign == "+" else total - self.product()
+        return total
+
+    def product(self) -> Size:
+        result = self.atom()
+        while sign := self.accept("*", "//", "%"):
+            right = self.atom()
+            result = (result * right if sign == "*" else
+                      result // right if sign == "//" else result % right)
+        return result
+
+    def atom(self) -> Size:
+        if self.accept("("):
+            result = self.sum()
+            self.expect(")")
+            return result
+        token = self.tokens.pop(0) if self.tokens else self.fail()
+        if token.isdigit():
+            return int(token)
+        if token in ("min", "max"):
+            self.expect("(")
+            left = self.sum()
+            self.expect(",")
+            right = self.sum()
+            self.expect(")")
+            return minimum(left, right) if token == "min" else maximum(left, right)
+        return symbol(token) if NAME.fullmatch(token) else self.fail()
+
+
+def parse_shape(text: str) -> tuple[Size, ...]:
+    """The sizes between a type's brackets: ``3,max(n-1,0)``."""
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "," and not depth:
+            parts.append(text[start:at])
+            start = at + 1
+    return tuple(parse_dim(p) for p in [*parts, text[start:]]) if text else ()

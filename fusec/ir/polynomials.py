@@ -1,0 +1,104 @@
+"""Polynomials with integer coefficients in symbols and calls: what a `Dim` is made of."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Union
+
+# An int, or a `Dim` where only the run knows it: most code handles both alike, typed for ints.
+Size = Any
+Monomial = tuple[Union[str, "Call"], ...]
+Bounds = tuple[int | None, int | None]
+
+
+class Call(NamedTuple):
+    """``function(left, right)``: one of ``//``, ``%``, ``min``, ``max``."""
+
+    function: str
+    left: Size
+    right: Size
+
+    def __str__(self) -> str:
+        if self.function in ("min", "max"):
+            return f"{self.function}({self.left},{self.right})"
+        return f"{_wrapped(self.left)}{self.function}{_wrapped(self.right)}"
+
+
+def _wrapped(size: Size) -> str:
+    text = str(size)
+    return text if text.isalnum() else f"({text})"
+
+
+NAME = re.compile(r"\b(?!min\b|max\b)[A-Za-z_]\w*")
+
+
+class Polynomial:
+    """The terms of a size, their text and values."""
+
+    __slots__ = ("__weakref__", "_bounds", "_code", "_hash", "terms")
+    terms: tuple[tuple[Monomial, int], ...]
+    _hash: int
+    _bounds: Bounds
+    _code: Callable[..., Any]
+
+    def without(self, monomial: Monomial) -> Size:
+        """The sum of the other terms."""
+        raise NotImplementedError
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names that a value of this size needs."""
+        return frozenset(_symbols(self))
+
+    @property
+    def name(self) -> str | None:
+        """The symbol that this size is, None for an expression."""
+        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
+            atom = self.terms[0][0][0]
+            return atom if isinstance(atom, str) else None
+        return None
+
+    def evaluate(self, bindings: Mapping[str, int]) -> int:
+        """The size for these values of the symbols; ``KeyError`` names a symbol without one."""
+        try:
+            code = self._code
+        except AttributeError:
+            code = self._code = eval(f"lambda b: {self.source('b')}", {"min": min, "max": max})
+        return int(code(bindings))
+
+    def source(self, bindings: str) -> str:
+        """A Python expression of the size that reads the symbols from a mapping of this name."""
+        return NAME.sub(lambda m: f"{bindings}[{m[0]!r}]", str(self))
+
+    def __str__(self) -> str:
+        text = ""
+        for monomial, factor in sorted(self.terms, key=lambda t: (-len(t[0]), str(t[0]))):
+            parts = [_atom_text(a) for a in monomial]
+            if not parts or abs(factor) != 1:
+                parts.insert(0, str(abs(factor)))
+            text += ("-" if factor < 0 else "+" if text else "") + "*".join(parts)
+        return text
+
+
+def _atom_text(atom: str | Call) -> str:
+    if isinstance(atom, str) or atom.function in ("min", "max"):
+        return str(atom)
+    return f"({atom})"
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def text_of(atom: str | Call) -> str:
+    """The text of an atom, by which terms are sorted."""
+    return str(atom)
+
+
+def _symbols(size: Size) -> Iterator[str]:
+    for monomial, _ in size.terms if isinstance(size, Polynomial) else ():
+        for atom in monomial:
+            if isinstance(atom, str):
+                yield atom
+            else:
+                yield from _symbols(atom.left)
+                yield from _symbols(atom.right)

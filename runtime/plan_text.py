@@ -1,0 +1,185 @@
+"""The text of a plan: objects by name, and expressions of what its places hold."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from fusec.codegen.schedule import ExternStep, Place, Schedule
+from fusec.ir import TensorType
+from fusec.ir.bindings import Bindings, bind, size_source
+from fusec.ir.dims import Size
+from fusec.ops.host_calls import HostObject
+from fusec.ops.library import leaves_of
+
+from .call_spec import CallSpec
+from .cells import Cells
+from .segments import Segment, SizedSegment, allocator, is_small, sized_allocator
+
+if TYPE_CHECKING:
+    from .control_flow import GraphPlan
+
+Key = tuple[str, int]
+
+
+class Plan(Protocol):
+    """What the text is written from; the text names the plan itself too."""
+
+    schedule: Schedule
+    spec: CallSpec
+    cells: Cells
+    scalars: dict[int, int]
+    segments: list[Segment | SizedSegment | ExternStep]
+    names: list[str]
+    fresh: list[Place]
+    objects: list[HostObject] | None
+
+    @staticmethod
+    def of_graph(schedule: Schedule) -> GraphPlan: ...
+    def results_of(self, found: list[Any], leaves: Sequence[Any], held: Sequence[Any],
+                   sizes: Bindings) -> list[Any]: ...
+
+
+def itself(value: Any) -> Any:
+    return value
+
+
+class PlanText:
+    """Lines of the text, the objects that they name, and the variables of arrays."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {
+            "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty, "matmul": np.matmul,
+            "bind": bind, "partial": functools.partial, "itself": itself,
+            "leaves_of": leaves_of, "perf_counter": time.perf_counter, "plan": plan,
+        }
+        self.assigned: dict[Key, str] = {}  # the variable of each array that is there
+
+    def _add(self, *lines: str) -> None:
+        self.lines += lines
+
+    def _bind(self, stem: str, value: Any) -> str:
+        """A name for an object."""
+        name = f"{stem}_{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def _assign(self, key: Key, expression: str) -> None:
+        name = self.assigned.setdefault(key, f"{key[0]}{key[1]}")
+        if name != expression:
+            self._add(f"{name} = {expression}")
+
+    def _write_cell(self, number: int, dtype: np.dtype, value: str) -> None:
+        """What a number leaves of its words is zero."""
+        if dtype.itemsize < 8:
+            self.names["words"] = self.plan.cells.words
+            self._add(f"words[{number}] = 0")
+        self._add(f"{self._cell(number, dtype)}[0] = {value}")
+
+    def _cell(self, number: int, dtype: np.dtype) -> str:
+        """A scalar's words as an array of one element."""
+        return self._once(f"cell{number}_{dtype}", self.plan.cells.view(number, dtype))
+
+    def _cell_array(self, place: Place) -> str:
+        """The same as an array of rank 0, for libraries to write."""
+        key = f"scalar{place.number}_{place.dtype}"
+        if key in self.names:
+            return key
+        return self._once(key, self.plan.cells.view(place.number, place.dtype).reshape(()))
+
+    def _once(self, name: str, value: Any) -> str:
+        self.names.setdefault(name, value)
+        return name
+
+    # -- memory
+
+    def _read(self, place: Any) -> str:
+        """What a place holds: an array, or a cell's NumPy scalar."""
+        if not isinstance(place, Place):
+            return self._bind("constant", place)
+        if place.kind != "cell":
+            text = self.assigned[place.kind, place.number]
+        else:
+            text = f"{self._cell(place.number, place.dtype)}[0]"
+            if place.views:
+                text = f"asarray({text}, {self._bind('dtype', place.dtype)})"
+        if place.views:
+            text = f"{self._bind('view', _composed(place.views))}({text}, sizes)"
+        return text
+
+    def _held(self, place: Any, type_: TensorType) -> str:
+        """What a place holds, an array of rank 0 as the memory that it lies in."""
+        is_array = isinstance(place, Place) and place.kind == "cell" and type_.kind == "array"
+        return self._cell_array(place) if is_array and not place.views else self._read(place)
+
+    def _operand(self, place: Any, type_: TensorType) -> str:
+        """The same as NumPy would have it: an array, a scalar, a Python number."""
+        if not isinstance(place, Place):
+            return self._bind("constant", _as_operand(place, type_))
+        if type_.is_weak and place.kind == "cell" and not place.views:
+            return f"{self._cell(place.number, place.dtype)}.item()"
+        text = self._read(place)
+        if type_.kind == "array" and (place.kind == "cell" or place.views):
+            return f"asarray({text})"
+        return text if not type_.is_weak else f"{self._bind('number', _number)}({text})"
+
+    def _new(self, place: Place) -> str:
+        """Fresh memory in the place's layout."""
+        if is_small(place):
+            return f"empty({shape_text(place.shape)}, {self._bind('dtype', place.dtype)})"
+        if place.is_static:
+            return f"{self._bind('new', allocator(place))}()"
+        return f"{self._bind('new', sized_allocator(place))}(sizes)"
+
+    def _target(self, place: Place) -> str:
+        """The memory that a library call is to write."""
+        if place.kind == "cell":
+            return self._cell_array(place)
+        return self.assigned.get((place.kind, place.number)) or self._new(place)
+
+    def _target_maker(self, place: Place) -> str:
+        """A function that gives that memory."""
+        known = self.assigned.get((place.kind, place.number))
+        if place.kind == "cell":
+            return f"partial(itself, {self._cell_array(place)})"
+        if known is not None:
+            return f"partial(itself, {known})"
+        if place.is_static:
+            return self._bind("new", allocator(place))
+        return f"partial({self._bind('new', sized_allocator(place))}, sizes)"
+
+
+def _as_operand(value: Any, type_: TensorType) -> Any:
+    if type_.is_weak:
+        return _number(value)
+    return np.asarray(value) if type_.kind == "array" else value
+
+
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def shape_text(sizes: Sequence[Size]) -> str:
+    return "(" + "".join(f"{size_source(n, 'sizes')}, " for n in sizes) + ")"
+
+
+View = Callable[[np.ndarray, Bindings], np.ndarray]
+
+
+def _composed(views: Sequence[View]) -> View:
+    """One view after the other: a text of hundreds of calls in each other does not compile."""
+    if len(views) == 1:
+        return views[0]
+
+    def view(array: np.ndarray, sizes: Bindings) -> np.ndarray:
+        for one in views:
+            array = one(array, sizes)
+        return array
+
+    return view
