@@ -407,7 +407,7 @@ def programs() -> list[tuple[str, str]]:
 
 def script(shown: bool = False) -> str:
     """The whole program; ``shown``: refusals are printed, too."""
-    parts = ["import numpy as np", "import fusec, fusec.trace.convert"]
+    parts = ["import numpy as np", "import fusec, fusec.trace.source.errors"]
     every = programs()
     for k, (_, text) in enumerate(every):
         parts += [text.replace("@", f"{k}{way}") for way in "pj"]
