@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.trace.guards import measures
+from fusec.trace.guards import contents
 
 X = np.arange(6.0)
 PLACES = {"global": "G", "item": "TREE[0][0]", "class": "Owner.w", "module": "MODULE.w",
@@ -118,7 +118,7 @@ UNCOMPILED: dict[str, tuple[np.ndarray, np.ndarray]] = {
 @pytest.fixture(autouse=True)
 def unused_arrays_are_large(monkeypatch: Any) -> None:
     """Small ones are compared by content in any case."""
-    monkeypatch.setattr(measures, "_SMALL", -1)
+    monkeypatch.setattr(contents, "_SMALL", -1)
 
 
 def module_with(form: str, place: str, g: np.ndarray) -> dict[str, Any]:
