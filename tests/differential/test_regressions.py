@@ -340,6 +340,7 @@ def test_a_side_of_a_branch_may_be_an_array_of_plain_numbers():
 
 def test_defects_of_the_tracer_in_a_branch_are_not_taken_for_the_programs_exceptions(monkeypatch):
     from fusec.trace.index import indexing
+    from fusec.trace.values.operations import OPERATIONS
 
     def broken(*args, **kwargs):
         raise KeyError("a defect")
@@ -350,7 +351,8 @@ def test_defects_of_the_tracer_in_a_branch_are_not_taken_for_the_programs_except
             return x[1:]
         return x[:2]
 
-    monkeypatch.setattr(indexing, "getitem", broken)
+    assert OPERATIONS.getitem is indexing.getitem
+    monkeypatch.setattr(OPERATIONS, "getitem", broken)
     with pytest.raises(KeyError, match="a defect"):
         select(np.ones(3))
     monkeypatch.undo()
