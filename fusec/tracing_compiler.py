@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fusec.trace.call.overlap import merged, overlapping, overlaps_itself
 from fusec.trace.call.signature import FlatCall
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
     from .trace.tracer import Traced
 
 
-@dataclass(frozen=True)
-class Compiler:
+class Compiler(NamedTuple):
     """What makes the first stage, and how many milliseconds it took to import."""
 
     stage: Callable[[Callable[..., Any], str, FlatCall, str, bool], TracedStage]

@@ -20,8 +20,6 @@ from typing import Any
 
 from .errors import SourceUnavailable
 from .pytest_asserts import is_rewritten, rewritten
-from .rebuild import CannotRebuild
-from .rebuild_blocks import rebuilt
 from .same_code import same_code
 from .texts import texts_of
 
@@ -86,6 +84,8 @@ def written_source(code: CodeType, module_globals: dict[str, Any]) -> Source | N
 
 def _rebuilt(code: CodeType, module_globals: dict[str, Any]) -> Source | None:
     """The function as its bytecode tells it, where that is all there is."""
+    # Seldom needed, and a tenth of what `import fusec` costs.
+    from .rebuild_blocks import CannotRebuild, rebuilt
 
     for joins in (True, False):
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn, TypeVar
 
 from fusec.errors import InternalError
@@ -15,39 +14,41 @@ def _not_there(*args: Any, **kwargs: Any) -> NoReturn:
     raise InternalError("an operation on traced values whose module was not imported")
 
 
-@dataclass
 class Operations:
     """By name, what an array, an operand or the trace asks for; see where they are defined."""
 
     # Of arrays and numbers: NumPy's protocols, operators, items and attributes.
-    call_ufunc: Callable[..., Any] = _not_there
-    call_function: Callable[..., Any] = _not_there
-    getitem: Callable[..., Any] = _not_there
-    setitem: Callable[..., None] = _not_there
-    value_of: Callable[..., Any] = _not_there
-    zero_imag: Callable[..., Any] = _not_there
-    ravel: Callable[..., Any] = _not_there
-    flags: Callable[..., Any] = _not_there
-    cure_for_use: Callable[..., str] = _not_there
-    methods: dict[str, Any] = field(default_factory=dict)
+    call_ufunc: Callable[..., Any]
+    call_function: Callable[..., Any]
+    getitem: Callable[..., Any]
+    setitem: Callable[..., None]
+    value_of: Callable[..., Any]
+    zero_imag: Callable[..., Any]
+    ravel: Callable[..., Any]
+    flags: Callable[..., Any]
+    cure_for_use: Callable[..., str]
+    methods: dict[str, Any]
     # Of operands: arrays from outside, and sequences.
-    captured: Callable[..., Any] = _not_there
-    array_from_sequence: Callable[..., Any] = _not_there
-    array: Callable[..., Any] = _not_there
+    captured: Callable[..., Any]
+    array_from_sequence: Callable[..., Any]
+    array: Callable[..., Any]
     # Methods of ufuncs.
-    reduce_by_ufunc: Callable[..., Any] = _not_there
-    accumulate: Callable[..., Any] = _not_there
-    call_special: Callable[..., Any] = _not_there
+    reduce_by_ufunc: Callable[..., Any]
+    accumulate: Callable[..., Any]
+    call_special: Callable[..., Any]
     # A function of NumPy's, by its own Python source.
-    run_source: Callable[..., Any] = _not_there
+    run_source: Callable[..., Any]
     # A function of NumPy's, by name when the code runs.
-    call_by_name: Callable[..., Any] = _not_there
+    call_by_name: Callable[..., Any]
     # Of the trace: what has been assigned where it may raise.
-    note_state: Callable[..., None] = _not_there
+    note_state: Callable[..., None]
 
 
+_NAMES = frozenset(Operations.__annotations__)
 OPERATIONS = Operations()
-_NAMES = frozenset(each.name for each in fields(Operations))
+OPERATIONS.methods = {}
+for _name in _NAMES - {"methods"}:
+    setattr(OPERATIONS, _name, _not_there)
 
 
 def missing() -> list[str]:
