@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .llvm import NativeCode
 
 
-
 @dataclass
 class Place:
     """Where a value lives: ``kind`` is ``arg``, ``out``, ``temp`` or ``cell`` with its number.

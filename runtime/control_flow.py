@@ -196,7 +196,6 @@ class NativeRun:
             results[number] = cell[0]
         return results
 
-
     def _settle(self, blocks: _Blocks, results: Sequence[Any]) -> None:
         """Bring what an unfinished loop has computed into arrays that others see.
 

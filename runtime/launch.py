@@ -26,6 +26,7 @@ from fusec.runtime.packing import Packer, pack_plan, scalar_size
 
 # ---- the launcher ----------------------------------------------------------------------------
 
+
 class _MethodDef(ctypes.Structure):
     """Python's ``PyMethodDef``."""
 

@@ -82,7 +82,6 @@ class ColumnNest(NestEmitter):
             for acc in accs:
                 self.reduced[acc.reduction.number] = finish_lanes(em, acc)
 
-
     def _still(self, stage: Stage, point: Point) -> dict[int, Operand]:
         """Loads of an inner stage that its loops repeat, done before them."""
         form, loops = self.form, self._rows(stage)

@@ -13,7 +13,6 @@ from .programs.unsharp import AMOUNT
 def hdiff() -> Callable[..., Any]:
     import jax.numpy as jnp
 
-
     laplacian = with_numpy(program.laplacian, jnp)
     limited = with_numpy(program.limited, jnp)
 

@@ -134,6 +134,7 @@ class Dim(Polynomial):
     def __repr__(self) -> str:
         return f"Dim({str(self)!r})"
 
+
 def _undecided(dim: Dim, what: str) -> NoReturn:
     raise UndecidedSizeError(dim, what)
 

@@ -46,7 +46,6 @@ class ScalarFunction:
         found = [self.python(*items) for items in zip(*operands, strict=True)]
         return np.array(found, self.result).reshape(shape)[()]
 
-
     def error(self, arguments: Sequence[Any]) -> Exception:
         """What the Python function raises on these numbers, on which the compiled one failed."""
         try:

@@ -257,5 +257,4 @@ def _converted(trace: Trace, fn: Callable[..., Any], hooks: OptionalHooks) -> Ca
         raise error.located(trace.entry_loc) from None
 
 
-
 __all__ = ["ConcreteValueError", "Output", "Traced", "trace_function"]

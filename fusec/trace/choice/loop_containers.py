@@ -7,19 +7,17 @@ it the program has its own object again, with what is in the copy.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optree
 
 from ..facts.trees import NAMESPACE
 from ..guards.container_changes import items_in, may_be_held, put_content
 from ..guards.side_effects import is_outside
+from ..values.trace import Trace
 from .merge import flatten, same
 from .optional import UNBOUND, Optional
 from .perhaps import Tail
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
 
 _Place = tuple[Any, ...]  # a variable's name, and the keys to what lies in it
 

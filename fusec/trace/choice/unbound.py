@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusec.errors import unsupported
 from fusec.ir import Graph, Node, Value
@@ -21,9 +21,7 @@ from .identities import kept
 from .merge import flatten, is_number, is_traced, leaf_value, unflatten
 from .optional import UNBOUND, Optional, unbound, zeros_like
 from .regions import Region
-
-if TYPE_CHECKING:
-    from .sides import Pairs, Side
+from .sides import Pairs, Side
 
 _PLAIN = ("elementwise", "view", "source", "reduce", "fold", "composite")
 _NEVER_RAISES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusec.ir import Node
 
@@ -11,9 +11,7 @@ from ..places.shared_results import linked
 from ..values.array import TracedArray
 from ..values.operations import operation
 from ..values.states import Computed, State, States
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
+from ..values.trace import Trace
 
 
 @operation

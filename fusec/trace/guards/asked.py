@@ -25,16 +25,14 @@ from collections.abc import (
 from contextvars import ContextVar
 from functools import partial
 from types import CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..source.source import HOOKS_NAME
+from ..values.trace import Trace
 from .guard import MISSING, Guard
 from .relations import SameCode
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
 
 _ASKING: frozenset[Any] = frozenset({
     np.geterr, np.get_printoptions, np.getbufsize, sys.getrecursionlimit, sys.getswitchinterval,

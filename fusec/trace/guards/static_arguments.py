@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import BuiltinMethodType, MethodWrapperType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,9 @@ from fusec.ops.host_calls import is_generator
 
 from ..call.signature import FlatCall
 from ..values.array import TracedArray
+from ..values.trace import Trace
 from .guard import Guard
 from .measures import ATOMS, BUFFERS, CONTAINERS, VIEWS, Identity
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
 
 _METHODS = (BuiltinMethodType, MethodWrapperType)
 _VALUES = (*ATOMS, type, np.ndarray, np.dtype, slice, range)

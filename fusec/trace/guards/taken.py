@@ -7,7 +7,7 @@ calls with this value use the trace.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +15,10 @@ from fusec.ir import Node, Value
 
 from ..facts.known import known, note_known
 from ..values.operations import operation
+from ..values.trace import Trace
 from .contents import ArrayContent
 from .guard import Guard
 from .measures import Identity
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
 
 
 class Taken(dict[int, tuple[np.ndarray, list[Guard]]]):

@@ -70,7 +70,6 @@ from .operator_operands import (
 FUSEC_ROLE = ON_BEHALF
 
 
-
 class GraphHooks(ItemHooks):
     """Hooks of one trace."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusec.code_roles import ON_BEHALF
 from fusec.ir import Value
@@ -22,15 +22,13 @@ from ..convert.logic import Tested, joined, untested
 from ..facts.known import known
 from ..operands.operands import as_traced, truth
 from ..operands.python_numbers import BOOL, weak
+from ..places.attributes import Attributes
 from ..places.cells import Variables, bound_by, setters_of
 from ..places.effects import Effects
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray, number
 from ..values.trace import Trace
 from .loop_tracer import LoopTracer, nothing
-
-if TYPE_CHECKING:
-    from ..places.attributes import Attributes
 
 FUSEC_ROLE = ON_BEHALF
 

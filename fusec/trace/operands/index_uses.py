@@ -8,7 +8,7 @@ use of an index is noted here, and those that the finished graph would lose leav
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,9 @@ from fusec.ops.index_checks import IndexUse, Use, bounds_check, only_checks, use
 from fusec.ops.picking import PICKS, picked_axes
 
 from ..values.array import TracedArray
+from ..values.trace import Trace
 from .operands import as_traced, cast
 from .sizes import number
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
 
 
 def note_pick(

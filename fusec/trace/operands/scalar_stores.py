@@ -120,4 +120,5 @@ def none_in(array: TracedArray) -> np.ndarray:
     except TypeError as error:
         raise array.trace.error(error, [array.value]) from None
 
+
 __all__ = ["check_items", "check_number", "check_stored"]

@@ -8,7 +8,7 @@ views of one array as views of an input that is all of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
 from ..values.operations import operation
 from ..values.own_arrays import root_of, viewing
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
+from ..values.trace import Trace
 
 _MOST_WORK: Any = 1000  # of deciding whether views of one array have elements in common
 

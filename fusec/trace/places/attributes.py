@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,10 +29,8 @@ from ..guards.guard import Guard, is_in_object, layout_guard
 from ..guards.measures import Layout
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
+from ..values.trace import Trace
 from .apart import captured, same_guard
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
 
 Key = tuple[int, str]
 WEAK: dict[type, np.dtype] = {float: np.dtype(np.float64), int: np.dtype(np.int64),

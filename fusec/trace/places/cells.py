@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import CellType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..choice.optional import UNBOUND
 from ..choice.perhaps import Tail
 from ..rewrite.definitions import SETTER
-
-if TYPE_CHECKING:
-    from .attributes import Attributes
+from .attributes import Attributes
 
 
 class Variables:

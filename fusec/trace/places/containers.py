@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +26,11 @@ from ..guards.guard import Guard, once_guard
 from ..guards.side_effects import is_outside
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
+from ..values.trace import Trace
 from .apart import captured, same_guard
 from .append_only import Uses
 from .attributes import scalar_type
 from .container_contents import MOST_ITEMS, Appended, Content, Held, Item, ItemLayouts, Reader
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
 
 
 class Containers:

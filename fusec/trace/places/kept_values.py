@@ -6,16 +6,14 @@ from __future__ import annotations
 
 from functools import partial
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusec.ir import Loc
 
 from ..guards.container_changes import CONTAINERS, ContainerChanges
 from ..guards.contents import everything_in
 from ..values.handlers import any_traced
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
+from ..values.trace import Trace
 
 _METHODS = (BuiltinMethodType, MethodType, MethodWrapperType)
 

@@ -6,16 +6,14 @@ with the attributes that the trace gave it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optree
 
 from ..choice.optional import UNBOUND
 from ..facts.code_names import HEAP_TYPE
 from ..facts.trees import NAMESPACE
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
+from ..values.trace import Trace
 
 _NOT_THESE = (BaseException, type, tuple, list, dict, set, frozenset)
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from types import CellType, CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,12 +28,10 @@ from ..guards.guard import layout_guard
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater, is_named
+from ..values.trace import Trace
 from .apart import captured
 from .attributes import Assignment, scalar_type
 from .cells import contents, put
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
 
 Key = tuple[int, str]
 

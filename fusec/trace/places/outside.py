@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from types import BuiltinMethodType, CellType, FunctionType, MethodWrapperType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -32,11 +32,9 @@ from ..guards.measures import ATOMS, Bits, Identity
 from ..guards.taken import Taken
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
+from ..values.trace import Trace
 from .apart import same_guard
 from .kept_values import bound_to
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
 
 Reader = Callable[[], Any]
 Key = tuple[int, str]

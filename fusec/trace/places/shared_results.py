@@ -10,7 +10,7 @@ import copy
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optree
 
@@ -19,10 +19,8 @@ from fusec.errors import unsupported
 from ..choice.perhaps import Perhaps
 from ..facts.trees import NAMESPACE
 from ..guards.container_changes import items_in, may_be_held
+from ..values.trace import Trace
 from .made_objects import Made, attributes_of, is_made
-
-if TYPE_CHECKING:
-    from ..values.trace import Trace
 
 
 class First(threading.local):

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from functools import partial, reduce
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ..control.unrolling import UNROLL
 from ..convert.properties import class_attribute
 from ..facts.known import known
 from ..guards.side_effects import check_unconsumed
+from ..hooks.calls import GraphHooks
 from ..objects.user_methods import method_of
 from ..operands import sizes
 from ..operands.decimal_rounding import MOST_DIGITS, rounded
@@ -38,9 +39,6 @@ from ..values.array import TracedArray, from_value
 from ..values.handlers import TABLE, any_traced, everywhere, when_called
 from ..values.trace import Trace
 from .math_functions import rounded_number
-
-if TYPE_CHECKING:
-    from ..hooks.calls import GraphHooks
 
 BOOL, F64, I64 = (
     np.dtype(np.bool_), np.dtype(np.float64), np.dtype(np.int64))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +25,10 @@ from ..control.sequences import (
     table,
 )
 from ..control.unrolling import UNROLL
+from ..hooks.calls import GraphHooks
 from ..values.array import TracedArray
 from ..values.handlers import any_traced, everywhere, when_called
 from ..values.trace import Trace
-
-if TYPE_CHECKING:
-    from ..hooks.calls import GraphHooks
 
 
 def _is_sequence(hooks: GraphHooks, x: Any) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fusec.ir import Value
 
+from ..hooks.calls import GraphHooks
 from ..library.failures import on_known
 from ..operands.operands import as_traced, cast
 from ..operands.python_errors import check_integer, check_math, check_math_power
@@ -18,9 +19,6 @@ from ..ufuncs.calls import call_ufunc
 from ..values.array import TracedArray, from_value
 from ..values.handlers import TABLE, when_called
 from ..values.trace import Trace
-
-if TYPE_CHECKING:
-    from ..hooks.calls import GraphHooks
 
 F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
 

@@ -44,7 +44,7 @@ from ..values.operations import operation
 from ..values.trace import Trace
 from . import functions, iterators, math_functions, ordering, warned  # noqa: F401 (fill TABLE)
 
-# What is in the table when all that fill it are imported: `functions` and its like beside this.
+# With what `functions` and the like beside this module have registered: see the table's parent.
 LIBRARY_TABLE = CallTable(TABLE)
 
 

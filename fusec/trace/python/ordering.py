@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fusec.errors import UnsupportedError
 
+from ..hooks.calls import GraphHooks
 from ..operands.operands import as_traced
 from ..ufuncs.calls import call_ufunc
 from ..values.array import TracedArray
 from ..values.handlers import TABLE
 from .functions import chosen
-
-if TYPE_CHECKING:
-    from ..hooks.calls import GraphHooks
 
 MOST_NUMBERS = 16  # that are exchanged in pairs
 

@@ -13,18 +13,16 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice, takewhile
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from fusec.errors import unsupported
 from fusec.ops.host_calls import HostObject
 
+from ..hooks.calls import GraphHooks
 from ..library.host_calls import call_host
 from ..values.array import TracedArray
 from ..values.handlers import everywhere
 from ..values.trace import Trace
-
-if TYPE_CHECKING:
-    from ..hooks.calls import GraphHooks
 
 _TRACER = "fusec.trace.tracer"
 

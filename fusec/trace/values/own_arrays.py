@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from fusec.ir.graph import new_id
 from ..facts.refusals import check_array
 from .array import TracedArray
 from .storage import Storage
-
-if TYPE_CHECKING:
-    from .trace import Trace
+from .trace import Trace
 
 # Functions that write to their first argument, and methods that write to their array.
 WRITERS = frozenset({

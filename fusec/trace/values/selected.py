@@ -7,7 +7,6 @@ a write to both under the test and its opposite.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +17,9 @@ from fusec.ops import Builder
 from ..facts.layout import Strides, contiguous, like_order
 from .array import TracedArray
 from .storage import Storage, ViewStep
+from .trace import Trace
 
 MOST_CHOICES = 6  # every write asks them all again; what is one of more arrays is only read
-
-if TYPE_CHECKING:
-    from .trace import Trace
 
 
 class Selected(Storage):
