@@ -17,7 +17,7 @@ from fusec.ir import Graph, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.checks import describe_error, has_effects
 
-from .boundary.arguments import input_strides, itself, layout_guards, read_only, traced_arguments
+from .boundary.arguments import input_strides, layout_guards, read_only, traced_arguments
 from .boundary.leftovers import check_containers, check_kept
 from .boundary.results import Output, outputs_of
 from .call.foreign import check_names
@@ -33,7 +33,7 @@ from .facts.graph_length import warn_of_length
 from .facts.trees import flattened
 from .guards.asked import builtin_guards, code_guards
 from .guards.container_changes import ContainerChanges
-from .guards.guard import Guard
+from .guards.guard import Guard, itself
 from .guards.static_arguments import note_arguments
 from .guards.taken import Taken
 from .hooks.optional import OptionalHooks

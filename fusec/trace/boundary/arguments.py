@@ -13,7 +13,7 @@ from fusec.ops.host_calls import HostObject, is_generator
 
 from ..call.overlap import view_of
 from ..call.signature import FlatCall
-from ..guards.guard import Guard, layout_guard
+from ..guards.guard import Guard, itself, layout_guard
 from ..guards.measures import Layout
 from ..library.randomness import TracedGenerator
 from ..values.array import TracedArray
@@ -94,7 +94,3 @@ def layout_guards(trace: Trace) -> list[Guard]:
         if guard is not None:
             guard.is_native = True
     return new
-
-
-def itself(value: Any) -> Any:
-    return value

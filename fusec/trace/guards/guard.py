@@ -30,6 +30,11 @@ MISSING = object()
 Bind = Callable[[Any], str]
 
 
+def itself(value: Any) -> Any:
+    """What a guard reads that has hold of the value: ``partial(itself, value)``."""
+    return value
+
+
 def is_data(value: Any) -> bool:
     """Whether rebinding a name from this value to another must be noticed: all but modules."""
     return not isinstance(value, ModuleType)

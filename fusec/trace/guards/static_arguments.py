@@ -19,7 +19,7 @@ from fusec.ops.host_calls import is_generator
 from ..call.signature import FlatCall
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from .guard import Guard
+from .guard import Guard, itself
 from .measures import ATOMS, BUFFERS, CONTAINERS, VIEWS, Identity
 
 _METHODS = (BuiltinMethodType, MethodWrapperType)
@@ -37,7 +37,7 @@ def note_arguments(trace: Trace, call: FlatCall) -> None:
 def _note(trace: Trace, found: Any, subject: str) -> None:
     known = id(found), ""
     if known not in trace.world.guards:
-        guard = Guard(subject, subject, partial(_itself, found))
+        guard = Guard(subject, subject, partial(itself, found))
         trace.world.reachable.note(guard, known)
         if type(guard.measure) is not Identity:  # which the key compares
             trace.world.guards[known] = guard
@@ -55,10 +55,6 @@ def note_owners(trace: Trace, *values: Any) -> None:
                 id(owner) in trace.world.reachable.reached):
             title = trace.name_outside(owner) or f"a {type(owner).__name__} from outside"
             _note(trace, owner, title)
-
-
-def _itself(x: Any) -> Any:
-    return x
 
 
 __all__ = ["note_arguments", "note_owners"]

@@ -17,7 +17,7 @@ from ..facts.known import known, note_known
 from ..values.operations import operation
 from ..values.trace import Trace
 from .contents import ArrayContent
-from .guard import Guard
+from .guard import Guard, itself
 from .measures import Identity
 
 
@@ -42,7 +42,7 @@ def _guards(trace: Trace, x: np.ndarray, by: type) -> list[Guard]:
     """For every place of the array."""
     reader, places = trace.feeds.readers.get(id(x)), trace.world.reachable.places_of(x)
     title = trace.feeds.titles.get(id(x)) or "an array from outside the function"
-    found = [(p.subject, p.read) for p in places] or [(title, reader or partial(_itself, x))]
+    found = [(p.subject, p.read) for p in places] or [(title, reader or partial(itself, x))]
     return [Guard(subject, subject.removeprefix("attribute "), read, by(x))
             for subject, read in found]
 
@@ -86,10 +86,6 @@ def _behind(trace: Trace, value: Value) -> dict[Node, np.ndarray] | None:
             return None
         found[node] = array
     return found
-
-
-def _itself(x: Any) -> Any:
-    return x
 
 
 __all__ = ["pin", "take", "value_of"]
