@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -11,11 +10,12 @@ from typing import Any
 import numpy as np
 import optree
 
+from fusec.trace.call.flat_call import FlatCall, describe_part, flatten
 from fusec.trace.call.overlap import merged
-from fusec.trace.call.signature import FlatCall, Signature, flatten
+from fusec.trace.call.signature import Signature, keywords_of
 
 from .errors import user_error, users_own
-from .specs import TensorSpec, describe
+from .specs import TensorSpec
 
 
 class Binder:
@@ -26,11 +26,9 @@ class Binder:
     """
 
     def __init__(
-        self, fn: Callable[..., Any], static: Sequence[str | int], input_signature: Any,
-        reduce_retracing: bool,
+        self, signature: Signature, input_signature: Any, reduce_retracing: bool,
     ) -> None:
-        self.signature = Signature.of(fn, static)
-        self._given = _keywords(fn) if isinstance(fn, functools.partial) else None
+        self.signature = signature
         self.input_signature = input_signature
         self.reduce_retracing = reduce_retracing
         self.pinned: frozenset[str] = frozenset()
@@ -39,8 +37,8 @@ class Binder:
 
     def flatten(self, fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> FlatCall:
         """The call's leaves and key; raises what Python raises for arguments that do not fit."""
-        if self._given is not None:
-            self._check_keywords(_keywords(fn), self._given)
+        if self.signature.given is not None:
+            self._check_keywords(keywords_of(fn), self.signature.given)
         try:
             bound, keywords = self.signature.bind(args, kwargs)
         except TypeError as error:
@@ -71,7 +69,7 @@ class Binder:
                 raise user_error(
                     TypeError, f"argument {self.signature.path_of(position)} does not fit the "
                     f"input_signature", None, "convert it, or drop input_signature",
-                    values=[("expected", spec), ("given", describe(arg))])
+                    values=[("expected", spec), ("given", _description(arg))])
 
     def again(self, call: FlatCall) -> FlatCall:
         """The call flattened anew, after other ints have become values of the run."""
@@ -125,15 +123,6 @@ def _unflatten(call: FlatCall) -> tuple[tuple, dict[str, Any]]:
     return args, kwargs
 
 
-def _keywords(fn: Any) -> dict[str, Any]:
-    """What a partial, and those that it is a partial of, give by name."""
-    given: dict[str, Any] = {}
-    while isinstance(fn, functools.partial):
-        given = {**fn.keywords, **given}
-        fn = fn.func
-    return given
-
-
 def _name(fn: Any) -> str:
     return getattr(fn, "__name__", type(fn).__name__)
 
@@ -147,3 +136,10 @@ def _call_error(fn: Any, args: tuple, kwargs: dict[str, Any], error: TypeError) 
         except TypeError as found:
             return found
     return TypeError(f"{_name(fn)}() {error}")
+
+
+def _description(arg: Any) -> str:
+    """An argument in the words of a spec: dtype and shape, or its type."""
+    if isinstance(arg, np.ndarray):
+        return describe_part((arg.dtype, arg.shape, arg.strides, True))
+    return type(arg).__name__

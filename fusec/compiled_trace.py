@@ -11,7 +11,7 @@ from fusec.codegen.schedule import Schedule
 from fusec.inspect.explain import Assumed, Explanation
 from fusec.passes.pipeline import PassRecord
 from fusec.runtime.executor import Executable
-from fusec.trace.call.signature import FlatCall, describe_part
+from fusec.trace.call.flat_call import FlatCall, describe_part
 from fusec.trace.tracer import Traced
 
 from .compiled_steps import (

@@ -11,8 +11,8 @@ import numpy as np
 import optree
 
 from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
+from fusec.trace.call.flat_call import FlatCall, explain_miss
 from fusec.trace.call.overlap import merged
-from fusec.trace.call.signature import FlatCall, explain_miss
 from fusec.trace.facts.trees import flattened
 from fusec.trace.guards.guard import check_of
 from fusec.trace.guards.relations import SameCode

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fusec.trace.call.signature import FlatCall
+from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.values.caught import REFUSALS
 
 from .errors import FallbackWarning, OverlapError

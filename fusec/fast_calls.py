@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fusec.trace.call.signature import FlatCall, Signature, leaves_of
+from fusec.trace.call.flat_call import FlatCall, leaves_of
+from fusec.trace.call.signature import Signature
 from fusec.trace.facts.trees import flattened, holds_ordered, in_order, is_moved, key_types
 
 from . import trace_cache
+from .plans import Plan, RecentPlans
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
 
 MAX_FAST = 4  # recent plans of one kind
-Plan = tuple[Callable[..., Any], "ConcreteFunction"]  # answers for leaves, or MISS
 
 
 class ByKeys(dict[tuple[Any, ...], list[Plan]]):
@@ -22,21 +23,17 @@ class ByKeys(dict[tuple[Any, ...], list[Plan]]):
     by the types of the keys."""
 
 
-class FastCalls:
+class FastCalls(RecentPlans):
     """The recent plans of one function; `Function.__call__` reads the tables itself."""
 
-    __slots__ = ("positional", "shapes", "signature", "structured")
+    __slots__ = ("signature",)
 
     def __init__(self, signature: Signature) -> None:
+        super().__init__()
         self.signature = signature
-        self.clear()
 
     def clear(self) -> None:
-        self.positional: list[Plan] = []
-        self.structured: dict[Any, Any] = {}  # for arguments or results that are pytrees
-        # By what is given by position and name: what makes leaves of that, and plans for these,
-        # None: those of calls with all arguments by position.
-        self.shapes: dict[tuple, tuple[Callable[..., Any], list[Plan] | None]] = {}
+        super().__init__()
 
     def promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
         """Try this trace first from now on, if its calls need nothing but their leaves."""

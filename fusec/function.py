@@ -9,24 +9,23 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fusec.runtime.outcomes import BUSY, FAILED, MISS
-from fusec.trace.call.overlap import merged, overlapping
-from fusec.trace.call.signature import FlatCall
-from fusec.trace.convert.cache import check_supported
-from fusec.trace.values.trace import current
+from fusec.trace.call.signature import Signature
+from fusec.trace.convert.supported import check_supported
 
-from .errors import OverlapError, short_errors
-from .fallback import Fallback
-from .fast_calls import Plan
+from . import locks
+from .errors import short_errors
 from .inspect import history
-from .methods import BoundFunctions, Method
-from .tracing_compiler import TracingCompiler, compiler
+from .methods import BoundFunctions, Method, Target
+from .plans import Plan, RecentPlans
+from .quiet_gc import no_collections
 
 if TYPE_CHECKING:
-    from fusec.trace.values.trace import Trace
-
     from .concrete import ConcreteFunction
+    from .dispatch import Dispatcher
+    from .stages import TracedStage
 
 _UNKNOWN: tuple[Any, Any] = (None, None)
+_making = locks.Lock()
 _all: weakref.WeakValueDictionary[int, Function] = weakref.WeakValueDictionary()
 
 
@@ -35,11 +34,24 @@ def every_function() -> list[Function]:
     return [found for reference in _all.valuerefs() if (found := reference()) is not None]
 
 
-class Function(TracingCompiler):
+@functools.cache
+def _dispatcher_class() -> type[Dispatcher]:
+    """Imported at the first call, and with it the tracer, the passes and the compiler."""
+    start = time.perf_counter()
+    with no_collections():
+        from .dispatch import Dispatcher
+
+    Dispatcher.import_times["imports"] = 1e3 * (time.perf_counter() - start)
+    return Dispatcher
+
+
+class Function:
     """A Python function compiled per signature; made by `jit`.
 
     Thread-safe: tracing is serialised per function, compiled code runs concurrently.
     """
+
+    __name__: str
 
     def __init__(
         self, fn: Callable[..., Any], *, static: Sequence[str | int] = (), fp: str = "contract",
@@ -49,20 +61,36 @@ class Function(TracingCompiler):
         """``receiver``, for methods, gives the instance; it is called, not kept."""
         if fallback != "eager":
             check_supported(fn)
-        super().__init__(fn, receiver, static=static, fp=fp, check_indices=check_indices,
-                         reduce_retracing=reduce_retracing, input_signature=input_signature)
-        self.fallback = fallback
-        self._arity = self._binder.signature.arity
+        self._fn, self._receiver = fn, receiver
+        self.fp, self.check_indices, self.fallback = fp, check_indices, fallback
+        self.reduce_retracing, self.input_signature = reduce_retracing, input_signature
+        self._static = tuple(static)
+        self._signature = Signature.of(self.python_function, static)
+        self._arity = self._signature.arity
+        self._fast = RecentPlans()
+        self._dispatcher: Dispatcher | None = None  # before the first call
         self._methods: BoundFunctions[Function] = BoundFunctions()
         self.__name__ = self.__qualname__ = type(fn).__name__  # callables without names of theirs
         functools.update_wrapper(self, fn)
-        self._eager = Fallback(self.__name__) if fallback == "eager" else None
         _all[id(self)] = self
 
     @property
-    def eager_calls(self) -> int:
-        """How many calls fusec refused to compile and ran as Python does."""
-        return 0 if self._eager is None else self._eager.calls
+    def python_function(self) -> Callable[..., Any]:
+        """The function as written; for a method, bound to its instance."""
+        return Target(self._fn, self._receiver, "").python_function
+
+    def _dispatching(self) -> Dispatcher:
+        """What answers calls that no recent plan takes."""
+        if self._dispatcher is not None:
+            return self._dispatcher
+        made = _dispatcher_class()(
+            Target(self._fn, self._receiver, self.__name__), self._signature, fp=self.fp,
+            check_indices=self.check_indices, reduce_retracing=self.reduce_retracing,
+            input_signature=self.input_signature, fallback=self.fallback)
+        with _making:  # calls of other threads may be their function's first, too
+            if self._dispatcher is None:
+                self._dispatcher, self._fast = made, made.fast
+            return self._dispatcher
 
     # -- calls
 
@@ -115,73 +143,52 @@ class Function(TracingCompiler):
     def _answer_for_structure(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The same for arguments that are pytrees; MISS too where they do not fit the function."""
         try:
-            bound: Any = self._binder.signature.bind(args, kwargs)
+            bound: Any = self._signature.bind(args, kwargs)
         except TypeError:
             return MISS
-        leaves, plans = self._fast.for_structure(bound)
+        leaves, plans = self._dispatching().fast.for_structure(bound)
         return self._answer(plans, leaves)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        compiler()
-        trace = current()
-        if trace is not None:
-            return self._inline(trace, args, kwargs)
-        if self._eager is not None:
-            return self._eager.call(
-                self.python_function, args, kwargs, self._flatten, self._call_compiled)
-        return self._call_compiled(self._flatten(args, kwargs))
+        return self._dispatching().call(args, kwargs)
 
-    def _call_compiled(self, call: FlatCall) -> Any:
-        written = self._written.get(call.key)
-        if written is not None and overlapping(call, written):
-            call = merged(call) or call
-        try:
-            return self._run(call)
-        except OverlapError:
-            if call.separate is not None:
-                raise
-            separate = merged(self._binder.again(call))  # with what the first try learnt
-            if separate is None:
-                raise
-        return self._run(separate)
-
-    def _looked_up(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
-        if self._eager is None:
-            return self._lookup(call)
-        with self._eager.before_the_run():
-            return self._lookup(call)
-
-    def _run(self, call: FlatCall) -> Any:
-        concrete, is_new = self._looked_up(call)
-        start = time.perf_counter()
-        try:
-            result = concrete.run_leaves(call.leaves)
-        except OverlapError:  # it will be traced anew, as the call that runs
-            if is_new:  # what earlier calls left stands
-                concrete.build.traced.container_changes.take_back()
-            raise
-        if is_new:
-            concrete.build.traced.container_changes.forget()
-        if is_new or history.on:
-            run_us = 1e6 * (time.perf_counter() - start)
-            build_ms = sum(concrete.times.values()) if is_new else 0.0
-            history.record_call(self.__name__, concrete, build_ms, run_us)
-        if not is_new:
-            self._promote(call, concrete)
-        return result
-
-    def _inline(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Inside another trace the function is simply traced with it."""
-        if trace.hooks is None:
-            return self.python_function(*args, **kwargs)
-        return trace.hooks.call(trace.hooks.where, self.python_function, *args, **kwargs)
+    @property
+    def eager_calls(self) -> int:
+        """How many calls fusec refused to compile and ran as Python does."""
+        return 0 if self._dispatcher is None else self._dispatcher.eager_calls
 
     def clear(self) -> None:
         """Forget every trace."""
-        with self._lock:
-            self._forget()
-            if self._eager is not None:
-                self._eager.clear()
+        if self._dispatcher is not None:
+            self._dispatcher.clear()
+
+    # -- stages
+
+    def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
+        """The traced stage for these arguments; nothing is cached or run."""
+        return self._dispatching().trace(args, kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """The lowered stage for these arguments: ``.kernels``, ``.as_text()``, ``.compile()``."""
+        return self._dispatching().lower(args, kwargs)
+
+    def concrete(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
+        return self._dispatching().concrete(args, kwargs)
+
+    def compile_times(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """Milliseconds per stage that the trace for these arguments cost."""
+        return self.concrete(*args, **kwargs).times
+
+    @property
+    def traces(self) -> list[ConcreteFunction]:
+        """Every trace held, newest last."""
+        return [] if self._dispatcher is None else self._dispatcher.traces.held()
+
+    @property
+    def trace_count(self) -> int:
+        """How many traces are held."""
+        return len(self.traces)
 
     # -- methods
 

@@ -51,7 +51,7 @@ def _recorded() -> Iterator[Calls]:
 
     def call(self: Function, *args: Any, **kwargs: Any) -> Any:
         if current() is None and self not in calls:
-            calls[self] = _copied(self._binder.signature.bind(args, kwargs)[0])
+            calls[self] = _copied(self._signature.bind(args, kwargs)[0])
         return plain(self, *args, **kwargs)
 
     Function.__call__ = call  # type: ignore[method-assign]

@@ -5,10 +5,33 @@ from __future__ import annotations
 import pickle
 import weakref
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 Function = TypeVar("Function")
 MAX_STRONG = 16  # instances that cannot be referenced weakly, whose traces are kept
+
+
+class Target(NamedTuple):
+    """The Python function that is compiled; for a method with what gives the instance."""
+
+    fn: Callable[..., Any]
+    receiver: Callable[[], Any] | None
+    name: str
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        """The function as written; for a method, bound to its instance.
+
+        Raises ``ReferenceError`` where that is gone.
+        """
+        if self.receiver is None:
+            return self.fn
+        instance = self.receiver()
+        if instance is None:
+            raise ReferenceError(f"the instance whose method {self.fn.__qualname__} this is, "
+                                 f"is gone")
+        method: Callable[..., Any] = self.fn.__get__(instance, type(instance))
+        return method
 
 
 class Jitted(Protocol):

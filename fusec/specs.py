@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from fusec.trace.call.signature import describe_part
-
 
 class TensorSpec:
     """A dtype and shape that arguments must have; ``None`` in the shape is any size."""
@@ -31,10 +29,3 @@ class TensorSpec:
     def __repr__(self) -> str:
         dims = ", ".join("?" if d is None else str(d) for d in self.shape)
         return f"TensorSpec([{dims}], {self.dtype})"
-
-
-def describe(arg: Any) -> str:
-    """An argument in the words of a spec: dtype and shape, or its type."""
-    if isinstance(arg, np.ndarray):
-        return describe_part((arg.dtype, arg.shape, arg.strides, True))
-    return type(arg).__name__

@@ -14,7 +14,7 @@ from fusec.ir import Graph
 from fusec.ir.lazy import lazy
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
-from fusec.trace.call.signature import FlatCall
+from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.tracer import trace_function
 
 from . import config

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from fusec.trace.call.signature import FlatCall, differ, explain_miss
+from fusec.trace.call.flat_call import FlatCall, differ, explain_miss
 
 from .errors import user_error
 from .storms import Storm

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping, overlaps_itself
-from fusec.trace.call.signature import FlatCall
-from fusec.trace.convert.cache import check_supported
+from fusec.trace.call.signature import Signature
+from fusec.trace.convert.supported import check_supported
 
 from . import locks, stack, trace_cache
 from .binding import Binder
@@ -23,116 +21,80 @@ from .errors import (
 )
 from .fast_calls import FastCalls
 from .inspect import compile_log
-from .quiet_gc import no_collections, no_collections_inside
+from .methods import Target
+from .quiet_gc import no_collections_inside
 from .specs import TensorSpec
+from .stages import TracedStage, traced_stage
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
-    from .stages import TracedStage
     from .trace.tracer import Traced
 
 
-class Compiler(NamedTuple):
-    """What makes the first stage, and how many milliseconds it took to import."""
-
-    stage: Callable[[Callable[..., Any], str, FlatCall, str, bool], TracedStage]
-    times: dict[str, float]
-
-
-@functools.cache
-def compiler() -> Compiler:
-    """The compiler, which is imported at the first call."""
-    start = time.perf_counter()
-    with no_collections():
-        from .stages import traced_stage
-
-    return Compiler(traced_stage, {"imports": 1e3 * (time.perf_counter() - start)})
-
-
 class TracingCompiler:
-    """Finds what answers a call, or traces and compiles it; made as a `Function`.
+    """Finds what answers a call, or traces and compiles it.
 
     Thread-safe: tracing is serialised, what was compiled runs concurrently.
     """
 
-    __name__: str
+    import_times: ClassVar[dict[str, float]] = {}  # told once, by the trace that needed it
 
     def __init__(
-        self, fn: Callable[..., Any], receiver: Callable[[], Any] | None, *,
-        static: Sequence[str | int], fp: str, check_indices: bool, reduce_retracing: bool,
-        input_signature: Any,
+        self, target: Target, signature: Signature, *, fp: str, check_indices: bool,
+        reduce_retracing: bool, input_signature: Any,
     ) -> None:
-        self._fn = fn
-        self._receiver = receiver
-        self.fp, self.check_indices = fp, check_indices
-        self.reduce_retracing = reduce_retracing
-        self._static = tuple(static)
-        self._binder = Binder(self.python_function, static, input_signature, reduce_retracing)
-        self._traces = trace_cache.TraceCache(fn)
-        self._fast = FastCalls(self._binder.signature)
+        self._target = target
+        self._fp, self._check_indices = fp, check_indices
+        self.binder = Binder(signature, input_signature, reduce_retracing)
+        self.traces = trace_cache.TraceCache(target.fn)
+        self.fast = FastCalls(signature)
         self._lock = locks.Lock()
         self._written: dict[tuple, frozenset[int]] = {}  # leaves, where overlapping ones were met
-
-    @property
-    def input_signature(self) -> Any:
-        """The `TensorSpec` s that calls must fit; None for any."""
-        return self._binder.input_signature
-
-    @property
-    def python_function(self) -> Callable[..., Any]:
-        """The function as written; for a method, bound to its instance."""
-        if self._receiver is None:
-            return self._fn
-        instance = self._receiver()
-        if instance is None:
-            raise ReferenceError(f"the instance whose method {self._fn.__qualname__} this is, "
-                                 f"is gone")
-        return self._fn.__get__(instance, type(instance))
 
     # -- finding and making traces
 
     def _flatten(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
-        return self._binder.flatten(self.python_function, args, kwargs)
+        return self.binder.flatten(self._target.python_function, args, kwargs)
 
     def _lookup(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
-        found = self._traces.find(call.key)
+        found = self.traces.find(call.key)
         if found is not None:
             return found, False
         with self._lock:
-            call = self._binder.relaxed(call)
-            found = self._traces.find(call.key)
+            call = self.binder.relaxed(call)
+            found = self.traces.find(call.key)
             if found is not None:
                 return found, False
             return self._make(call), True
 
     def _make(self, call: FlatCall) -> ConcreteFunction:
-        self._traces.forbid_retrace(self.__name__, call)
-        reason = self._traces.miss_reason(call)
+        self.traces.forbid_retrace(self._target.name, call)
+        reason = self.traces.miss_reason(call)
         try:
             concrete = self._build(call)
         except (InternalError, OverlapError):
             raise
         except Exception:  # sizes of results, for example, or another result for other numbers
-            ints = self._binder.ints()
-            static = self._binder.pin(call)
+            ints = self.binder.ints()
+            static = self.binder.pin(call)
             if static is None:
                 raise
-            found = self._traces.find(static.key)
+            found = self.traces.find(static.key)
             if found is not None:
                 return found
-            names = ", ".join(sorted(self._binder.pinned))
+            names = ", ".join(sorted(self.binder.pinned))
             reason = f"{names} must be known while tracing, so each value has its own trace"
             call = static
             try:
                 concrete = self._build(call)
             except Exception:  # the program's own, for these numbers
-                self._binder.restore(ints)
+                self.binder.restore(ints)
                 raise
         concrete.flatten = self._flatten
         concrete.reason = reason
-        concrete.build.times.update(compiler().times)
-        compiler().times.clear()  # told once, by the trace that needed it
-        self._traces.remember(call, concrete, self._binder.pinned)
+        concrete.build.times.update(self.import_times)
+        self.import_times.clear()
+        self.traces.remember(call, concrete, self.binder.pinned)
         self._promote(call, concrete)
         compile_log.report(concrete, reason)
         return concrete
@@ -151,7 +113,7 @@ class TracingCompiler:
         except (FusecError, MemoryError, RecursionError):
             raise
         except Exception as error:
-            raise InternalError(f"{self.__name__} was traced but could not be compiled: "
+            raise InternalError(f"{self._target.name} was traced but could not be compiled: "
                                 f"{type(error).__name__}: {error}") from error
 
     def _check_overlap(self, call: FlatCall, traced: Traced) -> None:
@@ -170,27 +132,27 @@ class TracingCompiler:
         raise overlap_error(*(call.paths[i] for i in found))
 
     def _promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
-        if self.input_signature is None:  # else each call is checked against it
-            self._fast.promote(call, concrete)
+        if self.binder.input_signature is None:  # else each call is checked against it
+            self.fast.promote(call, concrete)
 
     def _stage(self, call: FlatCall) -> TracedStage:
-        check_supported(self._fn)
-        return compiler().stage(self.python_function, self.__name__, call, self.fp,
-                                self.check_indices)
+        check_supported(self._target.fn)
+        return traced_stage(self._target.python_function, self._target.name, call, self._fp,
+                            self._check_indices)
 
     # -- stages
 
-    def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
+    def trace(self, args: tuple, kwargs: dict[str, Any]) -> TracedStage:
         """The traced stage for these arguments; nothing is cached or run."""
         with short_errors, stack.deeper():
             return self._stage(self._flatten(args, kwargs))
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """The lowered stage for these arguments: ``.kernels``, ``.as_text()``, ``.compile()``."""
+    def lower(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The lowered stage for these arguments."""
         with short_errors, stack.deeper():
-            return self.trace(*args, **kwargs).optimize().lower()
+            return self.trace(args, kwargs).optimize().lower()
 
-    def concrete(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+    def concrete(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
         args = tuple(a.example() if isinstance(a, TensorSpec) else a for a in args)
         with short_errors:
@@ -214,23 +176,9 @@ class TracingCompiler:
             found.build.traced.container_changes.take_back()
         return found
 
-    def compile_times(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Milliseconds per stage that the trace for these arguments cost."""
-        return self.concrete(*args, **kwargs).times
-
-    @property
-    def traces(self) -> list[ConcreteFunction]:
-        """Every trace held, newest last."""
-        return self._traces.held()
-
-    @property
-    def trace_count(self) -> int:
-        """How many traces are held."""
-        return len(self.traces)
-
     def _forget(self) -> None:
         """Forget every trace; the lock is held."""
-        self._traces.clear()
-        self._fast.clear()
+        self.traces.clear()
+        self.fast.clear()
         self._written.clear()
-        self._binder.clear()
+        self.binder.clear()

@@ -12,7 +12,8 @@ import pytest
 
 pytestmark = pytest.mark.alone  # seconds
 
-HEAVY = ("numba", "scipy", "rich", "matplotlib", "llvmlite", "fusec.codegen", "fusec.passes")
+HEAVY = ("numba", "scipy", "rich", "matplotlib", "llvmlite", "optree", "fusec.codegen", "fusec.passes",
+         "fusec.ops", "fusec.trace.values")
 DECORATE = "import fusec; fusec.jit(lambda x: x + 1)"
 TIMED = f"""
 import time
@@ -35,13 +36,13 @@ def run(code: str, tmp_path: Path) -> str:
 
 
 def test_importing_and_decorating_is_lighter_than_numpy(tmp_path):
-    """About 0.4 of NumPy's own time when this was written: 30 ms where NumPy takes 75."""
+    """A quarter of NumPy's own time when this was written: 25 ms where NumPy takes 95."""
     run(DECORATE, tmp_path)  # writes the byte code
     ratios = []
     for _ in range(RUNS):
         numpy_s, fusec_s = map(float, run(TIMED, tmp_path).split())
         ratios.append(fusec_s / numpy_s)
-    assert statistics.median(ratios) < 1.0, ratios
+    assert statistics.median(ratios) < 0.6, ratios
 
 
 def test_nothing_heavy_is_imported_before_the_first_call(tmp_path):

@@ -20,8 +20,8 @@ from fusec.ops.checks import describe_error, has_effects
 from .boundary.arguments import input_strides, layout_guards, read_only, traced_arguments
 from .boundary.leftovers import check_containers, check_kept
 from .boundary.results import Output, outputs_of
+from .call.flat_call import FlatCall
 from .call.foreign import check_names
-from .call.signature import FlatCall
 from .choice.chosen import flat_results
 from .choice.optional import unbound
 from .control.before_raise import state_now

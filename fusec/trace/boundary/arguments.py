@@ -11,8 +11,8 @@ import optree
 from fusec.ir import TensorType
 from fusec.ops.host_calls import HostObject, is_generator
 
+from ..call.flat_call import FlatCall
 from ..call.overlap import view_of
-from ..call.signature import FlatCall
 from ..guards.guard import Guard, itself, layout_guard
 from ..guards.measures import Layout
 from ..library.randomness import TracedGenerator

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .signature import FlatCall
+from .flat_call import FlatCall
 
 
 @dataclass(frozen=True)

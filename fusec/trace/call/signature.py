@@ -1,32 +1,21 @@
-"""Call signatures: binding, pytrees, and the key that decides which trace answers a call."""
+"""A function's parameters, and how a call's arguments are bound to them.
+
+Imported when a function is decorated: what calls alone need is elsewhere.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType
 from typing import Any
 
-import numpy as np
-import optree
+from fusec.errors import nearest, users_own
 
-from fusec.errors import nearest, user_error, users_own
-from fusec.ir import dtype_name
-from fusec.ir.types import RUN_TIME_INT
-from fusec.ops.host_calls import is_generator
-
-from ..facts.layout import is_c_contiguous
-from ..facts.refusals import check_array, check_dtype, is_compiled
-from ..facts.static_values import SameObject, has_attributes, key_of
-from ..facts.trees import flattened, holds_ordered, in_order, key_types
-from .foreign import is_foreign, refusal
-
-Leaf = Any
 _POSITION_ONLY = inspect.Parameter.POSITIONAL_ONLY
 _BY_POSITION = (_POSITION_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-MOST_LAYOUTS = 256
-_STATIC = (str, bytes, bool, type(None), type(Ellipsis))
 
 
 @dataclass(frozen=True)
@@ -41,6 +30,7 @@ class Signature:
     arity: int  # of calls by position that are complete as they are; -1 where none is
     by_name: frozenset[str]  # those that may be given as keywords
     defaults: dict[str, Any] = field(compare=False)
+    given: dict[str, Any] | None = field(default=None, compare=False)  # a partial's keywords
     layouts: dict[Any, tuple[tuple[str, ...], tuple[bool, ...]]] = field(
         default_factory=dict, compare=False)  # paths of leaves, and which are static, by treespec
 
@@ -57,7 +47,8 @@ class Signature:
         return cls(parameters, names, chosen, (*first, *others), len(first) if counted else -1,
                    len(first) if counted and not others else -1,
                    frozenset(p.name for p in found if p.kind is not _POSITION_ONLY),
-                   {p.name: p.default for p in found if p.default is not p.empty})
+                   {p.name: p.default for p in found if p.default is not p.empty},
+                   keywords_of(fn) if isinstance(fn, functools.partial) else None)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """Positional and keyword arguments in normal form; raises TypeError as the call would."""
@@ -123,213 +114,10 @@ def _static_name(names: tuple[str, ...], static: str | int) -> str:
     raise users_own(ValueError(f"static={static!r} names no parameter of the function; {hint}"))
 
 
-@dataclass(frozen=True)
-class FlatCall:
-    """A call's leaves with their paths and key parts; equal ``key`` means the same trace.
-
-    ``separate`` is the call as it was made, where overlapping arrays were merged (see `overlap`);
-    ``given`` says how many arguments came by position, and the names of the others.
-    """
-
-    leaves: tuple[Leaf, ...]
-    paths: tuple[str, ...]
-    key: tuple
-    treespec: Any
-    is_static: tuple[bool, ...]
-    separate: FlatCall | None = None
-    given: tuple[Any, ...] = ()
-
-
-def leaves_of(
-    signature: Signature, given: tuple[Any, ...], treespec: Any
-) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] | None:
-    """What gives a call's leaves of its arguments as they came, ``args`` and ``kwargs``, where each
-    of them is one leaf; None where one is a pytree."""
-    by_position = tuple(object() for _ in range(given[0]))
-    by_name: dict[str, Any] = {name: object() for name in given[1:]}
-    bound: Any = signature.bind(by_position, by_name)
-    leaves, structure = flattened(bound)
-    if structure != treespec:
-        return None
-    sources = {id(x): f"args[{i}]" for i, x in enumerate(by_position)}
-    sources |= {id(x): f"kwargs[{name!r}]" for name, x in by_name.items()}
-    names = {f"default{i}": leaf for i, leaf in enumerate(leaves) if id(leaf) not in sources}
-    items = "".join(f"{sources.get(id(x), f'default{i}')}, " for i, x in enumerate(leaves))
-    taken = "args" if items == "".join(f"args[{i}], " for i in range(given[0])) else f"({items})"
-    made: Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] = eval(
-        f"lambda args, kwargs: {taken}", names)
-    return made
-
-
-def flatten(
-    signature: Signature, args: tuple, kwargs: dict[str, Any], dynamic_ints: frozenset[str],
-    pinned_ints: frozenset[str] = frozenset(),
-) -> FlatCall:
-    """Flatten bound arguments (pytrees allowed) and compute the trace key.
-
-    ``pinned_ints``: paths where NumPy's integers are static, too.
-    """
-    tree: Any = (args, kwargs)
-    leaves, treespec = flattened(tree)
-    if holds_ordered(treespec):
-        leaves, treespec = flattened(in_order(tree))
-    leaves = [np.asarray(leaf) if type(leaf) is np.memmap else leaf for leaf in leaves]
-    paths, static = _layout(signature, treespec)
-    if pinned_ints:
-        static = tuple(s or (path in pinned_ints and isinstance(leaf, np.integer))
-                       for s, path, leaf in zip(static, paths, leaves, strict=True))
-    parts: list[tuple] = []
-    pointers: dict[tuple, int] = {}
-    for position, (leaf, path) in enumerate(zip(leaves, paths, strict=True)):
-        part = _static_part(leaf, path) if static[position] else _key_part(
-            leaf, path, path in dynamic_ints)
-        if type(leaf) is np.ndarray and leaf.size:
-            same = (leaf.__array_interface__["data"][0], part)
-            part = (*part, pointers.setdefault(same, position))
-        parts.append(part)
-    flags = tuple(
-        s or _is_python_static(leaf, path in dynamic_ints)
-        for s, leaf, path in zip(static, leaves, paths, strict=True)
-    )
-    types = key_types(treespec)
-    structure = (treespec, types) if types else treespec
-    return FlatCall(tuple(leaves), paths, (structure, *parts), treespec, flags)
-
-
-def _layout(signature: Signature, treespec: Any) -> tuple[tuple[str, ...], tuple[bool, ...]]:
-    """Names of the leaves, ``params['w']``, and whether each belongs to a static argument."""
-    found = signature.layouts.get(treespec)
-    if found is None:
-        paths = tuple(_path(signature, a.path) for a in optree.treespec_accessors(treespec))
-        static = tuple(
-            p.partition(".")[0].partition("[")[0] in signature.static for p in paths)
-        if len(signature.layouts) >= MOST_LAYOUTS:
-            signature.layouts.clear()
-        found = signature.layouts[treespec] = paths, static
-    return found
-
-
-def _path(signature: Signature, steps: tuple) -> str:
-    """``x``, ``params['w']``, ``state[0]``."""
-    where, first, *rest = steps if len(steps) > 1 else (*steps, "")
-    name = signature.path_of(first) if where == 0 and isinstance(first, int) else str(first)
-    return name + "".join(f"[{step!r}]" for step in rest)
-
-
-def _is_python_static(leaf: Any, dynamic: bool) -> bool:
-    """Whether the Python value itself is passed to the function while tracing."""
-    if type(leaf) in (float, complex, np.ndarray) or isinstance(leaf, np.generic):
-        return False
-    return not (type(leaf) is int and dynamic and _is_run_time_int(leaf))
-
-
-def _is_run_time_int(leaf: int) -> bool:
-    return RUN_TIME_INT[0] <= leaf <= RUN_TIME_INT[1]
-
-
-def _static_part(leaf: Any, path: str) -> tuple:
-    if isinstance(leaf, np.ndarray):
-        return ("static array", leaf.dtype.str, leaf.shape, leaf.tobytes())
-    return ("static", type(leaf), _bits(leaf, path))
-
-
-def _bits(value: Any, path: str) -> Any:
-    """Something hashable, equal only for interchangeable values: 1, True, 1.0, -0.0 differ."""
-    if type(value) in (float, complex):
-        return repr(value)
-    if type(value) is slice:
-        return _slice_bits(value, path)
-    if is_foreign(value):
-        raise refusal(value, f"argument {path}", None)
-    try:
-        hash(value)
-    except TypeError:
-        if has_attributes(value):
-            return SameObject(value)  # such as a dataclass: its attributes are looked at, as self's
-        raise user_error(
-            TypeError, f"argument {path} is a {type(value).__qualname__}, which is neither an "
-            f"array, a number, a pytree of those, nor hashable", None,
-            "pass arrays, numbers, or tuples, lists and dicts of them",
-        ) from None
-    return key_of(value)
-
-
-def _slice_bits(value: slice, path: str) -> str:
-    """Each slice has its own trace."""
-    parts = (value.start, value.stop, value.step)
-    if not all(part is None or hasattr(type(part), "__index__") for part in parts):
-        raise user_error(TypeError, f"argument {path} is a slice whose bounds are no integers",
-                         None, "make the slice of integers or None")
-    return repr(value)
-
-
-def _key_part(leaf: Any, path: str, dynamic: bool) -> tuple:
-    kind = type(leaf)
-    if kind is np.ndarray:
-        check_leaf(leaf, path)
-        return (leaf.dtype, leaf.shape, leaf.strides, leaf.flags.writeable)
-    if kind in (float, complex):
-        return (kind,)
-    if kind is int:
-        return _int_part(leaf, dynamic)
-    if isinstance(leaf, np.ndarray):
-        check_leaf(leaf, path)
-    if isinstance(leaf, np.generic):
-        _check_scalar(leaf, path)
-        return (kind,)
-    if is_generator(leaf):  # which one it is, the call says
-        return (kind, _generator_kind(leaf))
-    return (kind, _bits(leaf, path))
-
-
-def _generator_kind(generator: Any) -> str:
-    return type(getattr(generator, "bit_generator", generator)).__name__
-
-
-def _int_part(leaf: int, dynamic: bool) -> tuple:
-    return (int,) if dynamic and _is_run_time_int(leaf) else (int, leaf)
-
-
-def check_leaf(array: np.ndarray, path: str) -> None:
-    """Raise the user error for an array fusec cannot hold."""
-    if type(array) is not np.ndarray or not is_compiled(array.dtype):
-        check_array(array, f"argument {path}")
-
-
-def _check_scalar(leaf: np.generic, path: str) -> None:
-    if not is_compiled(leaf.dtype):
-        check_dtype(leaf.dtype, f"argument {path}")
-
-
-def describe_part(part: tuple) -> str:
-    """A key part as a user would say it: ``f64[3,4]``, ``int 3``, ``float``."""
-    head = part[0]
-    if isinstance(head, np.dtype):
-        text = f"{dtype_name(head)}[{','.join(map(str, part[1]))}]"
-        if not is_c_contiguous(part[1], part[2], head.itemsize):
-            text += f" strides {part[2]}"
-        return text + ("" if part[3] else " read-only")
-    if head is slice:
-        return str(part[1])
-    if head in ("static", "static array"):
-        return f"static {part[-1]!r}"[:60]
-    return head.__name__ + (f" {part[1]!r}" if len(part) > 1 else "")
-
-
-def differ(a: Any, b: Any) -> bool:
-    """Whether parts of two keys differ; keys of dicts among them may be NumPy's numbers."""
-    try:
-        return bool(a != b)
-    except ValueError:  # an array of truth values: a number against a tuple
-        return True
-
-
-def explain_miss(paths: Sequence[str], old: tuple, new: tuple) -> str:
-    """How a call differs from the nearest trace."""
-    if differ(old[0], new[0]):
-        return "the structure of the arguments differs"
-    differences = [
-        f"{path}: {describe_part(a)} before, {describe_part(b)} now"
-        for path, a, b in zip(paths, old[1:], new[1:], strict=True) if a != b
-    ]
-    return "; ".join(differences) or "a guarded value has changed"
+def keywords_of(fn: Any) -> dict[str, Any]:
+    """What a partial, and those that it is a partial of, give by name."""
+    given: dict[str, Any] = {}
+    while isinstance(fn, functools.partial):
+        given = {**fn.keywords, **given}
+        fn = fn.func
+    return given

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import dis
 import weakref
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, Protocol
 
 from fusec.errors import Diagnostic
-from fusec.ir.graph import Loc
 
 from ..facts.policy import is_numeric_stack
 from ..rewrite.control import convert_tree
-from ..source.errors import SourceUnavailable, UnsupportedConstruct
+from ..source.errors import SourceUnavailable
 from ..source.source import HOOKS_NAME, compile_function, find_source
 from ..source.super_calls import write_out
+from .supported import GENERATOR, check_supported
 
 # By identity, not equality: hashing a code object costs more than the look-up.  The key dies with
 # the code object.  A refusal is remembered too.
@@ -81,7 +80,7 @@ def _convert_or_reason(
         return error.diagnostic
     # NumPy's own functions decide on shapes and dtypes, never on data.
     # Nor does the control flow of generators leave Python: a part of it cannot be another function.
-    structured = not is_numeric_stack(module_globals) and not code.co_flags & _GENERATOR
+    structured = not is_numeric_stack(module_globals) and not code.co_flags & GENERATOR
     write_out(source)
     tree = convert_tree(source, structured=structured)
     made = compile_function(dataclasses.replace(source, node=tree), (HOOKS_NAME,))
@@ -123,50 +122,3 @@ def _rebuild(fn: FunctionType, code: CodeType, hooks: Bound) -> FunctionType:
     made.__doc__ = fn.__doc__
     made.__dict__.update(fn.__dict__)
     return made
-
-
-# -- what cannot be traced ------------------------------------------------------------------------
-
-_COROUTINE, _ASYNC_GENERATOR, _GENERATOR = 0x80, 0x200, 0x20  # inspect.CO_…
-
-
-def check_supported(fn: Callable[..., Any] | CodeType) -> None:
-    """Raises ``UnsupportedConstruct`` at the first ``await`` or ``async`` in ``fn``, and where a
-    function (not its code) is itself a generator; one that it calls runs in Python.
-
-    Reads flags of code objects only (microseconds): made to run when a function is decorated.
-    """
-    code = fn if isinstance(fn, CodeType) else getattr(fn, "__code__", None)
-    if code is None:
-        return
-    if code is not fn and code.co_flags & _GENERATOR:
-        raise UnsupportedConstruct("'yield'", _place(code, "'yield'"))
-    stack = [code]
-    while stack:
-        inner = stack.pop()
-        construct = _refused(inner)
-        if construct:
-            raise UnsupportedConstruct(construct, _place(inner, construct))
-        stack.extend(c for c in inner.co_consts if isinstance(c, CodeType))
-
-
-def _refused(code: CodeType) -> str:
-    if code.co_flags & (_COROUTINE | _ASYNC_GENERATOR):
-        return "'async'" if code.co_name.startswith("<") else "'async def'"
-    return ""
-
-
-def _place(code: CodeType, construct: str) -> Loc:
-    """Where the construct stands: the line of the ``yield``, else of the definition."""
-    if construct == "'yield'":
-        for instruction in dis.get_instructions(code):
-            at = instruction.positions
-            if instruction.opname == "YIELD_VALUE" and at and at.lineno:
-                end = at.end_col_offset if at.end_lineno == at.lineno else None
-                columns = _column(at.col_offset), _column(end)
-                return Loc(code.co_filename, at.lineno, columns[0], code.co_name, columns[1])
-    return Loc(code.co_filename, code.co_firstlineno, -1, code.co_name)
-
-
-def _column(value: int | None) -> int:
-    return -1 if value is None else value

@@ -16,7 +16,7 @@ import numpy as np
 
 from fusec.ops.host_calls import is_generator
 
-from ..call.signature import FlatCall
+from ..call.flat_call import FlatCall
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .guard import Guard, itself

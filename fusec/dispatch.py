@@ -1,0 +1,94 @@
+"""Calls that no recent plan answers: found among the traces, or traced, and run."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fusec.trace.call.flat_call import FlatCall
+from fusec.trace.call.overlap import merged, overlapping
+from fusec.trace.call.signature import Signature
+from fusec.trace.values.trace import Trace, current
+
+from .concrete import ConcreteFunction
+from .errors import OverlapError
+from .fallback import Fallback
+from .inspect import history
+from .methods import Target
+from .tracing_compiler import TracingCompiler
+
+
+class Dispatcher(TracingCompiler):
+    """Answers the calls of one `Function`, which makes it at the first of them."""
+
+    def __init__(
+        self, target: Target, signature: Signature, *, fallback: str, **options: Any,
+    ) -> None:
+        super().__init__(target, signature, **options)
+        self._eager = Fallback(target.name) if fallback == "eager" else None
+
+    @property
+    def eager_calls(self) -> int:
+        """How many calls fusec refused to compile and ran as Python does."""
+        return 0 if self._eager is None else self._eager.calls
+
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        trace = current()
+        if trace is not None:
+            return self._inline(trace, args, kwargs)
+        if self._eager is not None:
+            return self._eager.call(
+                self._target.python_function, args, kwargs, self._flatten, self._call_compiled)
+        return self._call_compiled(self._flatten(args, kwargs))
+
+    def _call_compiled(self, call: FlatCall) -> Any:
+        written = self._written.get(call.key)
+        if written is not None and overlapping(call, written):
+            call = merged(call) or call
+        try:
+            return self._run(call)
+        except OverlapError:
+            if call.separate is not None:
+                raise
+            separate = merged(self.binder.again(call))  # with what the first try learnt
+            if separate is None:
+                raise
+        return self._run(separate)
+
+    def _looked_up(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
+        if self._eager is None:
+            return self._lookup(call)
+        with self._eager.before_the_run():
+            return self._lookup(call)
+
+    def _run(self, call: FlatCall) -> Any:
+        concrete, is_new = self._looked_up(call)
+        start = time.perf_counter()
+        try:
+            result = concrete.run_leaves(call.leaves)
+        except OverlapError:  # it will be traced anew, as the call that runs
+            if is_new:  # what earlier calls left stands
+                concrete.build.traced.container_changes.take_back()
+            raise
+        if is_new:
+            concrete.build.traced.container_changes.forget()
+        if is_new or history.on:
+            run_us = 1e6 * (time.perf_counter() - start)
+            build_ms = sum(concrete.times.values()) if is_new else 0.0
+            history.record_call(self._target.name, concrete, build_ms, run_us)
+        if not is_new:
+            self._promote(call, concrete)
+        return result
+
+    def _inline(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Inside another trace the function is simply traced with it."""
+        if trace.hooks is None:
+            return self._target.python_function(*args, **kwargs)
+        return trace.hooks.call(trace.hooks.where, self._target.python_function, *args, **kwargs)
+
+    def clear(self) -> None:
+        """Forget every trace."""
+        with self._lock:
+            self._forget()
+            if self._eager is not None:
+                self._eager.clear()
