@@ -12,8 +12,8 @@ import pytest
 
 pytestmark = pytest.mark.alone  # seconds
 
-HEAVY = ("numba", "scipy", "rich", "matplotlib", "llvmlite", "optree", "fusec.codegen", "fusec.passes",
-         "fusec.ops", "fusec.trace.values")
+HEAVY = ("numba", "scipy", "rich", "matplotlib", "llvmlite", "optree", "fusec.codegen",
+         "fusec.passes", "fusec.ops", "fusec.trace.values")
 DECORATE = "import fusec; fusec.jit(lambda x: x + 1)"
 TIMED = f"""
 import time
