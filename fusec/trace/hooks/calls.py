@@ -19,9 +19,8 @@ from ..convert.cache import convert
 from ..facts.code_names import HEAP_TYPE
 from ..guards.asked import ENVIRONMENT, asked, is_asking, is_of_decimals, note_decimals
 from ..guards.plain_calls import goes_over, takes_values
-from ..guards.side_effects import check_state, check_unconsumed, warn_of_effect
+from ..guards.side_effects import check_state, check_unconsumed, check_world, warn_of_effect
 from ..guards.static_arguments import note_owners
-from ..guards.world_changes import check_world
 from ..library.callees import check_uncompiled, in_numpys_words, named
 from ..library.randomness import drawn, is_random
 from ..numpy.functions import call_function

@@ -12,8 +12,7 @@ from ..control.sequences import table
 from ..facts.known import known
 from ..guards.asked import ENVIRONMENT
 from ..guards.container_changes import CONTAINERS, may_be_held
-from ..guards.side_effects import is_outside
-from ..guards.world_changes import note_change
+from ..guards.side_effects import is_outside, note_change
 from ..index import list_items
 from ..operands import texts
 from ..operands.operands import as_traced
