@@ -9,7 +9,7 @@ from __future__ import annotations
 import array
 import copy
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fusec.ir import Loc
@@ -27,6 +27,11 @@ def may_be_held(container: Any) -> bool:
 def items_in(container: Any) -> Iterator[tuple[Any, Any]]:
     """Keys or positions, and what lies there."""
     return iter(container.items() if isinstance(container, dict) else enumerate(container))
+
+
+def held_in(x: Any) -> Iterable[Any]:
+    """What lies in a tuple, or in a container that may be held."""
+    return x if type(x) is tuple else [v for _, v in items_in(x)] if may_be_held(x) else ()
 
 
 def put_content(container: Any, items: list[tuple[Any, Any]]) -> None:
@@ -91,4 +96,4 @@ class ContainerChanges:
         self.forget()
 
 
-__all__ = ["CONTAINERS", "ContainerChanges", "items_in", "may_be_held", "put_content"]
+__all__ = ["CONTAINERS", "ContainerChanges", "held_in", "items_in", "may_be_held", "put_content"]

@@ -68,18 +68,21 @@ def values_inside(found: Any) -> Iterable[Any]:
 
 
 def everything_in(
-    root: Any, items: Callable[[Any], Iterable[Any]] = values_inside
+    root: Any, items: Callable[[Any], Iterable[Any]] = values_inside,
+    seen: dict[int, Any] | None = None,
 ) -> Iterator[Any]:
-    """``root`` and all that lies in it at any depth, each object once."""
-    todo, seen = [root], dict[int, Any]()
+    """``root`` and all that lies in it at any depth, in the order it lies there: each object once,
+    numbers and text as often as they are there.  ``seen``: objects to pass over, new ones noted.
+    """
+    todo, seen = [root], {} if seen is None else seen
     while todo:
         found = todo.pop()
-        if id(found) in seen:
-            continue
-        seen[id(found)] = found
-        yield found
-        if not isinstance(found, ATOMS):
-            todo += items(found)
+        if isinstance(found, ATOMS):
+            yield found
+        elif id(found) not in seen:
+            seen[id(found)] = found
+            yield found
+            todo += reversed([*items(found)])
 
 
 # --------------------------------------------------------------------------------------- measures

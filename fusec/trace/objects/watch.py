@@ -39,6 +39,7 @@ from ..convert.cache import is_converted
 from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
+from ..guards.contents import everything_in
 from ..guards.guard import Guard, attribute_guard, is_guarded, once_guard
 from ..guards.measures import ATOMS, CONTAINERS, VIEWS
 from ..guards.plain_calls import LOOKING
@@ -294,19 +295,18 @@ class Watch:
 
     def _note_outside(self, x: Any, attributes: tuple[str, ...]) -> None:
         """An object, or array, that such code reads, and what it reads of it."""
-        todo, seen = [x], set[int]()
-        while todo:
-            x = todo.pop()
-            if isinstance(x, np.ndarray) and type(x) is not TracedArray:
-                take(self.trace, x)
+        def read_of(x: Any) -> list[Any]:
             own: Any = getattr(x, "__dict__", None) if is_guarded(x) else None
-            if id(x) in seen or isinstance(x, ATOMS) or type(own) not in _NAMESPACES:
-                continue
-            seen.add(id(x))
+            if type(own) not in _NAMESPACES:
+                return []
             names = [name for name in attributes if _is_read(x, own, name)]
-            todo += [own[name] for name in names if name in own]
             if id(x) not in self.trace.local.objects:
                 self._note_attributes(x, names)
+            return [own[name] for name in names if name in own]
+
+        for found in everything_in(x, read_of):
+            if isinstance(found, np.ndarray) and type(found) is not TracedArray:
+                take(self.trace, found)
 
     def _note_attributes(self, x: Any, names: list[str]) -> None:
         for name in names:

@@ -24,7 +24,8 @@ from fusec.ir import Loc, TensorType
 from ..choice.optional import UNBOUND
 from ..facts.code_names import HEAP_TYPE
 from ..facts.refusals import is_compiled
-from ..guards.container_changes import may_be_held
+from ..guards.container_changes import held_in, may_be_held
+from ..guards.contents import everything_in
 from ..guards.guard import Guard, is_in_object, layout_guard
 from ..guards.measures import Layout
 from ..values.array import TracedArray
@@ -236,12 +237,13 @@ def scalar_type(found: Any) -> TensorType:
     return TensorType(WEAK[type(found)], (), "weak")
 
 
+_RESULTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.ndarray)
+
+
 def is_result(value: Any) -> bool:
     """Whether a value can be assigned after the call."""
-    if type(value) is tuple or may_be_held(value):
-        return all(map(is_result, value.values() if isinstance(value, dict) else value))
-    return type(value) is TracedArray or isinstance(
-        value, (bool, int, float, complex, str, bytes, type(None), np.generic, np.ndarray))
+    return all(type(x) in (tuple, TracedArray) or may_be_held(x) or isinstance(x, _RESULTS)
+               for x in everything_in(value, held_in))
 
 
 def _reference(obj: Any) -> Callable[[], Any]:

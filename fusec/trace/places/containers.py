@@ -11,7 +11,7 @@ more, an item appended) the container gets its new content as a whole.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,14 @@ from fusec.errors import unsupported
 
 from ..choice.perhaps import Perhaps, Tail
 from ..facts.refusals import is_compiled
-from ..guards.container_changes import ContainerChanges, items_in, may_be_held, put_content
+from ..guards.container_changes import (
+    ContainerChanges,
+    held_in,
+    items_in,
+    may_be_held,
+    put_content,
+)
+from ..guards.contents import everything_in
 from ..guards.guard import Guard, once_guard
 from ..guards.side_effects import is_outside
 from ..values.array import TracedArray
@@ -31,6 +38,8 @@ from .apart import captured, same_guard
 from .append_only import Uses
 from .attributes import scalar_type
 from .container_contents import MOST_ITEMS, Appended, Content, Held, Item, ItemLayouts, Reader
+
+_CONTAINERS = (list, tuple, dict, deque)
 
 
 class Containers:
@@ -233,24 +242,23 @@ class Containers:
 
     def check_unchosen(self, values: Any) -> None:
         """Refuse to assign the copy that stands for a container which data chooses."""
-        for value in values:
+        for value in everything_in(values, held_in):
             if self.trace.local.chosen.get(id(value), (value, False))[1]:
                 raise unsupported(
                     f"assigning a {type(value).__name__} of which data chooses one to what "
                     "outlives the call", loc=self.trace.entry_loc, cure="assign a copy of it")
-            if may_be_held(value) or type(value) is tuple:
-                self.check_unchosen(value.values() if isinstance(value, dict) else value)
 
     def from_outside(self, item: Any) -> Any:
         """A container in the item, or it itself, that was there before the call."""
-        if type(item) is Perhaps:
-            return self.from_outside(item.item)
-        if isinstance(item, (list, tuple, dict, deque)) and type(item) is not TracedArray:
-            if type(item) is not tuple and (self.is_held(item) or is_outside(self.trace, item)):
-                return item
-            inner = item.values() if isinstance(item, dict) else item
-            return next(filter(None.__ne__, map(self.from_outside, inner)), None)
-        return None
+        return next((x for x in everything_in(item, _appended) if isinstance(x, _CONTAINERS) and (
+            type(x) is not tuple and (self.is_held(x) or is_outside(self.trace, x)))), None)
+
+
+def _appended(x: Any) -> Iterable[Any]:
+    """What lies in what is perhaps appended."""
+    if type(x) is Perhaps:
+        return [x.item]
+    return () if not isinstance(x, _CONTAINERS) else x.values() if isinstance(x, dict) else x
 
 
 def _lies_in(container: Any, key: Any) -> bool:

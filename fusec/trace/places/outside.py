@@ -21,6 +21,7 @@ from ..guards.asked import is_of_decimals, note_decimals
 from ..guards.contents import (
     ArrayContent,
     Content,
+    everything_in,
     inside,
     item_of,
     measure,
@@ -138,14 +139,10 @@ class Outside:
 
     def reach(self, value: Any) -> None:
         """All that lies in it was there before the call."""
-        todo = [value]
-        while todo:
-            found = todo.pop()
-            if not isinstance(found, ATOMS) and id(found) not in self.reached:
-                self.reached[id(found)] = found
+        for found in everything_in(value, self._held_by, self.reached):
+            if not isinstance(found, ATOMS):
                 self.trace.world.watch.see(found)
                 self._note_state(found)
-                todo += self._held_by(found)
 
     def _note_state(self, found: Any) -> None:
         """What objects of libraries hold, which their own code reads."""
@@ -235,16 +232,14 @@ def _is_same(read: Reader, first: Reader) -> bool:
 
 def _keys_to(container: Any, root: Any) -> tuple[Any, ...] | None:
     """The keys that lead to a container inside another one."""
-    todo: list[tuple[Any, tuple[Any, ...]]] = [(root, ())]
-    seen = set[int]()
-    while todo:
-        found, keys = todo.pop()
-        if found is container:
-            return keys
-        if id(found) not in seen and not isinstance(found, ATOMS):
-            seen.add(id(found))
-            todo += [(item, (*keys, key)) for key, item in inside(found) or ()]
-    return None
+    paths: dict[int, tuple[Any, ...]] = {id(root): ()}
+
+    def items(found: Any) -> Iterator[Any]:
+        for key, item in inside(found) or ():
+            paths.setdefault(id(item), (*paths[id(found)], key))
+            yield item
+
+    return next((paths[id(x)] for x in everything_in(root, items) if x is container), None)
 
 
 def _item(read: Reader, keys: tuple[Any, ...]) -> Any:
