@@ -22,8 +22,8 @@ from .boundary.leftovers import check_containers, check_kept
 from .boundary.results import Output, outputs_of
 from .call.flat_call import FlatCall
 from .call.foreign import check_names
-from .choice.chosen import flat_results
-from .choice.optional import unbound
+from .choice.choice import unbound
+from .choice.flat_results import flat_results
 from .control.before_raise import state_now
 from .control.branches import Endless
 from .control.raising import as_checked, is_programs

@@ -12,7 +12,7 @@ import numpy as np
 from fusec.errors import FusecError, unsupported
 from fusec.ir import Loc
 
-from ..choice.optional import Optional
+from ..choice.choice import Choice
 from ..control.sequences import PythonIterator
 from ..facts.trees import flattened_in_order
 from ..guards.container_changes import ContainerChanges, may_be_held
@@ -85,7 +85,7 @@ def _kept(holder: Any, loc: Loc | None) -> FusecError:
 
 def keeps_values(trace: Trace, x: Any) -> bool:
     """Whether values of the graph stay in it; those in containers that are held do not."""
-    return any(type(found) in (TracedArray, Optional) or isinstance(
+    return any(type(found) in (TracedArray, Choice) or isinstance(
         found, (PythonIterator, KeysView, ValuesView, ItemsView))
         for found in everything_in(x, partial(_kept_in, trace)))
 

@@ -20,7 +20,7 @@ from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import interval
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from .optional import Optional
+from .choice import Choice
 
 _PYTHON: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 MOST_SHOWN = 6  # parts of a container in a message
@@ -182,8 +182,8 @@ def shown(x: Any) -> str:
     """A value in an error message: its type when it is traced."""
     if is_traced(x):
         return str(x.type)
-    if type(x) is Optional:
-        return shown(x.held) if x.name else f"None or {shown(x.held)}"
+    if type(x) is Choice:
+        return f"None or {shown(x.orelse)}" if x.then is None else shown(x.orelse)
     if type(x) in (tuple, list):
         parts = ", ".join(map(shown, x[:MOST_SHOWN])) + (", …" if len(x) > MOST_SHOWN else "")
         return f"[{parts}]" if type(x) is list else f"({parts}{',' * (len(x) == 1)})"

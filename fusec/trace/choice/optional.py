@@ -1,11 +1,5 @@
-"""Values that are None or something else, as data decides: ``best = None`` before a search.
-
-An `Optional` pairs a boolean that says whether it is None with what it is otherwise.  It is a tree
-of these two, so that branches choose between its parts and loops carry them like any number or
-array; where it is None its value is zeros.  What leaves the trace is None or the value.
-
-Variables that only some ways through a program bind are the same with a ``name``: not None there
-but unbound, which any use of them notices.
+"""Values that may be absent: both sides of a branch brought into one form, and what is known of
+them by the tests around what is being traced.
 """
 
 from __future__ import annotations
@@ -13,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import optree
 
-from fusec.errors import ConcreteValueError
 from fusec.ir import TensorType, Value
 
 from ..facts.known import known
@@ -26,63 +19,13 @@ from ..facts.layout import Strides
 from ..facts.trees import NAMESPACE
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
+from .choice import UNBOUND, Absent, Choice
 
 _ZEROS: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 
 class Assumed(dict[Value, bool]):
     """Of a trace: booleans that tests around it decided."""
-
-
-class _Unbound:
-    """What a variable holds that has no value."""
-
-    def __repr__(self) -> str:
-        return "<unbound>"
-
-
-UNBOUND: Any = _Unbound()
-
-
-class Optional:
-    """None, or unbound with this name, where ``absent``, a boolean known or traced; else ``held``,
-    any tree of values."""
-
-    __slots__ = ("absent", "held", "name")
-
-    def __init__(self, absent: Any, held: Any, name: str = "") -> None:
-        self.absent, self.held, self.name = absent, held, name
-
-    def _refuse(self, *_: Any) -> NoReturn:
-        """Python itself asks, in a container say: `OptionalHooks` answers what it can."""
-        raise ConcreteValueError(
-            "a value that data makes None or not is needed while the function is traced",
-            cure="test it before: if x is None: ...")
-
-    __eq__ = __ne__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
-    __hash__ = __bool__ = __len__ = __iter__ = _refuse
-
-
-def _parts(x: Any) -> Any:
-    return (x.absent, x.held), x.name, ("absent", "held")
-
-
-def _resolved(name: Any, parts: Any) -> Any:
-    """None or the value where it is known which; trees of other things stay as they are."""
-    absent, held = parts
-    if not name and isinstance(absent, (bool, np.bool_)) and type(absent) is not TracedArray:
-        return None if absent else held
-    return Optional(absent, held, name)
-
-
-_TREE: Any = Optional
-optree.register_pytree_node(_TREE, _parts, _resolved, namespace=NAMESPACE)
-
-
-def unbound(name: str) -> Exception:
-    """What Python raises for a variable without a value."""
-    return UnboundLocalError(
-        f"cannot access local variable {name!r} where it is not associated with a value")
 
 
 @dataclass(frozen=True)
@@ -97,8 +40,8 @@ def likeness(x: Any) -> Any:
     """``x`` with its traced values as `Like`."""
     if type(x) is TracedArray:
         return Like(x.type, x.strides)
-    if type(x) is Optional:
-        return Optional(x.absent, likeness(x.held), x.name)
+    if type(x) is Choice:
+        return Choice(x.test, x.then, likeness(x.orelse))
     return _mapped(likeness, x)
 
 
@@ -123,33 +66,28 @@ def aligned(trace: Trace, a: Any, b: Any) -> tuple[Any, Any]:
         if all(x is a[k] and y is b[k] for k, (x, y) in found.items()):
             return a, b
         return {k: x for k, (x, _) in found.items()}, {k: y for k, (_, y) in found.items()}
-    if not (Optional in (type(a), type(b)) or (a is None) != (b is None)):
+    if not (Choice in (type(a), type(b)) or (a is None) != (b is None)):
         return a, b
-    name = _name_of(a) or _name_of(b)
-    a, b = as_optional(trace, a, b, name), as_optional(trace, b, a, name)
-    held = aligned(trace, a.held, b.held)
-    return Optional(a.absent, held[0], name), Optional(b.absent, held[1], name)
+    absent = next(filter(None, (x.then for x in (a, b) if type(x) is Choice)), None)
+    a, b = or_absent(trace, a, b, absent), or_absent(trace, b, a, absent)
+    held = aligned(trace, a.orelse, b.orelse)
+    return Choice(a.test, absent, held[0]), Choice(b.test, absent, held[1])
 
 
-def _name_of(x: Any) -> str:
-    return x.name if type(x) is Optional else ""
-
-
-def as_optional(trace: Trace, x: Any, like: Any, name: str = "") -> Optional:
-    """``x`` as an optional value; None, or a variable without a value where there is a name, is
-    one of zeros like those of ``like``."""
-    if type(x) is Optional and x.name == name:
+def or_absent(trace: Trace, x: Any, like: Any, absent: Absent | None) -> Choice:
+    """``x`` as what may be absent; where it is, with zeros like those of ``like``."""
+    if type(x) is Choice and x.then == absent:
         return x
-    if x is UNBOUND or (x is None and not name):
-        is_one = type(like) is Optional and like.name == name
-        return Optional(True, zeros_like(trace, like.held if is_one else like), name)
-    return Optional(False, x, name)
+    if x is UNBOUND or x is absent:
+        is_one = type(like) is Choice and like.then == absent
+        return Choice(True, absent, zeros_like(trace, like.orelse if is_one else like))
+    return Choice(False, absent, x)
 
 
 def zeros_like(trace: Trace, like: Any) -> Any:
     """What stands for a value that is not there; what no graph holds stands for itself."""
-    if type(like) is Optional:
-        return Optional(True, zeros_like(trace, like.held), like.name)
+    if type(like) is Choice:
+        return Choice(True, like.then, zeros_like(trace, like.orelse))
     if type(like) not in (TracedArray, Like):
         return _mapped(lambda x: zeros_like(trace, x), like)
     type_ = like.type
@@ -175,26 +113,26 @@ def bound(trace: Trace, results: Any) -> Any:
 
 
 def _is_variable(x: Any) -> bool:
-    return type(x) is Optional and bool(x.name)
+    return type(x) is Choice and bool(x.name)
 
 
 def settled(trace: Trace, x: Any) -> Any:
     """None or the value where it is known which; otherwise ``x``."""
-    if type(x) is not Optional:
+    if type(x) is not Choice:
         return x
     absent = is_absent(trace, x)
     if absent is None or (absent and x.name):
         return x
-    return None if absent else settled(trace, x.held)
+    return None if absent else settled(trace, x.orelse)
 
 
-def is_absent(trace: Trace, x: Optional) -> bool | None:
+def is_absent(trace: Trace, x: Choice) -> bool | None:
     """Whether it is None; None where data decides."""
-    if type(x.absent) is not TracedArray:
-        return bool(x.absent)
-    found = _assumed(trace, x.absent.value)
+    if type(x.test) is not TracedArray:
+        return bool(x.test)
+    found = _assumed(trace, x.test.value)
     if found is None:
-        found = known(x.absent.value)
+        found = known(x.test.value)
     return None if found is None else bool(found)
 
 

@@ -23,7 +23,8 @@ from ..values.selected import roots as memory_of
 from ..values.states import State
 from ..values.storage import Storage, ViewStep
 from ..values.trace import Trace
-from .identities import Contents
+from .choice import UNBOUND, Choice
+from .containers import Contents
 from .joined_kinds import note_joined
 from .merge import (
     Disagreement,
@@ -40,8 +41,8 @@ from .merge import (
     unflatten,
 )
 from .optional import zeros_like
-from .perhaps import Perhaps
 from .regions import Region
+from .tails import is_open
 
 
 @dataclass
@@ -77,19 +78,11 @@ class Slot:
 
     index: int
     sides: tuple[Any, Any]
-    choice: Choice | None
+    inside: dict[Value, int] | None  # see `Pairs._one_of_two`
     strides: Strides | None  # of an array, where both sides lie in memory in the same way
     interval: tuple[int, int] | None = None  # what an int can be
     values: tuple[Value, ...] = ()  # of both sides
     steps: tuple[ViewStep, ...] = ()  # to a view of it
-
-
-@dataclass
-class Choice:
-    """That the branch gives one of two arrays; ``inside`` are the outputs that hold the tests of
-    branches inside it, and indices computed there."""
-
-    inside: dict[Value, int]
 
 
 @dataclass
@@ -168,7 +161,7 @@ class Pairs:
         start = self.done[0].region.start
         return slot.index not in self.shared and slot.sides[0].type == slot.sides[1].type and all(
             type(x.storage) is Storage or x.storage.born < start or (
-                type(x.storage) is Selected and slot.choice is not None) for x in slot.sides)
+                type(x.storage) is Selected and slot.inside is not None) for x in slot.sides)
 
     def _share(self, index: int, *storages: Storage) -> None:
         start = self.done[0].region.start
@@ -183,11 +176,12 @@ class Pairs:
         for side, value in zip(self.sides, values, strict=True):
             side.append(converted(self.trace, value, type_))
         index = len(self.sides[0]) - 1
-        return Slot(index, (a, b), self._choice(a, b, index), common_strides(type_, a, b),
+        return Slot(index, (a, b), self._one_of_two(a, b, index), common_strides(type_, a, b),
                      self._interval(values), values=tuple(values))
 
-    def _choice(self, a: Any, b: Any, index: int) -> Choice | None:
-        """The arrays, if one of them was there before the branch."""
+    def _one_of_two(self, a: Any, b: Any, index: int) -> dict[Value, int] | None:
+        """If one of the arrays was there before the branch, the outputs that hold the tests of
+        branches inside it, and indices computed there; else None."""
         if _place(a) is None or _place(b) is None:
             return None
         start = self.done[0].region.start
@@ -204,7 +198,7 @@ class Pairs:
         if a.type != b.type or not all(_may_be_at_zero(x, start) for x in (a, b)):
             self._share(index, a.storage, b.storage)
             return None
-        return Choice({value: self._exported(value, a) for value in inside})
+        return {value: self._exported(value, a) for value in inside}
 
     def _exported(self, value: Value, a: TracedArray) -> int:
         """The output that holds a test or index made in one side (zero where the other one ran)."""
@@ -255,7 +249,7 @@ class Filling:
             if slot.index in self.pairs.shared and made[slot.index].storage is not None:
                 made[slot.index] = TracedArray(self.trace, Copied(
                     self.trace, value, self.pairs.shared[slot.index], slot.strides))
-            elif slot.choice is not None or self._is_again(slot):
+            elif slot.inside is not None or self._is_again(slot):
                 made[slot.index] = self._selected(slot)
         return made[slot.index]
 
@@ -270,8 +264,7 @@ class Filling:
         return any((slot.index, side) in self.pairs.again for side in (0, 1))
 
     def _selected(self, slot: Slot) -> TracedArray:
-        inside = slot.choice.inside if slot.choice is not None else {}
-        then, orelse = (self._outside(x, inside, self._memory(slot, side))
+        then, orelse = (self._outside(x, slot.inside or {}, self._memory(slot, side))
                         for side, x in enumerate(slot.sides))
         return selected(self.trace, self.test, then, orelse, self.outputs[slot.index])
 
@@ -353,9 +346,9 @@ def merged_tails(
 
         for item in tails[k][count:]:
             missing: Any = absent[k]
-            if type(item) is Perhaps:
-                missing, item = leaf(item.absent, True), item.item
-            found.append(Perhaps(missing, _exported(item, sides[k], leaf)))
+            if is_open(item):
+                missing, item = leaf(item.test, True), item.orelse
+            found.append(Choice(missing, UNBOUND, _exported(item, sides[k], leaf)))
     return tuple(found)
 
 

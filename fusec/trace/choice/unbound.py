@@ -1,7 +1,7 @@
 """Variables that a branch or loop may leave without a value.
 
-They become optional values with the variable's name (`trace/choice/optional.py`), unless what
-follows reads them in any case: then a check is made at once.
+They become a `Choice` between a value and none, unless what follows reads them in any case: then a
+check is made at once.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from fusec.ops import get
 from ..values.array import TracedArray, number
 from ..values.storage import ViewStep
 from ..values.trace import Trace
-from .identities import kept
+from .choice import UNBOUND, Absent, Choice, unbound
+from .containers import kept
 from .merge import flatten, is_number, is_traced, leaf_value, unflatten
-from .optional import UNBOUND, Optional, unbound, zeros_like
+from .optional import zeros_like
 from .regions import Region
 from .sides import Pairs, Side
 
@@ -56,12 +57,12 @@ def check_bound(
 
 def half_bound(
     trace: Trace, test: Value, name: str, a: Any, b: Any, sides: Sequence[Side], pairs: Pairs
-) -> Optional:
+) -> Choice:
     """What a variable is after a branch of which one side leaves it unbound."""
     side, value = (1, b) if a is UNBOUND else (0, a)
     inner: Any = False
-    if type(value) is Optional and value.name == name:
-        inner, value = value.absent, value.held
+    if type(value) is Choice and value.name == name:
+        inner, value = value.test, value.orelse
     missing: Any = number(trace, test if side else trace.emit("LogicalNot", test))
     if inner is not False:
         missing = pairs.leaf(True, inner) if side else pairs.leaf(inner, True)
@@ -79,7 +80,7 @@ def half_bound(
 
     hooks: Any = trace.hooks
     made = unflatten(structure, [exported(leaf) for leaf in leaves])
-    return Optional(missing, kept(value, made, hooks.effects.was_there), name)
+    return Choice(missing, Absent(name), kept(value, made, hooks.effects.was_there))
 
 
 def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: Pairs) -> Any:

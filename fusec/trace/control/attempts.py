@@ -19,7 +19,7 @@ from fusec.ops.checks import CHECKS, has_effects
 from fusec.ops.index_checks import Use
 
 from ..choice.appended import Appended, Collector
-from ..choice.loop_containers import Copies
+from ..choice.containers import Copies
 from ..choice.merge import converted
 from ..choice.optional import assuming
 from ..choice.regions import Region, placeholder

@@ -6,7 +6,7 @@ from typing import Any
 
 from fusec.ir import Node
 
-from ..choice.chosen import flat_results
+from ..choice.flat_results import flat_results
 from ..places.shared_results import linked
 from ..values.array import TracedArray
 from ..values.operations import operation

@@ -18,9 +18,10 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import get
 from fusec.ops.checks import describe_error
 
-from ..choice.identities import Contents, kept, relinked
+from ..choice.choice import UNBOUND
+from ..choice.containers import Contents, kept, relinked
 from ..choice.merge import Disagreement, cure_for_slices, last_line, merged, shown
-from ..choice.optional import UNBOUND, aligned, assuming, bound, settled
+from ..choice.optional import aligned, assuming, bound, settled
 from ..choice.regions import Region, captures, subgraph
 from ..choice.sides import Filling, Pairs, Side, merged_tails
 from ..choice.unbound import check_bound, half_bound, is_users, left_by_one

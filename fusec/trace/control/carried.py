@@ -9,7 +9,8 @@ from typing import Any
 
 from fusec.ir import TensorType, Value
 
-from ..choice.optional import UNBOUND, aligned, as_optional
+from ..choice.choice import UNBOUND, Absent
+from ..choice.optional import aligned, or_absent
 from ..operands.python_numbers import Interval
 from ..places.cells import Variables
 from ..values.storage import Storage
@@ -73,7 +74,7 @@ class Known:
         if like is None:
             return value
         if value is UNBOUND:
-            return as_optional(trace, value, like, name)
+            return or_absent(trace, value, like, Absent(name))
         return aligned(trace, value, like)[0]
 
     def learn(self, found: Any, *keys: Any) -> None:

@@ -14,8 +14,9 @@ from fusec.ir import TensorType, Value
 from fusec.ir.dims import symbols_of
 
 from ..choice.aliases import shown_elsewhere
+from ..choice.choice import UNBOUND, Absent, Choice
+from ..choice.containers import holders_of, loop_leaves
 from ..choice.joined_kinds import is_of_other_kind
-from ..choice.loop_containers import holders_of, loop_leaves
 from ..choice.merge import (
     Disagreement,
     converted,
@@ -28,7 +29,7 @@ from ..choice.merge import (
     same,
     shown,
 )
-from ..choice.optional import UNBOUND, Optional, aligned, likeness
+from ..choice.optional import aligned, likeness
 from ..choice.regions import Region
 from ..choice.unbound import UnboundReads, is_users
 from ..guards.container_changes import may_be_held
@@ -76,8 +77,8 @@ class Finals(Parameters):
             return value
         if before is UNBOUND:
             if is_users(name) and self._may_stay_unbound(name, value):
-                like = value.held if type(value) is Optional else value
-                self.known.learn_optional(name, Optional(True, likeness(like), name))
+                like = value.orelse if type(value) is Choice else value
+                self.known.learn_optional(name, Choice(True, Absent(name), likeness(like)))
             return value
         wanted, value = aligned(self.trace, before, value)
         if loop_leaves(self.holders, wanted)[1] != loop_leaves(self.holders, before)[1]:
@@ -87,7 +88,7 @@ class Finals(Parameters):
     def _may_stay_unbound(self, name: str, value: Any) -> bool:
         """Whether an iteration need not bind it, or may read what an earlier one bound."""
         return name in self.trace.part(UnboundReads) or (
-            type(value) is Optional and value.name == name)
+            type(value) is Choice and value.name == name)
 
     def _variable(self, name: str, value: Any) -> None:
         if name not in self.entry:  # an attribute: from now on it is known that it is assigned

@@ -19,10 +19,10 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops.checks import has_effects
 
 from ..choice.aliases import shown_elsewhere
+from ..choice.choice import UNBOUND, Absent, Choice
+from ..choice.containers import loop_leaves
 from ..choice.joined_kinds import note_joined
-from ..choice.loop_containers import loop_leaves
 from ..choice.merge import common_strides, lifted, unflatten
-from ..choice.optional import UNBOUND, Optional
 from ..choice.regions import Region, captures, subgraph
 from ..choice.unbound import is_users
 from ..facts.known import known
@@ -156,7 +156,7 @@ class LoopResult:
         if self.ran is None or known(self.ran):
             return value
         never = number(self.trace, self.trace.emit("LogicalNot", self.ran))
-        return Optional(never, value, name)
+        return Choice(never, Absent(name), value)
 
     def _append(self, results: dict[Leaf | None, Value]) -> None:
         """Lists get the elements that the iterations appended."""

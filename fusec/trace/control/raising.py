@@ -16,7 +16,7 @@ from fusec.ir import Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.checks import describe_error
 
-from ..choice.optional import unbound
+from ..choice.choice import unbound
 from ..choice.unbound import UnboundReads
 from ..operands.texts import without_values
 from ..values.trace import Trace

@@ -15,7 +15,7 @@ from fusec.ir.graph import Loc, new_id
 
 from ..arrays.array_attributes import Flags, assign
 from ..call.foreign import is_foreign, refusal
-from ..choice.optional import UNBOUND
+from ..choice.choice import UNBOUND
 from ..convert.properties import class_attribute, getter_of
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain

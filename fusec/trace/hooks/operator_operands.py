@@ -11,7 +11,7 @@ import numpy as np
 from fusec.code_roles import ON_BEHALF
 from fusec.errors import unsupported
 
-from ..choice.chosen import identity
+from ..choice.flat_results import identity
 from ..convert.operators import BINARY
 from ..facts.known import known
 from ..guards.taken import pin

@@ -10,7 +10,9 @@ from fusec.code_roles import ON_BEHALF
 from fusec.errors import unsupported
 from fusec.ir import Value
 
-from ..choice.optional import Assumed, Optional, bound, is_absent, settled, unbound
+from ..choice.choice import Choice as Optional
+from ..choice.choice import unbound
+from ..choice.optional import Assumed, bound, is_absent, settled
 from ..choice.unbound import UnboundReads
 from ..convert.logic import Tested
 from ..facts.policy import stays_plain

@@ -21,7 +21,7 @@ import numpy as np
 from fusec.errors import FusecError, unsupported
 from fusec.ir import Loc, TensorType
 
-from ..choice.optional import UNBOUND
+from ..choice.choice import UNBOUND
 from ..facts.code_names import HEAP_TYPE
 from ..facts.refusals import is_compiled
 from ..guards.container_changes import held_in, may_be_held

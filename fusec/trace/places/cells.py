@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CellType
 from typing import Any
 
-from ..choice.optional import UNBOUND
-from ..choice.perhaps import Tail
+from ..choice.choice import UNBOUND
+from ..choice.tails import Tail
 from ..rewrite.definitions import SETTER
 from .attributes import Attributes
 

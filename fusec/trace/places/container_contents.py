@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..choice.optional import UNBOUND
-from ..choice.perhaps import present
+from ..choice.choice import UNBOUND
+from ..choice.tails import present
 from ..facts.refusals import is_compiled
 from ..guards.container_changes import items_in, may_be_held, put_content
 from ..guards.contents import inside

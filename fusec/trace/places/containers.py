@@ -19,7 +19,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 
-from ..choice.perhaps import Perhaps, Tail
+from ..choice.tails import Tail, is_open
 from ..facts.refusals import is_compiled
 from ..guards.container_changes import (
     ContainerChanges,
@@ -256,8 +256,8 @@ class Containers:
 
 def _appended(x: Any) -> Iterable[Any]:
     """What lies in what is perhaps appended."""
-    if type(x) is Perhaps:
-        return [x.item]
+    if is_open(x):
+        return [x.orelse]
     return () if not isinstance(x, _CONTAINERS) else x.values() if isinstance(x, dict) else x
 
 

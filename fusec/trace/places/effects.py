@@ -28,7 +28,7 @@ from fusec.ir import Loc
 from fusec.ir.graph import new_id
 
 from ..choice.appended import Collector
-from ..choice.optional import Optional
+from ..choice.choice import Choice
 from ..guards.container_changes import CONTAINERS, ContainerChanges
 from ..guards.contents import everything_in, values_inside
 from ..guards.side_effects import is_outside
@@ -165,8 +165,8 @@ def _referred_to(found: Any) -> Iterable[Any]:
         return [cell.cell_contents for cell in found.__closure__ or () if cell != _EMPTY]
     if kind is partial:
         return [found.func, *found.args]
-    if kind is Optional:
-        return [found.held]
+    if kind is Choice:
+        return [found.orelse]
     if isinstance(found, BuiltinMethodType | MethodType):
         return [found.__self__]
     return () if isinstance(found, Iterator) else values_inside(found)

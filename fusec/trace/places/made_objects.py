@@ -10,7 +10,7 @@ from typing import Any
 
 import optree
 
-from ..choice.optional import UNBOUND
+from ..choice.choice import UNBOUND
 from ..facts.code_names import HEAP_TYPE
 from ..facts.trees import NAMESPACE
 from ..values.trace import Trace

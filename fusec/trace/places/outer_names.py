@@ -21,7 +21,7 @@ import numpy as np
 
 from fusec.ir.graph import new_id
 
-from ..choice.optional import UNBOUND
+from ..choice.choice import UNBOUND
 from ..facts.refusals import is_compiled
 from ..guards.container_changes import may_be_held
 from ..guards.guard import layout_guard

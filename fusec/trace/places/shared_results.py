@@ -16,7 +16,8 @@ import optree
 
 from fusec.errors import unsupported
 
-from ..choice.perhaps import Perhaps
+from ..choice.choice import Choice
+from ..choice.tails import is_open
 from ..facts.trees import NAMESPACE
 from ..guards.container_changes import items_in, may_be_held
 from ..values.trace import Trace
@@ -92,8 +93,8 @@ class _Places:
         self.outside: dict[int, Callable[[], Any]] = {}  # how those from outside are found
 
     def count(self, value: Any) -> None:
-        if type(value) is Perhaps:
-            self.count(value.item)
+        if is_open(value):
+            self.count(value.orelse)
         elif self._is_outside(value):
             return
         elif type(value) is tuple or may_be_held(value):
@@ -146,8 +147,8 @@ class _Links:
     def of(self, value: Any, is_result: bool = False) -> Any:
         if type(value) is tuple:
             return tuple(self.of(item, is_result) for item in value)
-        if type(value) is Perhaps:
-            return Perhaps(value.absent, self.of(value.item, is_result))
+        if is_open(value):
+            return Choice(value.test, value.then, self.of(value.orelse, is_result))
         if id(value) in self.outside and is_result:
             return Again(self.outside[id(value)])
         if not may_be_held(value) and id(value) not in self.made:

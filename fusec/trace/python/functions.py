@@ -18,8 +18,8 @@ from fusec.ir.dims import is_static
 from ..arrays.array_attributes import has_attribute
 from ..arrays.creation import astype
 from ..choice.appended import restacked
+from ..choice.choice import UNBOUND
 from ..choice.merge import check_holds, of_other_dtypes
-from ..choice.optional import UNBOUND
 from ..control import in_python
 from ..control.sequences import Enumerate, Product, Reversed, TracedRange, Zip
 from ..control.unrolling import UNROLL

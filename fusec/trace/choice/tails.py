@@ -1,7 +1,8 @@
 """What branches append to lists that outlive the call: whether they do is up to data.
 
 What a list gets is a variable of branches, a tuple.  Where the sides of one differ in it, both
-append what they have `Perhaps`, and after the call those items are dropped whose side did not run.
+append a `Choice` of nothing and what they have; after the call the items of the other side are
+dropped.
 """
 
 from __future__ import annotations
@@ -9,36 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import optree
-
-from ..facts.trees import NAMESPACE
-
-
-class Perhaps:
-    """An item that is appended unless ``absent``."""
-
-    __slots__ = ("absent", "item")
-
-    def __init__(self, absent: Any, item: Any) -> None:
-        self.absent, self.item = absent, item
-
-
-def _parts(x: Any) -> Any:
-    return (x.absent, x.item), None
-
-
-def _joined(_: Any, parts: Any) -> Any:
-    return Perhaps(*parts)
-
-
-_TREE: Any = Perhaps
-optree.register_pytree_node(_TREE, _parts, _joined, namespace=NAMESPACE)
+from .choice import UNBOUND, Choice
 
 
 def present(items: list[Any]) -> list[Any]:
     """The items that are appended after all."""
-    return [x.item if type(x) is Perhaps else x for x in items
-            if type(x) is not Perhaps or not x.absent]
+    return [x.orelse if is_open(x) else x for x in items if not (is_open(x) and x.test)]
+
+
+def is_open(item: Any) -> bool:
+    """Whether data decides that it is appended."""
+    return type(item) is Choice and item.then is UNBOUND
 
 
 @dataclass(eq=False)
@@ -65,4 +47,4 @@ class Tail:
         self.scope.extend(value)
 
 
-__all__ = ["Perhaps", "Tail", "present"]
+__all__ = ["Tail", "is_open", "present"]

@@ -1,7 +1,7 @@
 """Results that are one of several arrays, as the run decides: the array itself, not a copy of it.
 
-A `Selected` array that leaves the trace becomes a tree of its test and both arrays, of which one is
-taken when the results are put together.
+A `Selected` array that leaves the trace becomes a `Choice`, of which one side is taken when the
+results are put together.
 """
 
 from __future__ import annotations
@@ -12,38 +12,14 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..facts.trees import NAMESPACE, flattened, flattened_in_order
+from ..facts.trees import flattened, flattened_in_order
 from ..values.array import TracedArray
 from ..values.selected import Selected, has_views_of_some, sides_of
 from ..values.trace import Trace
+from .choice import Choice
 from .optional import bound
 
 _MOST_ARRAYS = 16  # that one result may be; of more it is a copy
-
-
-class Chosen:
-    """``then`` where the test holds, else ``orelse``."""
-
-    __slots__ = ("orelse", "test", "then")
-
-    def __init__(self, test: Any, then: Any, orelse: Any) -> None:
-        self.test, self.then, self.orelse = test, then, orelse
-
-
-def _parts(x: Any) -> Any:
-    return (x.test, x.then, x.orelse), None, ("test", "then", "orelse")
-
-
-def _taken(_: Any, parts: Any) -> Any:
-    """The array that was chosen; a tree of other things than results stays as it is."""
-    test, then, orelse = parts
-    if type(test) is TracedArray or not hasattr(type(test), "__bool__"):
-        return Chosen(test, then, orelse)
-    return then if test else orelse
-
-
-_TREE: Any = Chosen
-optree.register_pytree_node(_TREE, _parts, _taken, namespace=NAMESPACE)
 
 
 def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
@@ -101,4 +77,4 @@ def _of_sides(trace: Trace, x: Any) -> Any:
     if has_views_of_some(x):
         return x
     sides = [_of_sides(trace, side) for side in sides_of(x)]
-    return Chosen(TracedArray(trace, None, (), storage.test), *sides)
+    return Choice(TracedArray(trace, None, (), storage.test), *sides)

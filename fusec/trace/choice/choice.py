@@ -1,0 +1,91 @@
+"""One of two things, as data decides: ``best = None`` before a search, ``x if test else y``.
+
+A `Choice` is a tree of its test and its sides, so that branches choose between its parts and loops
+carry them like any number or array.  A side may be absent: None, a variable without a value, or
+that nothing is appended; where it is, the parts of the other one are zeros.  What leaves the trace
+is the side that the run took.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import optree
+
+from fusec.errors import ConcreteValueError
+
+from ..facts.trees import NAMESPACE
+from ..values.array import TracedArray
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A side that is no value: a variable that is not bound, an item that is not appended."""
+
+    name: str = ""  # of the variable
+
+
+UNBOUND: Any = Absent()  # what a variable holds that has no value
+NOTHING = Absent("nothing to append")
+
+
+class Choice:
+    """``then`` where the test, a boolean known or traced, holds; else ``orelse``."""
+
+    __slots__ = ("orelse", "test", "then")
+
+    def __init__(self, test: Any, then: Any, orelse: Any) -> None:
+        self.test, self.then, self.orelse = test, then, orelse
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        """Python itself asks, in a container say: `OptionalHooks` answers what it can."""
+        raise ConcreteValueError(
+            "a value that data makes None or not is needed while the function is traced",
+            cure="test it before: if x is None: ...")
+
+    __eq__ = __ne__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
+    __hash__ = __bool__ = __len__ = __iter__ = _refuse
+
+    @property
+    def name(self) -> str:
+        """Of the variable that is not bound where the test holds; else nothing."""
+        return self.then.name if type(self.then) is Absent else ""
+
+    @property
+    def absent(self) -> Any:
+        """The test, of a choice with an absent side."""
+        return self.test
+
+    @property
+    def held(self) -> Any:
+        """What it is where that side was not taken."""
+        return self.orelse
+
+
+def _parts(x: Any) -> Any:
+    if x.then is None or type(x.then) is Absent:
+        return (x.test, x.orelse), x.then, ("absent", "held")
+    return (x.test, x.then, x.orelse), Choice, ("test", "then", "orelse")
+
+
+def _taken(absent: Any, parts: Any) -> Any:
+    """The side that is taken, where it is known which and not for the program to notice."""
+    test, then, orelse = parts if absent is Choice else (parts[0], absent, parts[1])
+    if not isinstance(test, (bool, np.bool_)) or TracedArray is type(test) or type(then) is Absent:
+        return Choice(test, then, orelse)
+    return then if test else orelse
+
+
+_TREE: Any = Choice
+optree.register_pytree_node(_TREE, _parts, _taken, namespace=NAMESPACE)
+
+
+def unbound(name: str) -> Exception:
+    """What Python raises for a variable without a value."""
+    return UnboundLocalError(
+        f"cannot access local variable {name!r} where it is not associated with a value")
+
+
+__all__ = ["UNBOUND", "Absent", "Choice", "unbound"]

@@ -1,0 +1,207 @@
+"""Lists and dicts of the program where its ways join: they stay the objects that they are.
+
+What lies in one that both sides of a branch have is a variable by itself; of one that data chooses
+the program sees a copy, which is read and not changed.  In a loop a copy stands for each that a
+variable holds, with parameters in the place of its numbers and arrays; after it the program has its
+own object again, with what is in the copy.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Container, Iterator
+from typing import Any
+
+import optree
+
+from ..facts.trees import NAMESPACE
+from ..guards.container_changes import KINDS, items_in, may_be_held, put_content
+from ..guards.side_effects import is_outside
+from ..values.trace import Trace
+from .choice import UNBOUND, Choice
+from .merge import flatten, same
+from .tails import Tail
+
+_Place = tuple[Any, ...]  # a variable's name, and the keys to what lies in it
+
+
+def holders_of(trace: Trace) -> dict[int, Any]:
+    """Containers whose items are variables themselves, since a branch or loop assigned them."""
+    return {id(p.scope): p.scope for p in trace.world.outer_names.places.values()
+            if may_be_held(p.scope) and type(p) is not Tail}
+
+
+class Contents:
+    """What is in the lists and dicts whose items are variables, at the end of a side of a branch:
+    what the side assigned to them is taken back when the other one is traced."""
+
+    def __init__(self, trace: Trace | None = None) -> None:
+        holders = {} if trace is None else holders_of(trace)
+        self._found = {key: copy.copy(scope) for key, scope in holders.items()}
+
+    def of(self, x: Any) -> Any:
+        """``x`` with copies in the place of these containers, which hold what was in them then."""
+        if not self._found:
+            return x
+        return optree.tree_map(self._copied, x, is_leaf=may_be_held, none_is_leaf=True,
+                               namespace=NAMESPACE)
+
+    def _copied(self, x: Any) -> Any:
+        if not may_be_held(x):
+            return x
+        content = self._found.get(id(x), x)
+        items = [(key, self.of(item)) for key, item in items_in(content)]
+        if content is x and all(new is x[key] for key, new in items):
+            return x
+        made = copy.copy(content)
+        put_content(made, items)
+        return made
+
+
+def relinked(trace: Trace, a: Any, b: Any, new: Any, is_older: Callable[[Any], bool]) -> Any:
+    """``new``, the merger of ``a`` and ``b``, with the containers that are in both at their place.
+
+    ``is_older``: whether a container was there before the ways parted.
+    """
+    def inner(x: Any, y: Any, z: Any) -> Any:
+        return relinked(trace, x, y, z, is_older)
+
+    if a is b and may_be_held(a):
+        return a
+    if type(new) is Choice:
+        return Choice(new.test, new.then, _held(trace, a, b, new, is_older))
+    if not type(a) is type(b) is type(new):
+        return new
+    if type(new) is tuple:
+        return tuple(map(inner, a, b, new))
+    if type(new) in KINDS:
+        for key, item in list(items_in(new)):
+            new[key] = inner(a[key], b[key], item)
+        older = [x for x in (a, b) if is_older(x)]
+        if older:
+            trace.note_chosen(new, *older)
+    return new
+
+
+def _held(trace: Trace, a: Any, b: Any, new: Choice, is_older: Callable[[Any], bool]) -> Any:
+    """What an optional value is where it is there: of one side, or chosen of both."""
+    parts = [x.orelse if type(x) is Choice else x for x in (a, b)]
+    there = [x for x in parts if x is not None and x is not UNBOUND]
+    if len(there) == 2:
+        return relinked(trace, there[0], there[1], new.orelse, is_older)
+    return kept(there[0], new.orelse, is_older) if there else new.orelse
+
+
+def kept(value: Any, new: Any, is_older: Callable[[Any], bool]) -> Any:
+    """``new``, a copy of ``value``, with the containers that were there before themselves."""
+    if may_be_held(value) and is_older(value):
+        return value
+    if type(value) is not type(new):
+        return new
+    if type(new) is Choice:
+        return Choice(new.test, new.then, kept(value.orelse, new.orelse, is_older))
+    if type(new) is tuple:
+        return tuple(kept(x, y, is_older) for x, y in zip(value, new, strict=True))
+    if type(new) in KINDS:
+        for key, item in list(items_in(new)):
+            new[key] = kept(value[key], item, is_older)
+    return new
+
+
+def loop_leaves(holders: Container[int], x: Any) -> tuple[list[Any], Any]:
+    """The leaves of what a variable of a loop holds, and their structure.
+
+    One of the ``holders`` is a leaf: no copy stands for it, or its items would be carried twice,
+    and the older value win.
+    """
+    if not holders:
+        return flatten(x)
+    return optree.tree_flatten(x, is_leaf=lambda y: id(y) in holders, none_is_leaf=True,
+                               namespace=NAMESPACE)
+
+
+class Copies:
+    """The copies that stand for containers in an attempt to trace a loop."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._originals: dict[int, tuple[Any, Any]] = {}  # by their copies, which are kept alive
+        self._copies: dict[int, Any] = {}
+
+    def of(self, original: Any, copied: Any, is_chosen: bool) -> Any:
+        """``copied``, of a tree, with one copy for a container that several variables hold.
+
+        ``is_chosen``: variables that did not are found to hold it, so that it must not be changed.
+        """
+        if type(copied) is tuple and type(original) is tuple:
+            return tuple(self.of(a, b, is_chosen) for a, b in zip(original, copied, strict=True))
+        if type(copied) is Choice and type(original) is Choice:
+            held = self.of(original.orelse, copied.orelse, is_chosen)
+            return Choice(copied.test, copied.then, held)
+        if not may_be_held(copied) or original is copied:
+            return copied
+        if id(original) in self._copies:
+            return self._copies[id(original)]
+        self._copies[id(original)] = copied
+        self._originals[id(copied)] = copied, original
+        if is_chosen:
+            self.trace.note_chosen(copied)
+        for key, item in list(items_in(copied)):
+            copied[key] = self.of(original[key], item, is_chosen)
+        return copied
+
+    def restored(self, before: Any, final: Any, new: Any) -> Any:
+        """``new``, what the loop leaves where it found ``before`` and the attempt left ``final``,
+        with the program's own containers."""
+        if not type(before) is type(final) is type(new):
+            return new
+        if type(new) is tuple:
+            return tuple(map(self.restored, before, final, new))
+        if type(new) is Choice:
+            return Choice(new.test, new.then, self.restored(
+                before.orelse, final.orelse, new.orelse))
+        if not may_be_held(new) or not len(before) == len(final) == len(new):
+            return new
+        if final is before:
+            return final
+        items = [(key, self.restored(before[key], final[key], item))
+                 for key, item in items_in(new)]
+        original = self._originals.get(id(final), (None, final))[1]
+        if original is not before:
+            put_content(new, items)
+            self._note_older(new, original)
+            return new
+        if not all(same(item, old) for (_, item), (_, old) in zip(
+                items, items_in(original), strict=True)):
+            put_content(original, items)
+        return original
+
+    def _note_older(self, new: Any, final: Any) -> None:
+        """Where the loop ran, the program has another container from outside, or one that a branch
+        chose.  Lists of its own that change places are mostly known by these names alone."""
+        if id(final) in self.trace.local.chosen or is_outside(self.trace, final):
+            self.trace.note_chosen(new, final)
+
+    def joined_by(self, entry: dict[str, Any], finals: dict[str, Any]) -> list[str]:
+        """Variables that an iteration leaves with one container, and did not find with one."""
+        before, after = self._places(entry), self._places(finals)
+        groups: dict[int, list[_Place]] = {}
+        for place, found in after.items():
+            groups.setdefault(found, []).append(place)
+        return [place[0] for places in groups.values() if len({
+            before.get(place, place) for place in places}) > 1 for place in places]
+
+    def _places(self, values: dict[str, Any]) -> dict[_Place, int]:
+        return {place: found for name, value in values.items() if value is not UNBOUND
+                for place, found in self._containers((name,), value)}
+
+    def _containers(self, place: _Place, value: Any) -> Iterator[tuple[_Place, int]]:
+        if may_be_held(value):
+            yield place, id(self._originals.get(id(value), (None, value))[1])
+        elif type(value) is Choice:
+            yield from self._containers((*place, ""), value.orelse)
+            return
+        elif type(value) is not tuple:
+            return
+        for key, item in enumerate(value) if type(value) is tuple else items_in(value):
+            yield from self._containers((*place, key), item)
