@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusec.runtime.outcomes import BUSY, FAILED, MISS
 from fusec.trace.call.signature import Signature
-from fusec.trace.convert.supported import check_supported
+from fusec.trace.convert.constructs import check_supported
 
 from . import locks
 from .errors import short_errors

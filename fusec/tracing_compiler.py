@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping, overlaps_itself
 from fusec.trace.call.signature import Signature
-from fusec.trace.convert.supported import check_supported
+from fusec.trace.convert.constructs import check_supported
 
 from . import locks, stack, trace_cache
 from .binding import Binder

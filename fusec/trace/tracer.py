@@ -31,11 +31,11 @@ from .convert.cache import convert
 from .facts.code_names import with_inner
 from .facts.graph_length import warn_of_length
 from .facts.trees import flattened
-from .guards.asked import builtin_guards, code_guards
+from .guards.array_values import GuardedArrays
 from .guards.container_changes import ContainerChanges
 from .guards.guard import Guard, itself
+from .guards.process_state import builtin_guards, code_guards
 from .guards.static_arguments import note_arguments
-from .guards.taken import Taken
 from .hooks.optional import OptionalHooks
 from .index import indexing  # noqa: F401 (answers for arrays: see `values.operations`)
 from .library.host_calls import HostCalls
@@ -173,7 +173,7 @@ def _guards(trace: Trace, hooks: OptionalHooks, graph: Graph) -> list[Any]:
     functions = [*hooks.functions, *world.watch.functions, *trace.entry]
     for guard in world.guards.values():
         guard.refresh()
-    taken = [g for _, guards in trace.part(Taken).values() for g in guards]
+    taken = [g for _, guards in trace.part(GuardedArrays).values() for g in guards]
     return [*taken, *(g for g in world.guards.values() if not world.reachable.is_read(g)),
             *layout_guards(trace), *apart_guards(trace, {i for i, _ in graph.updates}),
             *world.reachable.guards(functions, world.outer_names.are_inputs()),

@@ -25,9 +25,9 @@ from fusec.ir.graph import Loc
 from fusec.trace.convert import hooks as hooks_module
 from fusec.trace.convert import properties
 from fusec.trace.convert.cache import convert, converted_code
+from fusec.trace.convert.call_table import CallTable
+from fusec.trace.convert.callbacks import CALLS
 from fusec.trace.convert.hooks import Hooks
-from fusec.trace.convert.table import CallTable
-from fusec.trace.convert.values import CALLS
 from fusec.trace.facts.policy import stays_plain
 from fusec.trace.source.errors import SourceUnavailable
 

@@ -15,8 +15,8 @@ import pytest
 from fusec.errors import FusecError
 from fusec.trace.convert import cache as cache_module
 from fusec.trace.convert.cache import convert, converted_code
+from fusec.trace.convert.constructs import check_supported
 from fusec.trace.convert.hooks import Hooks
-from fusec.trace.convert.supported import check_supported
 from fusec.trace.source.errors import SourceUnavailable, UnsupportedConstruct
 from fusec.trace.source.source import find_source
 

@@ -12,8 +12,8 @@ from fusec.errors import unsupported
 from fusec.ir.dims import Dim, is_static
 from fusec.ops.shapes import normalise_axis
 
-from ..facts.known import known
-from ..guards.taken import value_of
+from ..facts.constant_values import constant_value
+from ..guards.array_values import value_of
 from ..library.calls import call_by_name, call_library
 from ..operands import sizes
 from ..operands.operands import as_traced, cast, strong, truth
@@ -41,10 +41,10 @@ def _axis(trace: Trace, axis: Any, rank: int) -> int:
 def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     """``np.repeat``: each element ``repeats`` times along an axis; by NumPy itself where only the
     run knows the counts of the elements."""
-    if type(repeats) is TracedArray and repeats.ndim and known(repeats.value) is None:
+    if type(repeats) is TracedArray and repeats.ndim and constant_value(repeats.value) is None:
         return call_library(trace, "Numpy", ("repeat", a, repeats, axis), {})
     if type(repeats) is TracedArray and repeats.ndim:
-        repeats = known(repeats.value)
+        repeats = constant_value(repeats.value)
     x = shaping.spread_scalar(as_traced(trace, a))
     x = shaping.ravel(trace, x) if axis is None or not x.ndim else x
     position = _axis(trace, 0 if axis is None else axis, x.ndim)

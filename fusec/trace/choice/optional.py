@@ -14,7 +14,7 @@ import optree
 
 from fusec.ir import TensorType, Value
 
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..facts.layout import Strides
 from ..facts.trees import NAMESPACE
 from ..values.array import TracedArray, from_value
@@ -132,7 +132,7 @@ def is_absent(trace: Trace, x: Choice) -> bool | None:
         return bool(x.test)
     found = _assumed(trace, x.test.value)
     if found is None:
-        found = known(x.test.value)
+        found = constant_value(x.test.value)
     return None if found is None else bool(found)
 
 

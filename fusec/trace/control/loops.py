@@ -25,7 +25,7 @@ from ..choice.joined_kinds import note_joined
 from ..choice.merge import common_strides, lifted, unflatten
 from ..choice.regions import Region, captures, subgraph
 from ..choice.unbound import is_users
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..guards.container_changes import may_be_held
 from ..guards.side_effects import warn_of_dtype
 from ..operands.index_uses import lost_checks, note_inside
@@ -153,7 +153,7 @@ class LoopResult:
             return value
         if self.ran is None:
             self.ran = self.parts.first if self.parts.first is not None else self._entered()
-        if self.ran is None or known(self.ran):
+        if self.ran is None or constant_value(self.ran):
             return value
         never = number(self.trace, self.trace.emit("LogicalNot", self.ran))
         return Choice(never, Absent(name), value)

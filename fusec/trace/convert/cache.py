@@ -11,11 +11,11 @@ from typing import Any, Protocol
 from fusec.errors import Diagnostic
 
 from ..facts.policy import is_numeric_stack
-from ..rewrite.control import convert_tree
+from ..rewrite.control_flow import convert_tree
 from ..source.errors import SourceUnavailable
 from ..source.source import HOOKS_NAME, compile_function, find_source
 from ..source.super_calls import write_out
-from .supported import GENERATOR, check_supported
+from .constructs import GENERATOR, check_supported
 
 # By identity, not equality: hashing a code object costs more than the look-up.  The key dies with
 # the code object.  A refusal is remembered too.

@@ -20,11 +20,11 @@ from ..rewrite.transformer import Where
 from ..source.errors import SourceUnavailable
 from ..source.source import HOOKS_NAME
 from .cache import convert
+from .call_table import CallTable
+from .callbacks import CALLS
 from .logic import Tested, chained, joined
 from .operators import BINARY, COMPARE, CONVERSIONS, IN_PLACE, UNARY, of_bool
 from .properties import class_attribute, getter_of
-from .table import CallTable
-from .values import CALLS
 
 _START: Where = ("", 0, -1, "", -1)
 

@@ -103,7 +103,7 @@ def _content(value: Any, depth: int) -> tuple[Any, ...]:
         return (kind, repr(value)) if hasattr(value, "__dict__") else (kind, value, repr(value))
     if not found and not all(map(_is_pythons, kind.__mro__[1:])):
         raise _Opaque  # what a base in C holds cannot be seen
-    found += [(name, _content(held, depth - 1)) for name, held in held_by(value)]
+    found += [(name, _content(held, depth - 1)) for name, held in attributes_in(value)]
     return kind, *(repr(x) if isinstance(x, float | complex) else x for x in found)
 
 
@@ -117,7 +117,7 @@ def _is_pythons(base: type) -> bool:
     return base is object or base.__module__ in ("abc", "typing") or not _is_of_library(base)
 
 
-def held_by(value: Any) -> Iterator[tuple[str, Any]]:
+def attributes_in(value: Any) -> Iterator[tuple[str, Any]]:
     """The attributes of an object of a Python class, those in slots too."""
     own = getattr(value, "__dict__", None)
     if type(own) is dict:
@@ -148,4 +148,4 @@ def slots_of(kind: type) -> Iterator[tuple[str, Any]]:
                 yield name, slot
 
 
-__all__ = ["SameObject", "has_attributes", "held_by", "key_of", "slots_of"]
+__all__ = ["SameObject", "attributes_in", "has_attributes", "key_of", "slots_of"]

@@ -20,10 +20,10 @@ from ..convert.properties import class_attribute, getter_of
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..facts.refusals import is_compiled
-from ..guards.asked import note_library
+from ..guards.array_values import guard_content
 from ..guards.contents import DICT_VIEWS
 from ..guards.guard import is_guarded, is_in_object, is_object, is_own
-from ..guards.taken import take
+from ..guards.process_state import note_library
 from ..objects.attribute_guards import note_method, note_missing, note_of_class, note_value
 from ..objects.user_methods import method_of
 from ..objects.watch import Watch
@@ -130,7 +130,7 @@ class AttributeHooks(SpecialMethods):
         if not issubclass(type(x), np.ndarray) or not self.trace.active:
             return False
         if type(x) not in (np.ndarray, np.memmap) or not is_compiled(x.dtype):
-            take(self.trace, x)
+            guard_content(self.trace, x)
             return False
         return id(x) not in self.trace.local.arrays or self.trace.local.memory.is_traced(x)
 
@@ -140,7 +140,7 @@ class AttributeHooks(SpecialMethods):
             if type(x) in (tuple, slice):
                 self.took(*(x if type(x) is tuple else (x.start, x.stop, x.step)))
             elif issubclass(type(x), np.ndarray):
-                take(self.trace, x)
+                guard_content(self.trace, x)
 
     def test(self, where: Where, value: Any) -> bool:
         self.took(value)

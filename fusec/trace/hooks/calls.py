@@ -17,8 +17,8 @@ from ..call.foreign import check_names, is_foreign, is_foreign_class, public_nam
 from ..choice.joined_kinds import check_kind
 from ..convert.cache import convert
 from ..facts.code_names import HEAP_TYPE
-from ..guards.asked import ENVIRONMENT, asked, is_asking, is_of_decimals, note_decimals
 from ..guards.plain_calls import goes_over, takes_values
+from ..guards.process_state import ENVIRONMENT, guarded_call, is_decimal, note_decimals, reads_state
 from ..guards.side_effects import check_state, check_unconsumed, check_world, warn_of_effect
 from ..guards.static_arguments import note_owners
 from ..library.callees import check_uncompiled, in_numpys_words, named
@@ -85,8 +85,8 @@ class GraphHooks(ItemHooks):
         fn, args, kwargs = self._with_traced(where, fn, args, kwargs)
         makes_arrays = is_numeric(fn)
         args, kwargs = self._with_values_of(fn, args, kwargs, makes_arrays)
-        if self.trace.active and is_asking(fn) and not any_traced(args, kwargs):
-            return asked(self.trace, fn, args, kwargs)
+        if self.trace.active and reads_state(fn) and not any_traced(args, kwargs):
+            return guarded_call(self.trace, fn, args, kwargs)
         answer = self._answered(where, fn, args, kwargs)
         if answer is not NotImplemented:
             return answer
@@ -108,7 +108,7 @@ class GraphHooks(ItemHooks):
         check_state(self.trace, fn, args, self.loc)
         note_owners(self.trace, fn, *args, *kwargs.values())
         check_world(self.trace, fn, kwargs)
-        if is_of_decimals(fn):
+        if is_decimal(fn):
             note_decimals(self.trace)
         if getattr(fn, "__module__", None) == "logging":
             args = texts.logged(self.trace, args)

@@ -19,7 +19,7 @@ from ..control.sequences import PythonIterator
 from ..control.unrolling import UNROLL
 from ..convert.hooks import Hooks
 from ..convert.logic import Tested, joined, untested
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..operands.operands import as_traced, truth
 from ..operands.python_numbers import BOOL, weak
 from ..places.attributes import Attributes
@@ -63,7 +63,7 @@ class ControlHooks(Hooks):
             return bool(test)
         if test.size != 1:
             return bool(test)  # raises NumPy's error
-        found = known(test.value)
+        found = constant_value(test.value)
         return None if found is None else bool(found)
 
     def truth(self, test: Any) -> Value:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..control.ranges import number_at
 from ..control.sequences import table
-from ..facts.known import known
-from ..guards.asked import ENVIRONMENT
+from ..facts.constant_values import constant_value
 from ..guards.container_changes import CONTAINERS, may_be_held
+from ..guards.process_state import ENVIRONMENT
 from ..guards.side_effects import is_outside, note_change
 from ..index import list_items
 from ..operands import texts
@@ -73,7 +73,7 @@ class ItemHooks(AttributeHooks):
 
     def _put_at(self, items: list[Any], key: TracedArray, value: Any) -> bool:
         """``items[key] = value`` at a position that only the run knows."""
-        if known(key.value) is not None or not items:
+        if constant_value(key.value) is not None or not items:
             return False
         if self.trace.world.containers.may_become(items):
             raise AssignedLater(containers=[self.trace.world.containers.titled(items)])
@@ -138,7 +138,7 @@ class ItemHooks(AttributeHooks):
                 isinstance(obj, (np.ndarray, np.generic)) and is_traced_inside(key)):
             return as_traced(self.trace, obj)[key]
         if type(obj) in (list, tuple) and type(key) is TracedArray and (
-                is_index(key)) and known(key.value) is None:
+                is_index(key)) and constant_value(key.value) is None:
             key = key if key.dtype.kind in "iu" else index_of(self.trace, key)
             numbers = table(self.trace, obj)
             if numbers is not None:

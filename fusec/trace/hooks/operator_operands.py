@@ -13,8 +13,8 @@ from fusec.errors import unsupported
 
 from ..choice.flat_results import identity
 from ..convert.operators import BINARY
-from ..facts.known import known
-from ..guards.taken import pin
+from ..facts.constant_values import constant_value
+from ..guards.array_values import guard_identity
 from ..operands.python_numbers import BOOL, weak
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray, number
@@ -43,7 +43,7 @@ def _is_integer_scalar(x: Any) -> bool:
 def holds_open(*values: Any) -> bool:
     """Whether numbers that only the run knows lie in tuples or lists."""
     return any(
-        (type(x) is TracedArray and not x.ndim and known(x.value) is None)
+        (type(x) is TracedArray and not x.ndim and constant_value(x.value) is None)
         or (type(x) in (tuple, list) and holds_open(*x))
         for value in values if type(value) in (tuple, list) for x in value)
 
@@ -103,7 +103,7 @@ def identity_of(hooks: ControlHooks, where: Where, op: str, a: Any, b: Any) -> A
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         for x in (a, b):
             if type(x) is not TracedArray:
-                pin(hooks.trace, x)
+                guard_identity(hooks.trace, x)
     if TracedArray in (type(a), type(b)):
         same = identity(hooks.trace, a, b)
         if same is not None:

@@ -12,7 +12,7 @@ from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.dims import Dim
 
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..operands.index_uses import note_pick
 from ..operands.python_numbers import check_signed, interval
 from ..values.array import TracedArray, from_value
@@ -28,7 +28,7 @@ def _entries(key: Any) -> tuple[Any, ...]:
 def is_run_time_int(entry: Any) -> bool:
     """Whether an entry of a key is an integer of the graph that no constant decides."""
     return type(entry) is TracedArray and not entry.ndim and entry.dtype.kind in "iu" and (
-        known(entry.value) is None)
+        constant_value(entry.value) is None)
 
 
 def has_run_time_int(key: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ops.library import LibraryCall
 
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..facts.this_numpy import signature_of
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
@@ -24,7 +24,7 @@ def has_open_numbers(x: Any) -> bool:
     """Whether numbers of the graph lie in lists or tuples, or it is one."""
     if type(x) in (list, tuple):
         return any(map(has_open_numbers, x))
-    return type(x) is TracedArray and not x.is_array and known(x.value) is None
+    return type(x) is TracedArray and not x.is_array and constant_value(x.value) is None
 
 
 @dataclass

@@ -17,7 +17,7 @@ from fusec.ir import TensorType, Value
 from fusec.ir.dims import Size
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..facts.layout import Strides, contiguous, like_order
 from ..facts.refusals import is_compiled
 from ..operands.index_uses import note_written, written_indices
@@ -241,7 +241,7 @@ def has_mask(key: Any) -> bool:
 
 def is_run_time_int(entry: Any) -> bool:
     return (type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu"
-            and known(entry.value) is None)
+            and constant_value(entry.value) is None)
 
 
 def has_run_time_int(key: Any) -> bool:

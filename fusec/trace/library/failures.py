@@ -16,7 +16,7 @@ from fusec.code_roles import ON_BEHALF
 from fusec.errors import FusecError, InternalError, UnsupportedError, unsupported
 from fusec.ir.dims import UndecidedSizeError
 
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..facts.layout import like_order
 from ..facts.this_numpy import signature_of
 from ..values.array import TracedArray
@@ -144,7 +144,7 @@ def _shares(result: Any, argument: Any) -> bool:
 def _known(x: Any, refusal: FusecError) -> Any:
     """The concrete value of an argument; raises ``refusal`` when there is none."""
     if type(x) is TracedArray:
-        found = known(x.value)
+        found = constant_value(x.value)
         if found is None:
             raise refusal
         return _private(x, found) if type(found) is np.ndarray else found

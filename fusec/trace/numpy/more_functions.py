@@ -11,7 +11,7 @@ from fusec.errors import unsupported
 
 from ..arrays import arranging, creation, shaping
 from ..facts import this_numpy
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..facts.layout import is_c_contiguous
 from ..index.gathers import are_static
 from ..index.sliding import sliding_window_view
@@ -253,21 +253,21 @@ def array_equiv(trace: Trace, a1: Any, a2: Any) -> Any:
 
 def delete(trace: Trace, arr: Any, obj: Any, axis: Any = None) -> Any:
     """``np.delete``; of positions that the run decides at run time: there may be equal ones."""
-    if type(obj) is TracedArray and obj.ndim and known(obj.value) is None:
+    if type(obj) is TracedArray and obj.ndim and constant_value(obj.value) is None:
         return call_by_name(trace, np.delete, (arr, obj, axis), {})
     return traced_source(np.delete)(trace, arr, _places(obj), axis)
 
 
 def _places(obj: Any) -> Any:
     """Known positions as plain numbers: NumPy's code writes them into arrays of its own."""
-    found = known(obj.value) if type(obj) is TracedArray and obj.ndim else None
+    found = constant_value(obj.value) if type(obj) is TracedArray and obj.ndim else None
     return obj if found is None or not found.size or found.dtype.kind not in "biu" else (
         found.tolist())
 
 
 def insert(trace: Trace, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """``np.insert``; before positions that the run decides: NumPy's code makes a mask of them."""
-    if type(obj) is TracedArray and obj.ndim and known(obj.value) is None:
+    if type(obj) is TracedArray and obj.ndim and constant_value(obj.value) is None:
         return call_by_name(trace, np.insert, (arr, obj, values, axis), {})
     if type(values) is TracedArray and not values.type.is_weak:
         values = shaping.spread_scalar(values)  # which is cast, as arrays are

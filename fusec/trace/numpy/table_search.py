@@ -16,7 +16,7 @@ import numpy as np
 from fusec.ops.gather import INDEX
 
 from ..arrays.creation import array
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..library.arguments import has_open_numbers
 from ..library.calls import call_library
 from ..operands.operands import as_traced, cast
@@ -35,7 +35,7 @@ _MOST = 1 << 12  # elements of a table: beyond, NumPy's memory of the key before
 def _known_table(trace: Trace, x: Any) -> np.ndarray | None:
     """The contents of a real vector that no call changes; None of any other argument."""
     if type(x) is TracedArray:
-        x = known(x.value) if x.type.is_static and x.ndim == 1 else None
+        x = constant_value(x.value) if x.type.is_static and x.ndim == 1 else None
     elif type(x) is np.ndarray:
         is_constant = id(x) in trace.local.arrays and not trace.local.memory.is_traced(x)
         x = x if is_constant else None

@@ -15,7 +15,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..facts.refusals import is_compiled
 from ..guards.guard import Guard
 from ..guards.measures import Layout
@@ -73,7 +73,7 @@ def _key(name: str, x: Any) -> Any:
         return type(x)(_key(name, item) for item in x)
     if type(x) is not TracedArray or x.is_array:
         return x if type(x) is not TracedArray else hash(x)  # which raises
-    found = known(x.value)
+    found = constant_value(x.value)
     return x.concrete(f"a number that the cache of {name} looks up", "call it before the call, and "
                       "pass the result") if found is None else found
 

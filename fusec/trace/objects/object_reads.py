@@ -22,11 +22,11 @@ from fusec.errors import unsupported
 from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
-from ..facts.static_values import held_by, slots_of
+from ..facts.static_values import attributes_in, slots_of
+from ..guards.array_values import guard_content
 from ..guards.contents import everything_in, values_inside
 from ..guards.guard import attribute_guard, is_guarded
 from ..guards.plain_calls import takes_values
-from ..guards.taken import take
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
 from ..values.handlers import everywhere
@@ -57,7 +57,7 @@ def instances(x: Any) -> Iterator[Any]:
 def _parts(x: Any) -> Iterable[Any]:
     if type(x) is TracedArray:
         return ()
-    return [held for _, held in held_by(x)] if is_instance(x) else values_inside(x)
+    return [held for _, held in attributes_in(x)] if is_instance(x) else values_inside(x)
 
 
 # ------------------------------------------------------------------------------------ other code
@@ -111,11 +111,11 @@ def note_ordered(
 
 def _note_attributes(hooks: TracingHooks, name: str, found: Any) -> None:
     trace = hooks.trace
-    for attribute, value in held_by(found):
+    for attribute, value in attributes_in(found):
         assigned = (id(found), attribute) in trace.world.attributes.names or (
             attribute in trace.world.assigned_names.attributes)
         if type(found) is SimpleNamespace and type(value) is np.ndarray:
-            take(trace, value)
+            guard_content(trace, value)
         elif assigned or isinstance(value, _ARRAYS):
             raise unsupported(
                 f"passing an object whose attribute {attribute!r} "
@@ -150,7 +150,7 @@ def _copied(hooks: TracingHooks, x: Any, value_of: Any, into: Any = None) -> Any
     hooks.note_made(made)
     slots = dict(slots_of(type(x)))
     assigned = [name for owner, name in hooks.trace.world.attributes.names if owner == id(x)]
-    for name in dict.fromkeys([*dict(held_by(x)), *assigned]):
+    for name in dict.fromkeys([*dict(attributes_in(x)), *assigned]):
         value = value_of(hooks.getattr(hooks.where, x, name))
         if name in slots:
             slots[name].__set__(made, value)

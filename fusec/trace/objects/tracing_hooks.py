@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from fusec.ir import Loc
 
-from ..convert.table import CallTable
+from ..convert.call_table import CallTable
 from ..rewrite.transformer import Where
 from ..values.trace import Trace
 

@@ -39,11 +39,11 @@ from ..convert.cache import is_converted
 from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
+from ..guards.array_values import guard_content
 from ..guards.contents import everything_in
 from ..guards.guard import Guard, attribute_guard, is_guarded, once_guard
 from ..guards.measures import ATOMS, CONTAINERS, VIEWS
 from ..guards.plain_calls import LOOKING
-from ..guards.taken import take
 from ..guards.watched_code import Verdict, may_matter, runs_code, users_methods, verdict
 from ..library.callees import callee_name
 from ..places.outside import Name
@@ -306,7 +306,7 @@ class Watch:
 
         for found in everything_in(x, read_of):
             if isinstance(found, np.ndarray) and type(found) is not TracedArray:
-                take(self.trace, found)
+                guard_content(self.trace, found)
 
     def _note_attributes(self, x: Any, names: list[str]) -> None:
         for name in names:

@@ -10,7 +10,7 @@ from typing import Any
 
 from fusec.errors import ConcreteValueError
 
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..facts.origins import source_of
 from ..values.array import TracedArray
 from ..values.trace import Trace
@@ -41,7 +41,7 @@ class Marker:
 
 def is_open(trace: Trace, x: Any) -> bool:
     """Whether a text would need the value of ``x``, in a branch or loop that data decides."""
-    return type(x) is TracedArray and trace.in_region and known(x.value) is None
+    return type(x) is TracedArray and trace.in_region and constant_value(x.value) is None
 
 
 def check_text(trace: Trace, *values: Any) -> None:
@@ -94,7 +94,7 @@ def logged(trace: Trace, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _is_unknown(trace: Trace, x: Any) -> bool:
-    return type(x) is TracedArray and known(x.value) is None
+    return type(x) is TracedArray and constant_value(x.value) is None
 
 
 def _holds_traced(x: Any) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from fusec.code_roles import is_ours
 
 from ..facts.code_names import names_in
-from ..guards.asked import is_of_decimals, note_decimals
+from ..guards.array_values import GuardedArrays
 from ..guards.contents import (
     ArrayContent,
     Content,
@@ -30,7 +30,7 @@ from ..guards.contents import (
 )
 from ..guards.guard import Guard, attribute_guard, is_data
 from ..guards.measures import ATOMS, Bits, Identity
-from ..guards.taken import Taken
+from ..guards.process_state import is_decimal, note_decimals
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
 from ..values.trace import Trace
@@ -151,7 +151,7 @@ class Outside:
                 guard = attribute_guard(found, name)
                 guard.measure = ArrayContent(guard.read())
                 self.trace.world.guards.setdefault((id(found), name), guard)
-        elif is_of_decimals(found):
+        elif is_decimal(found):
             note_decimals(self.trace)
 
     def _held_by(self, found: Any) -> Iterable[Any]:
@@ -196,13 +196,13 @@ class Outside:
     def close(self) -> None:
         """At the end of the trace, which keeps no array: a weak reference to one forbids
         ``resize``.  Arrays in containers that are read at each call have guards of their own."""
-        guarded = self.trace.feeds.readers.keys() | self.trace.part(Taken).keys()
+        guarded = self.trace.feeds.readers.keys() | self.trace.part(GuardedArrays).keys()
         for content in self._contents:
             content.close(guarded)
         trace = self.trace
-        for found in (
-                self.names, self.arrays, self.reached, trace.world.guards, trace.part(Taken)):
-            found.clear()
+        for table in (self.names, self.arrays, self.reached, trace.world.guards,
+                      trace.part(GuardedArrays)):
+            table.clear()
 
     def is_read(self, guard: Guard) -> bool:
         """Whether the array that the guard is for has guards of its own: it is read at each call,
@@ -210,7 +210,7 @@ class Outside:
         if type(guard.measure) not in (Identity, ArrayContent):
             return False
         held = id(guard.read())
-        return held in self.trace.feeds.readers or held in self.trace.part(Taken)
+        return held in self.trace.feeds.readers or held in self.trace.part(GuardedArrays)
 
     def _same(self, inputs: Collection[Key]) -> Iterator[Guard]:
         """Two places of one array are one input: they must go on to hold one array."""

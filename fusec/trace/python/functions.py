@@ -24,7 +24,7 @@ from ..control import in_python
 from ..control.sequences import Enumerate, Product, Reversed, TracedRange, Zip
 from ..control.unrolling import UNROLL
 from ..convert.properties import class_attribute
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..guards.side_effects import check_unconsumed
 from ..hooks.calls import GraphHooks
 from ..objects.user_methods import method_of
@@ -226,7 +226,7 @@ _quantifier(builtins.all, "LogicalAnd", False, in_python.are_all)
 @when_called(range)
 def _range(hooks: GraphHooks, *args: Any) -> Any:
     """``range`` with ends that only the run knows: a loop over it is one of the graph."""
-    ends = [known(as_traced(hooks.trace, a).value) for a in args]
+    ends = [constant_value(as_traced(hooks.trace, a).value) for a in args]
     if None not in ends:
         return range(*ends)
     ends = [operator.index(a) if type(a) is not TracedArray else index_of(hooks.trace, a)

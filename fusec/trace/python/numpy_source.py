@@ -24,9 +24,9 @@ from fusec.errors import unsupported
 from fusec.ir.dims import Dim, equal
 
 from ..convert.cache import convert
+from ..convert.call_table import CallTable
 from ..convert.hooks import Hooks
-from ..convert.table import CallTable
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..hooks.calls import GraphHooks
 from ..hooks.control import ControlHooks
 from ..index import fixed
@@ -42,7 +42,7 @@ from ..values.array import TracedArray, copy_of
 from ..values.handlers import TABLE, when_traced
 from ..values.operations import operation
 from ..values.trace import Trace
-from . import functions, iterators, math_functions, ordering, warned  # noqa: F401 (fill TABLE)
+from . import functions, iterators, math_functions, ordering, warning_calls  # noqa: F401 (TABLE)
 
 # With what `functions` and the like beside this module have registered: see the table's parent.
 LIBRARY_TABLE = CallTable(TABLE)
@@ -117,7 +117,7 @@ class LibraryHooks(GraphHooks):
     def _concrete(self, x: Any) -> Any:
         if type(x) is tuple:
             return tuple(map(self._concrete, x))
-        found = known(x.value) if type(x) is TracedArray else x
+        found = constant_value(x.value) if type(x) is TracedArray else x
         if found is None and type(x) is TracedArray:
             raise unsupported("this function of NumPy's, which writes what data decides into an "
                               "array of its own,", loc=self.trace.loc,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from .facts import Facts
 from .flow import FUNCTIONS, LOOPS
+from .statement_facts import StatementFacts
 
 _NOTHING: frozenset[str] = frozenset()
 _MAYBE = (*FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -20,7 +20,7 @@ _MAYBE = (*FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast
 class CertainReads:
     """``after[node]``: names that every way from the statement reads before it binds them."""
 
-    def __init__(self, body: Sequence[ast.stmt], facts: Facts) -> None:
+    def __init__(self, body: Sequence[ast.stmt], facts: StatementFacts) -> None:
         self.facts = facts
         self.after: dict[ast.stmt, frozenset[str]] = {}
         self._block(body, _NOTHING)

@@ -10,7 +10,7 @@ from ..source.source import FunctionNode, Source
 from . import flow
 from .certain_reads import CertainReads
 from .conditions import Conditions
-from .facts import Facts
+from .statement_facts import StatementFacts
 from .transformer import LOAD, STORE, constant, without_definition_time
 
 RETURNED = "_fusec_returned"
@@ -149,7 +149,8 @@ class Functions(Conditions):
         start: list[ast.stmt] = []
         assert self.current is not None
         unshared = self.current.unshared
-        declared = [n for n in Facts().bound_names(body) if n in unshared] if unshared else []
+        bound = StatementFacts().bound_names(body) if unshared else ()
+        declared = [name for name in bound if name in unshared]
         if declared:
             start.append(ast.copy_location(ast.Global(declared), like))
         if names:
@@ -201,7 +202,7 @@ class Functions(Conditions):
         return self._assign(self.name(name, STORE, like), constant(value, like), like)
 
 
-def _facts(body: list[ast.stmt], facts: Facts) -> Function:
+def _facts(body: list[ast.stmt], facts: StatementFacts) -> Function:
     unshared, outer = set(), set()
     for statement in body:
         for node in flow.inside(statement):
@@ -212,7 +213,7 @@ def _facts(body: list[ast.stmt], facts: Facts) -> Function:
     return Function(unshared, outer, flow.Liveness(body, facts), CertainReads(body, facts), {})
 
 
-def _shared_with_inner(node: ast.FunctionDef, facts: Facts) -> list[str]:
+def _shared_with_inner(node: ast.FunctionDef, facts: StatementFacts) -> list[str]:
     """The function's variables that functions inside it assign."""
     inner = {name for n in ast.walk(node) if isinstance(n, ast.Nonlocal) for name in n.names}
     if not inner:

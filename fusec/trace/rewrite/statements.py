@@ -7,7 +7,7 @@ import copy
 from typing import Any
 
 from ..source.source import HOOKS_NAME, FunctionNode, Source
-from .facts import Facts
+from .statement_facts import StatementFacts
 from .transformer import DEL, LOAD, OPERATOR_NAMES, STORE, Expressions, constant
 from .transformer import without_definition_time as bare
 
@@ -24,7 +24,7 @@ class Statements(Expressions):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.facts = Facts()
+        self.facts = StatementFacts()
 
     def convert(self, node: FunctionNode) -> FunctionNode:
         node = bare(node)

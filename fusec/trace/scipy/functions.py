@@ -18,8 +18,8 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ops.library import LIBRARY, run_call
 
-from ..convert.table import CallTable
-from ..facts.known import known
+from ..convert.call_table import CallTable
+from ..facts.constant_values import constant_value
 from ..library.arguments import Encoder
 from ..library.calls import _finish
 from ..library.failures import guarded
@@ -128,7 +128,7 @@ def _users(trace: Trace, error: Exception, operands: Sequence[TracedArray]) -> E
 
 def _filled(x: TracedArray, fill: Callable[[np.ndarray], None]) -> Any:
     """A constant itself; else an array of the same layout with values of one kind."""
-    constant = known(x.value)
+    constant = constant_value(x.value)
     if constant is not None:
         return constant
     found = stand_in(x, "")

@@ -1,4 +1,4 @@
-"""Bytecode in one form for all Python versions: what `rebuild` reads."""
+"""Bytecode in one form for all Python versions: what `decompiler` reads."""
 
 from __future__ import annotations
 

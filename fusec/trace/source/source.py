@@ -85,15 +85,15 @@ def written_source(code: CodeType, module_globals: dict[str, Any]) -> Source | N
 def _rebuilt(code: CodeType, module_globals: dict[str, Any]) -> Source | None:
     """The function as its bytecode tells it, where that is all there is."""
     # Seldom needed, and a tenth of what `import fusec` costs.
-    from .rebuild_blocks import CannotRebuild, rebuilt
+    from .decompiler_blocks import CannotDecompile, decompiled
 
     for joins in (True, False):
         try:
-            node = rebuilt(code, joins)
+            node = decompiled(code, joins)
             source = Source(node, code, [], class_of(code.co_qualname))
             if is_current(source, module_globals):
                 return source
-        except (CannotRebuild, SyntaxError):  # nothing that compiles was found
+        except (CannotDecompile, SyntaxError):  # nothing that compiles was found
             continue
     return None
 

@@ -12,7 +12,7 @@ from fusec.ir import TensorType, Value
 from fusec.ops.complex_parts import PARTS, component
 
 from ..facts import this_numpy
-from ..facts.known import known
+from ..facts.constant_values import constant_value
 from ..facts.layout import Strides, contiguous, order_like
 from ..facts.origins import describe, way_out
 from .operations import OPERATIONS
@@ -347,7 +347,7 @@ class TracedArray:
         if name == "device" and hasattr(self.__class__, name):
             return "cpu"
         if hasattr(self.__class__, name):
-            found = known(self.value)
+            found = constant_value(self.value)
             if found is not None and name not in (*_WRITING, *_SHARING):
                 return getattr(found, name)
             owner = "ndarray" if self.is_array else self.kind_name.replace("numpy.", "np.")

@@ -8,8 +8,8 @@ from typing import Any
 
 from fusec.code_roles import ON_BEHALF
 
-from ..convert.table import CallTable
-from ..convert.values import CALLS
+from ..convert.call_table import CallTable
+from ..convert.callbacks import CALLS
 from .array import TracedArray
 
 FUSEC_ROLE = ON_BEHALF

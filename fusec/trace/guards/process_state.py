@@ -41,12 +41,12 @@ ENVIRONMENT = type(os.environ)
 _READING = frozenset({"get", "__getitem__", "__contains__", "keys", "values", "items", "copy"})
 
 
-def is_of_decimals(x: Any) -> bool:
+def is_decimal(x: Any) -> bool:
     """Whether it is a decimal, or a function or class that makes one or says how they are made."""
     return "decimal" in (type(x).__module__, getattr(x, "__module__", None))
 
 
-def is_asking(fn: Any) -> bool:
+def reads_state(fn: Any) -> bool:
     """Whether a call asks for state of the process that can be compared."""
     owner = getattr(fn, "__self__", None)
     if type(fn) is weakref.ref:
@@ -58,7 +58,7 @@ def is_asking(fn: Any) -> bool:
     return isinstance(fn, FunctionType | type(len)) and fn in _ASKING
 
 
-def asked(trace: Trace, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def guarded_call(trace: Trace, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What ``fn`` says now; raises what it raises."""
     owner = getattr(fn, "__self__", None)
     name = owner.name if type(owner) is ContextVar else getattr(fn, "__qualname__", str(fn))
@@ -155,5 +155,11 @@ def code_guards(
                         SameCode(fn.__code__), is_native=fn in entry, is_quiet=True)
 
 
-__all__ = ["ENVIRONMENT", "asked", "builtin_guards", "code_guards",
-           "is_asking", "note_library"]
+__all__ = [
+    "ENVIRONMENT",
+    "builtin_guards",
+    "code_guards",
+    "guarded_call",
+    "note_library",
+    "reads_state",
+]

@@ -12,7 +12,7 @@ _EXITS = {ast.Return: "return", ast.Break: "break", ast.Continue: "continue"}
 _NOTHING: frozenset[str] = frozenset()
 
 
-class Facts:
+class StatementFacts:
     """Facts about statements as they were before they are rewritten, found once for each.
 
     They are asked for at every level of what is nested, and a chain of ``elif`` is as deep as it
@@ -134,4 +134,4 @@ class Facts:
             self._collect(child, found, inner)
 
 
-__all__ = ["Facts"]
+__all__ = ["StatementFacts"]

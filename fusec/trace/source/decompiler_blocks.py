@@ -1,4 +1,4 @@
-"""Statements of a function that is rebuilt from its bytecode (see `rebuild`)."""
+"""Statements of a function that is rebuilt from its bytecode (see `decompiler`)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from types import CodeType
 from typing import Any
 
 from .bytecode import Step
-from .rebuild import DEL, AssertionFailed, CannotRebuild, InPlace, Iter, Made, Stack
-from .rebuild_branches import _FAILURES, Branches, in_place
+from .decompiler import DEL, AssertionFailed, CannotDecompile, FunctionParts, InPlace, Iter, Stack
+from .decompiler_branches import _FAILURES, Branches, in_place
 
 _JUMPS_BACK = sys.version_info < (3, 12)  # whether tests can, so that others are a ``continue``
 _STORES = ("STORE", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "UNPACK_SEQUENCE", "UNPACK_EX")
@@ -27,16 +27,16 @@ class Loop:
     tested: bool = False
 
 
-def rebuilt(code: CodeType, joins: bool = True) -> ast.FunctionDef | ast.Lambda:
+def decompiled(code: CodeType, joins: bool = True) -> ast.FunctionDef | ast.Lambda:
     """A function that may be the one ``code`` was compiled from; ``joins``: see `Branches`.
 
-    Raises ``CannotRebuild``.
+    Raises ``CannotDecompile``.
     """
     reader = Blocks(code, joins)
     try:
-        node: Any = reader.function_of(Made(code))
+        node: Any = reader.function_of(FunctionParts(code))
     except _FAILURES as error:
-        raise CannotRebuild(reader.step.place[0] or code.co_firstlineno) from error
+        raise CannotDecompile(reader.step.place[0] or code.co_firstlineno) from error
     return ast.fix_missing_locations(reader.at(node))
 
 
@@ -45,7 +45,7 @@ class Blocks(Branches):
 
     # -- functions
 
-    def function_of(self, made: Made) -> Any:
+    def function_of(self, made: FunctionParts) -> Any:
         reader = self if made.code is self.code else type(self)(made.code, self.joins)
         body = reader.block(0, reader.end, [], None)
         arguments = _arguments(made)
@@ -84,7 +84,7 @@ class Blocks(Branches):
             i = self.values(i, stop, stack)
             if i >= stop:
                 if len(stack) != len(base):
-                    raise CannotRebuild
+                    raise CannotDecompile
                 break
             i = self.statement(start, i, stop, stack, base, loop, body)
         return body
@@ -117,7 +117,7 @@ class Blocks(Branches):
             return self._import(i, stack, body)
         method = getattr(self, f"do_{step.op}", None)
         if method is None:
-            raise CannotRebuild
+            raise CannotDecompile
         body.append(self.at(method(step, stack)))
         return i + 1
 
@@ -165,7 +165,7 @@ class Blocks(Branches):
 
     def _stored(self, i: int) -> tuple[str, int]:
         if not self.op(i, "STORE"):
-            raise CannotRebuild
+            raise CannotDecompile
         self.declare(self.steps[i])
         return self.steps[i].arg, i + 1
 
@@ -185,11 +185,11 @@ class Blocks(Branches):
 
     def _assignment(self, pairs: list[tuple[Any, Any]]) -> ast.stmt:
         target, value = pairs[0]
-        if isinstance(value, Made):
+        if isinstance(value, FunctionParts):
             return self._definition(pairs)
         if isinstance(value, InPlace):
             if len(pairs) != 1 or not in_place(target, value):
-                raise CannotRebuild
+                raise CannotDecompile
             return ast.AugAssign(target, value.op, value.right)
         if all(v is value for _, v in pairs):
             return ast.Assign([t for t, _ in pairs], value)
@@ -200,7 +200,7 @@ class Blocks(Branches):
     def _definition(self, pairs: list[tuple[Any, Any]]) -> ast.stmt:
         (target, made), = pairs
         if not isinstance(target, ast.Name) or target.id != made.code.co_name:
-            raise CannotRebuild
+            raise CannotDecompile
         return self.function_of(made)
 
     # -- control flow
@@ -211,7 +211,7 @@ class Blocks(Branches):
     ) -> int:
         first = stack.pop()
         if len(stack) != len(base):
-            raise CannotRebuild
+            raise CannotDecompile
         test, when, to, following = self.test(i, stop, first)
         test = self.holds(test, when)
         is_last = loop is not None and to == loop.head  # it goes on with the next iteration
@@ -268,7 +268,7 @@ class Blocks(Branches):
     def _for(self, i: int, stack: Stack, base: Stack, body: list[ast.stmt]) -> int:
         found, end = stack.pop(), self.steps[i].to
         if len(stack) != len(base) or not isinstance(found, Iter):
-            raise CannotRebuild
+            raise CannotDecompile
         target, following = self.loop_target(i)
         last = self.steps[end - 1]
         is_back = last.op == "JUMP_BACKWARD" and last.to == i
@@ -293,7 +293,7 @@ class Blocks(Branches):
             return i + 1 + length
         while not self.op(i := self.values(i + 1, len(self.steps), stack), "RETURN_VALUE"):
             if not self.op(i, "POP_TOP") or not isinstance(stack.pop(), Iter):
-                raise CannotRebuild
+                raise CannotDecompile
         body.append(self.at(ast.Return(stack.pop())))
         return i + 1
 
@@ -313,7 +313,7 @@ class Blocks(Branches):
         elif loop and to == loop.exit:
             body.append(self.at(ast.Break()))
         elif to < stop or i != stop - 1:
-            raise CannotRebuild
+            raise CannotDecompile
         return i + 1
 
 
@@ -329,10 +329,10 @@ def _expression(body: list[ast.stmt]) -> ast.expr:
     if isinstance(first, ast.If):
         made = ast.IfExp(first.test, _expression(first.body), _expression([*first.orelse, *rest]))
         return ast.copy_location(made, first)
-    raise CannotRebuild
+    raise CannotDecompile
 
 
-def _arguments(made: Made) -> ast.arguments:
+def _arguments(made: FunctionParts) -> ast.arguments:
     code = made.code
     names = [ast.arg(name) for name in code.co_varnames]
     plain, only = code.co_argcount, code.co_kwonlyargcount

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from .table import CallTable, Handler
+from .call_table import CallTable, Handler
 
 CALLS = CallTable()
 

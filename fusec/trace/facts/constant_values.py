@@ -40,7 +40,7 @@ def _nbytes(results: list[Any]) -> int:
     return sum(200 + getattr(r, "nbytes", 0) for r in results)
 
 
-def known(value: Value) -> Any:
+def constant_value(value: Value) -> Any:
     """The ndarray, NumPy scalar or Python number that a value is in every call; None if unknown.
 
     Only small values of short histories are computed; arrays are read-only.
@@ -62,7 +62,7 @@ def known(value: Value) -> Any:
     return result
 
 
-def note_known(node: Node, array: np.ndarray) -> None:
+def note_constant(node: Node, array: np.ndarray) -> None:
     """An input is this array in every call that uses the trace."""
     if array.size <= _MOST_ELEMENTS:
         _COMPUTED.add(node, [array.copy()])

@@ -5,7 +5,7 @@ What is found need not be what was written, and is used only where it compiles t
 own bytecode (`source.find_source` compares).  So this may guess, and may give up: at ``try``,
 ``with``, ``match``, classes, and control flow that the compiler has folded together.
 
-Here are expressions, which come off a stack of trees; `rebuild_blocks` has statements.
+Here are expressions, which come off a stack of trees; `decompiler_blocks` has statements.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COMPREHENSIONS = {"<listcomp>": ast.ListComp, "<setcomp>": ast.SetComp,
                    "<dictcomp>": ast.DictComp, "<genexpr>": ast.GeneratorExp}
 
 
-class CannotRebuild(Exception):
+class CannotDecompile(Exception):
     """At an instruction that this does not read."""
 
 
@@ -42,7 +42,7 @@ class Iter:
         self.over = over
 
 
-class Made:
+class FunctionParts:
     """A function that was just made, with its defaults."""
 
     def __init__(self, code: CodeType) -> None:
@@ -128,7 +128,7 @@ class Reader:
 
     def popped(self, stack: Stack, count: int) -> list[Any]:
         if count > len(stack):
-            raise CannotRebuild
+            raise CannotDecompile
         taken = stack[len(stack) - count:]
         del stack[len(stack) - count:]
         return taken
@@ -240,7 +240,7 @@ class Reader:
 
     def on_LIST_APPEND(self, step: Step, stack: Stack) -> None:
         if step.arg != 1 or not isinstance(stack[-2], ast.List):
-            raise CannotRebuild
+            raise CannotDecompile
         stack[-2].elts.append(stack.pop())
 
     def on_SET_ADD(self, step: Step, stack: Stack) -> None:
@@ -255,7 +255,7 @@ class Reader:
         elif step.arg == 5:
             stack.append(self.at(ast.UnaryOp(ast.UAdd(), stack.pop())))
         else:
-            raise CannotRebuild
+            raise CannotDecompile
 
     # -- text
 
@@ -332,7 +332,7 @@ class Reader:
     # -- functions
 
     def on_MAKE_FUNCTION(self, step: Step, stack: Stack) -> None:
-        made = Made(stack.pop())
+        made = FunctionParts(stack.pop())
         for flag in (8, 4, 2, 1):
             if (step.arg or 0) & flag:
                 self._attribute(made, flag, stack.pop())
@@ -340,19 +340,19 @@ class Reader:
 
     def on_SET_FUNCTION_ATTRIBUTE(self, step: Step, stack: Stack) -> None:
         made = stack.pop()
-        node = made if isinstance(made, Made) else made.made
+        node = made if isinstance(made, FunctionParts) else made.made
         self._attribute(node, step.arg, stack.pop())
         stack.append(self._lambda(node))
 
-    def _attribute(self, made: Made, flag: int, value: Any) -> None:
+    def _attribute(self, made: FunctionParts, flag: int, value: Any) -> None:
         if flag == 4:
-            raise CannotRebuild
+            raise CannotDecompile
         if flag == 2:
             made.kwdefaults = value
         elif flag == 1:
             made.defaults = value
 
-    def _lambda(self, made: Made) -> Any:
+    def _lambda(self, made: FunctionParts) -> Any:
         """The expression of a lambda; other functions wait for their name or their call."""
         if made.code.co_name != "<lambda>":
             return made
@@ -360,7 +360,7 @@ class Reader:
         node.made = made
         return node
 
-    def function_of(self, made: Made) -> Any:
+    def function_of(self, made: FunctionParts) -> Any:
         """The tree of a function inside this one."""
         raise NotImplementedError
 

@@ -4,7 +4,8 @@
 and a call ``__fusec__.if_(where, test, then, orelse, ...)``; loops likewise.  ``return``, ``break``
 and ``continue`` leave no function but their own, so they are rewritten first: what follows a branch
 that always exits moves into the other branch, other exits set flags (``_fusec_...``) that guard the
-statements after them.  What must run as Python runs it (see `Facts.stays_python`) keeps its form.
+statements after them.  What must run as Python runs it keeps its form (see
+`StatementFacts.stays_python`).
 """
 
 from __future__ import annotations

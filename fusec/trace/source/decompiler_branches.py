@@ -1,5 +1,5 @@
 """Expressions that branch: ``and``, ``or``, ``a if t else b``, ``a < b < c``, comprehensions; and
-the tests of statements (see `rebuild`)."""
+the tests of statements (see `decompiler`)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import ast
 from typing import Any
 
 from .bytecode import Step
-from .rebuild import _COMPREHENSIONS, STORE, CannotRebuild, InPlace, Iter, Reader, Stack
+from .decompiler import _COMPREHENSIONS, STORE, CannotDecompile, InPlace, Iter, Reader, Stack
 
 # What reading on a wrong guess may end in.
-_FAILURES = (CannotRebuild, LookupError, AttributeError, TypeError, ValueError)
+_FAILURES = (CannotDecompile, LookupError, AttributeError, TypeError, ValueError)
 _ENDING = frozenset({"FOR_ITER", "SET_ADD", "MAP_ADD", "YIELD_VALUE"})
 _DISPLAYS = {"BUILD_LIST": ast.ListComp, "BUILD_SET": ast.SetComp, "BUILD_MAP": ast.DictComp}
 _TESTS = ("POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE")
@@ -75,7 +75,7 @@ class Branches(Reader):
         finally:
             self.testing = before
         if len(stack) != 1 or not isinstance(stack[0], ast.expr):
-            raise CannotRebuild
+            raise CannotDecompile
         return stack[0], i
 
     def _walrus(self, i: int, stack: Stack) -> int:
@@ -90,7 +90,7 @@ class Branches(Reader):
     def _short(self, i: int, following: int, jump: Step, stack: Stack) -> int:
         right, end = self._value(following, jump.to)
         if end != jump.to:
-            raise CannotRebuild
+            raise CannotDecompile
         kind = ast.Or if "TRUE" in jump.op else ast.And
         stack.append(self.at(ast.BoolOp(kind(), [stack.pop(), right])))
         return end
@@ -156,11 +156,11 @@ class Branches(Reader):
             stack[-1] = self.at(ast.BoolOp(kind(), [test, then]))
             return self._short(j, j + 1, self.steps[j], stack)
         if j != to - 1 or self.steps[j].op != "JUMP_FORWARD":
-            raise CannotRebuild
+            raise CannotDecompile
         end = self.steps[j].to
         other, k = self._value(to, end)
         if k != end:
-            raise CannotRebuild
+            raise CannotDecompile
         stack[-1] = self.at(ast.IfExp(self.holds(test, when), then, other))
         return end
 
@@ -202,7 +202,7 @@ class Branches(Reader):
             right = inner[-1]
         self.chain_end = before
         if len(inner) != 1 or not isinstance(right, ast.Compare):
-            raise CannotRebuild
+            raise CannotDecompile
         node.ops += right.ops
         node.comparators += right.comparators
         stack.append(self.at(node))
@@ -219,7 +219,7 @@ class Branches(Reader):
                 tidying == i + 2 and self.op(tidying, "POP_TOP")):
             self.after[i] = self.steps[i + 1].to
             return i
-        raise CannotRebuild
+        raise CannotDecompile
 
     # -- comprehensions
 
@@ -246,7 +246,7 @@ class Branches(Reader):
             while self.jump(i) is not None:
                 test, when, to, i = self.test(i, end, stack.pop())
                 if to != head:
-                    raise CannotRebuild
+                    raise CannotDecompile
                 part.ifs.append(self.holds(test, when))
                 i = self.values(i, end, stack)
             if self.steps[i].op != "FOR_ITER":
@@ -261,7 +261,7 @@ class Branches(Reader):
     def comprehension_of(self, code: Any, over: ast.expr) -> ast.expr:
         kind = _COMPREHENSIONS.get(code.co_name)
         if kind is None:
-            raise CannotRebuild
+            raise CannotDecompile
         inner = type(self)(code, self.joins)
         first = next(i for i, s in enumerate(inner.steps) if s.op == "FOR_ITER")
         node, _ = inner.comprehension(first, over, kind)
@@ -291,7 +291,7 @@ class Branches(Reader):
             value, owner, *ends = self.popped(stack, 4)
             key = self.slice(ends)
         else:
-            raise CannotRebuild
+            raise CannotDecompile
         return self.at(ast.Subscript(owner, key, STORE)), value, i + 1
 
     def declare(self, step: Step) -> None:
@@ -308,7 +308,7 @@ class Branches(Reader):
             i = self.values(i, len(self.steps), left)
             target, part, i = self.store(i, left)
             if part is not parts[number]:
-                raise CannotRebuild
+                raise CannotDecompile
             targets.append(self.at(ast.Starred(target, STORE)) if number == starred else target)
         return self.at(ast.Tuple(targets, STORE)), value, i
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from fusec.ir import Node, Value
 
-from ..facts.known import known, note_known
+from ..facts.constant_values import constant_value, note_constant
 from ..values.operations import operation
 from ..values.trace import Trace
 from .contents import ArrayContent
@@ -21,21 +21,21 @@ from .guard import Guard, itself
 from .measures import Identity
 
 
-class Taken(dict[int, tuple[np.ndarray, list[Guard]]]):
+class GuardedArrays(dict[int, tuple[np.ndarray, list[Guard]]]):
     """Of a trace: arrays that Python took the value of."""
 
 
-def take(trace: Trace, x: np.ndarray) -> None:
+def guard_content(trace: Trace, x: np.ndarray) -> None:
     """Python is about to use what is in the array; one that the trace made is a constant."""
-    if not trace.active or id(x) in trace.local.arrays or id(x) in trace.part(Taken):
+    if not trace.active or id(x) in trace.local.arrays or id(x) in trace.part(GuardedArrays):
         return
-    trace.part(Taken)[id(x)] = x, _guards(trace, x, ArrayContent)
+    trace.part(GuardedArrays)[id(x)] = x, _guards(trace, x, ArrayContent)
 
 
-def pin(trace: Trace, x: np.ndarray) -> None:
+def guard_identity(trace: Trace, x: np.ndarray) -> None:
     """Python asks which array it is (``G is H``)."""
-    if trace.active and id(x) not in trace.local.arrays and -id(x) not in trace.part(Taken):
-        trace.part(Taken)[-id(x)] = x, _guards(trace, x, Identity)
+    if trace.active and id(x) not in trace.local.arrays and -id(x) not in trace.part(GuardedArrays):
+        trace.part(GuardedArrays)[-id(x)] = x, _guards(trace, x, Identity)
 
 
 def _guards(trace: Trace, x: np.ndarray, by: type) -> list[Guard]:
@@ -51,16 +51,16 @@ def _guards(trace: Trace, x: np.ndarray, by: type) -> list[Guard]:
 def value_of(trace: Trace, value: Value) -> Any:
     """What a value is that depends on arrays from outside alone, whose content is guarded then;
     None where arguments or effects are behind it."""
-    found = known(value)
+    found = constant_value(value)
     if found is not None:
         return found
     arrays = _behind(trace, value)
     if arrays is None:
         return None
     for node, array in arrays.items():
-        take(trace, array)
-        note_known(node, array)
-    return known(value)
+        guard_content(trace, array)
+        note_constant(node, array)
+    return constant_value(value)
 
 
 def _behind(trace: Trace, value: Value) -> dict[Node, np.ndarray] | None:
@@ -88,4 +88,4 @@ def _behind(trace: Trace, value: Value) -> dict[Node, np.ndarray] | None:
     return found
 
 
-__all__ = ["pin", "take", "value_of"]
+__all__ = ["guard_content", "guard_identity", "value_of"]
