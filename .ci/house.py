@@ -34,7 +34,7 @@ CEILINGS = {
     "files over 400 lines": 0,
     "functions, median": 6, "functions, 99th percentile": 26, "functions over 50 lines": 0,
     "fields of Trace": 11, "classes in the chain of hooks": 7, "classes of guards": 1,
-    "sets of ops outside ops/": 7,
+    "sets of ops outside ops/": 12,
 }
 
 
@@ -175,12 +175,10 @@ class House:
                 if len(names := listed(node)) >= 2 and names <= ops]
 
     def op_names(self) -> set[str]:
-        """First arguments of the calls in ``fusec/ops`` that look like an op's name."""
-        return {node.args[0].value for module in self.modules.values()
-                if module.name.startswith("fusec.ops") for node in ast.walk(module.tree)
-                if isinstance(node, ast.Call) and node.args
-                and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
-                and node.args[0].value[:1].isupper() and node.args[0].value.isidentifier()}
+        """What the calls in ``fusec/ops`` that make rows name, and functions of NumPy there."""
+        calls = [node for module in self.modules.values() if module.name.startswith("fusec.ops")
+                 for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+        return {name for call in calls for name in row_names(call) if name[:1].isupper()}
 
 
 def listed(node: ast.AST) -> set[object]:
@@ -193,6 +191,19 @@ def listed(node: ast.AST) -> set[object]:
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="split")):
             return set(text.split())
     return set()
+
+
+def row_names(call: ast.Call) -> Iterator[str]:
+    """``Add`` of ``_ufunc("Add", …)`` and of ``Op(name="Add", …)``, ``Sort`` of ``np.sort``."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "name"]
+    for part in (*call.args[:1], *named):
+        if isinstance(part, ast.Constant) and str(part.value).isidentifier():
+            yield str(part.value)
+    for part in ast.walk(call):
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+            home = {"_LINALG": "Linalg", "_FFT": "Fft", "np": ""}.get(part.value.id)
+            if home is not None:
+                yield home + "".join(w[:1].upper() + w[1:] for w in part.attr.split("_"))
 
 
 def components(graph: dict[str, set[str]]) -> list[set[str]]:

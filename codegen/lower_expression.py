@@ -114,7 +114,7 @@ class ExpressionLowering:
 
     def _is_leaf(self, value: Value) -> bool:
         return (value in self.body.inputs or value in self.numbers
-                or value.node.op in ("Const", "Iota"))
+                or get(value.node.op).kind == "source")
 
     def _leaf(self, value: Value, index: IndexMap, args: list[Any]) -> Expr | Pair:
         """``args``: the computed indices, in the order of the axes."""

@@ -7,7 +7,7 @@ from fusec.codegen.loop_ir import LEAVES, walk
 from fusec.codegen.schedule import ExternStep, KernelStep, Schedule
 from fusec.inspect.explain import Operand
 from fusec.ir.dims import Dim
-from fusec.ops.checks import CHECKS
+from fusec.ops.checks import is_check
 from fusec.ops.host_calls import called_on_host
 from fusec.ops.library import LIBRARY, called_name
 from fusec.ops.windows import UNLIMITED
@@ -102,14 +102,6 @@ class CompiledKernel:
         return f"<kernel {self.name}: {count} operations, {len(self.kernel.nests)} nests>"
 
 
-_CALLED = {
-    "MatMul": "np.matmul", "Size": "len", "Fill": "np.full", "Concat": "np.concatenate",
-    "SliceUpdate": "x[...] = ...", "Pick": "x[...]", "PickUpdate": "x[...] = ...",
-    "Window": "x[...]", "WindowUpdate": "x[...] = ...", "Extent": "slice",
-    "Counters": "np.zeros",
-}
-
-
 class CompiledExtern:
     """One library call of a compiled function."""
 
@@ -128,7 +120,7 @@ class CompiledExtern:
             return called_name(node.op, node.attrs["form"])
         if self._is_size:
             return "size"
-        return _CALLED.get(node.op, f"np.{node.op.lower()}")
+        return get(node.op).called or f"np.{node.op.lower()}"
 
     @property
     def _is_size(self) -> bool:
@@ -145,7 +137,7 @@ class CompiledExtern:
     def reason(self) -> str:
         if self._is_size:
             return "an integer of data is the length of an array, or a step"
-        if self.step.node.op in ("Pick", "PickUpdate", "Window", "WindowUpdate", "Extent"):
+        if get(self.step.node.op).picks or self.step.node.op == "Extent":
             return "an element or part at a run-time index, outside any loop"
         if self.step.node.op == "HostCall":
             return "called in program order, with the arrays and numbers of the run"
@@ -207,7 +199,7 @@ class CompiledControl:
 def library_steps(schedule: Schedule) -> list[CompiledExtern]:
     """The library calls among the steps."""
     return [CompiledExtern(s) for s in schedule.externs
-            if s.control is None and s.node.op not in CHECKS]
+            if s.control is None and not is_check(s.node)]
 
 
 def control_steps(schedule: Schedule) -> list[CompiledControl]:

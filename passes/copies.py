@@ -25,9 +25,8 @@ def separate_results(graph: Graph) -> Graph:
         kind = get(value.node.op).kind
         shared = value.node.op == "Input" or value in taken
         if is_update:
-            shared = shared or kind in ("extern", "reduce") or value.node.op in (
-                "Reshape", "Const") or is_copied_whole(value.node) or (
-                kind == "view" and not value.type.is_static)
+            shared = shared or kind in ("extern", "reduce") or value.node.op == "Reshape" or (
+                is_copied_whole(value.node)) or (kind == "view" and not value.type.is_static)
         if value.node.op == "Const":
             shared = is_update or value.type.kind == "array"
         if shared:

@@ -9,7 +9,6 @@ leaves: no ``Check`` outside of branches and loops, unless there are such calls.
 from __future__ import annotations
 
 from fusec.ir import Graph, Node
-from fusec.ops.checks import CHECKS
 from fusec.ops.registry import get
 
 from .rewrite import Rewriter, rebuilt
@@ -18,7 +17,7 @@ from .rewrite import Rewriter, rebuilt
 def kernel_checks(graph: Graph) -> Graph:
     """The graph with its outermost checks in kernels; itself when there are none."""
     if "Check" not in graph.ops or any(
-            get(op).stateful and op not in CHECKS for op in graph.ops):
+            get(op).stateful and not get(op).checks for op in graph.ops):
         return graph
     rewriter = Rewriter(graph)
     for old in graph.nodes:

@@ -3,7 +3,7 @@
 A rule is ``"Sub(x, Neg(y)) -> Add(x, y)"``, optionally ending in `` if condition``:
 
 * a capitalised call is an op; operands of commutative ops match in both orders;
-* ``Slice[a, b, n](x)`` names the op's attributes in the order of `ATTRS`;
+* ``Slice[a, b, n](x)`` names the op's attributes in the order of its row;
 * a lower-case name is any value (the same value wherever it recurs); ``c`` is a constant;
 * a number is a constant of exactly that value (``0`` is not ``-0.0``), also when broadcast;
 * a lower-case call is a function in `passes.rule_functions`, given attributes, values and the
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +31,6 @@ from .rule_functions import HELPERS
 
 Bindings = dict[str, Any]
 CONSTANT = "c"
-ATTRS: Mapping[str, tuple[str, ...]] = {
-    "BroadcastTo": ("shape",), "Cast": ("dtype",), "Diagonal": ("axes", "offset"),
-    "ExpandDims": ("axes",), "Reshape": ("shape",),
-    "Slice": ("starts", "steps", "sizes"), "SliceUpdate": ("starts", "steps", "sizes"),
-    "Squeeze": ("axes",), "Transpose": ("perm",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +174,7 @@ def _match_attrs(pattern: Call, node: Node) -> Bindings | None:
     """The attributes by the names the pattern gives them; ``kind`` is part of the type."""
     if not node.attrs:
         return None if pattern.attrs else {}
-    keys = ATTRS[node.op] if pattern.attrs else ()
+    keys = registry.get(node.op).attrs if pattern.attrs else ()
     if not set(node.attrs) <= {*keys, "kind"}:
         return None
     return {name: node.attrs[key] for name, key in zip(pattern.attrs, keys, strict=True)}
@@ -216,7 +210,7 @@ def _build(result: ast.expr, found: Bindings, node: Node, rewriter: Rewriter) ->
         return emit_filled(rewriter, _calculate(result, found), found[CONSTANT].node.types[0])
     operands = [_build(a, found, node, rewriter) for a in result.args]
     values = [_calculate(e, found) for e in _bracket(result)]
-    attrs = dict(zip(ATTRS[_op(result)], values, strict=True)) if values else {}
+    attrs = dict(zip(registry.get(_op(result)).attrs, values, strict=True)) if values else {}
     return rewriter.emit(_op(result), *operands, **attrs)
 
 

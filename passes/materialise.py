@@ -99,7 +99,7 @@ def materialised_values(
     chosen = required_values(graph) | set(extra)
     contexts: dict[Value, set[Context]] = {}
     for node in reversed(graph.nodes):
-        if node.op in ("Const", "Input"):
+        if get(node.op).is_given:
             continue
         if is_boundary(node):
             if get(node.op).kind in ("reduce", "scan"):

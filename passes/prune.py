@@ -9,7 +9,7 @@ leaves: parameters, all nodes with effects (checks among them) and what they rea
 from __future__ import annotations
 
 from fusec.ir import Graph, Node, Value, topological_order
-from fusec.ops import Builder, Namer
+from fusec.ops import Builder, Namer, get
 from fusec.ops.checks import has_effects
 from fusec.ops.index_checks import index_checks, uses_indices
 from fusec.ops.picking import PICKS, picked_axes
@@ -61,6 +61,6 @@ def _uses(node: Node) -> set[tuple[Value, object]]:
     """The indices that the node checks, with the sizes that they must lie in."""
     if node.op in PICKS:
         return {(index, node.inputs[0].shape[axis]) for axis, index in picked_axes(node)}
-    if node.op in ("BoundsCheck", "CheckIndex"):
+    if get(node.op).checks == "index":
         return {(node.inputs[0], node.inputs[1])}
     return set()

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from fusec.errors import located
 from fusec.ir import Graph, Node, Value
 from fusec.ir.evaluate import apply, as_type
+from fusec.ops import get
 
 if TYPE_CHECKING:
     from fusec.codegen.schedule import Schedule
 
 _WHERE = "_fusec_raised_at"
-_RAISING = frozenset({"Check", "BoundsCheck", "CheckIndex", "Cond"})
 
 
 def check_error(schedule: Schedule, inputs: Sequence[Any]) -> Exception:
@@ -92,7 +92,7 @@ def earlier_error(
     Loops, which may be long, and what depends on them are left out.
     """
     graph = schedule.traced
-    if graph is None or not _RAISING.intersection(graph.ops):
+    if graph is None or not any(op == "Cond" or get(op).checks for op in graph.ops):
         return None
     until = next((i for i, node in enumerate(graph.nodes)
                   if node.op == failed.op and node.loc == failed.loc), len(graph.nodes))

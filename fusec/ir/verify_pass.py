@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NoReturn
 
-from fusec.ops.checks import CHECKS, has_effects
+from fusec.ops import get
+from fusec.ops.checks import has_effects, is_check
 
 from .graph import Graph, Node, topological_order
 from .verify import VerificationError, excerpt
-
-SOURCES = ("Const", "Input")
 
 
 def verify_pass(before: Graph, after: Graph) -> None:
@@ -40,7 +39,7 @@ def verify_pass(before: Graph, after: Graph) -> None:
 
 
 def _computing(graph: Graph) -> Iterator[Node]:
-    return (n for n in graph.nodes if n.op not in SOURCES)
+    return (n for n in graph.nodes if not get(n.op).is_given)
 
 
 def _inside(node: Node) -> Iterator[Node]:
@@ -56,9 +55,9 @@ def _check_devices(before: Graph, after: Graph, known: set[str], devices: set[st
             if node.device != home.device:
                 _fail(after, f"{node.name!r} for {node.device!r} is computed on {home.device!r}",
                       home)
-            if node.name in known and node.op not in SOURCES:
+            if node.name in known and not get(node.op).is_given:
                 wanted = before[node.name]
-                if wanted.op not in SOURCES and wanted.device != node.device:
+                if not get(wanted.op).is_given and wanted.device != node.device:
                     _fail(after, f"{node.name!r} was placed on {wanted.device!r} and is on "
                                  f"{node.device!r} now", home)
             elif node.device not in devices and not _copies_an_argument(node):
@@ -68,14 +67,14 @@ def _check_devices(before: Graph, after: Graph, known: set[str], devices: set[st
 
 def _copies_an_argument(node: Node) -> bool:
     """Whether it is nothing but a source in other memory, which is where that is."""
-    return node.op == "Copy" and node.inputs[0].node.op in SOURCES
+    return node.op == "Copy" and get(node.inputs[0].node.op).is_given
 
 
 def _check_edge(
     after: Graph, first: Node, then: Node, homes: dict[str, Node], new: list[Node]
 ) -> None:
     """``first`` runs before ``then``, or what took their places does."""
-    if any(n.op in CHECKS and n.name not in homes for n in (first, then)):
+    if any(is_check(n) and n.name not in homes for n in (first, then)):
         return  # the user does without checks
     targets = [homes[then.name]] if then.name in homes else new
     if first.name in homes:

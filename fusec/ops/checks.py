@@ -17,7 +17,6 @@ from fusec.ir import Graph, Node, TensorType
 
 from .registry import Op, Types, get, register
 
-CHECKS = frozenset({"Check", "BoundsCheck"})
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
 _classes: dict[str, Any] = {}
 
@@ -75,23 +74,30 @@ def verify_reference(holds: Any, error: Any = None) -> Any:
     return check_reference(holds, error) if error is not None else np.bool_(holds)
 
 
+def is_check(node: Node) -> bool:
+    """Whether the node does nothing but raise."""
+    row = get(node.op)
+    return row.stateful and row.checks != ""
+
+
 def has_effects(node: Node) -> bool:
     """Whether running the node does more than give its results."""
-    if get(node.op).stateful:
+    row = get(node.op)
+    if row.stateful:
         return True
-    return node.op in ("Cond", "Loop", "Fused") and any(
+    return row.kind == "call" and any(
         get(op).stateful for value in node.attrs.values() if isinstance(value, Graph)
         for op in value.ops)
 
 
 register(Op(
     name="Check", kind="extern", arity=1, infer=infer_check, reference=check_reference,
-    stateful=True, may_raise=True,
+    stateful=True, may_raise=True, checks="condition", takes="?",
     doc="Raises where its operand is false; attrs: error: the exception's class and arguments.",
 ))
 register(Op(
     name="Verify", kind="elementwise", arity=1, scalar="verify", infer=infer_check,
-    reference=verify_reference, stateful=True, may_raise=True,
+    reference=verify_reference, stateful=True, may_raise=True, takes="?",
     doc="A Check that a kernel makes; where its operand is false the call is repeated through "
         "NumPy, which raises. attrs: error.",
 ))

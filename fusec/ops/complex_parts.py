@@ -83,7 +83,7 @@ def _numpy_reference(*arrays: Any, of: str, attrs: tuple, results: Any) -> Any:
 
 
 def _part(name: str, infer: Any, reference: Any, arity: int = 1, **columns: Any) -> None:
-    register(Op(name=name, kind="elementwise", arity=arity, scalar="pos", infer=infer,
+    register(Op(name=name, kind="elementwise", arity=arity, scalar="pos", infer=infer, takes="c",
                 reference=reference, doc="Of complex operands.", **columns))
 
 
@@ -94,7 +94,7 @@ _part("WithReal", _infer_whole, _with_real, 2, mixes_dtypes=True)
 _part("WithImag", _infer_whole, _with_imag, 2, mixes_dtypes=True)
 register(Op(
     name="NumPy", kind="extern", infer=lambda types, attrs: tuple(attrs["results"]),
-    reference=_numpy_reference, cost=1000.0,
+    reference=_numpy_reference, cost=1000.0, takes="c",
     doc="An op that no kernel computes in these dtypes; attrs of: its name, attrs: (name, value) "
         "pairs, results: their types.",
 ))

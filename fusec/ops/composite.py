@@ -49,17 +49,17 @@ def decompose_std(builder: Builder, node: Node) -> list[Value]:
 
 
 register(Op(
-    name="Mean", kind="composite", arity=1, infer=_infer, decompose=decompose_mean,
+    name="Mean", kind="composite", arity=1, infer=_infer, decompose=decompose_mean, takes="fc",
     reference=lambda x, axes: np.mean(x, axis=tuple(axes), dtype=np.asarray(x).dtype),
     doc="Arithmetic mean over attr axes, in the dtype given.",
 ))
 register(Op(
-    name="Var", kind="composite", arity=1, infer=_infer, decompose=decompose_var,
+    name="Var", kind="composite", arity=1, infer=_infer, decompose=decompose_var, takes="f",
     reference=lambda x, axes, ddof: np.var(x, axis=tuple(axes), ddof=ddof),
     doc="Mean squared distance from the mean, in two passes; attrs: axes, ddof.",
 ))
 register(Op(
-    name="Std", kind="composite", arity=1, infer=_infer, decompose=decompose_std,
+    name="Std", kind="composite", arity=1, infer=_infer, decompose=decompose_std, takes="f",
     reference=lambda x, axes, ddof: np.std(x, axis=tuple(axes), ddof=ddof),
     doc="Square root of Var; attrs: axes, ddof.",
 ))

@@ -30,7 +30,7 @@ def counters_reference(
 
 register(Op(
     name="Counters", kind="extern", arity=2, infer=infer_counters, reference=counters_reference,
-    cost=1000.0,
+    cost=1000.0, takes=("i8",), called="np.zeros",
     doc="Zeros for all integers from 0 to operand 1; raises if operand 0, the lowest, is negative. "
         "attrs minlength; results: the type, of a size that it defines.",
 ))

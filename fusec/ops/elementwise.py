@@ -196,22 +196,23 @@ _ufunc("BitXor", np.bitwise_xor, "xor", commutative=True, associative=True, comb
 _ufunc("Invert", np.invert, "not")
 _ufunc("ShiftLeft", np.left_shift, "shl")
 _ufunc("ShiftRight", np.right_shift, "shr")
-_plain("PopulationCount", 1, "popcount", infer_same, population_reference, 2,
+_plain("PopulationCount", 1, "popcount", infer_same, population_reference, 2, takes="u",
        doc="Ones in an unsigned number, in its own dtype (np.bitwise_count gives uint8).")
-_plain("MulHigh", 2, "mulhi", infer_same, mul_high_reference, 2,
+_plain("MulHigh", 2, "mulhi", infer_same, mul_high_reference, 2, takes=("u4",),
        doc="Upper half of the product of two uint32, of which counter-based random numbers are "
            "made (Salmon et al., SC 2011).")
 # --- selection, conversion, contraction
 _plain("Where", 3, "select", infer_where, where_reference,
        doc="The second operand where the first is true, else the third. attr kind, if not array.",
        keeps_kind=True)
-_plain("Cast", 1, "cast", infer_cast, cast_reference, shows_product=True,
+_plain("Cast", 1, "cast", infer_cast, cast_reference, shows_product=True, attrs=("dtype",),
        doc="Another dtype, as astype (docs/ir.md has the values). attrs: dtype, kind.",
        keeps_kind=True)
-_plain("Reinterpret", 1, "bitcast", infer_cast, reinterpret_reference, 0.5,
+_plain("Reinterpret", 1, "bitcast", infer_cast, reinterpret_reference, 0.5, takes="iuf",
        doc="The same bits as a dtype of the same size, as ndarray.view; a boolean is 0 or 1. "
            "attrs: dtype.")
-_plain("Fma", 3, "fma", infer_same, fma_reference, is_folded=False,  # wider than it computes
+_plain("Fma", 3, "fma", infer_same, fma_reference, takes="f",
+       is_folded=False,  # wider than it computes
        doc="a*b + c, rounded once (IEEE 754-2019, 5.4).")
 _plain("Copy", 1, "pos", infer_copy, np.array,
        doc="A value in memory of its own, where a result would otherwise be an argument itself.")

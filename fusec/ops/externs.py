@@ -32,6 +32,7 @@ def infer_matmul(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 
 register(Op(
     name="MatMul", kind="extern", arity=2, infer=infer_matmul, ufunc=np.matmul,
-    reference=np.matmul, numpy=(np.matmul,), cost=1000.0,
+    reference=np.matmul, numpy=(np.matmul,), cost=1000.0, raises="never",
+    called="np.matmul",
     doc="np.matmul: products of stacks of matrices, by BLAS where NumPy uses it.",
 ))

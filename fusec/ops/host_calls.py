@@ -199,7 +199,7 @@ def _infer(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
 
 register(Op(
     name="HostCall", kind="extern", infer=_infer, reference=_reference, stateful=True, cost=1000.0,
-    may_raise=True,
+    may_raise=True, raises="often", takes="i",
     doc="Calls an object of the user's: a random generator, print. attrs: action, target, method, "
         "form, named, results.",
 ))

@@ -12,13 +12,13 @@ import importlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from fusec.ir import Node, TensorType
 
-from .registry import Op, register
+from .registry import REAL, Op, register
 
 Form = Any  # plain data: literals, and tuples that start with a tag
 
@@ -30,7 +30,9 @@ class LibraryCall:
     All other parameters of rank 0 decide shapes or the algorithm and must be known while tracing.
     A function that ``writes`` changes its first argument; the op's result is the changed copy.
     Of a ``sized`` one the sizes of results depend on data; one that ``selects`` gives no more
-    elements than its first array has.
+    elements than its first array has.  ``is_public``: what users call stands for it, under
+    ``called`` where that is no name.  ``tried_on`` says what NumPy answers on while tracing, where
+    zeros, or identity matrices for linear algebra, would not do.
     """
 
     op: str
@@ -39,6 +41,11 @@ class LibraryCall:
     writes: bool = False
     sized: bool = False
     selects: bool = False
+    is_public: bool = False
+    raises: Literal["", "never", "often"] = ""
+    tried_on: Literal["", "ones", "points", "square tensors"] = ""
+    called: str = ""
+    takes: str | tuple[str, ...] = REAL + "c"
 
 
 def decode(form: Form, arrays: Sequence[Any]) -> Any:
@@ -172,9 +179,12 @@ def _op_name(function: Callable[..., Any]) -> str:
 
 def _row(
     function: Callable[..., Any], *varying: str, writes: bool = False, sized: bool = False,
-    selects: bool = False,
+    selects: bool = False, **columns: Any,
 ) -> LibraryCall:
-    return LibraryCall(_op_name(function), function, varying, writes, sized, selects)
+    op = _op_name(function)
+    if op.startswith("Linalg"):
+        columns["raises"] = "often"
+    return LibraryCall(op, function, varying, writes, sized, selects, is_public=True, **columns)
 
 
 def call_by_name(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -196,6 +206,7 @@ def call_into(target: np.ndarray, op: str, args: Any, named: Any) -> None:
 
 
 _LINALG, _FFT = np.linalg, np.fft
+_OF_ANY_SIZE = ("a", "x", "ar", "ar1", "ar2", "condition", "weights", "arr", "obj")
 _TABLE: tuple[LibraryCall, ...] = (
     # products
     _row(np.einsum, "operands"), _row(np.dot, "a", "b"),
@@ -206,24 +217,29 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(_LINALG.pinv, "rcond", "rtol"),
     _row(_LINALG.matrix_rank, "tol", "rtol"), _row(_LINALG.norm, "x"),
     _row(_LINALG.cond),
-    _row(_LINALG.tensorsolve), _row(_LINALG.tensorinv),
+    _row(_LINALG.tensorsolve, tried_on="square tensors"),
+    _row(_LINALG.tensorinv, tried_on="square tensors"),
     # order
-    _row(np.sort), _row(np.argsort), _row(np.lexsort), _row(np.partition, "kth"),
+    _row(np.sort, raises="never"), _row(np.argsort, raises="never"), _row(np.lexsort),
+    _row(np.partition, "kth"),
     _row(np.argpartition, "kth"), _row(np.searchsorted, "v"),
-    LibraryCall("SortInPlace", np.ndarray.sort, (), True),
-    LibraryCall("PartitionInPlace", np.ndarray.partition, ("kth",), True),
+    LibraryCall("SortInPlace", np.ndarray.sort, (), True, called="ndarray.sort"),
+    LibraryCall("PartitionInPlace", np.ndarray.partition, ("kth",), True,
+                called="ndarray.partition"),
     # scans
-    _row(np.cumsum, "a"), _row(np.cumprod, "a"), _row(np.nancumsum, "a"),
-    _row(np.nancumprod, "a"), _row(np.cumulative_sum), _row(np.cumulative_prod),
+    _row(np.cumsum, "a", raises="never"), _row(np.cumprod, "a", raises="never"),
+    _row(np.nancumsum, "a"), _row(np.nancumprod, "a"),
+    _row(np.cumulative_sum), _row(np.cumulative_prod),
     # statistics
     _row(np.median, "a"), _row(np.percentile, "a", "q"), _row(np.quantile, "a", "q"),
     _row(np.nanmedian, "a"), _row(np.nanpercentile, "a", "q"), _row(np.nanquantile, "a", "q"),
-    _row(np.histogram, "range"), _row(np.histogram2d, "range"), _row(np.digitize, "x"),
-    _row(np.histogram_bin_edges, "range", sized=True),
-    _row(np.interp, "x", "xp", "fp", "left", "right", "period"),
+    _row(np.histogram, "range"), _row(np.histogram2d, "range", takes=("f4", "f8")),
+    _row(np.digitize, "x"), _row(np.histogram_bin_edges, "range", sized=True),
+    _row(np.interp, "x", "xp", "fp", "left", "right", "period", tried_on="ones"),
     # signals and polynomials
-    _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit), _row(np.poly),
-    _row(np.sort_complex),
+    _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit, tried_on="points"),
+    _row(np.poly, takes=REAL),
+    _row(np.sort_complex, takes=("c8", "c16")),
     # Fourier transforms
     _row(_FFT.fft), _row(_FFT.ifft), _row(_FFT.fft2), _row(_FFT.ifft2), _row(_FFT.fftn),
     _row(_FFT.ifftn), _row(_FFT.rfft), _row(_FFT.irfft), _row(_FFT.rfft2), _row(_FFT.irfft2),
@@ -235,32 +251,32 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.unravel_index, "indices"), _row(np.ravel_multi_index, "multi_index"),
     _row(np.isin, "element", "test_elements"), _row(np.nanargmin), _row(np.nanargmax),
     # the rest
-    _row(np.vander), _row(np.geomspace, "start", "stop"), _row(np.histogramdd, "range"),
-    _row(np.packbits), _row(np.unpackbits),
+    _row(np.vander), _row(np.geomspace, "start", "stop", tried_on="ones"),
+    _row(np.histogramdd, "range"), _row(np.packbits), _row(np.unpackbits),
     # results of data-dependent size
-    *(_row(f, "a", "x", "ar", "ar1", "ar2", "condition", "weights", "arr", "obj", sized=True,
-           selects=selects) for f, selects in (
-        (np.nonzero, True), (np.flatnonzero, True), (np.argwhere, True), (np.extract, True),
-        (np.compress, True), (np.unique, True), (np.unique_all, False), (np.unique_counts, False),
-        (np.unique_inverse, False), (np.unique_values, False), (np.union1d, False),
-        (np.intersect1d, False), (np.setdiff1d, True), (np.setxor1d, False), (np.bincount, False),
-        (np.polymul, False))),
-    LibraryCall("Numpy", call_by_name, ("args",), False, True),
+    *(_row(f, *_OF_ANY_SIZE, sized=True, selects=True, raises="never") for f in (
+        np.nonzero, np.flatnonzero, np.extract, np.compress, np.unique)),
+    *(_row(f, *_OF_ANY_SIZE, sized=True, selects=True) for f in (np.argwhere, np.setdiff1d)),
+    *(_row(f, *_OF_ANY_SIZE, sized=True) for f in (
+        np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d,
+        np.intersect1d, np.setxor1d, np.bincount, np.polymul)),
+    LibraryCall("Numpy", call_by_name, ("args",), False, True, raises="often"),
     LibraryCall("Method", call_method, ("args",), False, True),
     LibraryCall("CallInto", call_into, (), True),
-    LibraryCall("GetItem", operator.getitem, ("a", "b"), False, True, True),
-    LibraryCall("SetItem", _set_item, ("key", "value"), True),
+    LibraryCall("GetItem", operator.getitem, ("a", "b"), False, True, True, called="x[...]"),
+    LibraryCall("SetItem", _set_item, ("key", "value"), True, called="x[...] = ..."),
     # ufuncs without a row of their own, and methods of any
     LibraryCall("Ufunc", _ufunc_method, ("args",)),
     LibraryCall("UfuncAt", _ufunc_at, ("args",), True),
     # functions of SciPy, by name
-    LibraryCall("Scipy", _scipy_function),
+    LibraryCall("Scipy", _scipy_function, raises="often"),
 )
 LIBRARY: dict[str, LibraryCall] = {call.op: call for call in _TABLE}
 for _call in _TABLE:
     register(Op(
         name=_call.op, kind="extern", infer=_infer, reference=_reference(_call),
-        numpy=(_call.function,), cost=1000.0, may_raise=True,
+        numpy=(_call.function,), cost=1000.0, may_raise=True, takes=_call.takes,
+        raises=_call.raises,
         doc=f"A call of {_call.function.__qualname__} while running. attrs: form, named, results.",
     ))
 
@@ -278,10 +294,8 @@ def _ufunc_name(name: str) -> str:
 def called_name(op: str, form: Form) -> str:
     """What the user called: ``np.linalg.inv``, ``np.add.accumulate``, ``x[...]``."""
     call = LIBRARY[op]
-    special = {"GetItem": "x[...]", "SetItem": "x[...] = ...", "SortInPlace": "ndarray.sort",
-               "PartitionInPlace": "ndarray.partition"}
-    if op in special:
-        return special[op]
+    if call.called:
+        return call.called
     if op == "Scipy":
         return f"scipy.{form[1]}"
     if op == "Numpy":

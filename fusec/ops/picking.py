@@ -80,11 +80,11 @@ def pick_update_reference(
 
 register(Op(
     name="Pick", kind="extern", infer=infer_pick, reference=pick_reference, may_raise=True,
-    shows_memory=True,
+    shows_memory=True, picks="read", called="x[...]",
     doc="Part of an array at run-time indices; attrs: axes, safe, kind, unchecked.",
 ))
 register(Op(
     name="PickUpdate", kind="extern", infer=infer_pick_update, reference=pick_update_reference,
-    may_raise=True,
+    may_raise=True, picks="write", called="x[...] = ...",
     doc="An array with a part replaced; attrs: axes, safe, unchecked.",
 ))

@@ -17,7 +17,7 @@ import numpy as np
 
 from fusec.ir import TensorType
 
-from .registry import Op, get, register
+from .registry import REAL, Op, get, register
 from .shapes import reduced
 
 
@@ -65,12 +65,14 @@ def _reduction(
 
 _reduction("Sum", "add", sum_reference, joins="Add", of_booleans="Any")
 _reduction("Prod", "mul", _by_ufunc(np.multiply), joins="Mul", of_booleans="All")
-_reduction("Max", "maximum", _by_ufunc(np.maximum), chooses=True, joins="Maximum")
-_reduction("Min", "minimum", _by_ufunc(np.minimum), chooses=True, joins="Minimum")
-_reduction("Any", "or", _by_ufunc(np.logical_or), joins="LogicalOr")
-_reduction("All", "and", _by_ufunc(np.logical_and), joins="LogicalAnd")
-_reduction("ArgMax", "argmax", _by_index(np.argmax), infer_index, chooses=True)
-_reduction("ArgMin", "argmin", _by_index(np.argmin), infer_index, chooses=True)
+_reduction("Max", "maximum", _by_ufunc(np.maximum), chooses=True, joins="Maximum",
+           takes=REAL)
+_reduction("Min", "minimum", _by_ufunc(np.minimum), chooses=True, joins="Minimum",
+           takes=REAL)
+_reduction("Any", "or", _by_ufunc(np.logical_or), joins="LogicalOr", takes="?")
+_reduction("All", "and", _by_ufunc(np.logical_and), joins="LogicalAnd", takes="?")
+_reduction("ArgMax", "argmax", _by_index(np.argmax), infer_index, chooses=True, takes=REAL)
+_reduction("ArgMin", "argmin", _by_index(np.argmin), infer_index, chooses=True, takes=REAL)
 
 FOLDED = ("Sum", "Prod", "Max", "Min", "Any", "All")
 TOTALS = 8  # NumPy's pairwise sum of this many elements or more has so many running totals

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fusec.ir import Node, TensorType, Value
+from fusec.ir import TensorType, Value
 
 OpKind = Literal[
     "source", "elementwise", "view", "piecewise", "gather", "reduce", "fold", "scan", "composite",
@@ -21,6 +21,8 @@ _LOWERING: dict[str, Lowering] = {
     "composite": "decompose", "extern": "library", "source": "structural", "call": "structural",
 }
 InferRule = Callable[[Sequence[TensorType], Mapping[str, Any]], Types]
+NodeRule = Callable[..., Sequence[Value]]  # (builder, node, …): nodes that say it, as `decompose`
+REAL = "?iuf"  # kinds of dtypes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +36,10 @@ class Op:
     by ``decompose`` before anything else; *extern* ops call ``reference``, a library.
     ``reference`` is NumPy's own evaluation always:
     ``reference(*arrays, **attrs)``.  ``ufunc`` resolves dtypes exactly as NumPy does.  ``cost`` is
-    in units of one addition.  ``doc`` is a line on what it computes and its attrs.  The dtypes that
-    a row takes are in ``fusec/ops/claims.py``.
+    in units of one addition.  ``doc`` is a line on what it computes and its attrs.
+
+    The rules of a transformation are columns too.  None says that nobody has written the rule yet,
+    so a program with such a row must be refused; it never says that there is nothing to do.
     """
 
     name: str
@@ -46,7 +50,12 @@ class Op:
     scalar: str | None = None
     ufunc: np.ufunc | None = None
     numpy: tuple[Callable[..., Any], ...] = ()
-    decompose: Callable[[Any, Node], Sequence[Value]] | None = None
+    decompose: NodeRule | None = None
+    # Kinds of dtypes, or single ones, of operands (of `Cast` and sources: of results); for rows of
+    # a ufunc NumPy says it.
+    takes: str | tuple[str, ...] = REAL + "c"
+    attrs: tuple[str, ...] = ()  # names, in the order in which rewrite rules write them
+    called: str = ""  # in the user's words, where it is no function of NumPy's of the same name
     cost: float = 1.0
     commutative: bool = False
     associative: bool = False
@@ -66,6 +75,16 @@ class Op:
     joins: str = ""  # of a reduction: the op that joins two elements
     of_booleans: str = ""  # the reduction that is the same for booleans
     chooses: bool = False  # among the elements, of which there must be one
+    is_given: bool = False  # an argument or a constant: nothing is computed
+    raises: Literal["", "never", "often"] = ""  # a call whose operands are there
+    checks: Literal["", "index", "condition"] = ""  # what it raises for is its own business
+    picks: Literal["", "read", "write"] = ""  # a part at indices that only the run knows
+    # Rules that transformations of graphs ask; empty today.
+    partials: NodeRule | None = None  # of an elementwise row: a derivative for each operand
+    jvp: NodeRule | None = None  # tangents of the results, from those of the operands
+    vjp: NodeRule | None = None  # cotangents of the operands, from those of the results
+    batching: NodeRule | None = None  # the row for all elements along one more axis
+    export: NodeRule | None = None  # the row in an exchange format's ops
 
     @property
     def lowering(self) -> Lowering:

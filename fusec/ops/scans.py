@@ -44,7 +44,7 @@ def scan_reference(x: Any, combine: str, axes: Sequence[int]) -> Any:
 
 register(Op(
     name="Scan", kind="scan", arity=1, infer=infer_scan, reference=scan_reference, cost=4.0,
-    numpy=(np.cumsum, np.cumprod),
+    raises="never", numpy=(np.cumsum, np.cumprod),
     doc="Element i combines elements 0 to i along attrs axes (one), in order; combine: a binary "
         "op.",
 ))

@@ -60,6 +60,7 @@ def fill_reference(value: Any, *dims: Any, shape: Any) -> np.ndarray:
 
 register(Op(
     name="Fill", kind="extern", infer=infer_fill, reference=fill_reference, cost=1000.0,
+    raises="never", called="np.full",
     doc="A value broadcast to sizes that it does not have: the other operands. attrs shape.",
 ))
 
@@ -70,6 +71,6 @@ def size_reference(*arrays: Any, size: int) -> int:
 
 register(Op(
     name="Size", kind="extern", infer=lambda types, attrs: (_TYPE,), reference=size_reference,
-    cost=1000.0,
+    cost=1000.0, takes="i", raises="never", called="len",
     doc="attrs size; the operands are the values whose results define its symbols.",
 ))

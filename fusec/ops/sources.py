@@ -25,15 +25,16 @@ def iota_reference(size: int, dtype: np.dtype) -> np.ndarray:
 
 register(Op(
     name="Input", kind="source", arity=0, infer=lambda types, attrs: (attrs["type"],),
-    reference=lambda **attrs: None, doc="An argument; attrs: index, path, type.",
+    reference=lambda **attrs: None, is_given=True,
+    doc="An argument; attrs: index, path, type.",
 ))
 register(Op(
     name="Const", kind="source", arity=0, infer=infer_const,
-    reference=lambda value, kind: value,
+    reference=lambda value, kind: value, is_given=True,
     doc="A constant of rank 0; attrs: value (Python or NumPy scalar), kind.",
 ))
 register(Op(
-    name="Iota", kind="source", arity=0, reference=iota_reference,
+    name="Iota", kind="source", arity=0, reference=iota_reference, takes="i",
     infer=lambda types, attrs: (TensorType(attrs["dtype"], (attrs["size"],)),),
     doc="0, 1, 2, … of length ``size``; attrs: size, dtype.",
 ))

@@ -47,7 +47,7 @@ def _of_scipy(name: str) -> Callable[..., Any]:
 def _row(name: str, scipys: str, reference: Callable[..., Any], cost: float) -> tuple[str, Op]:
     return scipys, register(Op(
         name=name, kind="elementwise", arity=1, scalar=scipys, infer=infer_same,
-        reference=reference, cost=cost,
+        reference=reference, cost=cost, takes=("f4", "f8"),
         doc=f"scipy.special.{scipys}; method and bound in codegen/cpu/vecmath and "
             "docs/accuracy.md.",
     ))

@@ -64,14 +64,14 @@ def loop_reference(*operands: Any, test: Any, body: Any, carried: int, names: An
 
 register(Op(
     name="Cond", kind="call", infer=infer_cond, reference=cond_reference,
-    is_control=True, may_raise=True,
+    is_control=True, may_raise=True, raises="often",
     doc="A branch on the first operand. attrs: then, orelse: graphs over the other operands; "
         "changed: how many of these are arrays that the graphs update. Results: the graphs' "
         "outputs, then the updated arrays.",
 ))
 register(Op(
     name="Loop", kind="call", infer=infer_loop, reference=loop_reference,
-    is_control=True, may_raise=True,
+    is_control=True, may_raise=True, raises="often",
     doc="A loop. attrs: carried: how many operands go from iteration to iteration; test, body: "
         "graphs over all operands; the body's outputs are the carried scalars, its updates the "
         "carried arrays that change; names: of what is carried.",

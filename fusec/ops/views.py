@@ -113,39 +113,46 @@ def concat_reference(*arrays: Any, axis: int) -> Any:
 
 register(Op(
     name="Slice", kind="view", arity=1, infer=infer_slice, reference=slice_reference,
+    attrs=("starts", "steps", "sizes"),
     doc="attrs starts, steps, sizes: one per axis; steps may be negative, never zero.",
 ))
 register(Op(
     name="Transpose", kind="view", arity=1, infer=infer_transpose,
-    reference=lambda x, perm: np.transpose(x, perm), doc="attrs perm.",
+    reference=lambda x, perm: np.transpose(x, perm), attrs=("perm",), doc="attrs perm.",
 ))
 register(Op(
     name="BroadcastTo", kind="view", arity=1, infer=infer_broadcast,
-    reference=lambda x, shape: np.broadcast_to(x, shape), doc="attrs shape.",
+    reference=lambda x, shape: np.broadcast_to(x, shape), attrs=("shape",), doc="attrs shape.",
 ))
 register(Op(
     name="Reshape", kind="view", arity=1, infer=infer_reshape,
-    reference=lambda x, shape: np.reshape(x, shape), doc="attrs shape; C order.",
+    reference=lambda x, shape: np.reshape(x, shape), attrs=("shape",),
+    doc="attrs shape; C order.",
 ))
 register(Op(
     name="ExpandDims", kind="view", arity=1, infer=infer_expand_dims,
-    reference=expand_dims_reference, doc="attrs axes: positions in the result, ascending.",
+    reference=expand_dims_reference, attrs=("axes",),
+    doc="attrs axes: positions in the result, ascending.",
 ))
 register(Op(
     name="Squeeze", kind="view", arity=1, infer=infer_squeeze, reference=squeeze_reference,
+    attrs=("axes",),
     doc="attrs axes: axes of length 1 to drop.",
 ))
 register(Op(
     name="Diagonal", kind="view", arity=1, infer=infer_diagonal,
     reference=lambda x, axes, offset: np.diagonal(x, offset, *axes),
+    attrs=("axes", "offset"),
     doc="attrs axes (the two that become one, placed last), offset.",
 ))
 register(Op(
     name="Concat", kind="piecewise", infer=infer_concat, reference=concat_reference,
+    raises="never", called="np.concatenate",
     doc="attrs axis; inputs agree in dtype and all other axes.",
 ))
 register(Op(
     name="SliceUpdate", kind="piecewise", arity=2, infer=infer_slice_update,
-    reference=slice_update_reference,
+    reference=slice_update_reference, attrs=("starts", "steps", "sizes"), raises="never",
+    called="x[...] = ...",
     doc="The target with a region replaced by the value, which has the shape ``sizes``.",
 ))

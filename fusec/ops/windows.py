@@ -105,15 +105,16 @@ def window_update_reference(
 
 register(Op(
     name="Extent", kind="extern", infer=infer_extent, reference=extent_reference,
+    raises="never", called="slice",
     doc="First index and length of a slice; attrs: given (start, stop), step, limit, length.",
 ))
 register(Op(
     name="Window", kind="extern", infer=infer_window, reference=window_reference,
-    shows_memory=True,
+    shows_memory=True, picks="read", raises="never", called="x[...]",
     doc="A view at run-time slices; attrs: axes, steps, sizes.",
 ))
 register(Op(
     name="WindowUpdate", kind="extern", infer=infer_window_update,
-    reference=window_update_reference,
+    reference=window_update_reference, picks="write", raises="never", called="x[...] = ...",
     doc="An array with a window replaced; attrs: axes, steps, sizes.",
 ))

@@ -28,6 +28,15 @@ def test_columns(row: Op) -> None:
         assert row.arity == row.ufunc.nin and row.ufunc in row.numpy
 
 
+RULES = ("partials", "jvp", "vjp", "batching", "export")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_rules_of_transformations(row: Op) -> None:
+    """None says "not written yet"; the first rule of a kind brings a test of what it says."""
+    assert {name: getattr(row, name) for name in RULES} == dict.fromkeys(RULES)
+
+
 def _named_in_front_ends() -> set[str]:
     text = "\n".join(p.read_text(encoding="utf-8") for p in FRONT_ENDS.rglob("*.py"))
     return set(re.findall(r"[\"'](\w+)[\"']", text))

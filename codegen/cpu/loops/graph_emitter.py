@@ -11,6 +11,7 @@ import numpy as np
 from fusec import config
 from fusec.codegen.cpu.emitter import Operand
 from fusec.ir import Graph, Node, Value
+from fusec.ops import get
 from fusec.passes.pipeline import native_loop, run_passes
 
 from .arrays import ArrayRef, Held, Token
@@ -98,7 +99,8 @@ class GraphEmitter:
         """Let steps make outputs in this memory, which nothing here reads, instead of a copy."""
         updated = {v for _, v in self.graph.updates}
         for place, value in zip(results, self.graph.outputs, strict=True):
-            if isinstance(place, ArrayRef) and value.node.op in ("Fused", "Cond") and (
+            if isinstance(place, ArrayRef) and get(value.node.op).kind == "call" and (
+                    value.node.op != "Loop") and (
                     value not in updated and value.shape == place.shape):
                 self.places.setdefault(value, place)
 
@@ -132,7 +134,7 @@ class GraphEmitter:
     def _putting_back(self, node: Node) -> int | None:
         """The position of the update that writes this one's result back to where it was read."""
         source, uses = node.inputs[0].node, self.readers.get(node.out(), ())
-        if source.op not in ("Pick", "Window") or len(uses) != 1 or uses[0] >= END:
+        if get(source.op).picks != "read" or len(uses) != 1 or uses[0] >= END:
             return None
         if 0 in source.attrs.get("steps", ()):  # it was copied
             return None

@@ -16,7 +16,7 @@ def shows_memory(node: Node) -> bool:
 
 def changed_inputs(node: Node) -> list[Value]:
     """Arrays that the node would like to change in place."""
-    if node.op in ("PickUpdate", "WindowUpdate"):
+    if get(node.op).picks == "write":
         return [node.inputs[0]]
     if node.op == "Loop":
         return [v for v in node.inputs[: node.attrs["carried"]] if v.type.kind == "array"]
@@ -33,7 +33,7 @@ def updated_operands(node: Node) -> dict[int, int]:
     operands = {v: k for k, v in enumerate(body.inputs)}
     found: dict[int, int] = {}
     for out, value in enumerate(body.outputs):
-        while value.node.op in ("SliceUpdate", "Scatter"):
+        while get(value.node.op).kind == "piecewise" and value.node.op != "Concat":
             value = value.node.inputs[0]
         if value in operands and value is not body.outputs[out]:
             found[out] = operands[value]
@@ -42,7 +42,7 @@ def updated_operands(node: Node) -> dict[int, int]:
 
 def ordered(graph: Graph) -> list[Node]:
     """Nodes in an order in which as few arrays as possible are read after they change."""
-    nodes = [n for n in graph.nodes if n.op not in ("Input", "Const")]
+    nodes = [n for n in graph.nodes if not get(n.op).is_given]
     before = _Before(nodes)
     readers = _readers(nodes)
     for node in nodes:

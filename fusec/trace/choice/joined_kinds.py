@@ -63,8 +63,8 @@ def _is_float(value: Value) -> bool:
     if value.node.op == "Const":
         return value.dtype.kind == "c" or (
             value.dtype.kind == "f" and value.node.attrs["value"] % 1 != 0)
-    return value.dtype.kind in "fc" and not get(value.node.op).keeps_kind and (
-        value.node.op not in ("Cond", "Loop"))
+    row = get(value.node.op)
+    return value.dtype.kind in "fc" and not row.keeps_kind and not row.is_control
 
 
 def check_kind(trace: Trace, fn: Any, x: Any) -> None:

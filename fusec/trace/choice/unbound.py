@@ -25,12 +25,6 @@ from .regions import Region
 from .sides import Pairs, Side
 
 _PLAIN = ("elementwise", "view", "source", "reduce", "fold", "composite")
-_NEVER_RAISES = {
-    "Fill", "Size", "MatMul", "Sort", "Argsort", "Cumsum", "Cumprod", "Concat", "SliceUpdate",
-    "Scan", "Extent", "Window", "WindowUpdate", "Nonzero", "Flatnonzero", "Compress",
-    "Extract", "Unique",
-}
-_OFTEN_RAISE = {"Cond", "Loop", "HostCall", "Scipy", "Numpy"}
 _INTERNAL = "_fusec_"  # the converter's own variables are read where they are bound
 
 
@@ -107,7 +101,7 @@ def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: Pair
             whole, steps = TracedArray(trace, leaf.storage), leaf.steps
         if not whole.type.is_static or any(
                 not region.is_outer(v) for step in steps for v in step.operands):
-            if not any(n.op in _OFTEN_RAISE or n.op.startswith("Linalg") for n in needed):
+            if not any(get(n.op).raises == "often" for n in needed):
                 return leaf
             raise unsupported(
                 "returning an array of a size known only when it runs, and of what may raise, from "
@@ -139,7 +133,8 @@ def _never_raises(node: Node) -> bool:
     if node.op == "Cond":
         sides: list[Graph] = [node.attrs["then"], node.attrs["orelse"]]
         return all(_never_raises(inner) for side in sides for inner in side.nodes)
-    return node.op in _NEVER_RAISES or get(node.op).kind in _PLAIN
+    row = get(node.op)
+    return row.raises == "never" or row.kind in _PLAIN
 
 
 def _storages(variables: Mapping[str, Any]) -> list[Any]:

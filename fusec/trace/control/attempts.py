@@ -15,7 +15,8 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Graph, Node, Value
-from fusec.ops.checks import CHECKS, has_effects
+from fusec.ops import get
+from fusec.ops.checks import has_effects, is_check
 from fusec.ops.index_checks import Use
 
 from ..choice.appended import Appended, Collector
@@ -37,8 +38,8 @@ def calls_host(trace: Trace, start: int) -> bool:
 
 
 def _calls_host(node: Node) -> bool:
-    if node.op not in ("Cond", "Loop"):
-        return node.op not in CHECKS
+    if not get(node.op).is_control:
+        return not is_check(node)
     graphs = [value for value in node.attrs.values() if isinstance(value, Graph)]
     return any(_calls_host(inner) for graph in graphs for inner in graph.nodes
                if has_effects(inner))

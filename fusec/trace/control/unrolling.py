@@ -34,7 +34,6 @@ UNROLL_AGAIN = 64  # the length up to which what the graph refused once is not t
 UNROLL_NODES = 3000  # the weight up to which unrolling pays where iterations fuse or are complex
 Visit = tuple[Where, int, tuple[tuple[str, Any], ...]]
 _FUSING = frozenset({"source", "elementwise", "view"})
-_ELEMENTS = frozenset({"Pick", "PickUpdate", "Window", "WindowUpdate", "Loop", "Cond"})
 
 
 def most_unrolled(body: Callable[..., Any]) -> int:
@@ -91,7 +90,7 @@ def stays_unrolled(nodes: Iterable[Node], count: int) -> bool:
 
 def pays_to_unroll(body: Graph, count: int) -> bool:
     """Whether a loop that the graph could hold is better unrolled."""
-    if any(node.op in _ELEMENTS for node in body.nodes):
+    if any(row.picks or row.is_control for row in (get(node.op) for node in body.nodes)):
         return False
     return count * _weight(body.nodes) <= UNROLL_NODES and _gains(body.nodes)
 

@@ -7,6 +7,7 @@ from collections import Counter
 from fusec.errors import UnrolledWarning
 from fusec.inspect import log
 from fusec.ir import Graph
+from fusec.ops import get
 
 MANY = 5_000  # operations; compiling takes about a millisecond for each
 
@@ -15,7 +16,7 @@ def warn_of_length(graph: Graph) -> None:
     """Warn at the line that most of a long graph's operations come from."""
     if len(graph.nodes) < MANY:
         return
-    made = [n for n in graph.nodes if n.op not in ("Const", "Input")]
+    made = [n for n in graph.nodes if not get(n.op).is_given]
     lines = Counter((n.loc.file, n.loc.line) for n in made if n.loc is not None)
     if len(made) < MANY or not lines:
         return

@@ -7,9 +7,8 @@ import os
 from collections.abc import Mapping
 
 from fusec.ir import Loc, Value
+from fusec.ops import get
 
-_VIEWS = ("Slice", "Transpose", "Squeeze", "ExpandDims", "Reshape", "BroadcastTo",
-          "Diagonal")
 _PYTHON = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
 _LONGEST = 48
 _MOST_NODES = 2_000
@@ -25,7 +24,7 @@ def describe(value: Value, at: Loc | None, outside: Mapping[int, str]) -> str:
     while value.node.op == "Cast" and value.node.loc == at and at is not None:
         value = value.node.inputs[0]
     base = value
-    while base.node.op in _VIEWS and base.node.loc == at and at is not None:
+    while get(base.node.op).kind == "view" and base.node.loc == at and at is not None:
         base = base.node.inputs[0]
     view = "" if base is value or base.node.op == "Const" else "a view of "
     if base is not value and base.node.op == "Const":

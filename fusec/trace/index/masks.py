@@ -26,7 +26,6 @@ from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 
 MOST_WORK = 100.0  # additions an element: above, only the selected elements are computed
-_RAISES = frozenset({"CheckIndex", "ScalarCall"})
 
 
 @dataclass
@@ -201,8 +200,9 @@ class _Unmasking:
             return None
         if node.op == "ExpandDims" and 0 not in node.attrs["axes"]:
             return self._expanded(node)
-        if row.kind != "elementwise" or row.stateful or node.op in _RAISES or (
-                node.op == "Pow" and value.dtype.kind in "iu"):
+        raises = row.may_raise or node.op == "ScalarCall" or (
+            node.op == "Pow" and value.dtype.kind in "iu")
+        if row.kind != "elementwise" or row.stateful or raises:
             return None
         operands = [self._operand(v, value) for v in node.inputs]
         if any(v is None for v in operands):

@@ -61,10 +61,8 @@ def refused_for_complex(
     return choose
 
 
-_INTERNAL_ROWS = ("Numpy", "Method", "CallInto", "SortInPlace", "PartitionInPlace", "GetItem",
-                  "SetItem", "Ufunc", "UfuncAt", "Scipy")
 LIBRARY_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    **{call.function: _handler(op) for op, call in LIBRARY.items() if op not in _INTERNAL_ROWS},
+    **{call.function: _handler(op) for op, call in LIBRARY.items() if call.is_public},
     np.poly: refused_for_complex(np.poly, _handler("Poly")),
     np.trim_zeros: _refused(np.trim_zeros, "its result is a view of a size that depends on data",
                             "find the ends with np.flatnonzero(x) and slice"),

@@ -16,7 +16,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir.bindings import Bindings, resolve, typical
-from fusec.ops.library import LibraryCall, run_call
+from fusec.ops.library import LIBRARY, LibraryCall, run_call
 
 from ..facts.layout import like_order
 from ..operands.sizes import ORDINARY, size_of
@@ -24,8 +24,7 @@ from ..values.array import TracedArray
 from ..values.trace import Trace
 from .result_sizes import LAST_RESORT, assignments
 
-_NOT_OF_ZEROS = ("Polyfit", "Geomspace", "Interp")  # these would be divided by, or by their norm
-_TENSORS = ("LinalgTensorinv", "LinalgTensorsolve")  # square matrices once reshaped
+_NOT_ZERO = ("ones", "points")  # these would be divided by, or by their norm
 
 
 def stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
@@ -33,25 +32,25 @@ def stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
 
     Matrices of linear algebra are identities, integers otherwise 0 (they may be indices).
     """
-    type_ = x.type
+    type_, tried_on = x.type, LIBRARY[op].tried_on if op else ""
     if type_.kind != "array":
         size = size_of(x.value)
-        plain = int(op in _NOT_OF_ZEROS) if size is None else resolve(size, sizes)
+        plain = int(tried_on in _NOT_ZERO) if size is None else resolve(size, sizes)
         number = np.asarray(plain, type_.dtype)
         return number.item() if type_.is_weak else number[()]
     shape = resolve(type_.shape, sizes)
     array = _memory_like(x, shape)
     is_linear = op.startswith("Linalg")
     side = math.isqrt(math.prod(shape))
-    if op in _TENSORS and side * side == math.prod(shape):
+    if tried_on == "square tensors" and side * side == math.prod(shape):
         array = np.eye(side, dtype=type_.dtype).reshape(shape)
     elif is_linear and type_.rank >= 2:
         if array.shape != shape:  # elements share memory: a copy that lies as they do
             array = np.broadcast_to(array, shape).copy(order="K")
         array[...] = np.eye(*shape[-2:])
-    elif op == "Polyfit":  # of different points
+    elif tried_on == "points":  # different ones
         array[...] = np.arange(1, array.size + 1).reshape(array.shape)
-    elif is_linear or type_.dtype.kind in "fc" or op in _NOT_OF_ZEROS:
+    elif is_linear or type_.dtype.kind in "fc" or tried_on == "ones":
         array[...] = 1
     return array if array.shape == shape else np.broadcast_to(array, shape)
 

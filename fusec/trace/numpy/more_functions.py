@@ -16,7 +16,7 @@ from ..facts.layout import is_c_contiguous
 from ..index.gathers import are_static
 from ..index.sliding import sliding_window_view
 from ..library.calls import call_by_name, call_library
-from ..library.entries import LIBRARY_FUNCTIONS, refused_for_complex
+from ..library.entries import refused_for_complex
 from ..operands.operands import as_traced
 from ..ufuncs import complex_numbers
 from ..values.array import TracedArray
@@ -312,7 +312,7 @@ def tensorinv(trace: Trace, a: Any, *rest: Any, **options: Any) -> Any:
     ind = next(iter(rest), options.get("ind", 2))
     if type(ind) is np.ndarray and not ind > 0:
         raise trace.error(ValueError("Invalid ind argument."))
-    return LIBRARY_FUNCTIONS[np.linalg.tensorinv](trace, a, *rest, **options)
+    return call_library(trace, "LinalgTensorinv", (a, *rest), options)
 
 
 # Functions whose own source is traced.  Each has a differential test.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Node, Value
+from fusec.ops import get
 
 Bounds = tuple[int, int]
 _DEPTH = 8  # operations looked back at
@@ -22,7 +23,7 @@ def bounds(value: Value, depth: int = _DEPTH) -> Bounds:
     What may leave its dtype's range wraps, so it can be any of its integers.
     """
     whole = _of_dtype(value.dtype)
-    rule = _RULES.get(value.node.op) if depth else None
+    rule = _rule(value.node.op) if depth else None
     found = None if rule is None or value.dtype.kind not in "biu" else rule(
         value.node, partial(bounds, depth=depth - 1))
     if found is None or found[0] < whole[0] or found[1] > whole[1]:
@@ -81,6 +82,8 @@ _RULES: dict[str, Callable[[Node, Of], Bounds | None]] = {
     "Add": partial(_hull, operator.add), "Sub": partial(_hull, operator.sub),
     "Mul": partial(_hull, operator.mul),
     "Minimum": partial(_ends, min), "Maximum": partial(_ends, max),
-    **dict.fromkeys(("Transpose", "Slice", "Reshape", "Squeeze", "ExpandDims", "BroadcastTo",
-                     "Gather"), _same),
 }
+
+
+def _rule(op: str) -> Callable[[Node, Of], Bounds | None] | None:
+    return _same if get(op).kind in ("view", "gather") else _RULES.get(op)

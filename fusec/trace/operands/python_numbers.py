@@ -17,6 +17,8 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.types import BEYOND_64_BITS, RUN_TIME_INT
+from fusec.ops import get
+from fusec.ops.sizes import SIZE_ARITHMETIC
 
 from ..facts import this_numpy
 from ..values.array import TracedArray, is_index, not_an_index
@@ -255,12 +257,8 @@ def from_ints(value: Value) -> bool:
         now = stack.pop()
         if now.node.op == "Input" and not (now.type.is_weak and now.node.attrs["index"] >= 0):
             return False
-        if now.node.op not in _INT_OPS:
+        if now.node.op not in SIZE_ARITHMETIC and not get(now.node.op).is_given:
             return False
         stack += [v for v in now.node.inputs if v not in seen]
         seen.update(now.node.inputs)
     return True
-
-
-_INT_OPS = frozenset({"Input", "Const", "Add", "Sub", "Mul", "FloorDiv", "Mod", "Neg", "Cast",
-                      "Maximum", "Minimum", "Pos"})

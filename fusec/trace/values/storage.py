@@ -65,7 +65,7 @@ class ViewStep:
             return builder.emit(f"With{self.op}", base, value)
         if self.op == "Reinterpret":
             return builder.emit("Reinterpret", value, dtype=base.dtype)
-        if self.op in ("Pick", "Window"):
+        if self.operands:  # the places that only the run knows
             return builder.emit(f"{self.op}Update", base, value, *self.operands, **attrs)
         raise AssertionError(f"internal error: view step {self.op} cannot be written through")
 
