@@ -38,13 +38,14 @@ if TYPE_CHECKING:
     from .inspect.history import history
     from .jit import jit
     from .printing import check_numerics, print
-    from .specs import TensorSpec
+    from .specs import PYTHON_VALUE, TensorSpec
     from .trace_cache import no_retrace
     from .vectorize import vectorize
 
 __version__ = "0.1.0"
 _LAZY = {
-    "jit": "jit", "Function": "function", "TensorSpec": "specs", "no_retrace": "trace_cache",
+    "jit": "jit", "Function": "function", "TensorSpec": "specs", "PYTHON_VALUE": "specs",
+    "no_retrace": "trace_cache",
     "ConcreteFunction": "concrete", "RunMetadata": "concrete", "RunOptions": "concrete",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
@@ -52,10 +53,30 @@ _LAZY = {
     "load_ipython_extension": "magics",
 }
 __all__ = [
-    "ConcreteFunction", "ConcreteValueError", "FallbackWarning", "Function", "FusecError",
-    "InternalError", "RunMetadata", "RunOptions", "SideEffectWarning", "TensorSpec", "TraceError",
-    "UnsupportedError", "benchmark", "check_numerics", "clear_caches", "config", "explain",
-    "history", "jit", "no_retrace", "print", "random", "vectorize",
+    "PYTHON_VALUE",
+    "ConcreteFunction",
+    "ConcreteValueError",
+    "FallbackWarning",
+    "Function",
+    "FusecError",
+    "InternalError",
+    "RunMetadata",
+    "RunOptions",
+    "SideEffectWarning",
+    "TensorSpec",
+    "TraceError",
+    "UnsupportedError",
+    "benchmark",
+    "check_numerics",
+    "clear_caches",
+    "config",
+    "explain",
+    "history",
+    "jit",
+    "no_retrace",
+    "print",
+    "random",
+    "vectorize",
 ]
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.trace.call.flat_call import FlatCall, describe_part, flatten
+from fusec.trace.call.flat_call import FlatCall, flatten
 from fusec.trace.call.overlap import merged
 from fusec.trace.call.signature import Signature, keywords_of
 
 from .errors import user_error, users_own
-from .specs import TensorSpec
+from .input_signature import InputSignature
 
 
 class Binder:
@@ -26,10 +26,10 @@ class Binder:
     """
 
     def __init__(
-        self, signature: Signature, input_signature: Any, reduce_retracing: bool,
+        self, signature: Signature, specs: InputSignature | None, reduce_retracing: bool,
     ) -> None:
         self.signature = signature
-        self.input_signature = input_signature
+        self._specs = specs
         self.reduce_retracing = reduce_retracing
         self.pinned: frozenset[str] = frozenset()
         self._dynamic: frozenset[str] = frozenset()
@@ -43,8 +43,8 @@ class Binder:
             bound, keywords = self.signature.bind(args, kwargs)
         except TypeError as error:
             raise users_own(_call_error(fn, args, kwargs, error)) from None
-        if self.input_signature is not None:
-            self._check_signature(fn, bound)
+        if self._specs is not None:
+            bound = self._specs.applied(bound)
         call = flatten(self.signature, bound, keywords, self._dynamic, self.pinned)
         return replace(call, given=(len(args), *kwargs))
 
@@ -57,19 +57,6 @@ class Binder:
                     ValueError, f"the keyword {name!r} of a partial has changed since fusec.jit "
                     "was put on it", None, "jit the partial anew, or give the keyword at each call",
                     values=[("before", was), ("now", is_)])
-
-    def _check_signature(self, fn: Callable[..., Any], args: tuple) -> None:
-        if len(args) != len(self.input_signature):
-            raise user_error(
-                TypeError, f"the input_signature of {_name(fn)} has "
-                f"{len(self.input_signature)} entries, the call has {len(args)} arguments", None,
-                "give one TensorSpec for each positional argument")
-        for position, (spec, arg) in enumerate(zip(self.input_signature, args, strict=True)):
-            if isinstance(spec, TensorSpec) and not spec.admits(arg):
-                raise user_error(
-                    TypeError, f"argument {self.signature.path_of(position)} does not fit the "
-                    f"input_signature", None, "convert it, or drop input_signature",
-                    values=[("expected", spec), ("given", _description(arg))])
 
     def again(self, call: FlatCall) -> FlatCall:
         """The call flattened anew, after other ints have become values of the run."""
@@ -136,10 +123,3 @@ def _call_error(fn: Any, args: tuple, kwargs: dict[str, Any], error: TypeError) 
         except TypeError as found:
             return found
     return TypeError(f"{_name(fn)}() {error}")
-
-
-def _description(arg: Any) -> str:
-    """An argument in the words of a spec: dtype and shape, or its type."""
-    if isinstance(arg, np.ndarray):
-        return describe_part((arg.dtype, arg.shape, arg.strides, True))
-    return type(arg).__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from fusec.runtime.outcomes import MISS
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping
 from fusec.trace.call.signature import Signature
@@ -15,6 +16,7 @@ from .errors import OverlapError
 from .fallback import Fallback
 from .inspect import history
 from .methods import Target
+from .plans import answer
 from .tracing_compiler import TracingCompiler
 
 
@@ -39,7 +41,15 @@ class Dispatcher(TracingCompiler):
         if self._eager is not None:
             return self._eager.call(
                 self._target.python_function, args, kwargs, self._flatten, self._call_compiled)
+        if self._specs is not None and not kwargs and len(args) == self.binder.signature.arity:
+            result = self._answer_converted(self._specs.applied(args))
+            if result is not MISS:
+                return result
         return self._call_compiled(self._flatten(args, kwargs))
+
+    def _answer_converted(self, leaves: tuple[Any, ...]) -> Any:
+        """What a recent plan answers for Python values that were made arrays; MISS where none."""
+        return answer(self.fast.positional, leaves, self._target.name)
 
     def _call_compiled(self, call: FlatCall) -> Any:
         written = self._written.get(call.key)
@@ -77,7 +87,7 @@ class Dispatcher(TracingCompiler):
             build_ms = sum(concrete.times.values()) if is_new else 0.0
             history.record_call(self._target.name, concrete, build_ms, run_us)
         if not is_new:
-            self._promote(call, concrete)
+            self.fast.promote(call, concrete)
         return result
 
     def _inline(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -16,8 +16,9 @@ from . import locks
 from .errors import short_errors
 from .inspect import history
 from .methods import BoundFunctions, Method, Target
-from .plans import Plan, RecentPlans
+from .plans import RecentPlans, answer
 from .quiet_gc import no_collections
+from .specs import checked_specs, python_values
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -45,6 +46,13 @@ def _dispatcher_class() -> type[Dispatcher]:
     return Dispatcher
 
 
+def _with_specs(signature: Signature, specs: Sequence[Any] | None) -> Signature:
+    """Arguments, and parts of them, that specs leave to Python, are static."""
+    return signature.with_static(frozenset(
+        path for position, spec in enumerate(specs or ())
+        for path in python_values(spec, signature.path_of(position))))
+
+
 class Function:
     """A Python function compiled per signature; made by `jit`.
 
@@ -63,9 +71,11 @@ class Function:
             check_supported(fn)
         self._fn, self._receiver = fn, receiver
         self.fp, self.check_indices, self.fallback = fp, check_indices, fallback
-        self.reduce_retracing, self.input_signature = reduce_retracing, input_signature
+        self.reduce_retracing = reduce_retracing
+        self.input_signature = None if input_signature is None else checked_specs(input_signature)
         self._static = tuple(static)
-        self._signature = Signature.of(self.python_function, static)
+        self._signature = _with_specs(
+            Signature.of(self.python_function, static), self.input_signature)
         self._arity = self._signature.arity
         self._fast = RecentPlans()
         self._dispatcher: Dispatcher | None = None  # before the first call
@@ -105,10 +115,10 @@ class Function:
                 plans = plans if others is None else others
         try:
             if leaves is not None and history.on:
-                result = self._answer(plans, leaves)
+                result = answer(plans, leaves, self.__name__)
                 if result is not MISS:
                     return result
-            elif leaves is not None:  # `_answer` without the call, which is a tenth of it all
+            elif leaves is not None:  # `answer` without the call, which is a tenth of it all
                 for fast, concrete in plans:
                     if concrete.unchanged is not None and not concrete.unchanged():
                         continue
@@ -125,21 +135,6 @@ class Function:
         with short_errors:
             return self._call(args, kwargs)
 
-    def _answer(self, plans: Sequence[Plan], leaves: Sequence[Any]) -> Any:
-        """What the first of these plans that fits the leaves answers; MISS where none does."""
-        for fast, concrete in plans:
-            if concrete.unchanged is not None and not concrete.unchanged():
-                continue
-            start = time.perf_counter() if history.on else 0.0
-            result = fast(*leaves)
-            if result is MISS or result is BUSY or result is FAILED:
-                continue
-            if history.on:
-                run_us = 1e6 * (time.perf_counter() - start)
-                history.record_call(self.__name__, concrete, 0.0, run_us)
-            return result
-        return MISS
-
     def _answer_for_structure(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The same for arguments that are pytrees; MISS too where they do not fit the function."""
         try:
@@ -147,7 +142,7 @@ class Function:
         except TypeError:
             return MISS
         leaves, plans = self._dispatching().fast.for_structure(bound)
-        return self._answer(plans, leaves)
+        return answer(plans, leaves, self.__name__)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         return self._dispatching().call(args, kwargs)

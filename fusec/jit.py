@@ -10,7 +10,6 @@ from typing import Any
 
 from .errors import short_errors, users_own
 from .function import Function
-from .specs import TensorSpec
 
 _FP = ("contract", "strict", "fast")
 _FALLBACKS = ("error", "eager")
@@ -64,7 +63,7 @@ def _as_function(fn: Any) -> Callable[..., Any]:
 
 
 def jit(
-    f: Callable[..., Any] | None = None, *, input_signature: Sequence[TensorSpec] | None = None,
+    f: Callable[..., Any] | None = None, *, input_signature: Sequence[Any] | None = None,
     static: Sequence[str | int] | str | int = (), autograph: bool = True, fp: str = "contract",
     check_indices: bool = True, device: str | None = None, reduce_retracing: bool = True,
     fallback: str = "error", compile: str = "now",
@@ -79,13 +78,15 @@ def jit(
     has its own trace.  ``fp``: ``"contract"`` may round ``a*b + c`` once (and so may ``"fast"``,
     which means the same today), ``"strict"`` rounds like NumPy.  ``reduce_retracing``: Python ints
     become run-time values at their second value, unless Python needs them.  ``input_signature``:
-    `TensorSpec` s that calls must fit.  ``check_indices=False`` leaves out the checks of indices
+    a `TensorSpec` for each argument by position (or `PYTHON_VALUE`; lists, tuples and dicts of
+    both; ``[spec, ...]`` for lists of any length).  Calls must fit it; Python's numbers, and lists
+    of them, become arrays of the dtype that it says.  ``check_indices=False`` leaves out the checks of indices
     that only the run knows: negative ones still count from the end, but one out of range reads or
     writes whatever lies there, or ends the process.  ``fallback="eager"``: calls that fusec refuses
     to compile run as Python runs them, with one `FallbackWarning`; ``F.eager_calls`` counts them.
     Functions called from this one, jitted or not, follow its options.
 
-    Raises ``ValueError`` for unknown options, and ``UnsupportedError`` for generators and
+    Raises ``ValueError`` for unknown options, ``TypeError`` for what is no signature, and ``UnsupportedError`` for generators and
     coroutines without ``fallback="eager"``.
     """
     _check_options(fp, fallback, check_indices, autograph=autograph, device=device, compile=compile)

@@ -20,10 +20,11 @@ from .errors import (
     short_errors,
 )
 from .fast_calls import FastCalls
+from .input_signature import InputSignature
 from .inspect import compile_log
 from .methods import Target
 from .quiet_gc import no_collections_inside
-from .specs import TensorSpec
+from .specs import example_of
 from .stages import TracedStage, traced_stage
 
 if TYPE_CHECKING:
@@ -45,7 +46,9 @@ class TracingCompiler:
     ) -> None:
         self._target = target
         self._fp, self._check_indices = fp, check_indices
-        self.binder = Binder(signature, input_signature, reduce_retracing)
+        self._specs = None if input_signature is None else InputSignature(
+            input_signature, signature, target.name)
+        self.binder = Binder(signature, self._specs, reduce_retracing)
         self.traces = trace_cache.TraceCache(target.fn)
         self.fast = FastCalls(signature)
         self._lock = locks.Lock()
@@ -95,7 +98,7 @@ class TracingCompiler:
         concrete.build.times.update(self.import_times)
         self.import_times.clear()
         self.traces.remember(call, concrete, self.binder.pinned)
-        self._promote(call, concrete)
+        self.fast.promote(call, concrete)
         compile_log.report(concrete, reason)
         return concrete
 
@@ -131,10 +134,6 @@ class TracingCompiler:
         traced.container_changes.take_back()
         raise overlap_error(*(call.paths[i] for i in found))
 
-    def _promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
-        if self.binder.input_signature is None:  # else each call is checked against it
-            self.fast.promote(call, concrete)
-
     def _stage(self, call: FlatCall) -> TracedStage:
         check_supported(self._target.fn)
         return traced_stage(self._target.python_function, self._target.name, call, self._fp,
@@ -154,7 +153,9 @@ class TracingCompiler:
 
     def concrete(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
-        args = tuple(a.example() if isinstance(a, TensorSpec) else a for a in args)
+        if self._specs is not None and not args and not kwargs:
+            args = self._specs.specs
+        args = example_of(args)
         with short_errors:
             call = self._flatten(args, kwargs)
             try:

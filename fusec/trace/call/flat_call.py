@@ -104,8 +104,7 @@ def _layout(signature: Signature, treespec: Any) -> tuple[tuple[str, ...], tuple
     found = signature.layouts.get(treespec)
     if found is None:
         paths = tuple(_path(signature, a.path) for a in optree.treespec_accessors(treespec))
-        static = tuple(
-            p.partition(".")[0].partition("[")[0] in signature.static for p in paths)
+        static = tuple(signature.is_static(path) for path in paths)
         if len(signature.layouts) >= MOST_LAYOUTS:
             signature.layouts.clear()
         found = signature.layouts[treespec] = paths, static

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -20,7 +20,7 @@ _BY_POSITION = (_POSITION_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 @dataclass(frozen=True)
 class Signature:
-    """A function's parameters and which of them are static."""
+    """A function's parameters, and which of them (or parts, ``options['k']``) are static."""
 
     parameters: inspect.Signature
     names: tuple[str, ...]
@@ -80,6 +80,15 @@ class Signature:
             else:
                 return None
         return tuple(values) if used == len(kwargs) else None
+
+    def is_static(self, path: str) -> bool:
+        """Whether a leaf is a Python value while tracing: ``options['k'][0]`` of ``options``."""
+        return any(path == part or path.startswith((f"{part}[", f"{part}."))
+                   for part in self.static)
+
+    def with_static(self, paths: frozenset[str]) -> Signature:
+        """The same, more of it static."""
+        return replace(self, static=self.static | paths) if paths else self
 
     def path_of(self, position: int) -> str:
         """The name of a positional argument, for messages."""
