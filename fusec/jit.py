@@ -80,14 +80,15 @@ def jit(
     become run-time values at their second value, unless Python needs them.  ``input_signature``:
     a `TensorSpec` for each argument by position (or `PYTHON_VALUE`; lists, tuples and dicts of
     both; ``[spec, ...]`` for lists of any length).  Calls must fit it; Python's numbers, and lists
-    of them, become arrays of the dtype that it says.  ``check_indices=False`` leaves out the checks of indices
-    that only the run knows: negative ones still count from the end, but one out of range reads or
-    writes whatever lies there, or ends the process.  ``fallback="eager"``: calls that fusec refuses
-    to compile run as Python runs them, with one `FallbackWarning`; ``F.eager_calls`` counts them.
+    of them, become arrays of the dtype that it says.  ``check_indices=False`` leaves out the checks
+    of indices that only the run knows: negative ones still count from the end, but one out of range
+    reads or writes whatever lies there, or ends the process.  ``fallback="eager"``: calls that fusec
+    refuses to compile run as Python runs them, with one `FallbackWarning`; ``F.eager_calls`` counts
+    them.
     Functions called from this one, jitted or not, follow its options.
 
-    Raises ``ValueError`` for unknown options, ``TypeError`` for what is no signature, and ``UnsupportedError`` for generators and
-    coroutines without ``fallback="eager"``.
+    Raises ``ValueError`` for unknown options, ``TypeError`` for what is no signature, and
+    ``UnsupportedError`` for generators and coroutines without ``fallback="eager"``.
     """
     _check_options(fp, fallback, check_indices, autograph=autograph, device=device, compile=compile)
     statics = (static,) if isinstance(static, (str, int)) else tuple(static)
