@@ -82,9 +82,9 @@ def jit(
     both; ``[spec, ...]`` for lists of any length).  Calls must fit it; Python's numbers, and lists
     of them, become arrays of the dtype that it says.  ``check_indices=False`` leaves out the checks
     of indices that only the run knows: negative ones still count from the end, but one out of range
-    reads or writes whatever lies there, or ends the process.  ``fallback="eager"``: calls that fusec
-    refuses to compile run as Python runs them, with one `FallbackWarning`; ``F.eager_calls`` counts
-    them.
+    reads or writes whatever lies there, or ends the process.  ``fallback="eager"``: calls that
+    fusec refuses to compile run as Python runs them, with one `FallbackWarning`; ``F.eager_calls``
+    counts them.
     Functions called from this one, jitted or not, follow its options.
 
     Raises ``ValueError`` for unknown options, ``TypeError`` for what is no signature, and
