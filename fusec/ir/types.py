@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -79,6 +79,12 @@ class TensorType:
     @property
     def is_weak(self) -> bool:
         return self.kind == "weak"
+
+    @property
+    def zero(self) -> Any:
+        """The number 0 as Python or NumPy has it in such a value."""
+        zero = self.dtype.type(0)
+        return zero.item() if self.is_weak else zero
 
     def with_dtype(self, dtype: np.dtype) -> TensorType:
         return TensorType(dtype, self.shape, self.kind)

@@ -30,7 +30,7 @@ def has_attribute(x: TracedArray, name: str) -> bool:
 def _plain(x: TracedArray) -> Any:
     if x.is_array:
         return np.empty((0,) * x.ndim, x.dtype)
-    return x.dtype.type(0).item() if x.type.is_weak else x.dtype.type(0)
+    return x.type.zero
 
 
 def array_namespace(x: TracedArray, /, *, api_version: str | None = None) -> Any:
@@ -180,9 +180,7 @@ def zero_imag(x: TracedArray) -> Any:
     if x.is_array:
         zeros = creation.ZEROS_LIKE(x.trace, x, order="A")
         return zeros.view_through("ReadOnly", zeros.strides)
-    if x.type.is_weak:  # a Python number; of its booleans it is an int
-        return 0 if x.dtype.kind == "b" else x.dtype.type(0).item()
-    return x.dtype.type(0)
+    return 0 if x.type.is_weak and x.dtype.kind == "b" else x.type.zero  # of Python's booleans
 
 
 OPERATIONS.flags = Flags

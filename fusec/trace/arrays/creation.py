@@ -335,7 +335,7 @@ def where(trace: Trace, condition: Any, *choices: Any) -> Any:
     sides = [as_traced(trace, c) for c in choices]
     values = [s.value for s in sides]
     dtype = np.result_type(*[
-        v.dtype.type(0).item() if v.type.is_weak else v.dtype for v in values])
+        v.type.zero if v.type.is_weak else v.dtype for v in values])
     operands = [_choice(trace, v, dtype) for v in values]
     value = trace.emit("Where", truth(trace, test.value), *operands, kind="array")
     given = [broadcast_strides(o.shape, o.strides, value.shape)

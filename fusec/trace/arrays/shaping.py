@@ -286,7 +286,7 @@ def concatenate(
 
 
 def _as_joined(x: TracedArray) -> Any:
-    return x.dtype.type(0).item() if x.type.is_weak and x.dtype.kind != "b" else x.dtype
+    return x.type.zero if x.type.is_weak and x.dtype.kind != "b" else x.dtype
 
 
 def is_same_view(a: TracedArray, b: Any) -> bool:

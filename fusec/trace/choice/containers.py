@@ -9,13 +9,13 @@ own object again, with what is in the copy.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 import optree
 
 from ..facts.trees import NAMESPACE
-from ..guards.container_changes import KINDS, items_in, may_be_held, put_content
+from ..guards.container_changes import items_in, may_be_held, put_content
 from ..guards.side_effects import is_outside
 from ..values.trace import Trace
 from .choice import UNBOUND, Choice
@@ -63,24 +63,17 @@ def relinked(trace: Trace, a: Any, b: Any, new: Any, is_older: Callable[[Any], b
 
     ``is_older``: whether a container was there before the ways parted.
     """
-    def inner(x: Any, y: Any, z: Any) -> Any:
-        return relinked(trace, x, y, z, is_older)
-
     if a is b and may_be_held(a):
         return a
     if type(new) is Choice:
         return Choice(new.test, new.then, _held(trace, a, b, new, is_older))
     if not type(a) is type(b) is type(new):
         return new
-    if type(new) is tuple:
-        return tuple(map(inner, a, b, new))
-    if type(new) in KINDS:
-        for key, item in list(items_in(new)):
-            new[key] = inner(a[key], b[key], item)
-        older = [x for x in (a, b) if is_older(x)]
-        if older:
-            trace.note_chosen(new, *older)
-    return new
+    older = [x for x in (a, b) if may_be_held(x) and is_older(x)]
+    made = over_parts(lambda x, y, z: relinked(trace, x, y, z, is_older), a, b, new)
+    if older:
+        trace.note_chosen(made, *older)
+    return made
 
 
 def _held(trace: Trace, a: Any, b: Any, new: Choice, is_older: Callable[[Any], bool]) -> Any:
@@ -98,13 +91,19 @@ def kept(value: Any, new: Any, is_older: Callable[[Any], bool]) -> Any:
         return value
     if type(value) is not type(new):
         return new
-    if type(new) is Choice:
-        return Choice(new.test, new.then, kept(value.orelse, new.orelse, is_older))
+    return over_parts(lambda x, y: kept(x, y, is_older), value, new)
+
+
+def over_parts(f: Callable[..., Any], *trees: Any) -> Any:
+    """The last tree with ``f`` of what lies at each place of all of them; in its own container."""
+    *others, new = trees
     if type(new) is tuple:
-        return tuple(kept(x, y, is_older) for x, y in zip(value, new, strict=True))
-    if type(new) in KINDS:
+        return tuple(map(f, *trees))
+    if type(new) is Choice:
+        return Choice(new.test, new.then, f(*(x.orelse for x in trees)))
+    if may_be_held(new):
         for key, item in list(items_in(new)):
-            new[key] = kept(value[key], item, is_older)
+            new[key] = f(*(x[key] for x in others), item)
     return new
 
 
@@ -133,34 +132,25 @@ class Copies:
 
         ``is_chosen``: variables that did not are found to hold it, so that it must not be changed.
         """
-        if type(copied) is tuple and type(original) is tuple:
-            return tuple(self.of(a, b, is_chosen) for a, b in zip(original, copied, strict=True))
-        if type(copied) is Choice and type(original) is Choice:
-            held = self.of(original.orelse, copied.orelse, is_chosen)
-            return Choice(copied.test, copied.then, held)
-        if not may_be_held(copied) or original is copied:
+        if type(copied) is not type(original) or original is copied:
             return copied
-        if id(original) in self._copies:
-            return self._copies[id(original)]
-        self._copies[id(original)] = copied
-        self._originals[id(copied)] = copied, original
-        if is_chosen:
-            self.trace.note_chosen(copied)
-        for key, item in list(items_in(copied)):
-            copied[key] = self.of(original[key], item, is_chosen)
-        return copied
+        if may_be_held(copied):
+            if id(original) in self._copies:
+                return self._copies[id(original)]
+            self._copies[id(original)] = copied
+            self._originals[id(copied)] = copied, original
+            if is_chosen:
+                self.trace.note_chosen(copied)
+        return over_parts(lambda x, y: self.of(x, y, is_chosen), original, copied)
 
     def restored(self, before: Any, final: Any, new: Any) -> Any:
         """``new``, what the loop leaves where it found ``before`` and the attempt left ``final``,
         with the program's own containers."""
         if not type(before) is type(final) is type(new):
             return new
-        if type(new) is tuple:
-            return tuple(map(self.restored, before, final, new))
-        if type(new) is Choice:
-            return Choice(new.test, new.then, self.restored(
-                before.orelse, final.orelse, new.orelse))
-        if not may_be_held(new) or not len(before) == len(final) == len(new):
+        if not may_be_held(new):
+            return over_parts(self.restored, before, final, new)
+        if not len(before) == len(final) == len(new):
             return new
         if final is before:
             return final
@@ -198,10 +188,12 @@ class Copies:
     def _containers(self, place: _Place, value: Any) -> Iterator[tuple[_Place, int]]:
         if may_be_held(value):
             yield place, id(self._originals.get(id(value), (None, value))[1])
-        elif type(value) is Choice:
-            yield from self._containers((*place, ""), value.orelse)
-            return
-        elif type(value) is not tuple:
-            return
-        for key, item in enumerate(value) if type(value) is tuple else items_in(value):
+        for key, item in _parts(value):
             yield from self._containers((*place, key), item)
+
+
+def _parts(x: Any) -> Iterable[tuple[Any, Any]]:
+    """What lies in a tree, and where."""
+    if type(x) is Choice:
+        return [("", x.orelse)]
+    return items_in(x) if type(x) is tuple or may_be_held(x) else ()

@@ -22,7 +22,6 @@ from ..values.array import TracedArray
 from ..values.trace import Trace
 from .choice import Choice
 
-_PYTHON: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 MOST_SHOWN = 6  # parts of a container in a message
 _NUMBERS = (bool, int, float, complex, np.generic)
 
@@ -91,8 +90,7 @@ def of_other_dtypes(a: TensorType, b: TensorType, are_variables: bool) -> bool:
 def _promoted(a: TensorType, b: TensorType) -> np.dtype:
     if a.is_weak and b.is_weak:
         return np.result_type(a.dtype, b.dtype)
-    operands = [_PYTHON[t.dtype.kind] if t.is_weak else t.dtype for t in (a, b)]
-    return np.result_type(*operands)
+    return np.result_type(*(t.zero if t.is_weak else t.dtype for t in (a, b)))
 
 
 def converted(trace: Trace, value: Value, type_: TensorType) -> Value:
@@ -162,6 +160,12 @@ def flatten(x: Any) -> tuple[list[Any], Any]:
 
 def unflatten(structure: Any, leaves: list[Any]) -> Any:
     return optree.tree_unflatten(structure, leaves)
+
+
+def over_leaves(f: Callable[[Any], Any], x: Any) -> Any:
+    """The tree with ``f`` of its leaves."""
+    leaves, structure = flatten(x)
+    return unflatten(structure, [f(leaf) for leaf in leaves])
 
 
 def merged(a: Any, b: Any, leaf: Callable[[Any, Any], Any]) -> Any:

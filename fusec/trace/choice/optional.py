@@ -17,11 +17,12 @@ from fusec.ir import TensorType, Value
 from ..facts.constant_values import constant_value
 from ..facts.layout import Strides
 from ..facts.trees import NAMESPACE
+from ..guards.container_changes import items_in
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 from .choice import UNBOUND, Absent, Choice
 
-_ZEROS: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
+_PLAIN = (list, tuple, dict)
 
 
 class Assumed(dict[Value, bool]):
@@ -46,26 +47,24 @@ def likeness(x: Any) -> Any:
 
 
 def _mapped(f: Callable[[Any], Any], x: Any) -> Any:
-    if type(x) in (list, tuple):
-        return type(x)(map(f, x))
-    return {key: f(value) for key, value in x.items()} if type(x) is dict else x
+    return _like(x, {k: f(y) for k, y in items_in(x)}) if type(x) in _PLAIN else x
+
+
+def _like(x: Any, parts: dict[Any, Any]) -> Any:
+    """A list, tuple or dict as ``x`` is one, of these parts."""
+    return parts if type(x) is dict else type(x)(parts.values())
 
 
 def aligned(trace: Trace, a: Any, b: Any) -> tuple[Any, Any]:
     """Both as optional wherever one of them is, or is None and the other is something else."""
     if a is b:
         return a, b
-    if type(a) is type(b) and type(a) in (list, tuple) and len(a) == len(b):
-        pairs = [aligned(trace, x, y) for x, y in zip(a, b, strict=True)]
-        if all(x is old for (x, _), old in zip(pairs, a, strict=True)) and all(
-                y is old for (_, y), old in zip(pairs, b, strict=True)):
-            return a, b  # the program's own lists
-        return type(a)(x for x, _ in pairs), type(a)(y for _, y in pairs)
-    if type(a) is type(b) is dict and [*a] == [*b]:
-        found = {key: aligned(trace, a[key], b[key]) for key in a}
+    if type(a) is type(b) and type(a) in _PLAIN and (
+            [k for k, _ in items_in(a)] == [k for k, _ in items_in(b)]):
+        found = {key: aligned(trace, x, b[key]) for key, x in items_in(a)}
         if all(x is a[k] and y is b[k] for k, (x, y) in found.items()):
-            return a, b
-        return {k: x for k, (x, _) in found.items()}, {k: y for k, (_, y) in found.items()}
+            return a, b  # the program's own
+        return tuple(_like(a, {k: pair[i] for k, pair in found.items()}) for i in (0, 1))
     if not (Choice in (type(a), type(b)) or (a is None) != (b is None)):
         return a, b
     absent = next(filter(None, (x.then for x in (a, b) if type(x) is Choice)), None)
@@ -91,14 +90,11 @@ def zeros_like(trace: Trace, like: Any) -> Any:
     if type(like) not in (TracedArray, Like):
         return _mapped(lambda x: zeros_like(trace, x), like)
     type_ = like.type
-    if type_.kind == "weak":
-        return _ZEROS[type_.dtype.kind]
-    zero = type_.dtype.type(0)
     if type_.kind != "array":
-        return zero
+        return type_.zero
     # Sizes of one side's own mean nothing on the other one; the merge says that they differ.
     shape = type_.shape if type_.is_static else (0,) * len(type_.shape)
-    value = trace.emit("BroadcastTo", trace.builder.const(zero), shape=shape)
+    value = trace.emit("BroadcastTo", trace.builder.const(type_.zero), shape=shape)
     return from_value(trace, value, like.strides if type_.is_static else None)
 
 

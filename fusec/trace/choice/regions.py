@@ -7,7 +7,7 @@ that are older than the region are taken back when it ends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.graph import new_id
@@ -31,6 +31,17 @@ class Region:
         """Whether the value was there before the region, or is an argument of the graph."""
         node = value.node
         return node.id < self.start or (node.op == "Input" and value in self.trace.feeds.inputs)
+
+    def made_for(self, roots: Iterable[Value]) -> list[Node]:
+        """The nodes of the region that values need."""
+        found: dict[int, Node] = {}
+        todo = list(roots)
+        while todo:
+            value = todo.pop()
+            if value.node.id not in found and not self.is_outer(value):
+                found[value.node.id] = value.node
+                todo += value.node.inputs
+        return [*found.values()]
 
     def written(self) -> dict[Storage, Value]:
         """Older storages that the region wrote, with what they hold now."""

@@ -6,7 +6,6 @@ run decides (`trace/values/selected.py`), or, where the graph cannot say which, 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,15 +14,13 @@ from fusec.ir import Node, Value
 from fusec.ops.index_checks import Use
 
 from ..facts.layout import Strides
-from ..guards.container_changes import items_in, may_be_held
 from ..operands.python_numbers import Intervals, hull, interval
-from ..values.array import TracedArray, from_value, number
+from ..values.array import TracedArray, from_value
 from ..values.selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
 from ..values.selected import roots as memory_of
 from ..values.states import State
 from ..values.storage import Storage, ViewStep
 from ..values.trace import Trace
-from .choice import UNBOUND, Choice
 from .containers import Contents
 from .joined_kinds import note_joined
 from .merge import (
@@ -37,12 +34,10 @@ from .merge import (
     leaf_value,
     lifted,
     of_other_dtypes,
-    same,
-    unflatten,
+    over_leaves,
 )
 from .optional import zeros_like
 from .regions import Region
-from .tails import is_open
 
 
 @dataclass
@@ -113,6 +108,12 @@ class Pairs:
             self.slots[key] = self._new(a, b)
             self._note_sharing()
         return self.slots[key]
+
+    def of_side(self, side: int, x: Any, elsewhere: Any = None) -> Slot:
+        """What only one side computes; the other one gives something else, or zeros."""
+        if elsewhere is None:
+            elsewhere = zeros_like(self.trace, x)
+        return self.leaf(elsewhere, x) if side else self.leaf(x, elsewhere)
 
     def _note_sharing(self) -> None:
         """Arrays made in a side that appear in several pairs are one array on that side only."""
@@ -202,8 +203,7 @@ class Pairs:
 
     def _exported(self, value: Value, a: TracedArray) -> int:
         """The output that holds a test or index made in one side (zero where the other one ran)."""
-        zero = value.dtype.type(0)
-        nothing = self.trace.builder.const(zero.item() if value.type.is_weak else zero)
+        nothing = self.trace.builder.const(value.type.zero)
         is_first = value in _decided_by(a)
         for side, mine in zip(self.sides, (is_first, not is_first), strict=True):
             side.append(value if mine else nothing)
@@ -225,11 +225,9 @@ class Filling:
 
     def filled(self, x: Any) -> Any:
         """``x`` with its slots replaced by what the branch gives."""
-        leaves, structure = flatten(x)
-        if not any(type(leaf) is Slot for leaf in leaves):
+        if not any(type(leaf) is Slot for leaf in flatten(x)[0]):
             return x
-        return unflatten(structure, [
-            self._view(leaf) if type(leaf) is Slot else leaf for leaf in leaves])
+        return over_leaves(lambda leaf: self._view(leaf) if type(leaf) is Slot else leaf, x)
 
     def _view(self, slot: Slot) -> TracedArray:
         found = self._given(slot)
@@ -327,45 +325,3 @@ def _may_be_at_zero(x: TracedArray, start: int) -> bool:
     return all(step.op == "Pick" for step in inside) and all(
         t.is_static and 0 not in t.shape for t in types) and not any(
         0 in dict(step.attrs).get("sizes", ()) for step in _steps(x))
-
-
-def merged_tails(
-    test: Any, tails: tuple[tuple[Any, ...], tuple[Any, ...]], sides: Sequence[Side],
-    pairs: Pairs,
-) -> tuple[Any, ...]:
-    """What is appended after a branch, by what its sides appended."""
-    count = 0
-    while all(len(tail) > count for tail in tails) and same(tails[0][count], tails[1][count]):
-        count += 1
-    trace = pairs.trace
-    absent = number(trace, trace.emit("LogicalNot", test)), number(trace, test)
-    found = list(tails[0][:count])
-    for k in (0, 1):
-        def leaf(here: Any, elsewhere: Any, k: int = k) -> Any:
-            return pairs.leaf(elsewhere, here) if k else pairs.leaf(here, elsewhere)
-
-        for item in tails[k][count:]:
-            missing: Any = absent[k]
-            if is_open(item):
-                missing, item = leaf(item.test, True), item.orelse
-            found.append(Choice(missing, UNBOUND, _exported(item, sides[k], leaf)))
-    return tuple(found)
-
-
-def _exported(item: Any, side: Side, leaf: Callable[[Any, Any], Any]) -> Any:
-    """The item with what its side computed among the outputs; containers that were there before
-    stay what they are."""
-    hooks: Any = side.region.trace.hooks
-    if type(item) is tuple:
-        return tuple(_exported(x, side, leaf) for x in item)
-    if may_be_held(item):
-        if hooks.effects.was_there(item):
-            return item
-        made = copy.copy(item)
-        for key, part in items_in(item):
-            made[key] = _exported(part, side, leaf)
-        return made
-    leaves, structure = flatten(item)
-    return unflatten(structure, [
-        leaf(x, zeros_like(side.region.trace, x)) if is_traced(x) and not side.region.is_outer(
-            x.origin) else x for x in leaves])

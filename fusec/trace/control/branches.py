@@ -20,11 +20,11 @@ from fusec.ops.checks import describe_error
 
 from ..choice.choice import UNBOUND
 from ..choice.containers import Contents, kept, relinked
+from ..choice.half_choices import check_bound, half_bound, is_users, left_by_one, merged_tails
 from ..choice.merge import Disagreement, cure_for_slices, last_line, merged, shown
 from ..choice.optional import aligned, assuming, bound, settled
 from ..choice.regions import Region, captures, subgraph
-from ..choice.sides import Filling, Pairs, Side, merged_tails
-from ..choice.unbound import check_bound, half_bound, is_users, left_by_one
+from ..choice.sides import Filling, Pairs, Side
 from ..operands.index_uses import lost_checks, note_inside
 from ..places.cells import Variables
 from ..rewrite.definitions import RESULT
@@ -169,7 +169,7 @@ def _merged_variable(
 ) -> Any:
     a, b = (variables.left_by(side.variables, name) for side in sides)
     if variables.is_tail(name):
-        return _merged_tails(trace, test, (a, b), sides, pairs)
+        return merged_tails(test, (a, b), sides, pairs)
     if a is not b:  # one container that both have is changed item by item
         a, b = (side.left.of(x) for side, x in zip(sides, (a, b), strict=True))
     if (a is UNBOUND or b is UNBOUND) and a is not b and name in variables.attributes.initial:
@@ -189,17 +189,6 @@ def _merged_variable(
             TypeError, f"the sides of a branch leave different things in {name!r}", trace.loc,
             cure_for_slices(a, b) or "give the variable one shape, dtype and kind on both sides",
             values=_both(sides, a, b)) from None
-
-
-def _merged_tails(
-    trace: Trace, test: Value, tails: tuple[Any, Any], sides: Sequence[Side], pairs: Pairs
-) -> Any:
-    try:
-        return merged_tails(test, tails, sides, pairs)
-    except Disagreement:
-        raise unsupported(
-            "appending an array whose size the run decides, in a branch that data decides",
-            loc=trace.loc, cure="append it after the branch, or what is computed from it") from None
 
 
 def _both(sides: Sequence[Side], a: Any, b: Any) -> list[tuple[str, str]]:
@@ -268,23 +257,13 @@ def _select(trace: Trace, test: Value, a: Value, b: Value) -> Value:
 def _is_cheap(sides: Sequence[Side], pairs: Pairs) -> bool:
     cost = 0.0
     for side, roots in zip(sides, pairs.sides, strict=True):
-        for node in _inner_nodes(side.region, roots):
+        for node in side.region.made_for(roots):
             if not _may_always_run(node):
                 return False
-            cost += get(node.op).cost
+            cost += get(node.op).cost if node.op != "Const" else 0
     return cost <= SELECT_COST
 
 
 def _may_always_run(node: Node) -> bool:
-    return get(node.op).kind == "elementwise" and all(not t.shape for t in node.types)
-
-
-def _inner_nodes(region: Region, roots: Sequence[Value]) -> list[Node]:
-    nodes: dict[int, Node] = {}
-    stack = [v for v in roots if not region.is_outer(v)]
-    while stack:
-        node = stack.pop().node
-        if node.id not in nodes and node.op != "Const":
-            nodes[node.id] = node
-            stack.extend(v for v in node.inputs if not region.is_outer(v))
-    return list(nodes.values())
+    return node.op == "Const" or (
+        get(node.op).kind == "elementwise" and all(not t.shape for t in node.types))

@@ -16,6 +16,7 @@ from fusec.ir.dims import symbols_of
 from ..choice.aliases import shown_elsewhere
 from ..choice.choice import UNBOUND, Absent, Choice
 from ..choice.containers import holders_of, loop_leaves
+from ..choice.half_choices import UnboundReads, is_users
 from ..choice.joined_kinds import is_of_other_kind
 from ..choice.merge import (
     Disagreement,
@@ -31,7 +32,6 @@ from ..choice.merge import (
 )
 from ..choice.optional import aligned, likeness
 from ..choice.regions import Region
-from ..choice.unbound import UnboundReads, is_users
 from ..guards.container_changes import may_be_held
 from ..operands.overflow import OverflowChecks
 from ..operands.python_numbers import SLOW, Intervals, hull, interval, is_slow

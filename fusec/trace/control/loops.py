@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from fusec.errors import unsupported
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops.checks import has_effects
@@ -21,10 +19,10 @@ from fusec.ops.checks import has_effects
 from ..choice.aliases import shown_elsewhere
 from ..choice.choice import UNBOUND, Absent, Choice
 from ..choice.containers import loop_leaves
+from ..choice.half_choices import is_users
 from ..choice.joined_kinds import note_joined
 from ..choice.merge import common_strides, lifted, unflatten
 from ..choice.regions import Region, captures, subgraph
-from ..choice.unbound import is_users
 from ..facts.constant_values import constant_value
 from ..guards.container_changes import may_be_held
 from ..guards.side_effects import warn_of_dtype
@@ -228,10 +226,7 @@ def _title(carried: Carried) -> str:
 
 
 def _zeros(trace: Trace, type_: TensorType) -> Value:
-    zero = np.zeros((), type_.dtype)[()]
-    if type_.kind == "weak":
-        return trace.builder.const(zero.item())
-    value = trace.builder.const(zero)
+    value = trace.builder.const(type_.zero)
     return trace.emit("BroadcastTo", value, shape=type_.shape) if type_.kind == "array" else value
 
 

@@ -17,7 +17,7 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.checks import describe_error
 
 from ..choice.choice import unbound
-from ..choice.unbound import UnboundReads
+from ..choice.half_choices import UnboundReads
 from ..operands.texts import without_values
 from ..values.trace import Trace
 

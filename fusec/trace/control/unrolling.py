@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Any
 
-from fusec.ir import Graph, Node, Value
+from fusec.ir import Graph, Node
 from fusec.ops import get
 
 from ..choice.merge import flatten, is_traced
@@ -69,16 +69,9 @@ def _type_of(value: Any) -> Any:
 def nodes_since(region: Region, variables: Variables) -> list[Node]:
     """The nodes made since the region began that variables, memory or checks depend on."""
     held = [leaf for value in variables.read().values() for leaf in flatten(value)[0]]
-    roots = [*region.written().values(), *(x.value for x in held if is_traced(x)),
-             *(n.out() for n in region.trace.record.checks[region.first_check:])]
-    found: dict[int, Node] = {}
-    stack: list[Value] = list(roots)
-    while stack:
-        value = stack.pop()
-        if value.node.id not in found and not region.is_outer(value):
-            found[value.node.id] = value.node
-            stack.extend(value.node.inputs)
-    return list(found.values())
+    return region.made_for([
+        *region.written().values(), *(x.value for x in held if is_traced(x)),
+        *(n.out() for n in region.trace.record.checks[region.first_check:])])
 
 
 def stays_unrolled(nodes: Iterable[Node], count: int) -> bool:

@@ -12,8 +12,8 @@ from fusec.ir import Value
 
 from ..choice.choice import Choice as Optional
 from ..choice.choice import unbound
+from ..choice.half_choices import UnboundReads
 from ..choice.optional import Assumed, bound, is_absent, settled
-from ..choice.unbound import UnboundReads
 from ..convert.logic import Tested
 from ..facts.policy import stays_plain
 from ..facts.trees import flattened

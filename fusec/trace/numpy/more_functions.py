@@ -113,7 +113,7 @@ def _dtype_or_value(trace: Trace, x: Any) -> Any:
     """What stands for an operand when NumPy asks only for its dtype."""
     if type(x) is not TracedArray:
         return x
-    return x.dtype.type(0).item() if x.type.is_weak else x.dtype
+    return x.type.zero if x.type.is_weak else x.dtype
 
 
 def result_type(trace: Trace, *arrays_and_dtypes: Any) -> np.dtype:

@@ -1,11 +1,13 @@
-"""Variables that a branch or loop may leave without a value.
+"""What only one side of a branch leaves: variables that the other one does not bind, and items that
+it does not append.
 
-They become a `Choice` between a value and none, unless what follows reads them in any case: then a
-check is made at once.
+They become a `Choice` between a value and none, unless what follows reads a variable in any case:
+then a check is made at once.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,15 +16,15 @@ from fusec.errors import unsupported
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
+from ..guards.container_changes import may_be_held
 from ..values.array import TracedArray, number
 from ..values.storage import ViewStep
 from ..values.trace import Trace
 from .choice import UNBOUND, Absent, Choice, unbound
-from .containers import kept
-from .merge import flatten, is_number, is_traced, leaf_value, unflatten
-from .optional import zeros_like
-from .regions import Region
+from .containers import kept, over_parts
+from .merge import Disagreement, flatten, is_traced, leaf_value, over_leaves, same
 from .sides import Pairs, Side
+from .tails import is_open
 
 _PLAIN = ("elementwise", "view", "source", "reduce", "fold", "composite")
 _INTERNAL = "_fusec_"  # the converter's own variables are read where they are bound
@@ -57,10 +59,9 @@ def half_bound(
     inner: Any = False
     if type(value) is Choice and value.name == name:
         inner, value = value.test, value.orelse
-    missing: Any = number(trace, test if side else trace.emit("LogicalNot", test))
+    missing: Any = _is_other(trace, test, side)
     if inner is not False:
-        missing = pairs.leaf(True, inner) if side else pairs.leaf(inner, True)
-    leaves, structure = flatten(value)
+        missing = pairs.of_side(side, inner, True)
     region = sides[side].region
     shared = _storages(sides[side].variables)
 
@@ -69,12 +70,16 @@ def half_bound(
         if not is_traced(leaf) or region.is_outer(leaf.origin) or (
                 leaf.storage is not None and not _is_own(leaf, shared, region.start)):
             return leaf
-        zeros = zeros_like(trace, leaf)
-        return pairs.leaf(zeros, leaf) if side else pairs.leaf(leaf, zeros)
+        return pairs.of_side(side, leaf)
 
     hooks: Any = trace.hooks
-    made = unflatten(structure, [exported(leaf) for leaf in leaves])
-    return Choice(missing, Absent(name), kept(value, made, hooks.effects.was_there))
+    made = kept(value, over_leaves(exported, value), hooks.effects.was_there)
+    return Choice(missing, Absent(name), made)
+
+
+def _is_other(trace: Trace, test: Value, side: int) -> TracedArray:
+    """Whether the other side is taken."""
+    return number(trace, test if side else trace.emit("LogicalNot", test))
 
 
 def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: Pairs) -> Any:
@@ -83,14 +88,13 @@ def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: Pair
     It is computed in any case, unless that may raise or never end.
     """
     side, value = (1, b) if a is UNBOUND else (0, a)
-    leaves, structure = flatten(value)
     region = sides[side].region
     slots: dict[Any, Any] = {}
 
     def exported(leaf: Any) -> Any:
         if not is_traced(leaf):
             return leaf
-        needed = _needed(region, leaf_value(trace, leaf))
+        needed = region.made_for([leaf_value(trace, leaf)])
         if all(map(_never_raises, needed)):
             return leaf
         whole: TracedArray = leaf
@@ -109,23 +113,47 @@ def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: Pair
                 cure="leave the loop with break, and compute the result after it")
         key = whole.storage or whole.value
         if key not in slots:
-            zeros = zeros_like(trace, whole)
-            slots[key] = pairs.leaf(zeros, whole) if side else pairs.leaf(whole, zeros)
+            slots[key] = pairs.of_side(side, whole)
         return replace(slots[key], steps=steps) if steps else slots[key]
 
-    return unflatten(structure, [exported(leaf) for leaf in leaves])
+    return over_leaves(exported, value)
 
 
-def _needed(region: Region, value: Value) -> list[Node]:
-    """The nodes of a side that a value of it needs."""
-    found: dict[int, Node] = {}
-    stack = [value]
-    while stack:
-        value = stack.pop()
-        if value.node.id not in found and not region.is_outer(value):
-            found[value.node.id] = value.node
-            stack += value.node.inputs
-    return [*found.values()]
+def merged_tails(
+    test: Any, tails: tuple[tuple[Any, ...], tuple[Any, ...]], sides: Sequence[Side], pairs: Pairs
+) -> tuple[Any, ...]:
+    """What is appended after a branch, by what its sides appended."""
+    trace, count = pairs.trace, 0
+    while all(len(tail) > count for tail in tails) and same(tails[0][count], tails[1][count]):
+        count += 1
+    found = list(tails[0][:count])
+    try:
+        for k in (0, 1):
+            absent: Any = _is_other(trace, test, k)
+            for item in tails[k][count:]:
+                missing = pairs.of_side(k, item.test, True) if is_open(item) else absent
+                item = item.orelse if is_open(item) else item
+                found.append(Choice(missing, UNBOUND, _exported(item, k, sides, pairs)))
+    except Disagreement:
+        raise unsupported(
+            "appending an array whose size the run decides, in a branch that data decides",
+            loc=trace.loc, cure="append it after the branch, or what is computed from it") from None
+    return tuple(found)
+
+
+def _exported(item: Any, k: int, sides: Sequence[Side], pairs: Pairs) -> Any:
+    """The item with what its side computed among the outputs; containers that were there before
+    stay what they are."""
+    hooks: Any = pairs.trace.hooks
+    if may_be_held(item):
+        if hooks.effects.was_there(item):
+            return item
+        item = copy.copy(item)
+    if type(item) is tuple or may_be_held(item):
+        return over_parts(lambda x: _exported(x, k, sides, pairs), item)
+    return over_leaves(
+        lambda x: pairs.of_side(k, x) if is_traced(x) and not sides[k].region.is_outer(
+            x.origin) else x, item)
 
 
 def _never_raises(node: Node) -> bool:
@@ -149,4 +177,4 @@ def _is_own(leaf: TracedArray, shared: Sequence[Any], start: int) -> bool:
         leaf.type.is_static and sum(s is storage for s in shared) <= 1)
 
 
-__all__ = ["check_bound", "half_bound", "is_number", "is_users"]
+__all__ = ["check_bound", "half_bound", "is_users", "left_by_one", "merged_tails"]
