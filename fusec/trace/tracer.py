@@ -26,7 +26,7 @@ from .choice.choice import unbound
 from .choice.flat_results import flat_results
 from .control.before_raise import state_now
 from .control.branches import Endless
-from .control.raising import as_checked, is_programs
+from .control.raising import as_checked, free_variable, is_programs, raised_at
 from .convert.cache import convert
 from .facts.code_names import with_inner
 from .facts.graph_length import warn_of_length
@@ -199,9 +199,9 @@ def _run(
             raise cause from None  # NumPy's C code replaced it by a message about sequences
         if "'Traced" in str(error) and type(error) in (TypeError, AttributeError):
             raise _in_numpys_words(trace, error) from None
-        if type(error) is NameError and "free variable" in str(error):
-            if not _is_free(trace, error):
-                error = unbound(error.name or "").with_traceback(error.__traceback__)
+        if name := free_variable(error):
+            if not _is_free(trace, error, name):
+                error = unbound(name).with_traceback(error.__traceback__)
             users_own(error)
             raise error from None
         if isinstance(error, RecursionError) and trace.part(Endless).loc is not None:
@@ -216,18 +216,16 @@ def _run(
         raise
 
 
-def _is_free(trace: Trace, error: NameError) -> bool:
+def _is_free(trace: Trace, error: Exception, variable: str) -> bool:
     """Whether the variable without a value is one of an outer function in the program itself: in
     converted code variables of the function are free ones of its parts."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    name = frame.tb_frame.f_code.co_qualname if frame is not None else ""
+    where = raised_at(error)
+    name = where.tb_frame.f_code.co_qualname if where is not None else ""
     owners = [code for fn in (*trace.entry, *getattr(trace.hooks, "functions", ()))
               for code in with_inner(fn.__code__)
               if name == code.co_qualname or name.startswith(f"{code.co_qualname}.<locals>.")]
     inmost = max(owners, key=lambda code: len(code.co_qualname), default=None)
-    return inmost is not None and error.name in inmost.co_freevars
+    return inmost is not None and variable in inmost.co_freevars
 
 
 def _raises_in_the_run(trace: Trace, error: BaseException) -> bool:

@@ -5,7 +5,6 @@ That completes what is carried, or says what another attempt has to know.
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from typing import Any
 
@@ -215,7 +214,7 @@ class Finals(Parameters):
             raise self._aliased(name)  # under another name, while this one may still be bound to it
         written = own.version > 0 or (storage.version > 0 and storage in [
             a.storage for a in self.arrays.values()])
-        if written and (before.storage.origin is not None or _is_shared(before.storage)
+        if written and (before.storage.origin is not None or before.storage.is_shared
                         or roots(before.storage) != [before.storage]
                         or shown_elsewhere(before.storage, {n for n, _ in self.arrays})):
             raise self._aliased(name)
@@ -264,12 +263,6 @@ def of_one_memory(leaves: dict[Leaf, Any]) -> set[Leaf]:
              if type(leaf) is TracedArray and leaf.storage is not None}
     times = Counter(root for found in shown.values() for root in found)
     return {key for key, found in shown.items() if any(times[root] > 1 for root in found)}
-
-
-def _is_shared(storage: Storage) -> bool:
-    """Whether more than one array shows the storage."""
-    arrays = [x for x in gc.get_referrers(storage) if type(x) is TracedArray]
-    return len(arrays) > 1
 
 
 def is_constant(value: Value) -> bool:

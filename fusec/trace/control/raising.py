@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dis import opmap
 from traceback import walk_tb
+from types import TracebackType
 from typing import Any
 
 from fusec.code_roles import is_on_behalf
@@ -48,11 +49,25 @@ def is_programs(error: BaseException) -> bool:
 
 def _is_raised_there(error: BaseException) -> bool:
     """Whether a ``raise`` of the program made it, or ``sys.exit``: Ctrl-C comes between others."""
+    where = raised_at(error)
+    return where is not None and (
+        isinstance(error, SystemExit) or where.tb_frame.f_code.co_code[where.tb_lasti] == _RAISE)
+
+
+def raised_at(error: BaseException) -> TracebackType | None:
+    """The innermost part of its traceback."""
     where = error.__traceback__
     while where is not None and where.tb_next is not None:
         where = where.tb_next
-    return where is not None and (
-        isinstance(error, SystemExit) or where.tb_frame.f_code.co_code[where.tb_lasti] == _RAISE)
+    return where
+
+
+def free_variable(error: BaseException) -> str:
+    """The variable of an outer function that Python raised it for, since it has no value."""
+    where = raised_at(error)
+    is_free = type(error) is NameError and where is not None and (
+        error.name in where.tb_frame.f_code.co_freevars)
+    return error.name if is_free else ""  # type: ignore[attr-defined]
 
 
 def _is_programs_own(error: BaseException) -> bool:
@@ -68,8 +83,8 @@ def _is_library(module_globals: dict[str, Any]) -> bool:
 def as_checked(trace: Trace, raised: BaseException) -> BaseException:
     """The exception that compiled code raises for one that tracing met."""
     error: BaseException = getattr(raised, "in_numpys_words", None) or raised
-    if type(error) is NameError and "free variable" in str(error):  # of a part of the function
-        name = error.name or ""
+    name = free_variable(error)
+    if name:  # of a part of the function
         error = unbound(name)
         trace.part(UnboundReads).add(name)
     if isinstance(error, StopIteration):  # the other side would go on for ever

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, NoReturn
+from weakref import ref
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class TracedArray:
     Python runs raises `ConcreteValueError`.
     """
 
-    __slots__ = ("_scalar", "steps", "storage", "trace")
+    __slots__ = ("__weakref__", "_scalar", "steps", "storage", "trace")
     __array_priority__ = 1000.0
 
     def __init__(
@@ -43,6 +44,8 @@ class TracedArray:
         self.storage = storage
         self.steps = steps
         self._scalar = scalar
+        if storage is not None:
+            storage.shown_by.append(ref(self))
 
     # -- what it is
 

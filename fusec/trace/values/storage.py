@@ -176,8 +176,8 @@ class Storage:
     """
 
     __slots__ = (
-        "_views", "born", "is_constant", "origin", "stands_for", "strides", "value", "version",
-        "writeable",
+        "_views", "born", "is_constant", "origin", "shown_by", "stands_for", "strides", "value",
+        "version", "writeable",
     )
 
     writes_elsewhere = False  # whether writing to it is writing to other storages
@@ -196,7 +196,13 @@ class Storage:
         self.version = 0
         self.is_constant = False
         self.stands_for: Storage | None = None  # in a loop's body: the array before the loop
+        self.shown_by: list[Callable[[], Any]] = []  # weak references to the arrays made of it
         self._views: dict[tuple[ViewStep, ...], Value] = {}
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether more than one array shows it."""
+        return sum(array() is not None for array in self.shown_by) > 1
 
     def check_apart(self) -> None:
         """Before it is written, or read after others were: nothing else is its memory, or may be.
