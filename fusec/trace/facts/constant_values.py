@@ -1,4 +1,4 @@
-"""Traced values that depend on no argument: what they are, so that plain NumPy can use them."""
+"""Constant folding on demand: values that depend on no argument, for plain NumPy to use."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MOST_ELEMENTS = 1 << 20
 _MOST_KEPT = 1 << 24  # bytes
 
 
-class _Computed(threading.local):
-    """The latest results by node, so that a program that looks after each of many changes of an
-    array has one change computed, not all of them again."""
+class _Results(threading.local):
+    """The latest results by node id: a program that looks at an array after each of many changes
+    has one change computed, not all of them again."""
 
     def __init__(self) -> None:
         self.results: OrderedDict[int, list[Any]] = OrderedDict()
@@ -33,7 +33,7 @@ class _Computed(threading.local):
             self.nbytes -= _nbytes(dropped)
 
 
-_COMPUTED = _Computed()
+_RESULTS = _Results()
 
 
 def _nbytes(results: list[Any]) -> int:
@@ -41,19 +41,19 @@ def _nbytes(results: list[Any]) -> int:
 
 
 def constant_value(value: Value) -> Any:
-    """The ndarray, NumPy scalar or Python number that a value is in every call; None if unknown.
+    """The ndarray, NumPy scalar or Python number that a value is in every call; None if it varies.
 
-    Only small values of short histories are computed; arrays are read-only.
+    Only small values that few nodes lead to are computed; arrays are read-only.
     """
-    order = _history(value)
+    order = _nodes_behind(value)
     if order is None:
         return None
     table: dict[int, list[Any]] = {}
     for node in order:
-        results = _COMPUTED.results.get(node.id)
+        results = _RESULTS.results.get(node.id)
         if results is None:
             results = apply(node, [table[v.node.id][v.index] for v in node.inputs])
-            _COMPUTED.add(node, results)
+            _RESULTS.add(node, results)
         table[node.id] = results
     result = table[value.node.id][value.index]
     if isinstance(result, np.ndarray):
@@ -63,20 +63,21 @@ def constant_value(value: Value) -> Any:
 
 
 def note_constant(node: Node, array: np.ndarray) -> None:
-    """An input is this array in every call that uses the trace."""
+    """A guard ensures that this input is ``array`` in every call that uses the trace."""
     if array.size <= _MOST_ELEMENTS:
-        _COMPUTED.add(node, [array.copy()])
+        _RESULTS.add(node, [array.copy()])
 
 
-def _history(value: Value) -> list[Node] | None:
-    """Every node behind a value, operands first; None when an input or effect is among them."""
+def _nodes_behind(value: Value) -> list[Node] | None:
+    """The nodes a value is computed by, operands first; None where an input, an effect or
+    something large is among them."""
     order: list[Node] = []
     done: set[int] = set()
     todo = [value.node]
     while todo:
         node = todo[-1]
         waiting = [v.node for v in node.inputs if v.node.id not in done]
-        if node.id in _COMPUTED.results:
+        if node.id in _RESULTS.results:
             waiting = []
         elif node.op == "Input" or has_effects(node) or len(done) > _MOST_NODES or any(
                 not t.is_static or t.size > _MOST_ELEMENTS for t in node.types):

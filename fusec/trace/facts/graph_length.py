@@ -1,4 +1,4 @@
-"""Graphs so long that compiling them takes seconds: which line made them, and the cure."""
+"""A warning for graphs so long that compiling them takes seconds, at the line they come from."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def warn_of_length(graph: Graph) -> None:
     """Warn at the line that most of a long graph's operations come from."""
     if len(graph.nodes) < MANY:
         return
-    made = [n for n in graph.nodes if not get(n.op).is_given]
-    lines = Counter((n.loc.file, n.loc.line) for n in made if n.loc is not None)
-    if len(made) < MANY or not lines:
+    computed = [n for n in graph.nodes if not get(n.op).is_given]
+    lines = Counter((n.loc.file, n.loc.line) for n in computed if n.loc is not None)
+    if len(computed) < MANY or not lines:
         return
     (file, line), count = lines.most_common(1)[0]
     log.warn(
-        f"{graph.name} was traced into {len(made):,} operations, {count:,} of them here: "
+        f"{graph.name} was traced into {len(computed):,} operations, {count:,} of them here: "
         "Python runs the loop around this line while tracing, and each iteration is compiled "
         "anew, in about a millisecond an operation. A loop over range(n), or over the rows of one "
         "array (np.stack(items) instead of a list), is compiled as a loop; where it is not, "

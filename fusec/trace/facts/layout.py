@@ -33,7 +33,7 @@ def common(shape: Shape, itemsize: int, a: Strides, b: Strides) -> Strides | Non
     return contiguous(shape, itemsize, order) if order == like_order(b) else None
 
 
-def _unknown(sizes: Sequence[Size]) -> Dim:
+def _first_symbolic(sizes: Sequence[Size]) -> Dim:
     return next(s for s in sizes if isinstance(s, Dim))
 
 
@@ -51,8 +51,8 @@ def is_c_contiguous(shape: Shape, strides: Strides, itemsize: int) -> bool:
 def k_order(shape: Shape, operands: Sequence[Strides]) -> list[int]:
     """Axes outermost first as NumPy's iterator orders them: by stride, ties in C order.
 
-    The iterator sorts from the innermost axis outwards, and axes of length 1 say nothing; where
-    operands are broadcast both decide what it finds.
+    As there: an insertion sort from the innermost axis outwards, which ignores axes of length 1.
+    Broadcast operands leave the order partial, so another way of sorting gives another order.
     """
     rows = [tuple(0 if n == 1 else s for n, s in zip(shape, row, strict=True)) for row in operands]
     order = list(range(len(shape)))[::-1]
@@ -69,7 +69,7 @@ def k_order(shape: Shape, operands: Sequence[Strides]) -> list[int]:
 
 
 def _compare(a: int, b: int, operands: Sequence[Strides]) -> int:
-    """-1: axis a is outside b, 1: inside, 0: the operands do not say (broadcast or equal)."""
+    """-1: axis a lies outside b, 1: inside, 0: undecided, as every operand is broadcast there."""
     verdict = 0
     for strides in operands:
         sa, sb = abs(typical(strides[a])), abs(typical(strides[b]))
@@ -147,7 +147,7 @@ def reshape_strides(shape: Shape, strides: Strides, target: Shape, itemsize: int
             return contiguous(target, itemsize)
         if len(shape) == 1 and strides[0] > 0:
             return contiguous(target, strides[0])
-        raise UndecidedSizeError(_unknown((*shape, *strides, *target)), "reshape of a view")
+        raise UndecidedSizeError(_first_symbolic((*shape, *strides, *target)), "reshape of a view")
     old = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     result: list[int] = []
     at = axis = 0

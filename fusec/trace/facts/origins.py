@@ -17,9 +17,8 @@ _MOST_NODES = 2_000
 def describe(value: Value, at: Loc | None, outside: Mapping[int, str]) -> str:
     """``f64[3,4], argument x`` or ``f64[3], from `y * 2` (prog.py:7)``.
 
-    ``at``: the line of the error, so that what the failing operation itself inserted (a cast, the
-    reading of a view) is looked through.  ``outside``: names of inputs that are not arguments, by
-    input position.
+    ``at``: the line of the error.  Casts and views that the failing operation inserted there itself
+    are skipped.  ``outside``: names of inputs that are not arguments, by input position.
     """
     while value.node.op == "Cast" and value.node.loc == at and at is not None:
         value = value.node.inputs[0]
@@ -48,23 +47,23 @@ def origin(value: Value, outside: Mapping[int, str]) -> str:
         return f"the number {number}"
     if node.loc is None:
         return f"from {node.op}"
-    text = _source(node.loc)
+    text = _text_at(node.loc)
     place = f"{os.path.basename(node.loc.file)}:{node.loc.line}"
     return f"from `{text}` ({place})" if text else f"made at {place}"
 
 
 def source_of(value: Value) -> str:
-    """The expression that made the value, or the argument's name; nothing if it is not known."""
+    """The source text of the value's expression, or the argument's name; empty if unknown."""
     node = value.node
     while node.op == "Cast":
         node = node.inputs[0].node
     if node.op == "Input":
         return str(node.attrs["path"])
-    return _source(node.loc) if node.loc is not None else ""
+    return _text_at(node.loc) if node.loc is not None else ""
 
 
-def _source(loc: Loc) -> str:
-    """The expression's text when it stands on one line and is not long."""
+def _text_at(loc: Loc) -> str:
+    """The expression's source text, shortened; empty where it has several lines."""
     if loc.col < 0 or loc.end_col <= loc.col:
         return ""
     line = linecache.getline(loc.file, loc.line).encode()
@@ -73,15 +72,15 @@ def _source(loc: Loc) -> str:
 
 
 def scalar_arguments(value: Value) -> list[str]:
-    """Names of the arguments behind a value when all of them are numbers, not arrays; else []."""
+    """The arguments that a value depends on where all of them are numbers; else []."""
     names: dict[str, None] = {}
-    todo, seen = [value.node], set[int]()
+    todo, visited = [value.node], set[int]()
     while todo:
         node = todo.pop()
-        if node.id in seen:
+        if node.id in visited:
             continue
-        seen.add(node.id)
-        if len(seen) > _MOST_NODES or (node.op == "Input" and node.types[0].kind == "array"):
+        visited.add(node.id)
+        if len(visited) > _MOST_NODES or (node.op == "Input" and node.types[0].kind == "array"):
             return []
         if node.op == "Input" and node.attrs["path"].startswith("captured_"):
             return []  # read from an attribute, a variable or a container at each call

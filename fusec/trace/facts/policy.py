@@ -1,4 +1,6 @@
-"""Which Python functions are converted: the user's and most libraries', not the numeric stack's."""
+"""Which Python functions are converted: the user's and those of most libraries.
+
+Those of the numeric stack, the standard library and fusec itself stay as they are."""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from typing import Any
 
 from fusec.code_roles import is_written_as_users
 
-# NumPy's own Python functions reach traced arrays through its protocols; the others are compilers,
-# libraries with arrays of their own, and our own code.
+# NumPy's own functions reach traced arrays through its protocols; the others are compilers,
+# libraries with their own arrays, and fusec.
 PLAIN_PACKAGES = frozenset({
     "numpy", "scipy", "numba", "llvmlite", "cupy", "fusec", "pandas", "xarray", "dask", "polars",
     "torch", "jax", "tensorflow"})
@@ -26,31 +28,31 @@ def stays_plain(fn: FunctionType) -> bool:
 
     The module is the one the code was written in (``functools.wraps`` changes ``__module__``).
     """
-    return is_plain_code(fn.__code__, fn.__globals__) and not _wraps_users(fn)
+    return is_plain_code(fn.__code__, fn.__globals__) and not _wraps_user_function(fn)
 
 
 def is_plain_code(code: CodeType, module_globals: dict[str, Any]) -> bool:
-    """Whether code of a module with these globals is such a function's."""
+    """`stays_plain` for code of a module with these globals."""
     module = str(module_globals.get("__name__") or "")
     if is_written_as_users(module_globals):
         return False
     return module.partition(".")[0] in PLAIN_PACKAGES or _is_stdlib(code.co_filename)
 
 
-def _wraps_users(fn: FunctionType) -> bool:
-    """Whether the standard library made ``fn`` of a user's function, which it calls: those of
-    `contextlib.contextmanager` and `functools.singledispatch` are seen through."""
+def _wraps_user_function(fn: FunctionType) -> bool:
+    """Whether ``fn`` is the standard library's wrapper of a user's function, such as that of
+    `contextlib.contextmanager` or `functools.singledispatch`: then it is converted."""
     wrapped = getattr(fn, "__wrapped__", None)
     is_plain = wrapped is None or (type(wrapped) is FunctionType and stays_plain(wrapped))
     return not is_plain and _is_stdlib(fn.__code__.co_filename)
 
 
 def is_numeric_stack(module_globals: dict[str, Any] | None) -> bool:
-    """Whether a module of these globals belongs to NumPy or a compiler, whose control flow decides
-    on no data.  SciPy's does."""
-    found = module_globals or {}
-    root = str(found.get("__name__") or "").partition(".")[0]
-    return root in PLAIN_PACKAGES - {"scipy"} and not is_written_as_users(found)
+    """Whether a module with these globals belongs to NumPy or a compiler, whose control flow
+    depends on shapes and dtypes only.  SciPy's depends on data."""
+    scope = module_globals or {}
+    root = str(scope.get("__name__") or "").partition(".")[0]
+    return root in PLAIN_PACKAGES - {"scipy"} and not is_written_as_users(scope)
 
 
 def is_of_stdlib(fn: Any) -> bool:

@@ -1,5 +1,5 @@
-"""What stands for a static argument in the key of a call: equal only where a trace that saw the one
-value may answer for the other, whatever a class of the user's takes for equal."""
+"""What stands for a static argument in the key of a call: equal only where a trace of the one value
+may serve for the other.  The ``==`` of a user's class may ignore what the trace has read."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _EXACT = (str, bytes, bool, int, type(None), type(Ellipsis), type(NotImplemented
 _BY_REPR = (float, complex, slice, range)
 _BY_IDENTITY = (type, FunctionType, BuiltinFunctionType, MethodType, MethodWrapperType)
 _DEEPEST = 10
-# What objects of subclasses are as plain ones, whatever the class makes of ``str(x)``.
+# The plain value of an object of a subclass: ``str(x)`` itself would call the subclass's method.
 _PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (str, str.__str__), (bytes, lambda x: bytes.__getitem__(x, slice(None))), (int, int.__int__),
     (float, float.__float__), (complex, complex.__complex__))
 
 
 class SameObject:
-    """Equal for one object alone, which it does not keep alive where that can be avoided."""
+    """Equal for one object only; held by a weak reference where its type has one."""
 
     __slots__ = ("number", "reference")
 
@@ -48,12 +48,12 @@ class SameObject:
 
 
 class Alike:
-    """Equal for objects of one class that held the same values when they were given."""
+    """Equal for objects of one class that had the same content at their calls."""
 
     __slots__ = ("content", "value")
 
     def __init__(self, value: Any, content: Any) -> None:
-        self.value, self.content = value, content  # guards of traces refer to the object
+        self.value, self.content = value, content  # kept alive: guards refer to the object
 
     def __hash__(self) -> int:
         return hash(self.content)
@@ -66,11 +66,11 @@ class Alike:
 
 
 class _Opaque(Exception):
-    """It holds what is no value."""
+    """The content of an object cannot be read, or not compared."""
 
 
 def key_of(value: Any) -> Any:
-    """Of a hashable value, or an object whose attributes guards look at."""
+    """What stands for a static argument in the key: the value itself where its ``==`` is safe."""
     kind = type(value)
     if kind in _EXACT or isinstance(value, _BY_IDENTITY) or kind.__eq__ is object.__eq__:
         return value
@@ -83,7 +83,7 @@ def key_of(value: Any) -> Any:
 
 
 def _content(value: Any, depth: int) -> tuple[Any, ...]:
-    """Hashable, and equal for values of one class that cannot be told apart."""
+    """A hashable copy of what a value holds: class and bits of it, its items and attributes."""
     kind = type(value)
     if kind in _EXACT or isinstance(value, (*_BY_IDENTITY, enum.Enum)):
         return kind, value
@@ -91,37 +91,37 @@ def _content(value: Any, depth: int) -> tuple[Any, ...]:
         return kind, repr(value)
     if depth == 0:
         raise _Opaque
-    found: list[Any] = [
+    parts: list[Any] = [
         plain(value) for base, plain in _PLAIN if isinstance(value, base)]
     if isinstance(value, tuple):
-        found.append(tuple(_content(item, depth - 1) for item in tuple.__iter__(value)))
+        parts.append(tuple(_content(item, depth - 1) for item in tuple.__iter__(value)))
     if isinstance(value, frozenset):
-        found.append(frozenset(_content(item, depth - 1) for item in frozenset.__iter__(value)))
-    if _is_of_library(kind):
+        parts.append(frozenset(_content(item, depth - 1) for item in frozenset.__iter__(value)))
+    if _is_library_class(kind):
         if kind.__hash__ is None or kind.__eq__ is object.__eq__:
             raise _Opaque
         return (kind, repr(value)) if hasattr(value, "__dict__") else (kind, value, repr(value))
-    if not found and not all(map(_is_pythons, kind.__mro__[1:])):
-        raise _Opaque  # what a base in C holds cannot be seen
-    found += [(name, _content(held, depth - 1)) for name, held in attributes_in(value)]
-    return kind, *(repr(x) if isinstance(x, float | complex) else x for x in found)
+    if not parts and not all(map(_is_transparent, kind.__mro__[1:])):
+        raise _Opaque  # a base class written in C may hold what no attribute shows
+    parts += [(name, _content(attribute, depth - 1)) for name, attribute in attributes_in(value)]
+    return kind, *(repr(x) if isinstance(x, float | complex) else x for x in parts)
 
 
-def _is_of_library(kind: type) -> bool:
-    """Whether it is a class of Python's library, or one of an extension in C."""
+def _is_library_class(kind: type) -> bool:
+    """Whether a class belongs to the standard library, or is written in C."""
     root = str(kind.__module__).partition(".")[0]
     return root in sys.stdlib_module_names or not kind.__flags__ & HEAP_TYPE
 
 
-def _is_pythons(base: type) -> bool:
-    return base is object or base.__module__ in ("abc", "typing") or not _is_of_library(base)
+def _is_transparent(base: type) -> bool:
+    return base is object or base.__module__ in ("abc", "typing") or not _is_library_class(base)
 
 
 def attributes_in(value: Any) -> Iterator[tuple[str, Any]]:
-    """The attributes of an object of a Python class, those in slots too."""
-    own = getattr(value, "__dict__", None)
-    if type(own) is dict:
-        yield from own.items()
+    """Names and values of an object's attributes, those in slots too."""
+    attributes = getattr(value, "__dict__", None)
+    if type(attributes) is dict:
+        yield from attributes.items()
     for name, slot in slots_of(type(value)):
         try:
             yield name, slot.__get__(value)
@@ -130,7 +130,7 @@ def attributes_in(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def has_attributes(value: Any) -> bool:
-    """Whether it is an object with attributes of its own."""
+    """Whether an object of this class can have attributes."""
     kind = type(value)
     return kind is SimpleNamespace or bool(kind.__flags__ & HEAP_TYPE and (
         hasattr(value, "__weakref__") or next(slots_of(kind), None) is not None))

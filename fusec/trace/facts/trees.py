@@ -1,7 +1,6 @@
-"""Arguments and results as trees of leaves (pytrees), the keys of dicts in the order they lie in.
+"""Arguments and results as trees of leaves (pytrees), with the keys of dicts in insertion order.
 
-optree sorts keys unless a namespace says otherwise; to Python, and so to the program, their order
-is part of a dict.
+optree sorts keys unless a namespace says otherwise; but a program can see the order of a dict.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 import optree
 
 NAMESPACE = "fusec"
-_ORDERED = optree.dict_insertion_ordered(True, namespace=NAMESPACE)  # ends when it is collected
+_ORDERED = optree.dict_insertion_ordered(True, namespace=NAMESPACE)  # until it is collected
 _ORDERED.__enter__()
 
 
@@ -31,15 +30,14 @@ def holds_ordered(treespec: Any) -> bool:
 
 @functools.lru_cache(256)
 def _has_only_names(treespec: Any) -> bool:
-    """Whether every key in the tree is a string: of others, 1, True and 1.0 are equal, and so are
-    trees that have them."""
+    """Whether every key in the tree is a string.  Others may be equal and differ: 1, True, 1.0."""
     return not isinstance(treespec, optree.PyTreeSpec) or all(
         isinstance(step, str) for entry in optree.treespec_accessors(treespec) for step in (
             e.entry for e in entry if issubclass(e.type, dict)))
 
 
 def key_types(treespec: Any) -> tuple[Any, ...]:
-    """What tells trees apart that are equal but for the types of their keys; of names nothing."""
+    """The types of the keys, which tell 1 from True and 1.0; () where all keys are strings."""
     if _has_only_names(treespec):
         return ()
     return tuple(_typed(step) for path in treespec.paths() for step in path)
@@ -50,8 +48,8 @@ def _typed(key: Any) -> Any:
 
 
 def in_order(tree: Any) -> Any:
-    """The tree with the keys of each `OrderedDict` where its order has them: ``move_to_end``
-    leaves them where they lie, which is what optree goes by."""
+    """The tree with every `OrderedDict` built anew in its own order: optree reads that of the
+    underlying dict, which ``move_to_end`` does not change."""
     return optree.tree_map(
         _in_order, tree, is_leaf=_is_ordered, none_is_leaf=True, namespace=NAMESPACE)
 
@@ -65,16 +63,16 @@ def flattened_in_order(tree: Any) -> tuple[list[Any], Any]:
 
 
 def is_moved(tree: Any) -> bool:
-    """Whether `in_order` would make another tree of it, found quickly."""
+    """Whether some `OrderedDict` in the tree needs `in_order`; quick, for every call."""
     todo = [tree]
     while todo:
-        found = todo.pop()
-        if isinstance(found, dict):
-            if type(found) is OrderedDict and list(found) != list(dict.__iter__(found)):
+        node = todo.pop()
+        if isinstance(node, dict):
+            if type(node) is OrderedDict and list(node) != list(dict.__iter__(node)):
                 return True
-            todo += dict.values(found)
-        elif isinstance(found, (tuple, list, deque)):
-            todo += found
+            todo += dict.values(node)
+        elif isinstance(node, (tuple, list, deque)):
+            todo += node
     return False
 
 

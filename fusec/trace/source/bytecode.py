@@ -1,4 +1,4 @@
-"""Bytecode in one form for all Python versions: what `decompiler` reads."""
+"""Bytecode in one form for all Python versions, for the decompiler."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _CONSTANT = frozenset(dis.hasconst)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An instruction: ``arg`` resolved where it names something, ``to`` the number of the step that
-    a jump leads to."""
+    """An instruction: ``arg`` is resolved (a name, a constant), ``to`` is the number of the step
+    that a jump leads to, else -1."""
 
     op: str
     arg: Any
@@ -37,21 +37,20 @@ class Step:
 
 
 def steps_of(code: CodeType) -> tuple[list[Step], int]:
-    """Its instructions, less those that only matter to the interpreter, and the number of those
-    before the first handler of exceptions."""
-    every = list(dis.get_instructions(code))
+    """The instructions that matter, and how many stand before the first exception handler."""
+    instructions = list(dis.get_instructions(code))
     if sys.version_info >= (3, 13):  # the end of a loop takes two instructions
-        every = [i for before, i in itertools.pairwise([every[0], *every])
+        instructions = [i for before, i in itertools.pairwise([instructions[0], *instructions])
                  if (before.opname, i.opname) != ("END_FOR", "POP_TOP")]
-    found = [(i.offset, *made) for i in every for made in _simple(i, code)]
-    offsets = [offset for offset, *_ in found]
+    rows = [(i.offset, *row) for i in instructions for row in _normalised(i, code)]
+    offsets = [offset for offset, *_ in rows]
     steps = [Step(op, arg, bisect_left(offsets, arg) if is_jump else -1, place)
-             for _, op, arg, is_jump, place in found]
-    parts = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
-    return steps, bisect_left(offsets, min((p.target for p in parts), default=1 << 62))
+             for _, op, arg, is_jump, place in rows]
+    handlers = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    return steps, bisect_left(offsets, min((h.target for h in handlers), default=1 << 62))
 
 
-def _simple(i: dis.Instruction, code: CodeType) -> Iterator[tuple[str, Any, bool, Position]]:
+def _normalised(i: dis.Instruction, code: CodeType) -> Iterator[tuple[str, Any, bool, Position]]:
     place: Position = tuple(i.positions or (None,) * 4)  # type: ignore[assignment]
     op = i.opname.replace("_FORWARD_IF", "_IF").replace("_BACKWARD_IF", "_IF")
     arg: Any = i.argval if i.opcode in _RESOLVED else i.arg

@@ -1,11 +1,11 @@
-"""The tree of a function from its bytecode alone, where there is no source: `exec`, the prompt,
-standard input.
+"""A decompiler: the syntax tree of a function from its bytecode, where there is no source (`exec`,
+the prompt, standard input).
 
-What is found need not be what was written, and is used only where it compiles to the function's
-own bytecode (`source.find_source` compares).  So this may guess, and may give up: at ``try``,
+The tree need not be the original one: it is used only if it compiles to the function's own bytecode
+(`source.find_source` compares).  So the decompiler may guess, and may give up: at ``try``,
 ``with``, ``match``, classes, and control flow that the compiler has folded together.
 
-Here are expressions, which come off a stack of trees; `decompiler_blocks` has statements.
+This module reads expressions, on a stack of trees; `decompiler_blocks` reads statements.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _COMPREHENSIONS = {"<listcomp>": ast.ListComp, "<setcomp>": ast.SetComp,
 
 
 class CannotDecompile(Exception):
-    """At an instruction that this does not read."""
+    """The bytecode has a form that the decompiler does not know."""
 
 
 class Iter:
-    """What a loop goes over, on the stack."""
+    """The iterator of a loop, on the stack."""
 
     def __init__(self, over: ast.expr) -> None:
         self.over = over
 
 
 class FunctionParts:
-    """A function that was just made, with its defaults."""
+    """A function on the stack: its code and the expressions of its defaults."""
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
@@ -56,11 +56,12 @@ class AssertionFailed:
 
 
 class InPlace(ast.BinOp):
-    """``left op right`` of ``left op= right``."""
+    """The value ``left op right`` that ``left op= right`` stores."""
 
 
 class Reader:
-    """Reads the steps of one code object; `stack` operations are methods named after them."""
+    """Reads the steps of one code object; the method ``on_X`` does what instruction X does, on a
+    stack of trees."""
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
@@ -68,18 +69,18 @@ class Reader:
         self.declared: dict[str, ast.stmt] = {}  # global and nonlocal names
         self.step = self.steps[0]
         self.keywords: tuple[str, ...] = ()
-        self.made = 0
+        self.nodes = 0
 
     # -- building blocks
 
     def at(self, node: Any) -> Any:
-        """The node in the place of the step that is read."""
+        """The node, with the position of the current step."""
         line, end_line, col, end_col = self.step.place
         node.lineno = line or self.code.co_firstlineno
         node.end_lineno = max(end_line or 0, node.lineno)
         node.col_offset, node.end_col_offset = col or 0, end_col or 0
-        self.made += 1
-        node.number = self.made  # in the order of evaluation
+        self.nodes += 1
+        node.number = self.nodes  # in the order of evaluation
         return node
 
     def name(self, name: str, ctx: ast.expr_context = LOAD) -> ast.Name:
@@ -95,8 +96,8 @@ class Reader:
     # -- running
 
     def values(self, i: int, stop: int, stack: Stack) -> int:
-        """Read expressions from step ``i`` on; gives the step at which a statement begins, or the
-        jump of one."""
+        """Read expressions from step ``i`` on, up to the first step that belongs to a statement,
+        which is returned."""
         while i < stop:
             self.step = step = self.steps[i]
             following = self.branching(i, stop, stack)
@@ -107,8 +108,8 @@ class Reader:
                 continue
             method = getattr(self, f"on_{step.op}", None)
             if method is None:
-                made = self.simple(step, stack)
-                if not made:
+                handled = self.unary(step, stack)
+                if not handled:
                     return i
             else:
                 method(step, stack)
@@ -116,22 +117,22 @@ class Reader:
         return i
 
     def branching(self, i: int, stop: int, stack: Stack) -> int | None:
-        """The step after an expression with branches that begins its decision here; ``i`` where a
-        statement's does; None where nothing is decided."""
+        """Read the expression whose branch is at step ``i``, and return the step after it; ``i``
+        where the branch is a statement's; None where there is no branch."""
         raise NotImplementedError
 
-    def simple(self, step: Step, stack: Stack) -> bool:
+    def unary(self, step: Step, stack: Stack) -> bool:
         if step.op in _UNARY:
             stack.append(self.at(ast.UnaryOp(_UNARY[step.op](), stack.pop())))
             return True
         return False
 
-    def popped(self, stack: Stack, count: int) -> list[Any]:
+    def pop(self, stack: Stack, count: int) -> list[Any]:
         if count > len(stack):
             raise CannotDecompile
-        taken = stack[len(stack) - count:]
+        items = stack[len(stack) - count:]
         del stack[len(stack) - count:]
-        return taken
+        return items
 
     # -- names, constants, operators
 
@@ -149,17 +150,17 @@ class Reader:
         stack.append(self.at(ast.Attribute(stack.pop(), step.arg, LOAD)))
 
     def on_LOAD_SUPER_ATTR(self, step: Step, stack: Stack) -> None:
-        function, *_ = self.popped(stack, 3)
+        function, *_ = self.pop(stack, 3)
         stack.append(self.at(ast.Attribute(self.at(ast.Call(function, [], [])), step.arg, LOAD)))
 
     def on_BINARY_OP(self, step: Step, stack: Stack) -> None:
-        left, right = self.popped(stack, 2)
+        left, right = self.pop(stack, 2)
         is_in_place = step.arg >= len(_BINARY)
         kind = InPlace if is_in_place else ast.BinOp
         stack.append(self.at(kind(left, _BINARY[step.arg % len(_BINARY)](), right)))
 
-    def compared(self, stack: Stack, op: ast.cmpop) -> None:
-        left, right = self.popped(stack, 2)
+    def compare(self, stack: Stack, op: ast.cmpop) -> None:
+        left, right = self.pop(stack, 2)
         stack.append(self.at(ast.Compare(left, [op], [right])))
 
     def comparison(self, step: Step) -> ast.cmpop | None:
@@ -174,13 +175,13 @@ class Reader:
     def _compare(self, step: Step, stack: Stack) -> None:
         op = self.comparison(step)
         assert op is not None
-        self.compared(stack, op)
+        self.compare(stack, op)
 
     on_COMPARE_OP = on_IS_OP = on_CONTAINS_OP = _compare
 
     def on_IS_NONE(self, step: Step, stack: Stack) -> None:
         stack.append(self.constant(None))
-        self.compared(stack, ast.Is())
+        self.compare(stack, ast.Is())
 
     def on_COPY(self, step: Step, stack: Stack) -> None:
         stack.append(stack[-step.arg])
@@ -191,35 +192,35 @@ class Reader:
     # -- items and containers
 
     def on_BINARY_SUBSCR(self, step: Step, stack: Stack) -> None:
-        owner, key = self.popped(stack, 2)
+        owner, key = self.pop(stack, 2)
         stack.append(self.at(ast.Subscript(owner, key, LOAD)))
 
     def on_BUILD_SLICE(self, step: Step, stack: Stack) -> None:
-        stack.append(self.slice(self.popped(stack, step.arg)))
+        stack.append(self.slice(self.pop(stack, step.arg)))
 
     def slice(self, parts: list[Any]) -> ast.Slice:
-        """``None`` stands where nothing was written."""
+        """The constant None stands for a missing part."""
         return self.at(ast.Slice(*[None if _is_none(p) else p for p in parts]))
 
     def on_BINARY_SLICE(self, step: Step, stack: Stack) -> None:
-        owner, *ends = self.popped(stack, 3)
+        owner, *ends = self.pop(stack, 3)
         stack.append(self.at(ast.Subscript(owner, self.slice(ends), LOAD)))
 
     def on_BUILD_TUPLE(self, step: Step, stack: Stack) -> None:
-        stack.append(self.at(ast.Tuple(self.popped(stack, step.arg), LOAD)))
+        stack.append(self.at(ast.Tuple(self.pop(stack, step.arg), LOAD)))
 
     def on_BUILD_LIST(self, step: Step, stack: Stack) -> None:
-        stack.append(self.at(ast.List(self.popped(stack, step.arg), LOAD)))
+        stack.append(self.at(ast.List(self.pop(stack, step.arg), LOAD)))
 
     def on_BUILD_SET(self, step: Step, stack: Stack) -> None:
-        stack.append(self.at(ast.Set(self.popped(stack, step.arg))))
+        stack.append(self.at(ast.Set(self.pop(stack, step.arg))))
 
     def on_BUILD_MAP(self, step: Step, stack: Stack) -> None:
-        taken = self.popped(stack, 2 * step.arg)
-        stack.append(self.at(ast.Dict(taken[::2], taken[1::2])))
+        items = self.pop(stack, 2 * step.arg)
+        stack.append(self.at(ast.Dict(items[::2], items[1::2])))
 
     def on_BUILD_CONST_KEY_MAP(self, step: Step, stack: Stack) -> None:
-        *items, keys = self.popped(stack, step.arg + 1)
+        *items, keys = self.pop(stack, step.arg + 1)
         stack.append(self.at(ast.Dict(keys.elts, items)))
 
     def _extend(self, step: Step, stack: Stack) -> None:
@@ -285,7 +286,7 @@ class Reader:
         return spec if isinstance(spec, ast.JoinedStr) else self.at(ast.JoinedStr([spec]))
 
     def on_BUILD_STRING(self, step: Step, stack: Stack) -> None:
-        parts = self.popped(stack, step.arg)
+        parts = self.pop(stack, step.arg)
         flat = [v for p in parts for v in (p.values if isinstance(p, ast.JoinedStr) else [p])]
         stack.append(self.at(ast.JoinedStr(flat)))
 
@@ -296,11 +297,11 @@ class Reader:
 
     def on_CALL(self, step: Step, stack: Stack) -> None:
         names, self.keywords = self.keywords, ()
-        args = self.popped(stack, step.arg)
+        args = self.pop(stack, step.arg)
         function = stack.pop()
-        if isinstance(function, Iter):  # a comprehension's function gets what it goes over
-            made = stack.pop()
-            stack.append(self.comprehension_of(made.code, function.over))
+        if isinstance(function, Iter):  # the function of a comprehension, called with its iterator
+            parts = stack.pop()
+            stack.append(self.comprehension_tree(parts.code, function.over))
             return
         if not args and stack and isinstance(stack[-1], AssertionFailed):
             args, function = [function], stack.pop()
@@ -311,7 +312,7 @@ class Reader:
 
     def on_CALL_KW(self, step: Step, stack: Stack) -> None:
         names = [e.value for e in stack.pop().elts]
-        args = self.popped(stack, step.arg)
+        args = self.pop(stack, step.arg)
         self._call(stack, stack.pop(), args, names)
 
     def _call(self, stack: Stack, function: Any, args: list[Any], names: Any) -> None:
@@ -321,9 +322,9 @@ class Reader:
 
     def on_CALL_FUNCTION_EX(self, step: Step, stack: Stack) -> None:
         named = stack.pop() if step.arg & 1 else None
-        given, function = stack.pop(), stack.pop()
-        args = given.elts if isinstance(given, ast.Tuple) else [
-            self.at(ast.Starred(given, LOAD))]
+        positional, function = stack.pop(), stack.pop()
+        args = positional.elts if isinstance(positional, ast.Tuple) else [
+            self.at(ast.Starred(positional, LOAD))]
         keywords = [] if named is None else [
             self.at(ast.keyword(None if k is None else k.value, v))
             for k, v in zip(named.keys, named.values, strict=True)]
@@ -332,39 +333,39 @@ class Reader:
     # -- functions
 
     def on_MAKE_FUNCTION(self, step: Step, stack: Stack) -> None:
-        made = FunctionParts(stack.pop())
+        parts = FunctionParts(stack.pop())
         for flag in (8, 4, 2, 1):
             if (step.arg or 0) & flag:
-                self._attribute(made, flag, stack.pop())
-        stack.append(self._lambda(made))
+                self._set_defaults(parts, flag, stack.pop())
+        stack.append(self._or_lambda(parts))
 
     def on_SET_FUNCTION_ATTRIBUTE(self, step: Step, stack: Stack) -> None:
-        made = stack.pop()
-        node = made if isinstance(made, FunctionParts) else made.made
-        self._attribute(node, step.arg, stack.pop())
-        stack.append(self._lambda(node))
+        function = stack.pop()
+        parts = function if isinstance(function, FunctionParts) else function.made
+        self._set_defaults(parts, step.arg, stack.pop())
+        stack.append(self._or_lambda(parts))
 
-    def _attribute(self, made: FunctionParts, flag: int, value: Any) -> None:
+    def _set_defaults(self, parts: FunctionParts, flag: int, value: Any) -> None:
         if flag == 4:
             raise CannotDecompile
         if flag == 2:
-            made.kwdefaults = value
+            parts.kwdefaults = value
         elif flag == 1:
-            made.defaults = value
+            parts.defaults = value
 
-    def _lambda(self, made: FunctionParts) -> Any:
-        """The expression of a lambda; other functions wait for their name or their call."""
-        if made.code.co_name != "<lambda>":
-            return made
-        node = self.at(self.function_of(made))
-        node.made = made
+    def _or_lambda(self, parts: FunctionParts) -> Any:
+        """The tree of a lambda; other functions stay parts until they are stored or called."""
+        if parts.code.co_name != "<lambda>":
+            return parts
+        node = self.at(self.function_tree(parts))
+        node.made = parts
         return node
 
-    def function_of(self, made: FunctionParts) -> Any:
-        """The tree of a function inside this one."""
+    def function_tree(self, parts: FunctionParts) -> Any:
+        """The tree of a function defined in this one."""
         raise NotImplementedError
 
-    def comprehension_of(self, code: CodeType, over: ast.expr) -> ast.expr:
+    def comprehension_tree(self, code: CodeType, over: ast.expr) -> ast.expr:
         raise NotImplementedError
 
     def on_GET_ITER(self, step: Step, stack: Stack) -> None:

@@ -1,4 +1,4 @@
-"""Statements of a function that is rebuilt from its bytecode (see `decompiler`)."""
+"""Statements of a function that is read from its bytecode (see `decompiler`)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from .bytecode import Step
 from .decompiler import DEL, AssertionFailed, CannotDecompile, FunctionParts, InPlace, Iter, Stack
 from .decompiler_branches import _FAILURES, Branches, in_place
 
-_JUMPS_BACK = sys.version_info < (3, 12)  # whether tests can, so that others are a ``continue``
+# Where conditional jumps go backwards, a test before an unconditional one is a ``continue``.
+_JUMPS_BACK = sys.version_info < (3, 12)
 _STORES = ("STORE", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "UNPACK_SEQUENCE", "UNPACK_EX")
 
 
 @dataclass(frozen=True)
 class Loop:
-    """The innermost loop: where its next iteration begins, where it goes on after it, and whether
-    it is a ``while`` that ends with another test."""
+    """The innermost loop, by steps: where an iteration begins, and what follows the loop.
+
+    ``tested``: it is a ``while`` whose test the compiler has repeated at the end of the body."""
 
     head: int
     exit: int
@@ -28,13 +30,13 @@ class Loop:
 
 
 def decompiled(code: CodeType, joins: bool = True) -> ast.FunctionDef | ast.Lambda:
-    """A function that may be the one ``code`` was compiled from; ``joins``: see `Branches`.
+    """A function that ``code`` may have been compiled from; ``joins``: see `Branches`.
 
     Raises ``CannotDecompile``.
     """
     reader = Blocks(code, joins)
     try:
-        node: Any = reader.function_of(FunctionParts(code))
+        node: Any = reader.function_tree(FunctionParts(code))
     except _FAILURES as error:
         raise CannotDecompile(reader.step.place[0] or code.co_firstlineno) from error
     return ast.fix_missing_locations(reader.at(node))
@@ -45,14 +47,14 @@ class Blocks(Branches):
 
     # -- functions
 
-    def function_of(self, made: FunctionParts) -> Any:
-        reader = self if made.code is self.code else type(self)(made.code, self.joins)
+    def function_tree(self, parts: FunctionParts) -> Any:
+        reader = self if parts.code is self.code else type(self)(parts.code, self.joins)
         body = reader.block(0, reader.end, [], None)
-        arguments = _arguments(made)
-        if made.code.co_name == "<lambda>":
+        arguments = _arguments(parts)
+        if parts.code.co_name == "<lambda>":
             return ast.Lambda(arguments, _expression(body))
         body = [*reader.declared.values(), *body]
-        node = ast.FunctionDef(made.code.co_name, arguments, body, [])
+        node = ast.FunctionDef(parts.code.co_name, arguments, body, [])
         node.type_params = []  # type: ignore[attr-defined,unused-ignore]  # from Python 3.12 on
         return node
 
@@ -67,8 +69,8 @@ class Blocks(Branches):
 
     def block(self, i: int, stop: int, base: Stack, loop: Loop | None, entered: int = -1
               ) -> list[ast.stmt]:
-        """The statements of steps ``i`` to ``stop``; ``base`` is what loops around them keep on the
-        stack, ``entered`` the step at which a ``while True`` that they are in begins."""
+        """The statements of steps ``i`` to ``stop``.  ``base``: the iterators of the loops around
+        them, on the stack; ``entered``: the first step of the ``while True`` that they are in."""
         body: list[ast.stmt] = []
         while i < stop:
             i = self.dead.get(i, i)
@@ -101,7 +103,7 @@ class Blocks(Branches):
         self, start: int, i: int, stop: int, stack: Stack, base: Stack, loop: Loop | None,
         body: list[ast.stmt],
     ) -> int:
-        """Add the statement that ends, or branches, at step ``i``; gives the step after it."""
+        """Add the statement that ends, or branches, at step ``i``; returns the step after it."""
         self.step = step = self.steps[i]
         if step.op in _STORES or step.op == "COPY":
             return self._assign(i, stack, base, body)
@@ -110,7 +112,7 @@ class Blocks(Branches):
         if step.op == "FOR_ITER":
             return self._for(i, stack, base, body)
         if step.op == "POP_TOP":
-            return self._dropped(i, stack, loop, body)
+            return self._discard(i, stack, loop, body)
         if step.op in ("JUMP_FORWARD", "JUMP_BACKWARD"):
             return self._jump(i, stop, loop, body)
         if step.op == "IMPORT_NAME":
@@ -125,7 +127,7 @@ class Blocks(Branches):
         return ast.Return(stack.pop())
 
     def do_RAISE_VARARGS(self, step: Step, stack: Stack) -> ast.stmt:
-        parts = self.popped(stack, step.arg)
+        parts = self.pop(stack, step.arg)
         failed = parts[0] if parts else None
         if isinstance(failed, AssertionFailed | tuple):
             message = failed[1:] if isinstance(failed, tuple) else ()
@@ -140,27 +142,27 @@ class Blocks(Branches):
         return ast.Delete([self.at(ast.Attribute(stack.pop(), step.arg, DEL))])
 
     def do_DELETE_SUBSCR(self, step: Step, stack: Stack) -> ast.stmt:
-        owner, key = self.popped(stack, 2)
+        owner, key = self.pop(stack, 2)
         return ast.Delete([self.at(ast.Subscript(owner, key, DEL))])
 
     # -- imports
 
     def _import(self, i: int, stack: Stack, body: list[ast.stmt]) -> int:
-        """The statement whose module is imported at step ``i``; gives the step after it."""
+        """Add the import statement at step ``i``; returns the step after it."""
         module = self.steps[i].arg
-        level, names = self.popped(stack, 2)
+        level, names = self.pop(stack, 2)
         if isinstance(names, ast.Constant):
-            dots = module.count(".")  # ``import a.b as c`` looks for b in what a is
+            dots = module.count(".")  # ``import a.b as c`` loads b from module a
             name, i = self._stored(i + 1 if self.op(i + 1, "STORE") else i + 3 * dots - 1)
-            other = None if name == module.partition(".")[0] else name
-            body.append(self.at(ast.Import([self.at(ast.alias(module, other))])))
-            return i + (other is not None and dots > 0)
-        found, i = [], i + 1
+            alias = None if name == module.partition(".")[0] else name
+            body.append(self.at(ast.Import([self.at(ast.alias(module, alias))])))
+            return i + (alias is not None and dots > 0)
+        aliases, i = [], i + 1
         while self.op(i, "IMPORT_FROM"):
             name = self.steps[i].arg
-            other, i = self._stored(i + 1)
-            found.append(self.at(ast.alias(name, None if other == name else other)))
-        body.append(self.at(ast.ImportFrom(module or None, found, level.value)))
+            alias, i = self._stored(i + 1)
+            aliases.append(self.at(ast.alias(name, None if alias == name else alias)))
+        body.append(self.at(ast.ImportFrom(module or None, aliases, level.value)))
         return i + 1
 
     def _stored(self, i: int) -> tuple[str, int]:
@@ -198,10 +200,10 @@ class Blocks(Branches):
         return ast.Assign([targets], self.at(ast.Tuple([v for _, v in pairs], ast.Load())))
 
     def _definition(self, pairs: list[tuple[Any, Any]]) -> ast.stmt:
-        (target, made), = pairs
-        if not isinstance(target, ast.Name) or target.id != made.code.co_name:
+        (target, parts), = pairs
+        if not isinstance(target, ast.Name) or target.id != parts.code.co_name:
             raise CannotDecompile
-        return self.function_of(made)
+        return self.function_tree(parts)
 
     # -- control flow
 
@@ -213,8 +215,8 @@ class Blocks(Branches):
         if len(stack) != len(base):
             raise CannotDecompile
         test, when, to, following = self.test(i, stop, first)
-        test = self.holds(test, when)
-        is_last = loop is not None and to == loop.head  # it goes on with the next iteration
+        test = self.negated(test, when)
+        is_last = loop is not None and to == loop.head  # otherwise the next iteration follows
         end = stop if is_last else to
         bottom = self.bottom(start, following, end)
         if bottom >= 0:
@@ -226,7 +228,7 @@ class Blocks(Branches):
                 body.append(self.at(ast.If(test, [self.at(ast.Break())], [])))
                 return stop
             if (_JUMPS_BACK or loop.tested) and self.steps[following - 1].op == "JUMP_BACKWARD":
-                leave = self.at(ast.If(self.holds(test, True), [self.at(ast.Continue())], []))
+                leave = self.at(ast.If(self.negated(test, True), [self.at(ast.Continue())], []))
                 body.append(leave)
                 return following
             to = stop
@@ -266,8 +268,8 @@ class Blocks(Branches):
         return after
 
     def _for(self, i: int, stack: Stack, base: Stack, body: list[ast.stmt]) -> int:
-        found, end = stack.pop(), self.steps[i].to
-        if len(stack) != len(base) or not isinstance(found, Iter):
+        iterated, end = stack.pop(), self.steps[i].to
+        if len(stack) != len(base) or not isinstance(iterated, Iter):
             raise CannotDecompile
         target, following = self.loop_target(i)
         last = self.steps[end - 1]
@@ -275,19 +277,20 @@ class Blocks(Branches):
         leaves = [b.to for a, b in itertools.pairwise(self.steps[i: end])
                   if (a.op, b.op) == ("POP_TOP", "JUMP_FORWARD") and b.to > end]
         after = max(leaves, default=end)
-        inside = self.block(following, end - is_back, [*base, found], Loop(i, after))
+        inside = self.block(following, end - is_back, [*base, iterated], Loop(i, after))
         orelse = self.block(end, after, base, None)
-        body.append(self.at(ast.For(target, found.over, inside or _pass(self), orelse)))
+        body.append(self.at(ast.For(target, iterated.over, inside or _pass(self), orelse)))
         return after
 
-    def _dropped(self, i: int, stack: Stack, loop: Loop | None, body: list[ast.stmt]) -> int:
-        """A value nobody needs: that of a statement, or a loop's own where it is left."""
+    def _discard(self, i: int, stack: Stack, loop: Loop | None, body: list[ast.stmt]) -> int:
+        """A value is popped: that of an expression statement, or an iterator where a ``break`` or
+        ``return`` leaves its loop."""
         value = stack.pop()
         if not isinstance(value, Iter):
             body.append(self.at(ast.Expr(value)))
             return i + 1
         assert loop is not None
-        length = self._breaks(i + 1, loop)
+        length = self._break_length(i + 1, loop)
         if length and not (stack and not isinstance(stack[-1], Iter)):
             body.append(self.at(ast.Break()))
             return i + 1 + length
@@ -297,8 +300,9 @@ class Blocks(Branches):
         body.append(self.at(ast.Return(stack.pop())))
         return i + 1
 
-    def _breaks(self, i: int, loop: Loop) -> int:
-        """How many steps go on after the loop: a jump, or a copy of what returns there."""
+    def _break_length(self, i: int, loop: Loop) -> int:
+        """The number of steps here that are a ``break``: a jump behind the loop, or a copy of the
+        steps there up to a return; 0 for no ``break``."""
         if self.op(i, "JUMP_FORWARD") and self.steps[i].to == loop.exit:
             return 1
         after = self.steps[loop.exit:]
@@ -327,22 +331,22 @@ def _expression(body: list[ast.stmt]) -> ast.expr:
     if isinstance(first, ast.Return) and first.value is not None:
         return first.value
     if isinstance(first, ast.If):
-        made = ast.IfExp(first.test, _expression(first.body), _expression([*first.orelse, *rest]))
-        return ast.copy_location(made, first)
+        then, orelse = _expression(first.body), _expression([*first.orelse, *rest])
+        return ast.copy_location(ast.IfExp(first.test, then, orelse), first)
     raise CannotDecompile
 
 
-def _arguments(made: FunctionParts) -> ast.arguments:
-    code = made.code
+def _arguments(parts: FunctionParts) -> ast.arguments:
+    code = parts.code
     names = [ast.arg(name) for name in code.co_varnames]
     plain, only = code.co_argcount, code.co_kwonlyargcount
     rest = iter(names[plain + only:])
     kwonly = names[plain: plain + only]
-    given = {} if made.kwdefaults is None else {
-        k.value: v for k, v in zip(made.kwdefaults.keys, made.kwdefaults.values, strict=True)}
+    defaults = {} if parts.kwdefaults is None else {
+        k.value: v for k, v in zip(parts.kwdefaults.keys, parts.kwdefaults.values, strict=True)}
     return ast.arguments(
         posonlyargs=names[: code.co_posonlyargcount], args=names[code.co_posonlyargcount: plain],
         vararg=next(rest) if code.co_flags & 0x04 else None, kwonlyargs=kwonly,
-        kw_defaults=[given.get(a.arg) for a in kwonly],
+        kw_defaults=[defaults.get(a.arg) for a in kwonly],
         kwarg=next(rest) if code.co_flags & 0x08 else None,
-        defaults=[] if made.defaults is None else made.defaults.elts)
+        defaults=[] if parts.defaults is None else parts.defaults.elts)

@@ -9,13 +9,13 @@ from typing import Any
 from .bytecode import Step
 from .decompiler import _COMPREHENSIONS, STORE, CannotDecompile, InPlace, Iter, Reader, Stack
 
-# What reading on a wrong guess may end in.
+# What reading may raise after a wrong guess.
 _FAILURES = (CannotDecompile, LookupError, AttributeError, TypeError, ValueError)
 _ENDING = frozenset({"FOR_ITER", "SET_ADD", "MAP_ADD", "YIELD_VALUE"})
 _DISPLAYS = {"BUILD_LIST": ast.ListComp, "BUILD_SET": ast.SetComp, "BUILD_MAP": ast.DictComp}
 _TESTS = ("POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE")
 
-# A test: the expression, with which truth it jumps, where to, and the step after it otherwise.
+# A test: the expression, the truth for which it jumps, the target, and the step after it otherwise.
 Test = tuple[ast.expr, bool, int, int]
 
 
@@ -24,17 +24,18 @@ class Branches(Reader):
 
     def __init__(self, code: Any, joins: bool) -> None:
         super().__init__(code)
-        self.joins = joins  # tests of ``if a: while b:``, which look like ``while a and b:``
+        # ``if a: while b:`` and ``while a and b:`` have the same tests: whether to read the latter.
+        self.joins = joins
         self.after: dict[int, int] = {}  # the step after a test, where it is not the next one
-        self.dead: dict[int, int] = {}  # what only tidies up the stack, and its end
+        self.dead: dict[int, int] = {}  # begin and end of steps that only clean up the stack
         self.chain_end = -1
-        self.testing = False  # whether what is read is a test, not a value
+        self.testing = False  # whether an expression is read as a test, not as a value
 
     def op(self, i: int, *ops: str) -> bool:
-        """Whether these operations stand at step ``i`` and after it."""
-        found = self.steps[i: i + len(ops)]
-        return len(found) == len(ops) and all(
-            s.op == op for s, op in zip(found, ops, strict=True))
+        """Whether step ``i`` and those after it are these operations."""
+        steps = self.steps[i: i + len(ops)]
+        return len(steps) == len(ops) and all(
+            s.op == op for s, op in zip(steps, ops, strict=True))
 
     def branching(self, i: int, stop: int, stack: Stack) -> int | None:
         step = self.steps[i]
@@ -96,7 +97,7 @@ class Branches(Reader):
         return end
 
     def jump(self, i: int) -> tuple[bool, int, int] | None:
-        """With which truth the test at step ``i`` jumps, where to, and the step after it."""
+        """For which truth the test at step ``i`` jumps, the target, and the step after it."""
         if i >= len(self.steps) or self.steps[i].op not in _TESTS:
             return None
         when, to = self.steps[i].op == "POP_JUMP_IF_TRUE", self.steps[i].to
@@ -107,41 +108,43 @@ class Branches(Reader):
         return when, to, self.after.get(i, i + 1)
 
     def test(self, i: int, stop: int, first: ast.expr) -> Test:
-        """The test whose first jump is at step ``i``, joined with those it is ``and`` or ``or``
-        of."""
+        """The whole test whose first jump is at step ``i``: the ``and`` or ``or`` of all its
+        parts."""
         jump = self.jump(i)
         assert jump is not None
-        found = [(first, *jump)]
-        best = found[0]
+        tests = [(first, *jump)]
+        best = tests[0]
         while True:
             try:
-                value, j = self._value(found[-1][3], stop, True)
+                value, j = self._value(tests[-1][3], stop, True)
             except _FAILURES:
                 return best
             jump = self.jump(j)
             if jump is None:
                 return best
-            if not self.joins and self.bottom(found[-1][3], jump[2], jump[1]) >= 0:
+            if not self.joins and self.bottom(tests[-1][3], jump[2], jump[1]) >= 0:
                 return best
-            found.append((value, *jump))
-            while len(found) > 1 and self._join(found):
+            tests.append((value, *jump))
+            while len(tests) > 1 and self._join(tests):
                 pass
-            if len(found) == 1:
-                best = found[0]
+            if len(tests) == 1:
+                best = tests[0]
 
-    def _join(self, found: list[Test]) -> bool:
-        (left, when, to, _), (right, then, there, following) = found[-2:]
-        if to == there:
-            node = ast.BoolOp(ast.And(), [self.holds(left, when), self.holds(right, then)])
-        elif to == following:
-            node = ast.BoolOp(ast.Or(), [self.holds(left, not when), self.holds(right, then)])
+    def _join(self, tests: list[Test]) -> bool:
+        (left, left_when, left_to, _), (right, right_when, right_to, following) = tests[-2:]
+        if left_to == right_to:
+            op: ast.boolop = ast.And()
+            when = left_when
+        elif left_to == following:
+            op, when = ast.Or(), not left_when
         else:
             return False
-        found[-2:] = [(self.at(node), False, there, following)]
+        node = ast.BoolOp(op, [self.negated(left, when), self.negated(right, right_when)])
+        tests[-2:] = [(self.at(node), False, right_to, following)]
         return True
 
-    def holds(self, test: ast.expr, when: bool) -> ast.expr:
-        """What is true where a test that jumps when it is ``when`` does not jump."""
+    def negated(self, test: ast.expr, when: bool) -> ast.expr:
+        """The condition under which a test that jumps when it is ``when`` does not jump."""
         if not when:
             return test
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -158,15 +161,15 @@ class Branches(Reader):
         if j != to - 1 or self.steps[j].op != "JUMP_FORWARD":
             raise CannotDecompile
         end = self.steps[j].to
-        other, k = self._value(to, end)
+        orelse, k = self._value(to, end)
         if k != end:
             raise CannotDecompile
-        stack[-1] = self.at(ast.IfExp(self.holds(test, when), then, other))
+        stack[-1] = self.at(ast.IfExp(self.negated(test, when), then, orelse))
         return end
 
     def bottom(self, start: int, following: int, to: int) -> int:
-        """Where the second test of a ``while`` begins, whose first one is at ``start`` and leads to
-        ``following``; -1 where it is the test of no loop."""
+        """Where the copy of a ``while`` loop's test begins that stands at the end of the body; -1
+        where there is none.  The first test is at ``start``, the body at ``following``."""
         jumps = [b for b in range(following, min(to, len(self.steps)))
                  if self.steps[b].to == following]
         if not jumps:
@@ -175,8 +178,8 @@ class Branches(Reader):
         is_split = self.steps[last].op == "JUMP_BACKWARD"
         if is_split and self.jump(last - 1) is None:
             return -1
-        found = last + 1 - (following - start) - is_split
-        return found if found >= following else -1
+        begin = last + 1 - (following - start) - is_split
+        return begin if begin >= following else -1
 
     # -- chains of comparisons
 
@@ -186,7 +189,7 @@ class Branches(Reader):
             steps[0].arg == steps[1].arg == 2 and self.comparison(steps[2]) is not None)
 
     def _chain(self, i: int, stop: int, stack: Stack) -> int:
-        left, right = self.popped(stack, 2)
+        left, right = self.pop(stack, 2)
         node, before = ast.Compare(left, [], []), self.chain_end
         while self._is_link(i):
             op = self.comparison(self.steps[i + 2])
@@ -224,14 +227,14 @@ class Branches(Reader):
     # -- comprehensions
 
     def _inlined(self, i: int, stack: Stack) -> int:
-        """A comprehension in the function's own code, as Python has them from 3.12 on."""
+        """A comprehension that is inlined into the function's code (Python 3.12 on)."""
         over, names = stack.pop().over, 0
         while self.op(i, "LOAD_FAST_AND_CLEAR"):
             i, names = i + 1, names + 1
         kind = _DISPLAYS[self.steps[i + 1].op]
         node, i = self.comprehension(i + 3, over, kind)
         stack.append(node)
-        return i + 1 + names  # the names are given back their values
+        return i + 1 + names  # the stores that restore shadowed names
 
     def comprehension(self, i: int, over: ast.expr, kind: Any) -> tuple[ast.expr, int]:
         """The comprehension whose loop begins at step ``i``, and the step after it."""
@@ -247,7 +250,7 @@ class Branches(Reader):
                 test, when, to, i = self.test(i, end, stack.pop())
                 if to != head:
                     raise CannotDecompile
-                part.ifs.append(self.holds(test, when))
+                part.ifs.append(self.negated(test, when))
                 i = self.values(i, end, stack)
             if self.steps[i].op != "FOR_ITER":
                 break
@@ -258,7 +261,7 @@ class Branches(Reader):
         element, = stack
         return self.at(kind(element, generators)), end
 
-    def comprehension_of(self, code: Any, over: ast.expr) -> ast.expr:
+    def comprehension_tree(self, code: Any, over: ast.expr) -> ast.expr:
         kind = _COMPREHENSIONS.get(code.co_name)
         if kind is None:
             raise CannotDecompile
@@ -268,7 +271,7 @@ class Branches(Reader):
         return node
 
     def loop_target(self, i: int) -> tuple[Any, int]:
-        """What the loop at step ``i`` assigns, and the step after it."""
+        """The target of the loop at step ``i``, and the step after its store."""
         item = self.at(ast.Constant(None))
         return self.store(i + 1, [item])[::2]
 
@@ -286,16 +289,16 @@ class Branches(Reader):
             owner = stack.pop()
             return self.at(ast.Attribute(owner, step.arg, STORE)), stack.pop(), i + 1
         if step.op == "STORE_SUBSCR":
-            value, owner, key = self.popped(stack, 3)
+            value, owner, key = self.pop(stack, 3)
         elif step.op == "STORE_SLICE":
-            value, owner, *ends = self.popped(stack, 4)
+            value, owner, *ends = self.pop(stack, 4)
             key = self.slice(ends)
         else:
             raise CannotDecompile
         return self.at(ast.Subscript(owner, key, STORE)), value, i + 1
 
     def declare(self, step: Step) -> None:
-        """Note what makes the name global or nonlocal."""
+        """Note that the stored name needs a ``global`` or ``nonlocal`` declaration."""
         raise NotImplementedError
 
     def _unpack(self, i: int, step: Step, stack: Stack) -> tuple[Any, Any, int]:
@@ -314,7 +317,7 @@ class Branches(Reader):
 
 
 def in_place(target: Any, value: InPlace) -> bool:
-    """Whether ``target op= right`` is what was computed and is stored."""
+    """Whether ``value`` is stored where its left operand was loaded: ``target op= right``."""
     left: Any = value.left
     if isinstance(target, ast.Name):
         return isinstance(left, ast.Name) and left.id == target.id

@@ -1,4 +1,4 @@
-"""What the source converter can refuse."""
+"""Why a function cannot be converted: it has no source, or it uses an unsupported construct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``match`` over values as ``if``: what data decides can then be a branch of the graph."""
+"""Rewrites ``match`` over values into ``if``, which can become a branch of the graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SUBJECT = "_fusec_subject_"
 class Matches(ast.NodeTransformer):
     """Rewrites every ``match`` whose patterns are values, alternatives of values, or ``_``.
 
-    Others take apart what they are given, and stay.
+    Patterns that unpack the subject stay as they are.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Matches(ast.NodeTransformer):
 
     def visit_Match(self, node: ast.Match) -> Any:
         self.generic_visit(node)
-        if not all(_is_plain(case.pattern) for case in node.cases):
+        if not all(_is_of_values(case.pattern) for case in node.cases):
             return node
         self.count += 1
         name = f"{SUBJECT}{self.count}"
@@ -28,19 +28,19 @@ class Matches(ast.NodeTransformer):
         return [subject, *_chain(name, node.cases)]
 
 
-def _is_plain(pattern: ast.pattern) -> bool:
+def _is_of_values(pattern: ast.pattern) -> bool:
     if isinstance(pattern, ast.MatchOr):
-        return all(map(_is_plain, pattern.patterns))
+        return all(map(_is_of_values, pattern.patterns))
     return isinstance(pattern, ast.MatchValue | ast.MatchSingleton) or (
         isinstance(pattern, ast.MatchAs) and pattern.name is None)
 
 
 def _chain(name: str, cases: list[ast.match_case]) -> list[ast.stmt]:
-    """The first case whose test holds, or the rest."""
+    """``if first: … else: (the rest)``."""
     if not cases:
         return []
     case, *rest = cases
-    tests = [t for t in (_test(name, case.pattern), case.guard) if t is not None]
+    tests = [t for t in (_pattern_test(name, case.pattern), case.guard) if t is not None]
     if not tests:
         return case.body
     test = tests[0] if len(tests) == 1 else ast.copy_location(
@@ -48,22 +48,22 @@ def _chain(name: str, cases: list[ast.match_case]) -> list[ast.stmt]:
     return [ast.copy_location(ast.If(test, case.body, _chain(name, rest)), test)]
 
 
-def _test(name: str, pattern: ast.pattern) -> ast.expr | None:
-    """Whether the subject matches; None where everything does."""
+def _pattern_test(name: str, pattern: ast.pattern) -> ast.expr | None:
+    """The test whether the subject matches; None for a pattern that always does."""
     if isinstance(pattern, ast.MatchOr):
-        tests = [_test(name, each) for each in pattern.patterns]
-        found = [t for t in tests if t is not None]
-        made: ast.expr = ast.BoolOp(ast.Or(), found)
-        return None if len(found) < len(tests) else ast.copy_location(made, pattern)
+        tests = [_pattern_test(name, each) for each in pattern.patterns]
+        refutable = [t for t in tests if t is not None]
+        either: ast.expr = ast.BoolOp(ast.Or(), refutable)
+        return None if len(refutable) < len(tests) else ast.copy_location(either, pattern)
     if isinstance(pattern, ast.MatchValue):
-        return _compared(name, ast.Eq(), pattern.value, pattern)
+        return _comparison(name, ast.Eq(), pattern.value, pattern)
     if isinstance(pattern, ast.MatchSingleton):
         value = ast.copy_location(ast.Constant(pattern.value), pattern)
-        return _compared(name, ast.Is(), value, pattern)
+        return _comparison(name, ast.Is(), value, pattern)
     return None
 
 
-def _compared(name: str, op: ast.cmpop, value: ast.expr, like: ast.pattern) -> ast.expr:
+def _comparison(name: str, op: ast.cmpop, value: ast.expr, like: ast.pattern) -> ast.expr:
     subject = ast.copy_location(ast.Name(name, ast.Load()), like)
     return ast.copy_location(ast.Compare(subject, [op], [value]), like)
 

@@ -1,4 +1,4 @@
-"""The assertions that pytest rewrites in the files of tests, rewritten again for the comparison."""
+"""Assertions that pytest's import hook rewrote: a source is rewritten likewise, to be compared."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def is_rewritten(code: CodeType) -> bool:
 
 def rewritten(module: ast.Module) -> ast.Module:
     """A copy as pytest's import hook leaves it."""
-    made = copy.deepcopy(module)
-    sys.modules[_MODULE].rewrite_asserts(made, b"")
-    return made
+    copied = copy.deepcopy(module)
+    sys.modules[_MODULE].rewrite_asserts(copied, b"")
+    return copied

@@ -1,9 +1,8 @@
 """Whether two code objects do the same: the check that a text is the source of what runs.
 
-Both are read as `dis` shows them, instruction by instruction: operations, names, constants, where
-jumps lead, what the exception table covers, and all code inside.  Left out is what depends on the
-rest of the module (in which of two ways a function of a module-level import is called) and where
-instructions stand in the file.
+They are compared instruction by instruction: operations, names, constants, targets of jumps, the
+exception table, and nested code objects.  Ignored are positions in the file, and what depends on
+the rest of the module: the compiler calls a function of an imported module in another way.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
-# `f` of an imported module is called as an attribute, of anything else as a method.
+# ``m.f()`` loads an attribute where m is imported by the module, else a method.
 _DROPPED = frozenset({
     "CACHE", "PUSH_NULL", "PRECALL", "NOP", "EXTENDED_ARG", "RESUME", "COPY_FREE_VARS"})
 _SAME = {"LOAD_METHOD": "LOAD_ATTR"}
@@ -40,7 +39,7 @@ def same_code(a: CodeType, b: CodeType) -> bool:
 
 
 def constant_key(value: Any) -> Any:
-    """What tells constants apart that ``==`` does not: 1 from 1.0 and True, 0.0 from -0.0."""
+    """A key that differs for constants that ``==`` takes for equal: 1, 1.0 and True; 0.0, -0.0."""
     if isinstance(value, CodeType):
         return _Code(value)
     if type(value) is tuple:
@@ -51,7 +50,7 @@ def constant_key(value: Any) -> Any:
 
 
 class _Code:
-    """Code that compares by what it does."""
+    """A code object whose ``==`` is `same_code`."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -63,24 +62,25 @@ class _Code:
 
 
 def _steps(code: CodeType) -> Iterator[Any]:
-    """Each instruction with its argument, then the parts under handlers."""
-    found = [(i.offset, *part) for i in dis.get_instructions(code) if i.opname not in _DROPPED
-             for part in _parts(i, code)]
-    offsets = [offset for offset, *_ in found]
-    for _, name, argument, is_jump in found:
+    """Each instruction with its argument, then the entries of the exception table."""
+    rows = [(i.offset, *part) for i in dis.get_instructions(code) if i.opname not in _DROPPED
+             for part in _plain_instructions(i, code)]
+    offsets = [offset for offset, *_ in rows]
+    for _, name, argument, is_jump in rows:
         yield name, bisect_left(offsets, argument) if is_jump else argument
     for part in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
         ends = (bisect_left(offsets, at) for at in (part.start, part.end, part.target))
         yield *ends, part.depth, part.lasti
 
 
-def _parts(i: dis.Instruction, code: CodeType) -> Iterator[tuple[str, Any, bool]]:
-    """The instruction; the two of one that stands for two, which depends on lines."""
+def _plain_instructions(i: dis.Instruction, code: CodeType) -> Iterator[tuple[str, Any, bool]]:
+    """The instruction in the common form; two for a superinstruction, which the compiler makes
+    only of instructions of one line."""
     if i.opname.count("_FAST") == 2:
         verbs = i.opname.replace("_FAST", "").split("_")
         yield from ((f"{verb}_FAST", name, False)
                     for verb, name in zip(verbs, i.argval, strict=True))
-    elif i.opcode in _CONSTANT:  # `dis` does not know all of them
+    elif i.opcode in _CONSTANT:  # `dis` does not resolve all of these
         yield i.opname.replace("RETURN", "LOAD"), constant_key(code.co_consts[i.arg or 0]), False
         if i.opname == "RETURN_CONST":
             yield "RETURN_VALUE", None, False

@@ -1,9 +1,9 @@
 """Finds the syntax tree of a function, a method or a lambda from its code object.
 
 Columns and lines of the tree are the user's.  A function is cut out of its file by indentation and
-parsed alone, so the cost does not grow with the file; what cannot be cut out is looked up in the
-tree of the whole file.  The tree is then compiled as it stands and compared with the code object,
-instruction by instruction: source that was edited after the import is refused, not silently used.
+parsed alone, so the cost does not grow with the file; where that fails it is looked up in the tree
+of the whole file.  The tree is then compiled and compared with the code object, instruction by
+instruction: source that was edited after the import is refused, not silently used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FunctionNode = ast.FunctionDef | ast.Lambda
 HOOKS_NAME = "__fusec__"
 
 _FACTORY = "__fusec_factory__"
-_LEVELS = (-1, 0 if sys.flags.optimize else 1)  # of optimization: the process's, and the other
+_LEVELS = (-1, 0 if sys.flags.optimize else 1)  # of optimization: this process's, and the other
 _FUTURES = (getattr(__future__, name) for name in __future__.all_feature_names)
 _FUTURE_FLAGS = reduce(or_, (feature.compiler_flag for feature in _FUTURES))
 
@@ -46,7 +46,7 @@ class Source:
 
     @property
     def drops_asserts(self) -> bool:
-        """As ``python -O`` does."""
+        """Whether it was compiled without assertions, as by ``python -O``."""
         return (sys.flags.optimize if self.optimize < 0 else self.optimize) > 0
 
     @property
@@ -65,14 +65,14 @@ def find_source(code: CodeType, module_globals: dict[str, Any] | None = None) ->
     Raises ``SourceUnavailable`` naming the reason.
     """
     names = module_globals or {}
-    found = written_source(code, names) or _rebuilt(code, names)
-    if found is None:
-        raise _missing(code, names)
-    return found
+    source = written_source(code, names) or _decompiled(code, names)
+    if source is None:
+        raise _no_source(code, names)
+    return source
 
 
 def written_source(code: CodeType, module_globals: dict[str, Any]) -> Source | None:
-    """The same where it can be read as it was written."""
+    """The source as it was written; None where no text compiles to ``code``."""
     for lines in texts_of(code, module_globals):
         for node in _candidates(lines, code):
             for level in _LEVELS:
@@ -82,9 +82,9 @@ def written_source(code: CodeType, module_globals: dict[str, Any]) -> Source | N
     return None
 
 
-def _rebuilt(code: CodeType, module_globals: dict[str, Any]) -> Source | None:
-    """The function as its bytecode tells it, where that is all there is."""
-    # Seldom needed, and a tenth of what `import fusec` costs.
+def _decompiled(code: CodeType, module_globals: dict[str, Any]) -> Source | None:
+    """The source read from the bytecode; None where it does not compile to ``code`` again."""
+    # Late: seldom needed, and a tenth of what `import fusec` costs.
     from .decompiler_blocks import CannotDecompile, decompiled
 
     for joins in (True, False):
@@ -93,7 +93,7 @@ def _rebuilt(code: CodeType, module_globals: dict[str, Any]) -> Source | None:
             source = Source(node, code, [], class_of(code.co_qualname))
             if is_current(source, module_globals):
                 return source
-        except (CannotDecompile, SyntaxError):  # nothing that compiles was found
+        except (CannotDecompile, SyntaxError):  # no tree, or none that compiles
             continue
     return None
 
@@ -103,7 +103,7 @@ _READ = ("its bytecode has something that fusec reads from source only: try, wit
 _EAGER = ', or run it uncompiled: fusec.jit(fallback="eager")'
 
 
-def _missing(code: CodeType, module_globals: dict[str, Any]) -> SourceUnavailable:
+def _no_source(code: CodeType, module_globals: dict[str, Any]) -> SourceUnavailable:
     name, file = code.co_qualname, code.co_filename
     if any(texts_of(code, module_globals)) and not file.startswith("<"):
         return SourceUnavailable(
@@ -124,8 +124,8 @@ def _missing(code: CodeType, module_globals: dict[str, Any]) -> SourceUnavailabl
 
 
 def _candidates(lines: list[str], code: CodeType) -> Iterator[FunctionNode]:
-    """The functions in a text that may have become ``code``: that at its line, then all others of
-    its name: lines may have been added above it since."""
+    """The functions in a text that ``code`` may have been compiled from: first the one at its line,
+    then all others of its name, as lines may have been added above."""
     is_lambda = code.co_name == "<lambda>"
     first, last = code.co_firstlineno, _last_line(code)
     if is_lambda:
@@ -150,7 +150,7 @@ def _candidates(lines: list[str], code: CodeType) -> Iterator[FunctionNode]:
 
 
 def _defs_of(tree: ast.Module, code: CodeType, first: int = 0) -> Iterator[ast.FunctionDef]:
-    """Functions of the name, at line ``first`` where it is given."""
+    """Functions with the name of ``code``; only that at line ``first``, unless it is 0."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
             start = node.decorator_list[0].lineno if node.decorator_list else node.lineno
@@ -159,9 +159,9 @@ def _defs_of(tree: ast.Module, code: CodeType, first: int = 0) -> Iterator[ast.F
 
 
 def _end_of_block(lines: list[str], code: CodeType) -> int:
-    """The last line (from 1) of a def: what its code reaches, then all that is indented deeper.
+    """The last line (from 1) of a def: the last one of its code, then all that is indented deeper.
 
-    Code the compiler dropped has no positions but still decides which names are local.
+    Statements that the compiler dropped have no positions, but they decide which names are local.
     """
     base = _indent(lines[code.co_firstlineno - 1]) if code.co_firstlineno <= len(lines) else 0
     end = min(_last_line(code), len(lines))
@@ -184,9 +184,9 @@ def _last_line(code: CodeType) -> int:
 
 
 def _parse_lines(lines: list[str], first: int, last: int) -> ast.Module | None:
-    """Lines ``first``…``last`` parsed at their own place; ``None`` if they do not stand alone.
+    """Lines ``first``…``last`` parsed with their positions; None if they are no whole statements.
 
-    Blank lines in front keep the line numbers; ``if 1:`` lets an indented block keep its columns.
+    Blank lines in front keep the line numbers, ``if 1:`` the columns of an indented block.
     """
     block = lines[first - 1 : last]
     if block and _indent(block[0]):
@@ -211,9 +211,9 @@ def _parse(text: str) -> ast.Module | None:
 
 
 def _lambdas_of(tree: ast.Module, code: CodeType) -> list[ast.Lambda]:
-    """The lambdas that may have become ``code``: one, unless columns are missing (``-X
-    no_debug_ranges``; Python 3.12 has none for a lambda that returns a constant)."""
-    spans = list(_spans(code))
+    """The lambdas that ``code`` may have been compiled from: one, unless its columns are missing
+    (``-X no_debug_ranges``; in Python 3.12 also a lambda that returns a constant)."""
+    spans = list(_instruction_spans(code))
     same = [
         node for node in ast.walk(tree)
         if isinstance(node, ast.Lambda)
@@ -226,8 +226,8 @@ def _lambdas_of(tree: ast.Module, code: CodeType) -> list[ast.Lambda]:
     return [max(same, key=lambda node: _start(node.body))]  # the innermost one
 
 
-def _spans(code: CodeType) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """(line, column) where each instruction begins and ends, those without columns left out."""
+def _instruction_spans(code: CodeType) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """(line, column) of the begin and end of each instruction that has columns."""
     for line, end_line, col, end_col in code.co_positions():
         if line is None or end_line is None or col is None or end_col is None:
             continue
@@ -273,14 +273,14 @@ def compile_function(source: Source, extra: tuple[str, ...] = ()) -> CodeType:
     The function is compiled inside a factory whose parameters are its free variables, and inside a
     class of the right name for ``__private`` names and ``__class__``.  The factory never runs.
     """
-    return _compiled(_module(source, extra), source)
+    return _function_code(_module(source, extra), source)
 
 
-def _compiled(module: ast.Module, source: Source) -> CodeType:
+def _function_code(module: ast.Module, source: Source) -> CodeType:
     flags = source.code.co_flags & _FUTURE_FLAGS
     compiled = compile(module, source.file, "exec", flags, dont_inherit=True,
                        optimize=source.optimize)
-    return _dig(compiled, 3 if source.class_name else 2)
+    return _nested_code(compiled, 3 if source.class_name else 2)
 
 
 def _module(source: Source, extra: tuple[str, ...]) -> ast.Module:
@@ -292,15 +292,15 @@ def _module(source: Source, extra: tuple[str, ...]) -> ast.Module:
     if source.class_name:
         body = [_class(source.class_name, body, node)]
         bound = source.class_name
-    if bound and bound not in free:  # else the definition would hide a global of that name
+    if bound and bound not in free:  # else the definition would be local and hide that global
         body.insert(0, _at(ast.Global(names=[bound]), node))
     return ast.Module(body=[_factory(free, body, node)], type_ignores=[])
 
 
-def _dig(module: CodeType, levels: int) -> CodeType:
-    """The function's code ``levels`` below the module's.
+def _nested_code(module: CodeType, levels: int) -> CodeType:
+    """The function's code, nested ``levels`` deep in the module's.
 
-    At each level it is the last one: those of decorators and defaults come before it.
+    At each level it is the last one: code in decorators and defaults comes before it.
     """
     code = module
     while levels or code.co_name.startswith("<generic parameters"):  # PEP 695's extra level
@@ -318,9 +318,9 @@ def _expr(node: ast.Lambda) -> ast.stmt:
 
 
 def _class(name: str, body: list[ast.stmt], like: ast.AST) -> ast.stmt:
-    made = ast.ClassDef(name=name, bases=[], keywords=[], body=body, decorator_list=[])
-    made.type_params = []  # type: ignore[attr-defined,unused-ignore]  # a field from Python 3.12 on
-    return _at(made, like)
+    node = ast.ClassDef(name=name, bases=[], keywords=[], body=body, decorator_list=[])
+    node.type_params = []  # type: ignore[attr-defined,unused-ignore]  # a field from Python 3.12 on
+    return _at(node, like)
 
 
 def _factory(free: list[str], body: list[ast.stmt], like: ast.AST) -> ast.stmt:
@@ -328,24 +328,24 @@ def _factory(free: list[str], body: list[ast.stmt], like: ast.AST) -> ast.stmt:
         posonlyargs=[], args=[_at(ast.arg(arg=n), like) for n in free], kwonlyargs=[],
         kw_defaults=[], defaults=[],
     )
-    made = ast.FunctionDef(name=_FACTORY, args=args, body=body, decorator_list=[])
-    made.type_params = []  # type: ignore[attr-defined,unused-ignore]  # a field from Python 3.12 on
-    return _at(made, like)
+    node = ast.FunctionDef(name=_FACTORY, args=args, body=body, decorator_list=[])
+    node.type_params = []  # type: ignore[attr-defined,unused-ignore]  # a field from Python 3.12 on
+    return _at(node, like)
 
 
-# -- is it the source of what runs? ---------------------------------------------------------------
+# -- comparison with what runs --------------------------------------------------------------------
 
 def is_current(source: Source, module_globals: dict[str, Any]) -> bool:
-    """Whether the tree compiles to the code it was found for."""
+    """Whether the tree compiles to the code object that runs."""
     code = source.code
     if _code_arguments(code) != _argument_names(source.node.args):
         return False
     module = _module(source, ())
-    # Functions of imported modules are called in another way: with the imports the two codes are
-    # mostly equal as they stand, which is ten times as fast to see.
+    # The compiler calls functions of imported modules in another way.  With the imports in front
+    # the two codes are mostly identical, byte by byte, which is ten times as fast to check.
     imports = [_at(ast.Import([_at(ast.alias(name), source.node)]), source.node)
                for name in code.co_names if type(module_globals.get(name)) is ModuleType]
     module.body[:0] = imports
-    if same_code(_compiled(module, source), code):
+    if same_code(_function_code(module, source), code):
         return True
-    return is_rewritten(code) and same_code(_compiled(rewritten(module), source), code)
+    return is_rewritten(code) and same_code(_function_code(rewritten(module), source), code)

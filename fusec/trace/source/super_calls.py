@@ -1,5 +1,5 @@
-"""``super()`` with its two arguments written out: a part of a method that conversion makes a
-function of its own has another frame, in which Python would look for them."""
+"""Writes out the two arguments of ``super()``: Python looks for them in the caller's frame, and
+conversion moves parts of a method into functions with frames of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .source import Source
 
 
 def write_out(source: Source) -> None:
-    """Change the tree: ``super()`` to ``super(__class__, self)``, not in functions inside."""
+    """Change ``super()`` to ``super(__class__, self)`` in the tree, nested functions left out."""
     arguments = source.node.args
     first = next(iter([*arguments.posonlyargs, *arguments.args]), None)
     if first is not None and "__class__" in source.code.co_freevars:
@@ -24,13 +24,13 @@ class _Writer(ast.NodeVisitor):
         self.first = first
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Its first argument is another."""
+        """Skipped: it has another first argument."""
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """So is a lambda's."""
+        """Skipped likewise."""
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """It has another ``__class__``."""
+        """Skipped: it has another ``__class__``."""
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)

@@ -1,8 +1,8 @@
 """The texts that a code object may have been compiled from.
 
-Files, notebook cells and the prompt of Python 3.13 are `linecache`'s; the text of ``python -c`` is
-among the process's arguments, that of ``python - < file`` can be read again where standard input
-is a file.  None is known to be the right one: `source.find_source` compares.
+`linecache` has files, notebook cells and the prompt of Python 3.13; the text of ``python -c`` is
+among the process's arguments, that of ``python - < file`` is read again where standard input is a
+file.  Any of them may have changed since: `source.find_source` compares.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from types import CodeType
 from typing import Any
 
 _MOST = 1 << 24  # bytes of standard input
-_brought: dict[str, list[list[str]]] = {}  # by file: texts of functions from other processes
+_remembered: dict[str, list[list[str]]] = {}  # by file: texts of functions of other processes
 
 
 def remember(file: str, lines: list[str]) -> None:
     """Note a text that a function from another process was compiled from."""
-    known = _brought.setdefault(file, [])
-    if lines not in known:
-        known.append(lines)
+    texts = _remembered.setdefault(file, [])
+    if lines not in texts:
+        texts.append(lines)
 
 
 def texts_of(code: CodeType, module_globals: dict[str, Any] | None) -> Iterator[list[str]]:
@@ -34,22 +34,22 @@ def texts_of(code: CodeType, module_globals: dict[str, Any] | None) -> Iterator[
     ``module_globals`` let `linecache` ask the module's loader (zip files).
     """
     file = code.co_filename
-    known = linecache.getlines(file, module_globals)
-    if known:
-        yield known
+    cached = linecache.getlines(file, module_globals)
+    if cached:
+        yield cached
     linecache.checkcache(file)  # its copy may be older than the import
-    fresh = linecache.getlines(file, module_globals)
-    if fresh and fresh is not known:
-        yield fresh
-    yield from _brought.get(file, ())
+    reread = linecache.getlines(file, module_globals)
+    if reread and reread is not cached:
+        yield reread
+    yield from _remembered.get(file, ())
     if file == "<string>":
-        yield from _of_command()
+        yield from _command_text()
     elif file == "<stdin>":
-        yield from _of_standard_input()
+        yield from _standard_input_text()
 
 
-def _of_command() -> Iterator[list[str]]:
-    """What follows ``-c`` in the command line, perhaps behind other letters: ``-Ic text``."""
+def _command_text() -> Iterator[list[str]]:
+    """The text after ``-c`` in the command line, or after several options in one: ``-Ic text``."""
     arguments = sys.orig_argv
     for before, text in itertools.pairwise(arguments):
         if before.startswith("-") and not before.startswith("--") and before.endswith("c"):
@@ -57,15 +57,15 @@ def _of_command() -> Iterator[list[str]]:
             return
 
 
-def _of_standard_input() -> Iterator[list[str]]:
+def _standard_input_text() -> Iterator[list[str]]:
     try:
-        found = os.fstat(0)
-        if hasattr(os, "pread") and stat.S_ISREG(found.st_mode) and found.st_size <= _MOST:
-            yield _lines(os.pread(0, found.st_size, 0).decode())
-    except (OSError, UnicodeDecodeError):  # closed, or no text: there is none
+        status = os.fstat(0)
+        if hasattr(os, "pread") and stat.S_ISREG(status.st_mode) and status.st_size <= _MOST:
+            yield _lines(os.pread(0, status.st_size, 0).decode())
+    except (OSError, UnicodeDecodeError):  # closed, or no text
         return
 
 
 def _lines(text: str) -> list[str]:
-    """As Python counts lines: `str.splitlines` knows more ends than it does."""
+    """Lines as Python counts them: `str.splitlines` splits at more characters."""
     return io.StringIO(text, newline=None).readlines()
