@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from fusec.ir import Node
 
-    from .compiled import CompileStats, NestBlock
     from .control_program import ControlProgram
     from .loop_ir import Kernel, Param
+    from .native_nest import CompileStats, NestBlock
 
 Strides = tuple[Size, ...]
 

@@ -18,8 +18,8 @@ from fusec.ir import Node, TensorType
 from fusec.ir.dims import Size
 
 if TYPE_CHECKING:
-    from .compiled import NativeNest, NestBlock
     from .llvm import NativeCode
+    from .native_nest import NativeNest, NestBlock
 
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 CALLS = ("release", "hold", "call_python", "poll")  # of the lock, each told where its state is
@@ -40,7 +40,7 @@ class Word:
     side of a host call, and ``host``: what is passed to it and back; ``index``: the index that is
     out of range and, where only the run knows it, the size; ``left``: where a result's memory is
     when the function is left early; ``failure``: the status of nests, then their record
-    (`RECORD` of `.compiled`).
+    (`RECORD` of `.native_nest`).
     """
 
     kind: str

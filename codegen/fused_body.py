@@ -21,14 +21,14 @@ class FusedBody:
         self.domain: tuple[int, ...] = node.attrs["domain"]
         self.axes: tuple[int, ...] = node.attrs["axes"]
         parts = dict(node.attrs.get("apart", ()))
-        self.apart = {n.out(): parts[n.name] for n in self.graph.nodes if n.name in parts}
+        self.unrolled = {n.out(): parts[n.name] for n in self.graph.nodes if n.name in parts}
         self.checks = {n: k for k, n in enumerate(index_checks(self.graph))}
         self.constants = Constants()
         self._writes: dict[Value, Writes] = {}
         # Reductions and results, in an order that respects their dependencies.
         reduced = (n.out() for n in self.graph.nodes if get(n.op).kind == "reduce")
         self.roots = sorted({*self.graph.outputs, *reduced}, key=lambda v: v.node.id)
-        self.operands_of = {v: root_operands(v, self.apart.get(v)) for v in self.roots}
+        self.operands_of = {v: root_operands(v, self.unrolled.get(v)) for v in self.roots}
         values = (*self.graph.inputs, *self.graph.outputs)
         self.inputs = {v: i for i, v in enumerate(self.graph.inputs)}
         self.outputs = {v: len(self.inputs) + i for i, v in enumerate(self.graph.outputs)}

@@ -16,7 +16,7 @@ from fusec.ops.cones import has_unit_region, is_piecewise
 
 from .boxes import Box, Split, cut
 from .fused_body import FusedBody
-from .in_place import without_unused
+from .in_place_updates import without_unused
 from .loop_ir import (
     Kernel,
     Nest,

@@ -100,9 +100,9 @@ class NestLowering(ExpressionLowering):
 
     def _points(self, root: Value) -> list[IndexMap]:
         """Where a root is stored: once, or a part after the other."""
-        index, apart = identity(root.shape), self.body.apart.get(root)
-        return [index] if apart is None else [
-            without_loop(index, apart, at) for at in range(root.shape[apart])]
+        index, unrolled = identity(root.shape), self.body.unrolled.get(root)
+        return [index] if unrolled is None else [
+            without_loop(index, unrolled, at) for at in range(root.shape[unrolled])]
 
     def _store_full(self, draft: StageDraft, root: Value) -> None:
         source = root

@@ -13,8 +13,8 @@ from fusec.passes.pipeline import run_passes, step_by_step
 
 from . import backends
 from .backend import Backend, NotNativeError
-from .compiled import CompileStats
 from .complex_pairs import buffer_strides
+from .native_nest import CompileStats
 from .schedule import ControlRun, Schedule, Strides, SubPlan, contiguous_strides
 from .scheduler import Scheduler
 

@@ -16,7 +16,7 @@ import numpy as np
 from fusec.ir import Graph, Node
 from fusec.ir.bindings import Bindings, resolve
 from fusec.ir.dims import Size, is_static, maximum, symbols_of
-from fusec.ir.lazy import lazy
+from fusec.ir.lazy_values import lazy
 from fusec.ops import get
 
 from .backend import Backend, Strides

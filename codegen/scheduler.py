@@ -17,7 +17,7 @@ from fusec.ops.cones import is_copied_whole
 from fusec.ops.structured import changed_operands
 
 from .backend import Backend
-from .in_place import (
+from .in_place_updates import (
     checks_come_first,
     copy_kernel,
     drop_unchanged,

@@ -11,8 +11,8 @@ import numpy as np
 from fusec.ir.bindings import Bindings
 
 from .backend import Backend, Strides
-from .compiled import CompileStats
 from .loop_ir import Kernel
+from .native_nest import CompileStats
 
 Run = Callable[[Sequence[np.ndarray], Bindings], bool]
 

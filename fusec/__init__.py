@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from . import random
     from .bench.measure import benchmark
     from .caches import clear_caches
-    from .concrete import ConcreteFunction, RunMetadata, RunOptions
+    from .concrete_function import ConcreteFunction, RunMetadata, RunOptions
     from .explanation import explain
     from .function import Function
     from .inspect.history import history
@@ -46,7 +46,8 @@ __version__ = "0.1.0"
 _LAZY = {
     "jit": "jit", "Function": "function", "TensorSpec": "specs", "PYTHON_VALUE": "specs",
     "no_retrace": "trace_cache",
-    "ConcreteFunction": "concrete", "RunMetadata": "concrete", "RunOptions": "concrete",
+    "ConcreteFunction": "concrete_function", "RunMetadata": "concrete_function",
+    "RunOptions": "concrete_function",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
     "clear_caches": "caches",

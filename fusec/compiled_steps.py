@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fusec.codegen.compiled import NativeNest
 from fusec.codegen.loop_ir import LEAVES, walk
+from fusec.codegen.native_nest import NativeNest
 from fusec.codegen.schedule import ExternStep, KernelStep, Schedule
 from fusec.inspect.explain import Operand
 from fusec.ir.dims import Dim

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusec import config
-from fusec.codegen.compiled import CompileStats
+from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.schedule import Schedule
 from fusec.inspect.explain import Assumed, Explanation
 from fusec.passes.pipeline import PassRecord

@@ -11,11 +11,11 @@ from fusec.trace.call.overlap import merged, overlapping
 from fusec.trace.call.signature import Signature
 from fusec.trace.values.trace import Trace, current
 
-from .concrete import ConcreteFunction
+from .concrete_function import ConcreteFunction
 from .errors import OverlapError
 from .fallback import Fallback
 from .inspect import history
-from .methods import Target
+from .jitted_methods import Target
 from .plans import answer
 from .tracing_compiler import TracingCompiler
 

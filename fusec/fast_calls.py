@@ -13,7 +13,7 @@ from . import trace_cache
 from .plans import Plan, RecentPlans
 
 if TYPE_CHECKING:
-    from .concrete import ConcreteFunction
+    from .concrete_function import ConcreteFunction
 
 MAX_FAST = 4  # recent plans of one kind
 

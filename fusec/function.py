@@ -15,13 +15,13 @@ from fusec.trace.convert.constructs import check_supported
 from . import locks
 from .errors import short_errors
 from .inspect import history
-from .methods import BoundFunctions, Method, Target
+from .jitted_methods import BoundFunctions, Method, Target
 from .plans import RecentPlans, answer
 from .quiet_gc import no_collections
 from .specs import checked_specs, python_values
 
 if TYPE_CHECKING:
-    from .concrete import ConcreteFunction
+    from .concrete_function import ConcreteFunction
     from .dispatch import Dispatcher
     from .stages import TracedStage
 

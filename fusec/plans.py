@@ -11,7 +11,7 @@ from fusec.runtime.outcomes import BUSY, FAILED, MISS
 from .inspect import history
 
 if TYPE_CHECKING:
-    from .concrete import ConcreteFunction
+    from .concrete_function import ConcreteFunction
 
 Plan = tuple[Callable[..., Any], "ConcreteFunction"]  # answers for leaves, or MISS
 

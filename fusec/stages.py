@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fusec.codegen.compiled import CompileStats
+from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.plan_building import compile_schedule, make_schedule
 from fusec.codegen.schedule import Schedule
 from fusec.ir import Graph
-from fusec.ir.lazy import lazy
+from fusec.ir.lazy_values import lazy
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
 from fusec.trace.call.flat_call import FlatCall
@@ -20,7 +20,7 @@ from fusec.trace.tracer import trace_function
 from . import config
 from .compiled_steps import CompiledExtern, CompiledKernel, library_steps
 from .compiled_trace import Build
-from .concrete import ConcreteFunction
+from .concrete_function import ConcreteFunction
 from .inspect.passes_report import passes_text
 from .trace.tracer import Traced
 

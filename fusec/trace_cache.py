@@ -14,7 +14,7 @@ from .errors import user_error
 from .storms import Storm
 
 if TYPE_CHECKING:
-    from .concrete import ConcreteFunction
+    from .concrete_function import ConcreteFunction
 
 MAX_TRACES = 256  # per function; the least recently used goes first
 _state = threading.local()

@@ -22,13 +22,13 @@ from .errors import (
 from .fast_calls import FastCalls
 from .input_signature import InputSignature
 from .inspect import compile_log
-from .methods import Target
+from .jitted_methods import Target
 from .quiet_gc import no_collections_inside
 from .specs import example_of
 from .stages import TracedStage, traced_stage
 
 if TYPE_CHECKING:
-    from .concrete import ConcreteFunction
+    from .concrete_function import ConcreteFunction
     from .trace.tracer import Traced
 
 

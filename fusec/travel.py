@@ -24,7 +24,7 @@ from fusec.trace.source.source import find_source
 from fusec.trace.source.texts import remember
 
 from . import locks
-from .methods import Jitted, method_name
+from .jitted_methods import Jitted, method_name
 
 _MAIN = ("__main__", "__mp_main__")
 _MOST_KEPT = 256

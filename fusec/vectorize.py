@@ -17,7 +17,7 @@ from fusec.trace.values.trace import current
 
 from .errors import unsupported, user_error, users_own
 from .ir import Loc
-from .ir.lazy import lazy
+from .ir.lazy_values import lazy
 from .jit import jit
 from .ops.scalar_calls import FunctionName, ScalarFunction
 

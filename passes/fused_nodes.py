@@ -13,7 +13,7 @@ from .groups import Unit
 
 
 def with_fused_nodes(
-    graph: Graph, units: list[Unit], home: dict[Value, Unit], apart: dict[Value, int],
+    graph: Graph, units: list[Unit], home: dict[Value, Unit], unrolled: dict[Value, int],
     tied: set[Value],
 ) -> Graph:
     """The graph with a ``Fused`` node in the place of each group."""
@@ -32,7 +32,7 @@ def with_fused_nodes(
             effects += [node] if has_effects(node) else []
             replaced.update(zip(unit.opaque.outputs, node.outputs, strict=True))
         else:
-            node = _emit_group(unit, wanted, apart, replaced, namer)
+            node = _emit_group(unit, wanted, unrolled, replaced, namer)
             newest = node.id
             effects += [node] if has_effects(node) else []
     return Graph.build(
@@ -97,7 +97,7 @@ def _in_order(units: list[Unit]) -> list[Unit]:
 
 
 def _emit_group(
-    unit: Unit, wanted: set[Value], apart: dict[Value, int], replaced: dict[Value, Value],
+    unit: Unit, wanted: set[Value], unrolled: dict[Value, int], replaced: dict[Value, Value],
     namer: Namer,
 ) -> Node:
     """The group's node, entered into ``replaced``."""
@@ -107,7 +107,7 @@ def _emit_group(
         "body": body, "domain": unit.domain, "axes": unit.axes or (),
         "boundaries": tuple(unit.boundaries),
     }
-    parts = tuple((v.node.name, apart[v]) for v in unit.roots if v in apart)
+    parts = tuple((v.node.name, unrolled[v]) for v in unit.roots if v in unrolled)
     if parts:
         attrs["apart"] = parts
     node = Node(

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from fusec.ir import Graph
 
-from .apart import apart_axes
 from .duplicates import duplicates
 from .fused_nodes import with_fused_nodes
 from .groups import group
 from .kernel_work import cuts
 from .materialise import materialised_values, tied_values
+from .unrolled_axes import unrolled_axes
 
 # A step of time that all later ones compute again takes two rounds; a round looks at every node.
 MAX_ROUNDS, MAX_VISITS, MIN_ROUNDS = 64, 40_000, 8
@@ -26,18 +26,18 @@ MAX_ROUNDS, MAX_VISITS, MIN_ROUNDS = 64, 40_000, 8
 
 def fuse(graph: Graph) -> Graph:
     """Replace groups of nodes by ``Fused`` nodes; see the module docstring."""
-    apart, tied = apart_axes(graph), tied_values(graph)
-    materialised = materialised_values(graph, (), apart)
+    unrolled, tied = unrolled_axes(graph), tied_values(graph)
+    materialised = materialised_values(graph, (), unrolled)
     extra = cuts(graph, materialised)
     if extra:
-        materialised = materialised_values(graph, extra, apart)
+        materialised = materialised_values(graph, extra, unrolled)
     for _ in range(max(MIN_ROUNDS, min(MAX_ROUNDS, MAX_VISITS // max(len(graph.nodes), 1)))):
-        units, home = group(graph, materialised, apart, tied)
+        units, home = group(graph, materialised, unrolled, tied)
         found = duplicates(units, materialised, len(graph.nodes))
         if not found:
             break
         extra |= found
-        materialised = materialised_values(graph, extra, apart)
+        materialised = materialised_values(graph, extra, unrolled)
     if all(unit.opaque is not None for unit in units):
         return graph
-    return with_fused_nodes(graph, units, home, apart, tied)
+    return with_fused_nodes(graph, units, home, unrolled, tied)

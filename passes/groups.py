@@ -112,7 +112,7 @@ def _accumulates(value: Value) -> bool:
 
 
 def group(
-    graph: Graph, materialised: set[Value], apart: dict[Value, int], tied: set[Value]
+    graph: Graph, materialised: set[Value], unrolled: dict[Value, int], tied: set[Value]
 ) -> tuple[list[Unit], dict[Value, Unit]]:
     """The units, and the one that each root or opaque node's result is in."""
     units: list[Unit] = []
@@ -131,7 +131,7 @@ def group(
                 home.update((out, unit) for out in node.outputs)
                 units.append(unit)
         elif _accumulates(value) or value in materialised:
-            _place(value, cone(value, materialised, apart.get(value)), units, home)
+            _place(value, cone(value, materialised, unrolled.get(value)), units, home)
     return units, home
 
 
@@ -244,9 +244,9 @@ def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:
     for value in filter(unit.made.get, reach.reads):
         made = unit.made[value]
         for index in reach.reads[value]:
-            if made.apart is not None:
-                if reach.apart == made.apart and not _is_reduction(value) and (
-                        index in _parts(value, made.apart)):
+            if made.unrolled is not None:
+                if reach.unrolled == made.unrolled and not _is_reduction(value) and (
+                        index in _parts(value, made.unrolled)):
                     continue
                 return f"{value.name} is computed part by part"
             if root.node.op == "Scatter" and value in root.node.inputs[1:]:
@@ -263,9 +263,9 @@ def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:
     return None
 
 
-def _parts(value: Value, apart: int) -> list[IndexMap]:
+def _parts(value: Value, axis: int) -> list[IndexMap]:
     """Where the parts of a value are."""
-    return [without_loop(identity(value.shape), apart, at) for at in range(value.shape[apart])]
+    return [without_loop(identity(value.shape), axis, at) for at in range(value.shape[axis])]
 
 
 def _row_index(unit: Unit, value: Value, is_full: bool) -> IndexMap:

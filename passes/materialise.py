@@ -90,11 +90,11 @@ def _sources(value: Value) -> set[Value]:
 
 
 def materialised_values(
-    graph: Graph, extra: Iterable[Value] = (), apart: Mapping[Value, int] = MappingProxyType({})
+    graph: Graph, extra: Iterable[Value] = (), unrolled: Mapping[Value, int] = MappingProxyType({})
 ) -> set[Value]:
     """The values that get storage of their own, decided from the results backwards.
 
-    ``apart``: see `passes.apart`.
+    ``unrolled``: see `unrolled_axes`.
     """
     chosen = required_values(graph) | set(extra)
     contexts: dict[Value, set[Context]] = {}
@@ -103,26 +103,27 @@ def materialised_values(
             continue
         if is_boundary(node):
             if get(node.op).kind in ("reduce", "scan"):
-                _start(node.out(), contexts, apart, reduction=True)
+                _start(node.out(), contexts, unrolled, reduction=True)
             continue
         value = node.out()
         uses = contexts.get(value, set())
         if value not in chosen and _is_worth_storing(value, uses, chosen):
             chosen.add(value)
         if value in chosen:
-            _start(value, contexts, apart, reduction=False)
+            _start(value, contexts, unrolled, reduction=False)
         else:
             _propagate(node, uses, contexts)
     return chosen
 
 
 def _start(
-    value: Value, contexts: dict[Value, set[Context]], apart: Mapping[Value, int], reduction: bool
+    value: Value, contexts: dict[Value, set[Context]], unrolled: Mapping[Value, int],
+    reduction: bool,
 ) -> None:
     domain, reads = root_operands(value)
     if value.node.op == "Fold":
         reads = [_read(value.node, identity(value.shape))]
-    axis = apart.get(value)
+    axis = unrolled.get(value)
     if axis is not None:
         domain = (*domain[:axis], *domain[axis + 1:])
         reads = [(operand, without_loop(index, axis, None)) for operand, index in reads]

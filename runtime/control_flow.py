@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from fusec import config
-from fusec.codegen.compiled import NONE, RECORD
 from fusec.codegen.control_program import (
     CALLS,
     OF_NOTHING,
@@ -24,6 +23,7 @@ from fusec.codegen.control_program import (
     LoopNest,
     Word,
 )
+from fusec.codegen.native_nest import NONE, RECORD
 from fusec.codegen.schedule import ControlRun, Schedule, SubPlan, words_of
 from fusec.errors import InternalError, located
 from fusec.ir import Node, TensorType

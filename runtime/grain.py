@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from fusec.codegen.compiled import NestBlock
+from fusec.codegen.native_nest import NestBlock
 
 GRAIN_NS = 20_000.0  # work one thread takes at a time: well above the cost of taking it
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fusec import config
 from fusec.codegen.backend import Backend
-from fusec.codegen.compiled import NONE, NativeNest, NestBlock
+from fusec.codegen.native_nest import NONE, NativeNest, NestBlock
 from fusec.codegen.schedule import KernelStep, Place
 
 from .grain import grain_of

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.backend import Backend
-from fusec.codegen.compiled import NEST_SIGNATURE
+from fusec.codegen.native_nest import NEST_SIGNATURE
 from fusec.codegen.schedule import KernelStep, Place
 from fusec.ir.bindings import Bindings, evaluator, resolve, typical
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fusec import config
-from fusec.codegen.compiled import NEST_SIGNATURE, NONE, NativeNest, NestBlock
+from fusec.codegen.native_nest import NEST_SIGNATURE, NONE, NativeNest, NestBlock
 from fusec.codegen.schedule import Place
 from fusec.ir.bindings import Bindings, size_source
 

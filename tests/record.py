@@ -22,7 +22,7 @@ import numpy as np
 
 import fusec
 from fusec.bench.programs import all_programs
-from fusec.concrete import ConcreteFunction
+from fusec.concrete_function import ConcreteFunction
 from tests.programs.corpus import programs
 from tests.programs.measure import check
 

@@ -5,7 +5,7 @@ pointer per operand (first element included), extent per loop, byte strides oper
 bits of each parameter, for full reductions the address of the partial results and the number of
 tasks, byte strides of computed indices operand by operand, and for nests with checks the address of
 a status word, which they set to 1 where a check fails, and that of a record of the first failure
-(`RECORD` of `fusec.codegen.compiled`) or 0.
+(`RECORD` of `fusec.codegen.native_nest`) or 0.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fusec.codegen.compiled import NONE, NestBlock
 from fusec.codegen.loop_ir import Param
+from fusec.codegen.native_nest import NONE, NestBlock
 from fusec.codegen.specialise import MAP_BLOCK, LoopForm, tasks_of
 from fusec.ir.dims import Dim, Size
 

@@ -16,9 +16,9 @@ from fusec.codegen.scalar_rules import scalar_cost
 from fusec.codegen.specialise import LoopForm
 from fusec.ops.scalar_calls import CALLS
 
+from .accumulators import UNROLL, Accumulator, is_cascaded, push_block, sum_block, sum_lanes
 from .emitter import BOOL, I64, Operand, memory_type
 from .nest_function import NestFunction
-from .reductions import UNROLL, Accumulator, is_cascaded, push_block, sum_block, sum_lanes
 from .scalar_ops import emit_operation
 
 Run = Callable[..., None]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fusec.codegen.backend import Backend
-from fusec.codegen.compiled import CompileStats, NativeNest, NestBlock
 from fusec.codegen.loop_ir import Kernel, Param
+from fusec.codegen.native_nest import CompileStats, NativeNest, NestBlock
 from fusec.codegen.specialise import LoopForm, specialise
 from fusec.ir import Node
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from fusec.codegen.loop_ir import LEAVES, Reduction, Stage, walk
 from fusec.codegen.specialise import BLOCKS, TILE, LoopForm
 
+from .accumulators import Accumulator, finish_lanes, is_indexed, make_accumulator, reset
 from .axis_loop import can_vectorise
 from .emitter import I64, Operand, scalar_type
 from .nest import NestEmitter
 from .nest_expressions import Point
-from .reductions import Accumulator, finish_lanes, is_indexed, make_accumulator, reset
 
 # A column pass this cheap keeps four vectors of columns in flight at once.
 CHEAP_OPERATIONS = 6

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 
 from fusec import locks
-from fusec.codegen.compiled import CompileStats, NativeNest
 from fusec.codegen.llvm import NativeCode, compile_ir
+from fusec.codegen.native_nest import CompileStats, NativeNest
 from fusec.codegen.specialise import LoopForm, structure_key
 
 from .code_cache import CodeCache

@@ -2,7 +2,7 @@
 
 A failed check is noted, never acted on: the index becomes 0, which is in range, and the function
 ends by setting the status word of its argument block, which discards the results.  Where the block
-has a record too, that receives the first failure: see `RECORD` of `fusec.codegen.compiled`.
+has a record too, that receives the first failure: see `RECORD` of `fusec.codegen.native_nest`.
 """
 
 from __future__ import annotations

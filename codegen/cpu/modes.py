@@ -5,11 +5,11 @@ from __future__ import annotations
 from fusec.codegen.loop_ir import Stage
 from fusec.codegen.specialise import MAP_BLOCK, LoopForm
 
+from .accumulators import finish
 from .columns import ColumnNest, TiledNest
 from .emitter import Emitter
-from .flat import FlatNest
+from .full_reductions import FlatNest
 from .nest import NestEmitter
-from .reductions import finish
 
 
 class MapNest(NestEmitter):

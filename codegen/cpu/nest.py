@@ -8,11 +8,7 @@ from typing import Any
 from fusec.codegen.loop_ir import Stage, Store
 from fusec.codegen.specialise import ACROSS, LoopForm
 
-from .axis_loop import AxisLoop, can_vectorise, vectors_per_step
-from .emitter import Operand
-from .indices import offset_of
-from .nest_expressions import ExpressionEmitter, Point
-from .reductions import (
+from .accumulators import (
     Accumulator,
     accumulate,
     identity_of,
@@ -21,6 +17,10 @@ from .reductions import (
     make_accumulator,
     sum_lanes,
 )
+from .axis_loop import AxisLoop, can_vectorise, vectors_per_step
+from .emitter import Operand
+from .indices import offset_of
+from .nest_expressions import ExpressionEmitter, Point
 from .scalar_ops import emit_operation
 from .sides import Sides, find_sides
 

@@ -19,7 +19,7 @@ from .instructions import select
 from .nest_function import NestFunction
 from .scalar_calls import call_lanes
 from .scalar_ops import emit_operation
-from .scans import ScanSlots
+from .scan_slots import ScanSlots
 from .sides import Side, Sides
 
 

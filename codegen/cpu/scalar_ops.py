@@ -12,7 +12,7 @@ import numpy as np
 
 from .division import floor_div, fmod, int_reciprocal, mod, shift
 from .emitter import BOOL, I64, Emitter, Operand, scalar_type, vector_type
-from .half import F16, F32, F64, narrow, narrow_double, widen
+from .half_precision import F16, F32, F64, narrow, narrow_double, widen
 from .instructions import binary, both, compare, isnan, lowest_int, select
 from .vecmath import FUNCTIONS, define
 

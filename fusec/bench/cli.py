@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import cold, host, ops, page, peers, plot, table
+from . import cold_start, host, ops, page, peers, plot, table
 from .adapter import Backend, FusecBackend
 from .measure import benchmark
 from .program import DTYPES, Program
@@ -230,7 +230,7 @@ def _write(
         console.print(f"wrote {args.plot}", highlight=False)
     if args.markdown:
         old = args.markdown.read_text() if args.markdown.exists() else ""
-        made = page.render(reports, cold.cold_compile(backend))
+        made = page.render(reports, cold_start.cold_compile(backend))
         args.markdown.write_text(ops.with_section(made, ops.section_of(old)))
         console.print(f"wrote {args.markdown}", highlight=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import host, table
-from .cold import Cold, lines
+from .cold_start import Cold, lines
 from .programs import program
 from .report import PeerResult, Report
 from .stats import count, digits, duration
@@ -31,7 +31,7 @@ Results are dropped at once except where a table says that the last eight are ke
 
 
 def render(reports: Sequence[Report], cold: dict[str, Cold] | None = None) -> str:
-    """The page as Markdown; ``cold`` is :func:`fusec.bench.cold.cold_compile`'s finding."""
+    """The page as Markdown; ``cold`` is :func:`fusec.bench.cold_start.cold_compile`'s finding."""
     parts = [HEAD.format(machine=host.sentence()), "## Against eager NumPy\n"]
     parts += [table.markdown([_bare(r) for r in reports]), "", table.summary(reports), ""]
     notes = table.remarks(reports)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .dims import Size
-from .lazy import lazy
+from .lazy_values import lazy
 from .types import TensorType
 
 _ids = itertools.count(1)

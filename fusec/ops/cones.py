@@ -131,17 +131,17 @@ def operands(node: Node, index: IndexMap) -> Iterator[Operand]:
         yield from gather_operands(node, index)
 
 
-def root_operands(root: Value, apart: int | None = None) -> tuple[Shape, list[Operand]]:
+def root_operands(root: Value, unrolled: int | None = None) -> tuple[Shape, list[Operand]]:
     """The iteration domain of a root and what it evaluates there.
 
-    Along the axis ``apart`` of the domain, a short one, it is written out: no loop, a part for each
-    index.
+    Along the axis ``unrolled`` of the domain, a short one, there is no loop: a copy of what is read
+    for each index.
     """
     domain, reads = _root_operands(root)
-    if apart is None:
+    if unrolled is None:
         return domain, reads
-    return (*domain[:apart], *domain[apart + 1:]), [
-        (value, without_loop(index, apart, at)) for at in range(domain[apart])
+    return (*domain[:unrolled], *domain[unrolled + 1:]), [
+        (value, without_loop(index, unrolled, at)) for at in range(domain[unrolled])
         for value, index in reads]
 
 
@@ -162,20 +162,20 @@ def _root_operands(root: Value) -> tuple[Shape, list[Operand]]:
 class Cone:
     """``reads``: boundary values with their maps; ``inlined``: recomputed values with theirs.
 
-    ``apart``: see `root_operands`.
+    ``unrolled``: see `root_operands`.
     """
 
     domain: tuple[int, ...]
-    apart: int | None = None
+    unrolled: int | None = None
     reads: dict[Value, set[IndexMap]] = field(default_factory=dict)
     inlined: dict[Value, set[IndexMap]] = field(default_factory=dict)
     piecewise: bool = False
 
 
-def cone(root: Value, materialised: set[Value], apart: int | None = None) -> Cone:
+def cone(root: Value, materialised: set[Value], unrolled: int | None = None) -> Cone:
     """Pull from ``root`` until materialised or boundary values."""
-    domain, stack = root_operands(root, apart)
-    result = Cone(domain, apart, piecewise=is_piecewise(root.node))
+    domain, stack = root_operands(root, unrolled)
+    result = Cone(domain, unrolled, piecewise=is_piecewise(root.node))
     seen: set[Operand] = set()
     while stack:
         operand = stack.pop()
@@ -209,13 +209,13 @@ def cone_cost(value: Value, materialised: set[Value], limit: float) -> float:
     return total
 
 
-def written_cost(root: Value, limit: float, apart: int | None = None) -> float:
+def written_cost(root: Value, limit: float, unrolled: int | None = None) -> float:
     """Scalar work of one point of a root's domain as it is written out, counted up to ``limit``.
 
     What is read at several indices counts as often, where nothing is stored between.
     """
     total, seen = 0.0, set[Operand]()
-    stack = root_operands(root, apart)[1]
+    stack = root_operands(root, unrolled)[1]
     while stack and total < limit:
         operand = stack.pop()
         value, index = operand

@@ -136,12 +136,12 @@ def test_cold_compile_functions_have_ten_operations():
     import ast
     import inspect
 
-    from fusec.bench import cold
+    from fusec.bench import cold_start
     from fusec.bench.programs.ten_operations import FUNCTIONS
 
     for f in FUNCTIONS:
         nodes = list(ast.walk(ast.parse(inspect.getsource(f))))
         count = sum(isinstance(n, ast.BinOp | ast.UnaryOp | ast.Call) for n in nodes)
         assert count == 10, (f.__name__, count)
-    found = cold.cold_compile(StandIn())
+    found = cold_start.cold_compile(StandIn())
     assert found["compiled"].low_ms <= found["compiled"].median_ms <= found["compiled"].high_ms

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.compiled import NEST_SIGNATURE, CompileStats, NativeNest
 from fusec.codegen.cpu.abi import BlockLayout, fill_block
 from fusec.codegen.cpu.compile import compile_forms
 from fusec.codegen.loop_ir import Kernel
 from fusec.codegen.lower import lower
+from fusec.codegen.native_nest import NEST_SIGNATURE, CompileStats, NativeNest
 from fusec.codegen.python_source import kernel_source, load_source
 from fusec.codegen.reference import run_kernel
 from fusec.codegen.specialise import LoopForm, specialise

@@ -10,7 +10,7 @@ import pytest
 
 import fusec
 from fusec.codegen.cpu import compile as native
-from fusec.codegen.cpu import half
+from fusec.codegen.cpu import half_precision
 
 ALL = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 OTHER = np.random.default_rng(0).permutation(ALL)
@@ -27,7 +27,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 @pytest.fixture(params=["F16C", "integer arithmetic"])
 def conversions(request: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(half, "WITHOUT_F16C", request.param != "F16C")
+    monkeypatch.setattr(half_precision, "WITHOUT_F16C", request.param != "F16C")
     native.clear_cache()
     yield
     native.clear_cache()

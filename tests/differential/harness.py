@@ -21,7 +21,7 @@ from tolerance import EXACT, Tolerance
 import fusec
 from fusec.codegen.complex_pairs import as_pairs
 from fusec.codegen.schedule import ExternStep, KernelStep, Place
-from fusec.concrete import ConcreteFunction
+from fusec.concrete_function import ConcreteFunction
 from fusec.ir.bindings import resolve
 from fusec.jit import Function
 from fusec.runtime.segments import SizedSegment

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.backend import NotNativeError
-from fusec.codegen.compiled import RECORD
 from fusec.codegen.control_program import ErrorExit, HostSite, Word
 from fusec.codegen.cpu.emitter import I64, Emitter, Operand, memory_type
 from fusec.codegen.loop_ir import Param
+from fusec.codegen.native_nest import RECORD
 from fusec.codegen.specialise import LoopForm
 from fusec.ir.dims import Dim, Size, is_at_least
 from fusec.ir.polynomials import Call

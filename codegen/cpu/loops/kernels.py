@@ -15,7 +15,7 @@ from fusec.codegen.cpu.abi import BlockLayout, open_words
 from fusec.codegen.cpu.emitter import Operand
 from fusec.codegen.cpu.scalar_calls import call_once
 from fusec.codegen.cpu.scalar_ops import emit_operation
-from fusec.codegen.in_place import (
+from fusec.codegen.in_place_updates import (
     checks_come_first,
     drop_unchanged,
     may_run_in_place,

@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 
 from fusec import locks
-from fusec.codegen.compiled import CompileStats, NativeNest
 from fusec.codegen.control_program import ControlProgram, LoopNest
 from fusec.codegen.cpu.abi import nest_block
 from fusec.codegen.cpu.code_cache import CodeCache
 from fusec.codegen.cpu.compile import compile_forms
 from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, Emitter
 from fusec.codegen.llvm import NativeCode, compile_ir
+from fusec.codegen.native_nest import CompileStats, NativeNest
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.structured import changed_operands

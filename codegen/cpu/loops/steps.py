@@ -13,7 +13,7 @@ from fusec.codegen.cpu.emitter import I64
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
-from . import host_calls, kernels, picks, sizes
+from . import callbacks, kernels, picks, slices
 from .arrays import ArrayRef, Held, Token
 from .copying import copy
 from .frame import Frame
@@ -34,7 +34,7 @@ def emit(emitter: GraphEmitter) -> None:
             held = emitter.array(source) if node.types[0].shape else emitter.held(source)
             emitter.env[node.out()] = viewed(emitter.frame, node, held)
         else:
-            host_calls.library_call(emitter, node)
+            callbacks.library_call(emitter, node)
 
 
 # ------------------------------------------------------------------------------------------- loops
@@ -204,10 +204,10 @@ def _side(
 
 _STEPS: dict[str, Callable[[GraphEmitter, Node], None]] = {
     "Fused": kernels.fused, "Pick": picks.pick, "PickUpdate": picks.pick_update,
-    "Check": picks.check, "BoundsCheck": picks.bounds_check, "HostCall": host_calls.host_call,
+    "Check": picks.check, "BoundsCheck": picks.bounds_check, "HostCall": callbacks.host_call,
     "Loop": _loop, "Cond": _cond, "Reshape": picks.reshape,
-    "Extent": sizes.extent, "Size": sizes.size_number, "Fill": sizes.fill, "Window": sizes.window,
-    "WindowUpdate": sizes.window_update,
+    "Extent": slices.extent, "Size": slices.size_number, "Fill": slices.fill,
+    "Window": slices.window, "WindowUpdate": slices.window_update,
 }
 
 __all__ = ["emit"]

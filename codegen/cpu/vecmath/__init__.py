@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from . import (  # noqa: F401 - the imports fill the registry
+    error_function,
     exponential,
     gamma,
-    inverse,
+    inverse_trigonometry,
     logarithm,
-    normal,
+    normal_distribution,
     power,
-    special,
-    trigonometric,
+    trigonometry,
 )
 from .builder import Builder, Format, Value, format_of, suffix
 from .registry import REGISTRY
@@ -69,7 +69,7 @@ def define(name: str, dtype: np.dtype, lanes: int) -> MathCode:
     """
     fmt = format_of(dtype)
     base, _, part = name.partition(".")
-    if base in trigonometric.PARTS and part in ("huge", "lane"):
+    if base in trigonometry.PARTS and part in ("huge", "lane"):
         return _lane(base, fmt) if part == "lane" else _huge(base, fmt, lanes)
     if name not in REGISTRY:
         raise KeyError(f"internal error: no math function {name!r}; there are {sorted(REGISTRY)}")
@@ -83,7 +83,7 @@ def _huge(base: str, fmt: Format, lanes: int) -> MathCode:
     """The rare path of a whole vector."""
     b = Builder(fmt, lanes)
     x, y = b.parameters(2)
-    result = trigonometric.huge_body(b, base, x, y)
+    result = trigonometry.huge_body(b, base, x, y)
     return _code(f"{base}.huge", b, [x, y], result, RARE_ATTRIBUTES)
 
 
@@ -92,9 +92,9 @@ def _lane(base: str, fmt: Format) -> MathCode:
     b = Builder(fmt, 1)
     words = f"@fusec.{base}.bits.{fmt.name}"
     (x,) = b.parameters(1)
-    result = trigonometric.lane_body(b, base, x, words)
+    result = trigonometry.lane_body(b, base, x, words)
     code = _code(f"{base}.lane", b, [x], result, RARE_ATTRIBUTES)
-    return replace(code, text=trigonometric.bits_of_two_over_pi(words) + code.text)
+    return replace(code, text=trigonometry.bits_of_two_over_pi(words) + code.text)
 
 
 def _code(

@@ -8,7 +8,7 @@ function" (1992) for the reconstruction, here without the table.
 from __future__ import annotations
 
 from .builder import Builder, Value
-from .doubled import Pair, fast_two_sum, quotient, two_product, two_sum
+from .double_double import Pair, fast_two_sum, quotient, two_product, two_sum
 from .registry import function, table
 
 # Beyond these the result is inf or 0 (exp) or +-1 (tanh), and all intermediates stay in range.

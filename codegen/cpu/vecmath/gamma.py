@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from .builder import F64, Builder, Value
-from .doubled import Pair, fast_two_sum, two_product, two_sum
+from .double_double import Pair, fast_two_sum, two_product, two_sum
 from .logarithm import decompose, log1p_pair, log_core
 from .registry import function, table
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from .builder import Builder, Value
-from .doubled import (
+from .double_double import (
     Pair,
     fast_two_sum,
     multiply,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from .builder import F64, Builder, Value
-from .doubled import fast_two_sum, two_product
+from .double_double import fast_two_sum, two_product
 from .exponential import EXP_RANGE, clamp, exp_core, reduce
 from .logarithm import decompose, log_core, log_pair
 from .registry import function, table

@@ -11,7 +11,7 @@ import math
 
 from .builder import F64, Builder, Value
 from .coefficients import TWO_OVER_PI
-from .doubled import (
+from .double_double import (
     Pair,
     fast_two_sum,
     quotient,

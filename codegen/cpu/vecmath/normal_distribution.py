@@ -8,7 +8,7 @@ Laframboise, "Chebyshev approximation of (1 + 2x)exp(x^2)erfc(x) in 0 <= x < inf
 from __future__ import annotations
 
 from .builder import Builder, Operand, Value
-from .doubled import Pair, fast_two_sum, multiply, quotient, two_product, two_sum
+from .double_double import Pair, fast_two_sum, multiply, quotient, two_product, two_sum
 from .exponential import exp_minus
 from .logarithm import log_of_sum
 from .registry import function, table

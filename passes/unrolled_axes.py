@@ -17,7 +17,7 @@ from .materialise import BROADCAST_LIMIT, required_values
 from .short_axes import MAX_COST, MAX_SHORT
 
 
-def apart_axes(graph: Graph) -> dict[Value, int]:
+def unrolled_axes(graph: Graph) -> dict[Value, int]:
     """The short axis, of the iteration domain, of each root that is better computed in parts."""
     needed = required_values(graph) | {n.out() for n in graph.nodes if is_always_stored(n)}
     reductions = {n.out() for n in graph.nodes if get(n.op).kind == "reduce"}

@@ -9,14 +9,14 @@ from __future__ import annotations
 from fusec.codegen.loop_ir import Reduction, Stage
 from fusec.codegen.specialise import FLAT_BLOCK
 
-from .emitter import I64, Emitter, Operand
-from .nest import NestEmitter
-from .reductions import (
+from .accumulators import (
     Accumulator,
     combine_pairs,
     finish,
     is_indexed,
 )
+from .emitter import I64, Emitter, Operand
+from .nest import NestEmitter
 
 
 class FlatNest(NestEmitter):

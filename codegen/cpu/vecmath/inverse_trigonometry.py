@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from .builder import Builder, Value
-from .doubled import Pair, fast_two_sum, quotient, two_sum
+from .double_double import Pair, fast_two_sum, quotient, two_sum
 from .registry import function, table
 
 TAN_EIGHTH = math.sqrt(2.0) - 1.0  # tan(pi/8)
