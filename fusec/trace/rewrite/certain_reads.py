@@ -1,8 +1,7 @@
-"""Which names are certainly read after a statement: where one is unbound, Python must raise.
+"""Which names are read on every path after a statement (very busy names, a backward analysis).
 
-A branch that leaves such a name unbound on one side raises ``UnboundLocalError`` where that side is
-taken.  Names that are read on some ways only are left alone: the test of a later branch often says
-what the first one's said.
+A branch that leaves such a name unbound on one side raises ``UnboundLocalError`` when that side is
+taken.  For a name that only some paths read it does not: later branches often repeat its test.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from .flow import FUNCTIONS, LOOPS
 from .statement_facts import StatementFacts
 
 _NOTHING: frozenset[str] = frozenset()
-_MAYBE = (*FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_DEFERRED = (*FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class CertainReads:
-    """``after[node]``: names that every way from the statement reads before it binds them."""
+    """``after[node]``: names that every path from the statement reads before it binds them."""
 
     def __init__(self, body: Sequence[ast.stmt], facts: StatementFacts) -> None:
         self.facts = facts
@@ -54,12 +53,12 @@ def _read(node: ast.AST | None) -> frozenset[str]:
 
 
 def _reads(node: ast.AST) -> Iterator[str]:
-    """Names that are read whatever happens; ``x += 1`` reads ``x``."""
+    """Names that evaluating ``node`` always reads; ``x += 1`` reads ``x``."""
     if isinstance(node, ast.Name):
         if isinstance(node.ctx, ast.Load):
             yield node.id
         return
-    if isinstance(node, _MAYBE):
+    if isinstance(node, _DEFERRED):
         return
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         yield node.target.id

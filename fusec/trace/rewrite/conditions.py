@@ -1,7 +1,7 @@
 """Rewrites tests and logic so that their operands can be branches of the graph.
 
-``a and b`` becomes a call with ``b`` in a function of its own, which the hook calls if Python would
-evaluate ``b``; comparison chains and conditional expressions likewise.
+``a and b`` becomes a hook call with ``b`` as a thunk, called where Python would evaluate ``b``;
+comparison chains and conditional expressions likewise.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Conditions(Statements):
         return ast.copy_location(ast.Lambda(args, value), like)
 
     def condition(self, node: ast.expr) -> ast.expr:
-        """``node`` where only its truth counts; the hook that gets it decides."""
+        """``node`` as an operand of a hook that takes its truth."""
         if isinstance(node, ast.Constant):
             return node
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self.hook("not_", node, self.condition(node.operand))
         if isinstance(node, ast.BoolOp):
-            return self._lazily(node, "test")
+            return self._logic(node, "test")
         if isinstance(node, ast.Compare) and len(node.ops) > 1:
             return self._chain(node, "test")
         return self.visit(node)
@@ -43,7 +43,7 @@ class Conditions(Statements):
         return self.hook("test", node, self.condition(node))
 
     def _keeps_tests(self, node: ast.AST) -> bool:
-        """Expressions that cannot move into a function of their own: they bind names there."""
+        """Whether the expression binds names, which it could not do from a thunk."""
         return self.in_class_body or (not self.has_setters and any(
             isinstance(n, ast.NamedExpr) for n in ast.walk(node)))
 
@@ -55,13 +55,13 @@ class Conditions(Statements):
     def _operand(self, node: ast.expr) -> ast.expr:
         """``node`` where both its truth and its value count."""
         if isinstance(node, ast.BoolOp):
-            return self._lazily(node, "operand")
+            return self._logic(node, "operand")
         if isinstance(node, ast.Compare) and len(node.ops) > 1:
             return self._chain(node, "operand")
         return self.visit(node)
 
-    def _lazily(self, node: ast.BoolOp, role: str) -> ast.expr:
-        """``and`` and ``or``: what another one takes need not be tested again; see `Hooks.and_`."""
+    def _logic(self, node: ast.BoolOp, role: str) -> ast.expr:
+        """``and`` and ``or``; inside another one the truth is not tested again (`Hooks.and_`)."""
         *tested, last = node.values
         name = "and_" if isinstance(node.op, ast.And) else "or_"
         operand = self.condition if role == "test" else self._operand
@@ -73,7 +73,7 @@ class Conditions(Statements):
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         if self._keeps_tests(node):
             return super().visit_BoolOp(node)
-        return self._lazily(node, "value")
+        return self._logic(node, "value")
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         if len(node.ops) == 1 or self._keeps_tests(node):
@@ -81,7 +81,7 @@ class Conditions(Statements):
         return self._chain(node, "value")
 
     def _chain(self, node: ast.Compare, role: str) -> ast.expr:
-        """``a < b < c``: each operand once, and only as far as Python would go."""
+        """``a < b < c``: each operand once, the later ones as thunks."""
         special = {ast.In: "in", ast.NotIn: "not in"}
         ops = tuple(special.get(type(op)) or OPERATOR_NAMES[type(op)] for op in node.ops)
         first, second, *rest = [node.left, *node.comparators]
@@ -100,25 +100,25 @@ class Conditions(Statements):
     # -- comprehensions -------------------------------------------------------------------------
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
-        """``[element for a, b in items]``: a long one can be a loop of the graph."""
+        """``[element for a, b in items]``, which can become a loop of the graph."""
         if self.in_class_body or not _is_simple(node):
             return super().generic_visit(node)  # type: ignore[return-value]
         (part,) = node.generators
         items = ast.copy_location(ast.Name("_fusec_items", ast.Load()), part.iter)
         plain = copy.deepcopy(node)
         plain.generators[0].iter = items
-        function = self._over(items, super().generic_visit(plain))  # type: ignore[arg-type]
+        function = self._items_function(items, super().generic_visit(plain))  # type: ignore[arg-type]
         names, count = _targets(part)
-        element = self._of_item(names, node.elt, node)
+        element = self._element_function(names, node.elt, node)
         return self.hook("list_of", node, self.visit(part.iter), element,
                          constant(count, node), function)
 
-    def _of_item(self, names: list[str], value: ast.expr, like: ast.expr) -> ast.expr:
+    def _element_function(self, names: list[str], value: ast.expr, like: ast.expr) -> ast.expr:
         """``lambda *names: value``"""
         return ast.copy_location(ast.Lambda(_arguments(names, like), self.visit(value)), like)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """``sum(… for …)``: a list serves those that take all items before they answer."""
+        """``sum(… for …)``: for functions that consume all items a list does as well."""
         if isinstance(node.func, ast.Name) and node.func.id in _TAKING_ALL and node.args:
             first = node.args[0]
             if isinstance(first, ast.GeneratorExp) and self._is_reduced_where(node, first):
@@ -139,27 +139,27 @@ class Conditions(Statements):
                 plain, *items.generators[1:]]))
 
     def _reduced_where(self, node: ast.Call, items: ast.GeneratorExp) -> ast.expr:
-        """Where data decides which items count, a loop over them can be one of the graph."""
+        """As a hook: where data decides the condition, the loop can be one of the graph."""
         (part,) = items.generators
         name = ast.copy_location(ast.Name("_fusec_items", ast.Load()), part.iter)
         over_name = copy.deepcopy(part)
         over_name.iter = name
         listed = ast.ListComp(copy.deepcopy(items.elt), [over_name])
         plain = ast.Call(copy.deepcopy(node.func), [ast.copy_location(listed, items)], [])
-        in_python = self._over(name, super().visit_Call(ast.copy_location(plain, node)))
+        in_python = self._items_function(name, super().visit_Call(ast.copy_location(plain, node)))
         names, count = _targets(part)
         test = part.ifs[0] if len(part.ifs) == 1 else ast.copy_location(
             ast.BoolOp(ast.And(), part.ifs), part.ifs[0])
-        element, condition = (self._of_item(names, e, node) for e in (items.elt, test))
+        element, condition = (self._element_function(names, e, node) for e in (items.elt, test))
         return self.hook("reduced_where", node, self.visit(node.func), self.visit(part.iter),
                          element, condition, constant(count, node), in_python)
 
-    def _over(self, items: ast.Name, value: ast.expr) -> ast.expr:
+    def _items_function(self, items: ast.Name, value: ast.expr) -> ast.expr:
         return ast.copy_location(ast.Lambda(_arguments([items.id], items), value), items)
 
 
 def _targets(part: ast.comprehension) -> tuple[list[str], int | None]:
-    """The names that an item is taken apart into, and their number; None for a single name."""
+    """The target names, and their number where an item is unpacked, else None."""
     several = isinstance(part.target, ast.Tuple)
     targets = part.target.elts if isinstance(part.target, ast.Tuple) else [part.target]
     names = [n.id for n in targets if isinstance(n, ast.Name)]
@@ -173,7 +173,7 @@ def _arguments(names: list[str], like: ast.expr) -> ast.arguments:
 
 
 def _is_simple(node: ast.ListComp) -> bool:
-    """One loop over names, without conditions, of an element that looks at no frame."""
+    """Whether it is one loop over distinct names, without conditions, and can be a function."""
     (first, *rest) = node.generators
     target = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
     names = [n.id for n in target if isinstance(n, ast.Name)]

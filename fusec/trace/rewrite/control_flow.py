@@ -1,11 +1,10 @@
 """Rewrites branches and loops into hook calls, so that a tracer can put them into the graph.
 
 ``if test: A else: B`` becomes two local functions that share the user's variables (``nonlocal``)
-and a call ``__fusec__.if_(where, test, then, orelse, ...)``; loops likewise.  ``return``, ``break``
-and ``continue`` leave no function but their own, so they are rewritten first: what follows a branch
-that always exits moves into the other branch, other exits set flags (``_fusec_...``) that guard the
-statements after them.  What must run as Python runs it keeps its form (see
-`StatementFacts.stays_python`).
+and a call ``__fusec__.if_(where, test, then, orelse, ...)``; loops likewise.  A ``return``,
+``break`` or ``continue`` leaves no function but its own, so exits are rewritten first: what follows
+a branch that always exits moves into the other branch, other exits set flags (``_fusec_...``) that
+guard the statements after them.  See `StatementFacts.stays_python` for what keeps its form.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .transformer import LOAD, STORE, constant
 def convert_tree(source: Source, structured: bool) -> FunctionNode:
     """The function's tree with hooks, its control flow too if ``structured``.
 
-    The tree of ``source`` is used up.
+    The tree of ``source`` is changed in place.
     """
     if structured:
         Matches().visit(source.node)
@@ -43,7 +42,7 @@ class ControlFlow(Functions):
             if isinstance(node, ast.Return):
                 return [*out, self.visit(node)]
             if "return" not in self.facts.exits([node]) or self.facts.stays_python(node):
-                out += self._visited(node)
+                out += self._flagging(node)
             elif isinstance(node, ast.If):
                 return out + self._tail_branch(node, rest)
             else:
@@ -59,7 +58,7 @@ class ControlFlow(Functions):
         return self._returning(node, self.condition(node.test), *bodies)
 
     def _tail_loop(self, node: ast.stmt, rest: list[ast.stmt]) -> list[ast.stmt]:
-        out = self._visited(node)
+        out = self._flagging(node)
         if self.facts.is_endless(node):
             return [*out, self._return_result(node)]
         return out + self._after_return(node, rest)
@@ -76,34 +75,34 @@ class ControlFlow(Functions):
     def _returning(
         self, node: ast.stmt, test: ast.expr, then: list[ast.stmt], orelse: list[ast.stmt]
     ) -> list[ast.stmt]:
-        """``return`` of what one of two blocks returns."""
-        names = self._names([*then, *orelse])
+        """A ``return`` of whichever block the test chooses."""
+        names = self._bound_variables([*then, *orelse])
         functions, thunks = [], []
         for stem, body in (("then", then), ("orelse", orelse)):
-            made = self.tail(body)
-            functions.append(self._function(stem, made, names, node))
+            statements = self.tail(body)
+            functions.append(self._local_function(stem, statements, names, node))
             thunks.append(self.name(functions[-1].name, LOAD, node))
         call = self.hook("if_return", node, test, *thunks)
         return [*functions, ast.copy_location(ast.Return(call), node)]
 
     def inner(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """Statements of a branch or loop body: exits set flags."""
+        """The statements of a branch or loop body, whose exits set flags."""
         out: list[ast.stmt] = []
         for k, node in enumerate(body):
             rest = list(body[k + 1:])
             if isinstance(node, ast.Return | ast.Break | ast.Continue):
                 return out + self._exit(node)
-            found = self.facts.exits([node])
-            if not found:
-                out += self._visited(node)
+            exits = self.facts.exits([node])
+            if not exits:
+                out += self._flagging(node)
             elif isinstance(node, ast.If):
-                return out + self._inner_branch(node, rest, found)
+                return out + self._inner_branch(node, rest, exits)
             else:
-                return [*out, *self._visited(node), *self._guarded(node, rest, found)]
+                return [*out, *self._flagging(node), *self._guarded(node, rest, exits)]
         return out
 
     def _inner_branch(
-        self, node: ast.If, rest: list[ast.stmt], found: frozenset[str]
+        self, node: ast.If, rest: list[ast.stmt], exits: frozenset[str]
     ) -> list[ast.stmt]:
         then, orelse = self.facts.always_exits(node.body), self.facts.always_exits(node.orelse)
         if not rest or (then and orelse):
@@ -112,7 +111,7 @@ class ControlFlow(Functions):
             return self.branch(node, node.body, [*node.orelse, *rest], rest)
         if orelse:
             return self.branch(node, [*node.body, *rest], node.orelse, rest)
-        return [*self.branch(node, node.body, node.orelse), *self._guarded(node, rest, found)]
+        return [*self.branch(node, node.body, node.orelse), *self._guarded(node, rest, exits)]
 
     def _exit(self, node: ast.Return | ast.Break | ast.Continue) -> list[ast.stmt]:
         if isinstance(node, ast.Return):
@@ -120,69 +119,69 @@ class ControlFlow(Functions):
                 constant(None, node))
             self._use_returned()
             return [self._assign(self.name(RESULT, STORE, node), value, node),
-                    self._set(RETURNED, True, node)]
+                    self._set_flag(RETURNED, True, node)]
         assert self.loop is not None
         is_break = isinstance(node, ast.Break)
-        return [self._set(self.loop.broke if is_break else self.loop.skipped, True, node)]
+        return [self._set_flag(self.loop.broke if is_break else self.loop.skipped, True, node)]
 
     def _guarded(
-        self, node: ast.stmt, rest: list[ast.stmt], found: frozenset[str]
+        self, node: ast.stmt, rest: list[ast.stmt], exits: frozenset[str]
     ) -> list[ast.stmt]:
-        """The rest, run unless one of the exits was taken."""
+        """The statements after ``node``, run unless one of its exits was taken."""
         if not rest:
             return []
-        flags = self._flags(found)
+        flags = self._exit_flags(exits)
         self.guarded.update(flags)
-        return self._unless(node, flags, rest, self._needed(rest[-1], rest, after_exit=True))
+        return self._unless(node, flags, rest, self._live_names(rest[-1], rest, after_exit=True))
 
     def _unless(
         self, node: ast.stmt, flags: list[str], body: list[ast.stmt], needed: list[str]
     ) -> list[ast.stmt]:
         """``if not any(flags): body``."""
-        orelse = self._function("orelse", self.inner(body), self._names(body), node)
-        then = self._function("then", [ast.copy_location(ast.Pass(), node)], {}, node)
+        orelse = self._local_function("orelse", self.inner(body), self._bound_variables(body), node)
+        then = self._local_function("then", [ast.copy_location(ast.Pass(), node)], {}, node)
         call = self.hook(
-            "if_", node, self._any(flags, node), self.name(then.name, LOAD, node),
-            self.name(orelse.name, LOAD, node), self._strings(needed, node))
+            "if_", node, self._any_flag(flags, node), self.name(then.name, LOAD, node),
+            self.name(orelse.name, LOAD, node), self._name_tuple(needed, node))
         return [then, orelse, self._expr(call, node)]
 
-    def _any(self, flags: list[str], like: ast.stmt) -> ast.expr:
+    def _any_flag(self, flags: list[str], like: ast.stmt) -> ast.expr:
         """Whether any of the flags is set."""
         if len(flags) == 1:
             return self.name(flags[0], LOAD, like)
         return self.hook("any_flag", like, *(self.name(f, LOAD, like) for f in flags))
 
-    def _visited(self, node: ast.stmt) -> list[ast.stmt]:
-        """A statement after which the flags are looked at."""
+    def _flagging(self, node: ast.stmt) -> list[ast.stmt]:
+        """The statement rewritten; its exits set flags, which the statements after it test."""
         saved, self.sets_flags = self.sets_flags, bool(self.facts.exits([node])) and (
             not self.facts.stays_python(node))
-        made = self.visit(node)
+        statements = self.visit(node)
         self.sets_flags = saved
-        return made if isinstance(made, list) else [made]
+        return statements if isinstance(statements, list) else [statements]
 
     def nested(self, body: list[ast.stmt]) -> list[ast.stmt]:
         if not self.sets_flags:
             return self.block(body)
         ends = self.facts.always_exits(body) and self.facts.exits(body) == {"return"}
-        made = self.inner(body)
-        # Whatever data decides before, at its end the function has returned.
-        return [*made, self._set(RETURNED, True, body[-1])] if ends else made
+        statements = self.inner(body)
+        # Returns in branches set the flag by data, but at the end of these it is always set.
+        return [*statements, self._set_flag(RETURNED, True, body[-1])] if ends else statements
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """Statements that Python leaves itself."""
+        """Statements whose exits stay Python's."""
         saved, self.sets_flags = self.sets_flags, False
-        made = super().block(body)
+        statements = super().block(body)
         self.sets_flags = saved
-        return made
+        return statements
 
     # -- branches ---------------------------------------------------------------------------------
 
-    def _is_python(self, node: ast.stmt) -> bool:
+    def _stays_python(self, node: ast.stmt) -> bool:
         leaves = "return" in self.facts.exits([node]) and not self.sets_flags
         return self.current is None or self.in_class_body or leaves or self.facts.stays_python(node)
 
     def visit_If(self, node: ast.If) -> list[ast.stmt] | ast.stmt:
-        if self._is_python(node) or self.facts.exits([node]):
+        if self._stays_python(node) or self.facts.exits([node]):
             return super().visit_If(node)
         return self.branch(node, node.body, node.orelse)
 
@@ -191,27 +190,27 @@ class ControlFlow(Functions):
         moved: Sequence[ast.stmt] = (),
     ) -> list[ast.stmt]:
         test = self.condition(node.test)
-        needed = self._needed(node, [*then, *orelse], moved)
+        needed = self._live_names(node, [*then, *orelse], moved)
         functions = [
-            self._function(stem, self.inner(body), self._names(body), node)
+            self._local_function(stem, self.inner(body), self._bound_variables(body), node)
             for stem, body in (("then", then), ("orelse", orelse))
         ]
         thunks = [self.name(f.name, LOAD, node) for f in functions]
-        read = self._certainly_read(node, [*then, *orelse], needed)
-        call = self.hook("if_", node, test, *thunks, self._strings(needed, node),
-                         *([self._strings(read, node)] if read else []))
+        certain = self._certainly_read(node, [*then, *orelse], needed)
+        call = self.hook("if_", node, test, *thunks, self._name_tuple(needed, node),
+                         *([self._name_tuple(certain, node)] if certain else []))
         return [*functions, self._expr(call, node)]
 
     def _certainly_read(
         self, node: ast.stmt, body: Sequence[ast.stmt], names: Sequence[str]
     ) -> list[str]:
-        """Of some names those that Python reads after the branch, whatever happens."""
+        """Those of the names that every path after the branch reads."""
         assert self.current is not None
         if self.facts.exits(body):
             return []
         return [n for n in names if n in self.current.reads.after.get(node, ())]
 
-    def _needed(
+    def _live_names(
         self, node: ast.stmt, body: Sequence[ast.stmt], moved: Sequence[ast.stmt] = (),
         after_exit: bool = False,
     ) -> list[str]:
@@ -222,25 +221,25 @@ class ControlFlow(Functions):
         live = set(liveness.after.get(last, ()))
         if moved or after_exit or self.facts.exits(body):
             live |= liveness.elsewhere.get(last, set())
-        names = self._names(body)
+        names = self._bound_variables(body)
         return [n for n in names if n in live or unknown or n.startswith("_fusec_")]
 
     # -- loops ------------------------------------------------------------------------------------
 
-    def after_body(self, node: ast.Try, found: frozenset[str]) -> list[ast.stmt]:
-        """The ``else`` of a ``try``, which an exit from its body skips."""
-        if self.sets_flags and found:
-            return self._guarded(node, node.orelse, found)
+    def after_body(self, node: ast.Try, exits: frozenset[str]) -> list[ast.stmt]:
+        """The ``else`` of a ``try``: an exit from the body skips it."""
+        if self.sets_flags and exits:
+            return self._guarded(node, node.orelse, exits)
         return self.nested(node.orelse)
 
     def visit_While(self, node: ast.While) -> list[ast.stmt] | ast.stmt:
-        if self._is_python(node):
+        if self._stays_python(node):
             return super().visit_While(node)
         test = self._thunk(self.condition(node.test), node.test)
         return self._loop(node, "while_", test, None)
 
     def visit_For(self, node: ast.For) -> list[ast.stmt] | ast.stmt:
-        if self._is_python(node):
+        if self._stays_python(node):
             return super().visit_For(node)
         return self._loop(node, "for_", self.visit(node.iter), node.target)
 
@@ -250,29 +249,29 @@ class ControlFlow(Functions):
         saved = self.loop
         self.numbers += 1
         self.loop = Loop(f"_fusec_broke_{self.numbers}", f"_fusec_skipped_{self.numbers}")
-        found = self.facts.exits(node.body)
-        names = self._names(node.body)
+        exits = self.facts.exits(node.body)
+        names = self._bound_variables(node.body)
         head = node.test if isinstance(node, ast.While) else node.target
-        names = self._bound(self.facts.bound_names([head])) | names
+        names = self._as_variables(self.facts.bound_names([head])) | names
         body, argument = self._loop_body(node, target)
         local = self.loop.skipped in self.guarded
         names.pop(self.loop.skipped, None)
-        function = self._function("body", body, names, node, argument)
+        function = self._local_function("body", body, names, node, argument)
         out: list[ast.stmt] = []
-        if "break" in found:
-            out.append(self._set(self.loop.broke, False, node))
-        stops = self._flags(found - {"continue"})
-        stop = constant(None, node) if not stops else self._thunk(self._any(stops, node), node)
+        if "break" in exits:
+            out.append(self._set_flag(self.loop.broke, False, node))
+        stops = self._exit_flags(exits - {"continue"})
+        stop = constant(None, node) if not stops else self._thunk(self._any_flag(stops, node), node)
         if not local:
             _drop_flag(function, self.loop.skipped)
-        needed = self._loop_needed(node, names)
-        self.loop = saved  # exits in ``else`` are those of the loop around
+        needed = self._names_live_after_loop(node, names)
+        self.loop = saved  # ``break`` in ``else`` leaves the outer loop
         orelse = self._loop_else(node, stops)
         call = self.hook(hook, node, over, self.name(function.name, LOAD, node), stop,
-                         self._strings(needed, node), self._strings(list(names), node))
+                         self._name_tuple(needed, node), self._name_tuple(list(names), node))
         return [*out, function, self._expr(call, node), *orelse]
 
-    def _loop_needed(self, node: ast.stmt, names: dict[str, None]) -> list[str]:
+    def _names_live_after_loop(self, node: ast.stmt, names: dict[str, None]) -> list[str]:
         assert self.current is not None
         live = self.current.liveness.after.get(node, set(names))
         return [n for n in names if n in live or n.startswith("_fusec_")]
@@ -281,7 +280,7 @@ class ControlFlow(Functions):
         self, node: ast.For | ast.While, target: ast.expr | None
     ) -> tuple[list[ast.stmt], str]:
         assert self.loop is not None
-        start = [self._set(self.loop.skipped, False, node)]
+        start = [self._set_flag(self.loop.skipped, False, node)]
         argument = ""
         if target is not None:
             argument = f"_fusec_item_{self.numbers}"
@@ -293,12 +292,12 @@ class ControlFlow(Functions):
             return []
         if not stops:
             return self.inner(node.orelse)
-        return self._unless(node, stops, node.orelse, self._needed(node, node.orelse))
+        return self._unless(node, stops, node.orelse, self._live_names(node, node.orelse))
 
     # -- the rest ---------------------------------------------------------------------------------
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
-        if self.source.drops_asserts:  # the compiler does
+        if self.source.drops_asserts:
             return node
         if self._keeps_tests(node):
             return super().visit_Assert(node)
@@ -309,17 +308,17 @@ class ControlFlow(Functions):
 
 
 def _drop_flag(function: ast.FunctionDef, name: str) -> None:
-    """Remove assignments of a flag that nothing reads."""
+    """Remove the assignments of a flag that nothing reads."""
     for node in ast.walk(function):
         for part in ("body", "orelse"):
             block = getattr(node, part, None)
             if isinstance(block, list) and block:
-                kept = [s for s in block if not (
+                others = [s for s in block if not (
                     isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)
                     and s.targets[0].id == name)]
-                if len(kept) < len(block):
-                    setattr(node, part, kept or [ast.copy_location(ast.Pass(), block[0])])
-                for s in kept:
+                if len(others) < len(block):
+                    setattr(node, part, others or [ast.copy_location(ast.Pass(), block[0])])
+                for s in others:
                     if isinstance(s, ast.Nonlocal) and name in s.names:
                         s.names.remove(name)
                 setattr(node, part, [s for s in getattr(node, part)

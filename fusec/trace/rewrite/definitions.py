@@ -1,4 +1,4 @@
-"""The function that is rewritten: its variables, which its parts share, and flags of its exits."""
+"""The function being rewritten: its variables, which its parts share, and flags of its exits."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .transformer import LOAD, STORE, constant, without_definition_time
 
 RETURNED = "_fusec_returned"
 RESULT = "_fusec_result"
-SETTER = "_fusec_set_"  # the start of the names of functions that bind the rest of the name
+SETTER = "_fusec_set_"  # prefix: the function ``_fusec_set_x`` binds the user's ``x``
 
 
 @dataclass
 class Loop:
-    """The innermost loop that is rewritten: its flags."""
+    """The flags of the innermost loop: left by a ``break``, iteration ended by a ``continue``."""
 
     broke: str
     skipped: str
@@ -31,16 +31,16 @@ class Function:
     """The function being rewritten."""
 
     unshared: set[str]  # names declared global
-    outer: set[str]  # names declared nonlocal: bound further out
+    outer: set[str]  # names declared nonlocal
     liveness: flow.Liveness
     reads: CertainReads
-    shared: dict[str, None]
+    shared: dict[str, None]  # local variables that its parts bind
     returns: bool = False  # whether the flag RETURNED is used
     setters: dict[str, ast.expr] = field(default_factory=dict)  # names bound within expressions
 
 
 class Functions(Conditions):
-    """Definitions whose branches and loops are functions of their own that share the variables."""
+    """Functions whose branches and loops are local functions that share the variables."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -49,25 +49,25 @@ class Functions(Conditions):
         self.loop: Loop | None = None
         self.guarded: set[str] = set()
         self.in_lambda = False
-        self.sets_flags = False  # whether exits of what is visited set flags
+        self.sets_flags = False  # whether exits of the visited statement set flags
 
     def convert(self, node: FunctionNode) -> FunctionNode:
         if isinstance(node, ast.Lambda):
             return super().convert(node)
-        made = without_definition_time(node)
-        made.body = self.function_body(node)
-        return made
+        function = without_definition_time(node)
+        function.body = self.function_body(node)
+        return function
 
     def function_body(self, node: ast.FunctionDef) -> list[ast.stmt]:
-        """The statements of a function; a loop or function around it is another world."""
+        """The statements of a function; loops and functions around it do not matter."""
         saved = self.current, self.loop, self.guarded, self.in_lambda
-        self.current, self.loop, self.guarded = _facts(node.body, self.facts), None, set()
+        self.current, self.loop, self.guarded = _function_facts(node.body, self.facts), None, set()
         self.in_lambda = False
-        shared = _shared_with_inner(node, self.facts)
+        shared = _assigned_by_nested(node, self.facts)
         body = self.tail(node.body)
         start = [self._declaration(name, node) for name in self.current.shared]
         if self.current.returns:
-            start.append(self._set(RETURNED, False, node.body[0]))
+            start.append(self._set_flag(RETURNED, False, node.body[0]))
         start += [self._setter(name, like) for name, like in self.current.setters.items()]
         if shared:
             start.insert(0, self._expr(self.hook("frame", node.body[0], self._thunk(
@@ -82,9 +82,9 @@ class Functions(Conditions):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         saved, self.in_lambda = self.in_lambda, True
-        made = super().visit_Lambda(node)
+        converted = super().visit_Lambda(node)
         self.in_lambda = saved
-        return made
+        return converted
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
         node.decorator_list = self.decorators(node)
@@ -96,7 +96,7 @@ class Functions(Conditions):
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> object:
-        """An annotation alone has made its name local already, where that matters."""
+        """An annotation without a value only makes its name local."""
         if self.in_class_body or node.value is not None or self.current is None:
             return super().visit_AnnAssign(node)
         if isinstance(node.target, ast.Name) and node.target.id not in self.current.unshared:
@@ -110,14 +110,14 @@ class Functions(Conditions):
         return self.current is not None and not self.in_lambda and not self.in_class_body
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
-        """``name := value`` in a test runs in a function of its own: one that binds the name is
-        called for it."""
+        """``name := value`` may move into a thunk, so a local function (the setter) binds the name.
+        """
         if not self.has_setters:
             return self.generic_visit(node)  # type: ignore[return-value]
         assert self.current is not None
         name = node.target.id
         self.current.setters.setdefault(name, node)
-        self._bound({name: None})
+        self._as_variables({name: None})
         setter = self.name(SETTER + name, LOAD, node)
         return ast.copy_location(ast.Call(setter, [self.visit(node.value)], []), node)
 
@@ -129,18 +129,18 @@ class Functions(Conditions):
         assign = ast.copy_location(ast.Assign([self.name(name, STORE, like)], value), like)
         back = ast.copy_location(ast.Return(value), like)
         statement: ast.stmt = ast.copy_location(ast.Expr(like), like)
-        made = self._function("set", [assign, back], names, statement, "_fusec_value")
-        made.name = SETTER + name
-        return made
+        setter = self._local_function("set", [assign, back], names, statement, "_fusec_value")
+        setter.name = SETTER + name
+        return setter
 
     # -- parts ------------------------------------------------------------------------------------
 
     def _declaration(self, name: str, like: ast.stmt) -> ast.stmt:
-        """Makes the name local to the function: its parts bind it as ``nonlocal``."""
-        made = ast.AnnAssign(self.name(name, STORE, like), constant(None, like), None, 1)
-        return ast.copy_location(made, like)
+        """``name: None``, which makes the name a local variable that parts declare nonlocal."""
+        annotation = ast.AnnAssign(self.name(name, STORE, like), constant(None, like), None, 1)
+        return ast.copy_location(annotation, like)
 
-    def _function(
+    def _local_function(
         self, stem: str, body: list[ast.stmt], names: dict[str, None], like: ast.stmt,
         argument: str = "",
     ) -> ast.FunctionDef:
@@ -159,53 +159,53 @@ class Functions(Conditions):
             posonlyargs=[], kwonlyargs=[], kw_defaults=[], defaults=[],
             args=[ast.copy_location(ast.arg(argument), like)] if argument else [],
         )
-        made = ast.FunctionDef(
+        function = ast.FunctionDef(
             name=f"_fusec_{stem}_{self.numbers}", args=args, decorator_list=[],
             body=[*start, *body] or [ast.copy_location(ast.Pass(), like)],
         )
-        made.type_params = []  # type: ignore[attr-defined,unused-ignore]
-        return ast.copy_location(made, like)
+        function.type_params = []  # type: ignore[attr-defined,unused-ignore]
+        return ast.copy_location(function, like)
 
-    def _strings(self, names: Sequence[str], like: ast.stmt) -> ast.expr:
+    def _name_tuple(self, names: Sequence[str], like: ast.stmt) -> ast.expr:
         return constant(tuple(names), like)
 
-    def _names(self, body: Sequence[ast.stmt]) -> dict[str, None]:
-        """Names bound by the statements, as variables of the whole function."""
+    def _bound_variables(self, body: Sequence[ast.stmt]) -> dict[str, None]:
+        """The variables that the statements bind, with flags of their exits; shared from now on."""
         assert self.current is not None
         names = [n for n in self.facts.bound_names(body) if n not in self.current.unshared]
         self.current.shared.update((n, None) for n in names if n not in self.current.outer)
-        found = self.facts.exits(body)
-        flags = self._flags(found) if found else []
-        if "return" in found:
+        exits = self.facts.exits(body)
+        flags = self._exit_flags(exits) if exits else []
+        if "return" in exits:
             self._use_returned()
             flags.append(RESULT)
         return dict.fromkeys([*names, *flags])
 
-    def _bound(self, names: dict[str, None]) -> dict[str, None]:
+    def _as_variables(self, names: dict[str, None]) -> dict[str, None]:
         assert self.current is not None
-        own = {n: None for n in names if n not in self.current.unshared}
-        self.current.shared.update((n, None) for n in own if n not in self.current.outer)
-        return own
+        variables = {n: None for n in names if n not in self.current.unshared}
+        self.current.shared.update((n, None) for n in variables if n not in self.current.outer)
+        return variables
 
-    def _flags(self, found: frozenset[str]) -> list[str]:
+    def _exit_flags(self, exits: frozenset[str]) -> list[str]:
         names = {"return": RETURNED}
         if self.loop is not None:
             names |= {"break": self.loop.broke, "continue": self.loop.skipped}
-        return [names[kind] for kind in ("return", "break", "continue") if kind in found]
+        return [names[kind] for kind in ("return", "break", "continue") if kind in exits]
 
     def _use_returned(self) -> None:
         assert self.current is not None
         self.current.returns = True
         self.current.shared.update({RETURNED: None, RESULT: None})
 
-    def _set(self, name: str, value: bool, like: ast.stmt) -> ast.stmt:
+    def _set_flag(self, name: str, value: bool, like: ast.stmt) -> ast.stmt:
         return self._assign(self.name(name, STORE, like), constant(value, like), like)
 
 
-def _facts(body: list[ast.stmt], facts: StatementFacts) -> Function:
+def _function_facts(body: list[ast.stmt], facts: StatementFacts) -> Function:
     unshared, outer = set(), set()
     for statement in body:
-        for node in flow.inside(statement):
+        for node in flow.walk_scope(statement):
             if isinstance(node, ast.Global):
                 unshared.update(node.names)
             if isinstance(node, ast.Nonlocal):
@@ -213,23 +213,23 @@ def _facts(body: list[ast.stmt], facts: StatementFacts) -> Function:
     return Function(unshared, outer, flow.Liveness(body, facts), CertainReads(body, facts), {})
 
 
-def _shared_with_inner(node: ast.FunctionDef, facts: StatementFacts) -> list[str]:
-    """The function's variables that functions inside it assign."""
+def _assigned_by_nested(node: ast.FunctionDef, facts: StatementFacts) -> list[str]:
+    """The function's variables that nested functions assign."""
     inner = {name for n in ast.walk(node) if isinstance(n, ast.Nonlocal) for name in n.names}
     if not inner:
         return []
     args = node.args
     named = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
-    own = {a.arg for a in named if a is not None} | {*facts.bound_names(node.body)}
-    return sorted((own & inner) - _declared(node.body))
+    variables = {a.arg for a in named if a is not None} | {*facts.bound_names(node.body)}
+    return sorted((variables & inner) - _declared_names(node.body))
 
 
-def _declared(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names that a function itself, and none inside it, declares global or nonlocal."""
-    found: set[str] = set()
+def _declared_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names declared global or nonlocal, declarations in nested functions left out."""
+    names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Global | ast.Nonlocal):
-            found.update(node.names)
+            names.update(node.names)
         elif not isinstance(node, flow.FUNCTIONS):
-            found |= _declared(ast.iter_child_nodes(node))
-    return found
+            names |= _declared_names(ast.iter_child_nodes(node))
+    return names

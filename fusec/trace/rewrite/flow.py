@@ -1,4 +1,4 @@
-"""Python statements as control flow sees them: their blocks, names read, names needed later."""
+"""Control flow of syntax trees: blocks of statements, names read, and liveness."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ def blocks(node: ast.stmt) -> list[list[ast.stmt]]:
     """The statement lists directly inside a statement (none for definitions)."""
     if isinstance(node, SCOPES):
         return []
-    found = [getattr(node, field, []) for field in ("body", "orelse", "finalbody")]
+    bodies = [getattr(node, field, []) for field in ("body", "orelse", "finalbody")]
     parts = [*getattr(node, "handlers", []), *getattr(node, "cases", [])]
-    return [b for b in [*found, *(part.body for part in parts)] if b]
+    return [b for b in [*bodies, *(part.body for part in parts)] if b]
 
 
-def inside(node: ast.AST) -> Iterator[ast.AST]:
-    """The node and everything below it that runs in the same scope."""
+def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and its descendants in the same scope."""
     stack = [node]
     while stack:
-        found = stack.pop()
-        yield found
-        if not isinstance(found, SCOPES) or found is node:
-            stack.extend(ast.iter_child_nodes(found))
+        current = stack.pop()
+        yield current
+        if not isinstance(current, SCOPES) or current is node:
+            stack.extend(ast.iter_child_nodes(current))
 
 
 # ----------------------------------------------------------------------------------------- names
@@ -38,36 +38,36 @@ def loaded_names(node: ast.AST | None) -> set[str]:
     """Every name read below a node, nested scopes included; ``x += 1`` reads ``x``."""
     if node is None:
         return set()
-    found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(
         n.ctx, ast.Store)}
-    return found | {n.target.id for n in ast.walk(node) if isinstance(n, ast.AugAssign)
+    return names | {n.target.id for n in ast.walk(node) if isinstance(n, ast.AugAssign)
                     and isinstance(n.target, ast.Name)}
 
 
 def captured_names(body: Iterable[ast.stmt]) -> set[str]:
-    """Names that functions defined in the statements read: needed at any time."""
-    found: set[str] = set()
+    """Names that functions defined in the statements read; live everywhere."""
+    names: set[str] = set()
     for statement in body:
         for node in ast.walk(statement):
             if isinstance(node, (*SCOPES, ast.GeneratorExp)):
-                found |= loaded_names(node)
-    return found
+                names |= loaded_names(node)
+    return names
 
 
 # -------------------------------------------------------------------------------------- liveness
 
 
 class BoundNames(Protocol):
-    """What tells the names that nodes bind."""
+    """`StatementFacts`, as far as liveness needs it."""
 
     def bound_names(self, nodes: Iterable[ast.AST]) -> dict[str, None]: ...
 
 
 class Liveness:
-    """Which names are needed after each statement, by backward analysis.
+    """Live names, by backward analysis.
 
-    ``after[node]`` holds the names that may be read after the statement before they are bound,
-    ``elsewhere[node]`` those that may be where a ``break`` or ``continue`` in its place leads.
+    ``after[node]``: names live after the statement.  ``elsewhere[node]``: those live where a
+    ``break`` or ``continue`` in its place would lead.
     """
 
     def __init__(self, body: Sequence[ast.stmt], facts: BoundNames) -> None:
@@ -113,12 +113,12 @@ class Liveness:
         self._note(node, live | after)
         start = loaded_names(node.test) if isinstance(node, ast.While) else set()
         head = after | start
-        for _ in range(2):  # once more with what the next iteration needs
-            inside = self._block(node.body, head, live, head)
+        for _ in range(2):  # the second time with what the next iteration reads
+            start = self._block(node.body, head, live, head)
             if isinstance(node, ast.For):
                 bound = self.facts.bound_names([node.target])
-                inside = inside - set(bound) | loaded_names(node.target)
-            head = head | inside
+                start = start - set(bound) | loaded_names(node.target)
+            head = head | start
         return head | (loaded_names(node.iter) if isinstance(node, ast.For) else set())
 
     def _compound(

@@ -1,4 +1,4 @@
-"""What the rewriting asks of statements: exits, names bound, what must stay Python's."""
+"""Facts about statements: their exits, the names they bind, and which must stay Python's."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 class StatementFacts:
-    """Facts about statements as they were before they are rewritten, found once for each.
-
-    They are asked for at every level of what is nested, and a chain of ``elif`` is as deep as it
-    is long.
-    """
+    """Facts about statements before they are rewritten, computed once for each: they are needed at
+    every level of nesting, and a chain of ``elif`` is as deep as it is long."""
 
     def __init__(self) -> None:
         self._exits: dict[ast.stmt, frozenset[str]] = {}
@@ -28,15 +25,15 @@ class StatementFacts:
     # -- exits ------------------------------------------------------------------------------------
 
     def exits(self, body: Iterable[ast.stmt]) -> frozenset[str]:
-        """The ways control leaves these statements early: ``return``, ``break``, ``continue``."""
+        """How control may leave these statements early: ``return``, ``break``, ``continue``."""
         return _NOTHING.union(*map(self._exits_of, body))
 
     def _exits_of(self, node: ast.stmt) -> frozenset[str]:
         if node not in self._exits:
-            self._exits[node] = self._found_exits(node)
+            self._exits[node] = self._compute_exits(node)
         return self._exits[node]
 
-    def _found_exits(self, node: ast.stmt) -> frozenset[str]:
+    def _compute_exits(self, node: ast.stmt) -> frozenset[str]:
         if type(node) in _EXITS:
             return frozenset([_EXITS[type(node)]])
         if isinstance(node, LOOPS):
@@ -64,74 +61,71 @@ class StatementFacts:
     # -- Python's own -----------------------------------------------------------------------------
 
     def stays_python(self, node: ast.stmt) -> bool:
-        """Whether a branch or loop must run as Python runs it.
-
-        So where an exit leads out of ``finally``, where a call looks at its frame, and where a
-        scope is declared.
-        """
+        """Whether a branch or loop must run as it is: an exit leaves a ``finally``, a call looks at
+        its frame, there is a ``yield``, or a name is declared global or nonlocal."""
         if node not in self._python:
-            self._python[node] = self._is_pythons(node)
+            self._python[node] = self._must_stay(node)
         return self._python[node]
 
-    def _is_pythons(self, node: ast.stmt) -> bool:
+    def _must_stay(self, node: ast.stmt) -> bool:
         if isinstance(node, ast.Global | ast.Nonlocal) or type(node).__name__ == "TryStar":
             return True
         if isinstance(node, ast.Try) and self.exits(node.finalbody):
             return True
         return not isinstance(node, SCOPES) and any(
-            map(self._has_pythons, ast.iter_child_nodes(node)))
+            map(self._holds_what_stays, ast.iter_child_nodes(node)))
 
-    def _has_pythons(self, node: ast.AST) -> bool:
+    def _holds_what_stays(self, node: ast.AST) -> bool:
         if isinstance(node, ast.stmt):
             return self.stays_python(node)
         if isinstance(node, ast.Yield | ast.YieldFrom) or looks_at_frame(node):
             return True
         return not isinstance(node, SCOPES) and any(
-            map(self._has_pythons, ast.iter_child_nodes(node)))
+            map(self._holds_what_stays, ast.iter_child_nodes(node)))
 
     # -- names ------------------------------------------------------------------------------------
 
     def bound_names(self, nodes: Iterable[ast.AST]) -> dict[str, None]:
         """Names that these statements bind or delete in their own scope, in order."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for node in nodes:
-            self._collect(node, found, comprehension=False)
-        return found
+            self._add_names(node, names, comprehension=False)
+        return names
 
-    def _collect(self, node: ast.AST, found: dict[str, None], comprehension: bool) -> None:
+    def _add_names(self, node: ast.AST, names: dict[str, None], comprehension: bool) -> None:
         if not isinstance(node, ast.stmt):
-            self._collect_inside(node, found, comprehension)
+            self._add_names_inside(node, names, comprehension)
             return
         if node not in self._bound:
-            own: dict[str, None] = {}
-            self._collect_inside(node, own, comprehension=False)
-            self._bound[node] = own
-        found.update(self._bound[node])
+            bound: dict[str, None] = {}
+            self._add_names_inside(node, bound, comprehension=False)
+            self._bound[node] = bound
+        names.update(self._bound[node])
 
-    def _collect_inside(self, node: ast.AST, found: dict[str, None], comprehension: bool) -> None:
+    def _add_names_inside(self, node: ast.AST, names: dict[str, None], comprehension: bool) -> None:
         if isinstance(node, ast.Name):
             if not isinstance(node.ctx, ast.Load) and not comprehension:
-                found[node.id] = None
+                names[node.id] = None
             return
         if isinstance(node, SCOPES):
             if not isinstance(node, ast.Lambda):
-                found[node.name] = None
+                names[node.name] = None
             return
         if isinstance(node, ast.NamedExpr):  # binds outside a comprehension
-            found[node.target.id] = None
-            self._collect(node.value, found, comprehension)
+            names[node.target.id] = None
+            self._add_names(node.value, names, comprehension)
             return
         if isinstance(node, ast.ExceptHandler) and node.name:
-            found[node.name] = None
+            names[node.name] = None
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found.update((a.asname or a.name.partition(".")[0], None) for a in node.names)
+            names.update((a.asname or a.name.partition(".")[0], None) for a in node.names)
         if isinstance(node, ast.MatchAs | ast.MatchStar) and node.name:
-            found[node.name] = None
+            names[node.name] = None
         if isinstance(node, ast.MatchMapping) and node.rest:
-            found[node.rest] = None
+            names[node.rest] = None
         inner = comprehension or isinstance(node, COMPREHENSIONS)
         for child in ast.iter_child_nodes(node):
-            self._collect(child, found, inner)
+            self._add_names(child, names, inner)
 
 
 __all__ = ["StatementFacts"]

@@ -38,8 +38,8 @@ class Statements(Expressions):
         """A statement list; one statement may become several."""
         out: list[ast.stmt] = []
         for statement in body:
-            made = self.visit(statement)
-            out.extend(made if isinstance(made, list) else [made])
+            converted = self.visit(statement)
+            out.extend(converted if isinstance(converted, list) else [converted])
         return out
 
     def _expr(self, value: ast.expr, like: ast.stmt) -> ast.stmt:
@@ -48,7 +48,7 @@ class Statements(Expressions):
     def _assign(self, target: ast.expr, value: ast.expr, like: ast.stmt) -> ast.stmt:
         return ast.copy_location(ast.Assign([target], value), like)
 
-    def _drop(self, names: list[str], like: ast.stmt) -> ast.stmt:
+    def _del(self, names: list[str], like: ast.stmt) -> ast.stmt:
         """``del`` of temporaries, so that ``locals()`` and class bodies never show them."""
         return ast.copy_location(ast.Delete([self.name(n, DEL, like) for n in names]), like)
 
@@ -62,7 +62,7 @@ class Statements(Expressions):
         out = [self._assign(self.name(name, STORE, node), value, node)]
         for target in node.targets:
             out += self.store(target, self.name(name, LOAD, node), node)
-        return [*out, self._drop([name], node)]
+        return [*out, self._del([name], node)]
 
     def store(self, target: ast.expr, value: ast.expr, node: Any) -> list[ast.stmt]:
         """``target = value``.  Hooks take their arguments in the order Python evaluates them:
@@ -88,15 +88,15 @@ class Statements(Expressions):
             return [self._assign(target, value, node)]
         names = [self.temporary() for _ in target.elts]
         pairs = list(zip(names, target.elts, strict=True))
-        parts = [self._part(name, element) for name, element in pairs]
+        parts = [self._temporary_target(name, element) for name, element in pairs]
         unpacked = ast.copy_location(ast.Tuple(parts, STORE), target)
         out = [self._assign(unpacked, value, node)]
         for name, element in pairs:
             element = element.value if isinstance(element, ast.Starred) else element
             out += self.store(element, self.name(name, LOAD, element), node)
-        return [*out, self._drop(names, node)]
+        return [*out, self._del(names, node)]
 
-    def _part(self, name: str, element: ast.expr) -> ast.expr:
+    def _temporary_target(self, name: str, element: ast.expr) -> ast.expr:
         part: ast.expr = self.name(name, STORE, element)
         if isinstance(element, ast.Starred):
             part = ast.copy_location(ast.Starred(part, STORE), element)
@@ -145,7 +145,7 @@ class Statements(Expressions):
         where = self.name(key, LOAD, node) if key else self.attribute_name(target)  # type: ignore[arg-type]
         new = self._in_place(node, old)
         call = self.hook(hook, node, new, self.name(owner, LOAD, target), where)
-        return [self._expr(call, node), self._drop([owner, key] if key else [owner], node)]
+        return [self._expr(call, node), self._del([owner, key] if key else [owner], node)]
 
     def visit_Raise(self, node: ast.Raise) -> ast.stmt:
         node.exc = self.raised(node.exc) if node.exc else None
@@ -153,18 +153,18 @@ class Statements(Expressions):
         return node
 
     def raised(self, node: ast.expr) -> ast.expr:
-        """An exception, or its text."""
+        """The expression of a raised exception, or of its text."""
         outer, self.raising = self.raising, True
-        made: ast.expr = self.visit(node)
+        converted: ast.expr = self.visit(node)
         self.raising = outer
-        return made
+        return converted
 
     def visit_Delete(self, node: ast.Delete) -> list[ast.stmt]:
-        return [made for target in node.targets for made in self._delete(target, node)]
+        return [part for target in node.targets for part in self._delete(target, node)]
 
     def _delete(self, target: ast.expr, node: ast.Delete) -> list[ast.stmt]:
         if isinstance(target, ast.Tuple | ast.List):
-            return [made for element in target.elts for made in self._delete(element, node)]
+            return [part for element in target.elts for part in self._delete(element, node)]
         if isinstance(target, ast.Attribute):
             owner, name = self.visit(target.value), self.attribute_name(target)
             return [self._expr(self.hook("delattr", target, owner, name), node)]
@@ -173,7 +173,7 @@ class Statements(Expressions):
             return [self._expr(self.hook("delitem", target, owner, key), node)]
         return [ast.copy_location(ast.Delete([target]), node)]
 
-    # -- control flow: the places where graph control flow will go --------------------------------
+    # -- control flow, where it stays Python's ----------------------------------------------------
 
     def visit_If(self, node: ast.If) -> Any:
         node.test = self.test(node.test)
@@ -191,7 +191,7 @@ class Statements(Expressions):
         if not is_plain_target(node.target):
             name = self.temporary()
             start = self.store(node.target, self.name(name, LOAD, node.target), node)
-            start.append(self._drop([name], node))
+            start.append(self._del([name], node))
             node.target = self.name(name, STORE, node.target)
         node.body = [*start, *self.block(node.body)]
         node.orelse = self.block(node.orelse)
@@ -209,9 +209,9 @@ class Statements(Expressions):
         return node
 
     def visit_Try(self, node: ast.Try) -> ast.Try:
-        """Handlers are known around the body, and none of them catches fusec's own refusals."""
-        found = self.facts.exits(node.body)
-        node.body, orelse = self.nested(node.body), self.after_body(node, found)
+        """The hook ``trying`` gets what the handlers catch; fusec's own errors pass all of them."""
+        exits = self.facts.exits(node.body)
+        node.body, orelse = self.nested(node.body), self.after_body(node, exits)
         for handler in node.handlers:
             handler.type = handler.type and self.visit(handler.type)
             handler.body = self.nested(handler.body)
@@ -221,7 +221,7 @@ class Statements(Expressions):
         kinds = [handler.type for handler in node.handlers]
         caught: ast.expr = constant(None, node)
         if None not in kinds:
-            caught = self._all_of([copy.deepcopy(kind) for kind in kinds if kind is not None])
+            caught = self._classes_thunk([copy.deepcopy(k) for k in kinds if k is not None])
         trying = ast.withitem(self.hook("trying", node, caught))
         node.body = [ast.copy_location(ast.With([trying], node.body), node)]
         refusals = ast.Attribute(self.name(HOOKS_NAME, LOAD, node), "refusals", LOAD)
@@ -230,32 +230,32 @@ class Statements(Expressions):
         ast.fix_missing_locations(node)
         return node
 
-    def after_body(self, node: ast.Try, found: frozenset[str]) -> list[ast.stmt]:
-        """The ``else`` of a ``try``, whose body has these exits."""
+    def after_body(self, node: ast.Try, exits: frozenset[str]) -> list[ast.stmt]:
+        """The ``else`` of a ``try`` whose body has these exits."""
         return self.nested(node.orelse)
 
-    def _all_of(self, kinds: list[ast.expr]) -> ast.expr:
-        """``lambda: (X, *(Y, Z))``: classes, or tuples of them."""
+    def _classes_thunk(self, kinds: list[ast.expr]) -> ast.expr:
+        """A thunk of the tuple of exception classes."""
         flat = [k.elts if isinstance(k, ast.Tuple) else [k] for k in kinds]
-        classes = ast.Tuple([one for some in flat for one in some], LOAD)
+        classes = ast.Tuple([kind for group in flat for kind in group], LOAD)
         nothing = ast.arguments([], [], None, [], [], None, [])
         return ast.copy_location(ast.Lambda(nothing, classes), kinds[0])
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
-        if self.source.drops_asserts:  # the compiler does
+        if self.source.drops_asserts:
             return node
         node.test = self.test(node.test)
         node.msg = node.msg and self.visit(node.msg)
         return node
 
     def visit_Match(self, node: ast.Match) -> Any:
-        """Python takes the subject apart itself: the hook sees what it is."""
+        """Python itself matches the patterns; the hook checks that it can match this subject."""
         self.generic_visit(node)
         node.subject = self.hook("matched", node, node.subject)
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.match_case:
-        """A pattern is no expression: it stays."""
+        """Patterns are no expressions and stay."""
         node.guard = node.guard and self.test(node.guard)
         node.body = self.nested(node.body)
         return node

@@ -1,11 +1,10 @@
 """Rewrites the expressions of a user's function into hook calls: ``a + b`` becomes
 ``__fusec__.binop(where, "add", a, b)``.
 
-What stays as Python has it: evaluation order, each operand evaluated once, short circuits, scopes,
-and the place of everything, so that tracebacks and ``frame.f_lineno`` name the user's line.  The
-first argument of every hook, ``where``, is a constant ``(file, line, column, function, end
-column)``: it costs one LOAD_CONST.  Columns count UTF-8 bytes, as CPython's do; the end is -1
-when it is on another line.
+Kept are the order of evaluation, short circuits, scopes, and all positions, so that tracebacks and
+``frame.f_lineno`` name the user's line.  The first argument of every hook, ``where``, is a constant
+``(file, line, column, function, end column)``, which costs one LOAD_CONST.  Columns count UTF-8
+bytes, as CPython's do; the end is -1 when it is on another line.
 
 `Expressions` is the expression half, `fusec.trace.rewrite.statements.Statements` the other one.
 Control flow on data belongs in a subclass of the latter that overrides ``visit_If``,
@@ -35,7 +34,7 @@ OPERATOR_NAMES: dict[type[ast.AST], str] = {
     ast.Is: "is", ast.IsNot: "is not",
 }
 
-# Builtins that look at the frame they are called from: a hook in between would be that frame.
+# Builtins that look at their caller's frame, which would be the hook's.
 FRAME_CALLS = frozenset({"super", "globals", "eval", "exec"})
 LISTING_CALLS = frozenset({"locals", "vars", "dir"})
 
@@ -60,7 +59,7 @@ def is_constant(node: ast.AST) -> bool:
 
 
 def span_of(node: Any) -> Span:
-    """Where an error in ``node`` is shown: as Python does, a chain of methods over several lines is
+    """Where an error in ``node`` is shown: as in Python, a chain of methods over several lines is
     shown at the line of the method."""
     line, col, end = node.lineno, node.col_offset, node.end_lineno or node.lineno
     attribute = node.func if isinstance(node, ast.Call) else node
@@ -95,7 +94,7 @@ class Expressions(ast.NodeTransformer):
         """``__fusec__.name(where, *args)`` in the place of ``node``."""
         span = span_of(node)
         line, col, end_line, end_col = span
-        # Empty and on the first line: Python moves a method call to the line its name ends on.
+        # Empty and on the first line: Python shows a method call at the line where its name ends.
         at: Any = {"lineno": line, "col_offset": col, "end_lineno": line, "end_col_offset": col}
         func = ast.Attribute(ast.Name(HOOKS_NAME, LOAD, **at), name, LOAD, **at)
         where: Any = self.where(span)  # the compiler takes tuples, the stubs do not know
@@ -124,7 +123,7 @@ class Expressions(ast.NodeTransformer):
     # -- names, attributes, items -----------------------------------------------------------------
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """Names load as they are; a ``load_global`` hook would go here."""
+        """Names load as they are."""
         return node
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
@@ -142,7 +141,7 @@ class Expressions(ast.NodeTransformer):
         return self.hook("getitem", node, self.visit(node.value), self.key(node.slice))
 
     def key(self, node: ast.expr) -> ast.expr:
-        """What stands between brackets, as an ordinary expression."""
+        """The index between brackets, as an ordinary expression."""
         if isinstance(node, ast.Slice):
             return self._slice(node)
         if isinstance(node, ast.Tuple):
@@ -153,7 +152,7 @@ class Expressions(ast.NodeTransformer):
         parts = (node.lower, node.upper, node.step)
         args = [constant(None, node) if p is None else self.visit(p) for p in parts]
         call = self.hook("slice", node, *args)
-        call.args.pop(0)  # a plain constructor: it neither raises nor makes nodes
+        call.args.pop(0)  # it has no ``where``: it neither raises nor makes nodes
         return call
 
     # -- calls ------------------------------------------------------------------------------------
@@ -173,7 +172,7 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def _frame_call(self, node: ast.Call) -> ast.expr | None:
-        """``super()``, ``locals()``, ``eval(…)``: called from the frame they look at."""
+        """``super()``, ``locals()``, ``eval(…)`` stay in the user's frame; None for other calls."""
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name in FRAME_CALLS:
             return self.generic_visit(node)  # type: ignore[return-value]
@@ -215,22 +214,20 @@ class Expressions(ast.NodeTransformer):
         return ast.copy_location(ast.BoolOp(ast.And(), values), node)
 
     def _links(self, node: ast.Compare) -> list[ast.expr] | None:
-        """The comparisons of a chain; what stands in the middle is kept in a temporary.
-
-        ``None`` where Python allows no temporary (`walrus`): that chain stays as it is.
-        """
+        """The comparisons of a chain, operands in the middle kept in temporaries; None where Python
+        allows no temporary (`walrus`): that chain stays as it is."""
         middle = node.comparators[:-1]
         if not self.walrus and not all(isinstance(n, ast.Name | ast.Constant) for n in middle):
             return None
         links, left = [], self.visit(node.left)
         for op, right in zip(node.ops, node.comparators, strict=True):
-            value, again = self._kept(right, right is not node.comparators[-1])
+            value, again = self._value_and_reread(right, right is not node.comparators[-1])
             links.append(self._comparison(node, op, left, value))
             left = again
         return links
 
-    def _kept(self, node: ast.expr, keep: bool) -> tuple[ast.expr, ast.expr]:
-        """An operand, and how to say it again without evaluating it twice."""
+    def _value_and_reread(self, node: ast.expr, keep: bool) -> tuple[ast.expr, ast.expr]:
+        """An operand, and an expression that reads it again without evaluating it twice."""
         value = self.visit(node)
         if not keep or isinstance(value, ast.Name | ast.Constant):
             return value, value
@@ -269,15 +266,15 @@ class Expressions(ast.NodeTransformer):
         return self.hook("test", node, self.visit(node))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        """``a and b`` as a value: Python itself tests what the hook hands back."""
+        """``a and b`` as a value: Python itself tests what the hook returns."""
         *tested, last = node.values
         node.values = [self.operand(v) for v in tested]
         node.values.append(self.visit(last))
         return node
 
     def operand(self, node: ast.expr) -> ast.expr:
-        """``node`` where both its truth and its value count.  Of a nested ``and`` every operand is
-        hooked and not the whole: Python tests each once and jumps past the outer test."""
+        """``node`` where both its truth and its value count.  A nested ``and`` gets a hook for each
+        operand and none for the whole: Python tests each once, and jumps past the outer test."""
         if isinstance(node, ast.BoolOp):
             node.values = [self.operand(v) for v in node.values]
             return node
@@ -319,21 +316,19 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def decorators(self, node: ast.FunctionDef) -> list[ast.expr]:
-        """Called through the hooks, but for those in a class."""
-        found: list[ast.expr] = self.visit_all(node.decorator_list)
-        return found if self.in_class_body else [self.hook("decorator", d, d) for d in found]
+        """They are called through the hooks, except in a class."""
+        nodes: list[ast.expr] = self.visit_all(node.decorator_list)
+        return nodes if self.in_class_body else [self.hook("decorator", d, d) for d in nodes]
 
     def defaults(self, args: ast.arguments) -> None:
-        """Defaults are evaluated where the function is defined, annotations stay as they are."""
+        """Hooks for the defaults; annotations stay as they are."""
         args.defaults = self.visit_all(args.defaults)
         args.kw_defaults = [d and self.visit(d) for d in args.kw_defaults]
 
 
 def without_definition_time(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
-    """A shallow copy less what ran at the definition: defaults, decorators, annotations.
-
-    The function keeps its old default values; evaluating them again would be another program.
-    """
+    """A shallow copy without what ran at the definition: defaults, decorators, annotations.  The
+    function keeps its default values: evaluating them again could have effects."""
     bare = copy.copy(node)
     bare.args = copy.copy(node.args)
     bare.args.defaults, bare.args.kw_defaults = [], [None] * len(node.args.kw_defaults)
