@@ -21,10 +21,7 @@ import fusec
 from fusec.errors import FusecError, InternalError
 from fusec.ops import registry
 from fusec.trace.facts.refusals import is_compiled
-from fusec.trace.numpy.functions import FUNCTIONS
-from fusec.trace.values.handlers import (
-    TABLE,
-)
+from fusec.trace.values.handlers import FUNCTIONS, TABLE
 
 from .array_api import ARRAY_API
 from .coverage_reasons import PLAIN, REFUSED

@@ -13,7 +13,7 @@ from harness import check
 import fusec
 from fusec.ops import get
 from fusec.ops.library import LIBRARY, decode
-from fusec.trace.library.entries import LIBRARY_FUNCTIONS
+from fusec.trace.values.handlers import FUNCTIONS
 
 RNG = np.random.default_rng(20261121)
 DTYPES = ("f4", "f8", "i4", "i8", "u1")
@@ -446,7 +446,7 @@ def test_sizes_of_numpys_integers() -> None:
 
 
 def test_every_row_is_reached() -> None:
-    reached = {call.function for call in LIBRARY.values()} & set(LIBRARY_FUNCTIONS)
+    reached = {call.function for call in LIBRARY.values()} & set(FUNCTIONS)
     inner = {"Numpy", "Method", "CallInto", "SortInPlace", "PartitionInPlace", "GetItem",
              "SetItem", "Ufunc", "UfuncAt", "Scipy"}
     assert len(reached) + len(inner) == len(LIBRARY)

@@ -19,6 +19,7 @@ from ..operands import sizes
 from ..operands.operands import as_traced, cast, strong, truth
 from ..operands.scalar_stores import check_items
 from ..values.array import TracedArray, from_value
+from ..values.handlers import entry
 from ..values.trace import Trace
 from . import creation, shaping
 
@@ -38,6 +39,7 @@ def _axis(trace: Trace, axis: Any, rank: int) -> int:
         raise trace.error(error) from None
 
 
+@entry(np.repeat, method="repeat")
 def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     """``np.repeat``: each element ``repeats`` times along an axis; by NumPy itself where only the
     run knows the counts of the elements."""
@@ -65,6 +67,7 @@ def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     return _spread_out(trace, spread, tuple(shape))
 
 
+@entry(np.tile)
 def tile(trace: Trace, A: Any, reps: Any) -> Any:
     """``np.tile``: the array side by side; counts known while tracing."""
     x = shaping.spread_scalar(as_traced(trace, A))
@@ -109,6 +112,7 @@ def _fresh_c(x: TracedArray) -> TracedArray:
     return shaping.copy_of(x, "C")
 
 
+@entry(np.diagonal, method="diagonal")
 def diagonal(
     trace: Trace, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1
 ) -> TracedArray:
@@ -125,6 +129,7 @@ def diagonal(
     return x.view_through("Diagonal", (*strides, step), axes=axes, offset=operator.index(offset))
 
 
+@entry(np.trace, method="trace")
 def trace_(
     trace: Trace, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None,
     out: Any = None,
@@ -138,6 +143,7 @@ def _grid(trace: Trace, rows: int, columns: int) -> tuple[TracedArray, TracedArr
     return (creation.arange(trace, rows)[:, None], creation.arange(trace, columns)[None, :])
 
 
+@entry(np.diag)
 def diag(trace: Trace, v: Any, k: Any = 0) -> TracedArray:
     """``np.diag``: the diagonal of a matrix, or a matrix with this diagonal."""
     x, offset = as_traced(trace, v), operator.index(k)
@@ -154,11 +160,13 @@ def diag(trace: Trace, v: Any, k: Any = 0) -> TracedArray:
     return creation.where(trace, on_diagonal, spread, x.dtype.type(0))
 
 
+@entry(np.diagflat)
 def diagflat(trace: Trace, v: Any, k: Any = 0) -> TracedArray:
     """``np.diagflat``."""
     return diag(trace, shaping.ravel(trace, v), k)
 
 
+@entry(np.fill_diagonal)
 def fill_diagonal(trace: Trace, a: Any, val: Any, wrap: bool = False) -> None:
     """``np.fill_diagonal``: a number, or an array whose elements are repeated along it."""
     x, value = as_traced(trace, a), as_traced(trace, val)
@@ -216,9 +224,10 @@ def _triangle(lower: bool) -> Any:
     return select
 
 
-tril, triu = _triangle(True), _triangle(False)
+tril, triu = entry(np.tril)(_triangle(True)), entry(np.triu)(_triangle(False))
 
 
+@entry(np.broadcast_arrays)
 def broadcast_arrays(trace: Trace, *arrays: Any, subok: bool = False) -> tuple[Any, ...]:
     """``np.broadcast_arrays``: read-only views (NumPy's warn when written to)."""
     operands = [shaping.spread_scalar(as_traced(trace, a)) for a in arrays]
@@ -230,6 +239,7 @@ def broadcast_arrays(trace: Trace, *arrays: Any, subok: bool = False) -> tuple[A
                  for x in operands)
 
 
+@entry(np.putmask)
 def putmask(trace: Trace, a: Any, mask: Any, values: Any) -> None:
     """``np.putmask``: values of the array's size, or repeated to it."""
     x, given = as_traced(trace, a), as_traced(trace, values)
@@ -262,6 +272,7 @@ def _repeated(trace: Trace, v: TracedArray, x: TracedArray) -> TracedArray:
     return shaping.reshape(trace, joined[: x.size], x.shape)
 
 
+@entry(np.place)
 def place(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
     """``np.place``: a single value by selection, several by NumPy."""
     v = as_traced(trace, vals)
@@ -298,6 +309,7 @@ def scaled(x: TracedArray, y: TracedArray, out: Any = None) -> Any:
     return shaping.copy_of(kept, "C")
 
 
+@entry(np.inner)
 def inner(trace: Trace, a: Any, b: Any, /) -> Any:
     """``np.inner``: products summed over the last axes."""
     x, y = strong(trace, a), strong(trace, b)
@@ -315,6 +327,7 @@ def inner(trace: Trace, a: Any, b: Any, /) -> Any:
     return np.matmul(left, right.T).reshape(*x.shape[:-1], *y.shape[:-1])
 
 
+@entry(np.vdot)
 def vdot(trace: Trace, a: Any, b: Any, /) -> Any:
     """``np.vdot``: the inner product of the flattened operands, the first conjugated."""
     x, y = (shaping.ravel(trace, strong(trace, v)) for v in (a, b))
@@ -323,6 +336,7 @@ def vdot(trace: Trace, a: Any, b: Any, /) -> Any:
     return np.matmul(np.conjugate(x) if x.dtype.kind == "c" else x, y)
 
 
+@entry(np.kron)
 def kron(trace: Trace, a: Any, b: Any) -> Any:
     """``np.kron``: all products, the axes of ``a`` outside those of ``b``."""
     x, y = strong(trace, a), strong(trace, b)
@@ -337,6 +351,7 @@ def kron(trace: Trace, a: Any, b: Any) -> Any:
     return product.reshape(tuple(m * n for m, n in zip(*sizes, strict=True)))
 
 
+@entry(np.unstack)
 def unstack(trace: Trace, x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
     """``np.unstack``: the sub-arrays along an axis."""
     a = as_traced(trace, x)

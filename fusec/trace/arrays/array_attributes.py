@@ -14,6 +14,7 @@ from ..facts.layout import is_c_contiguous
 from ..index import reinterpret
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
+from ..values.handlers import array_method
 from ..values.operations import OPERATIONS, operation
 from . import creation, shaping
 from .creation import astype
@@ -33,12 +34,14 @@ def _plain(x: TracedArray) -> Any:
     return x.type.zero
 
 
+@array_method("__array_namespace__")
 def array_namespace(x: TracedArray, /, *, api_version: str | None = None) -> Any:
     """``ndarray.__array_namespace__``."""
     plain: Any = np.empty(0)
     return plain.__array_namespace__(api_version=api_version)
 
 
+@array_method("to_device")
 def to_device(x: TracedArray, device: Any, /, *, stream: Any = None) -> TracedArray:
     """``ndarray.to_device``: the array itself, for there is one device."""
     plain: Any = np.empty(0)

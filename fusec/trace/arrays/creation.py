@@ -25,7 +25,7 @@ from ..operands.operands import as_traced, cast, check_cast, spread, spread_scal
 from ..operands.python_numbers import Intervals, from_ints, misses_dtype, weak
 from ..operands.scalar_stores import check_items, check_number
 from ..values.array import TracedArray, copy_of, from_value
-from ..values.handlers import is_traced_inside
+from ..values.handlers import entry, is_traced_inside
 from ..values.operations import operation
 from ..values.selected import with_one_layout
 from ..values.storage import Storage
@@ -60,6 +60,7 @@ def _filled_with(value: Any) -> Any:
     return create
 
 
+@entry(np.full, hooked="always")
 def full(
     trace: Trace, shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *,
     device: Any = None, like: Any = None,
@@ -118,6 +119,7 @@ def _unsafe(trace: Trace, fill_value: Any) -> TracedArray:
     return value
 
 
+@entry(np.full_like)
 def full_like(
     trace: Trace, a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True,
     shape: Any = None, *, device: Any = None,
@@ -164,6 +166,7 @@ _NO_COPY = (
     "needed (no behavior change in NumPy 1.x).")
 
 
+@entry(np.array, hooked="traced")
 @operation
 def array(
     trace: Trace, object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K",
@@ -189,6 +192,7 @@ def array(
     return x
 
 
+@entry(np.asarray, np.asanyarray, hooked="traced")
 def asarray(
     trace: Trace, a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     copy: Any = None, like: Any = None,
@@ -203,6 +207,7 @@ def asarray(
     return x
 
 
+@entry(np.ascontiguousarray, hooked="traced")
 def ascontiguousarray(trace: Trace, a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """``np.ascontiguousarray``: C order and at least one axis."""
     x = asarray(trace, a, dtype, "C")
@@ -229,6 +234,7 @@ def astype(
     return TracedArray(trace, Storage(value, contiguous(x.shape, target.itemsize, axes)))
 
 
+@entry(np.arange, hooked="traced")
 def arange(trace: Trace, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """``np.arange`` of Python numbers; integer ranges are computed in the kernel."""
     names = ("start", "stop", "step")
@@ -306,6 +312,7 @@ def linspace(
     return array(trace, result)
 
 
+@entry(np.eye, np.identity, hooked="traced")
 def eye(
     trace: Trace, N: int, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C", *,
     device: Any = None, like: Any = None,
@@ -325,6 +332,7 @@ def _numbers(trace: Trace, count: Any) -> TracedArray:
         trace, length.shape[0]))
 
 
+@entry(np.where)
 def where(trace: Trace, condition: Any, *choices: Any) -> Any:
     """``np.where`` with three arguments."""
     if len(choices) != 2:
@@ -356,6 +364,7 @@ def _choice(trace: Trace, value: Value, dtype: np.dtype) -> Value:
     return trace.builder.const(number.astype(dtype)[()])
 
 
+@entry(np.copyto)
 def copyto(
     trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where: Any = True
 ) -> None:
@@ -378,8 +387,10 @@ def copyto(
     store(trace, target, value, casting, "array data")
 
 
-ZEROS, ONES = _filled_with(0), _filled_with(1)
-ZEROS_LIKE, ONES_LIKE = _like(0), _like(1)
+ZEROS = entry(np.zeros, np.empty, hooked="always")(_filled_with(0))
+ONES = entry(np.ones, hooked="always")(_filled_with(1))
+ZEROS_LIKE, ONES_LIKE = entry(np.zeros_like)(_like(0)), entry(np.ones_like)(_like(1))
+entry(np.empty_like, hooked="always")(ZEROS_LIKE)
 __all__ = ["ONES", "ONES_LIKE", "ZEROS", "ZEROS_LIKE", "arange", "array", "array_from_sequence",
            "asarray", "astype", "copyto", "eye", "filled", "full", "full_like", "linspace",
            "spread", "where"]

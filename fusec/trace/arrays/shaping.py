@@ -25,6 +25,7 @@ from ..facts.refusals import target_dtype
 from ..operands.operands import as_traced, cast, spread_scalar
 from ..operands.sizes import as_size, is_number
 from ..values.array import TracedArray, copy_of, from_value
+from ..values.handlers import entry
 from ..values.operations import operation
 from ..values.selected import with_one_layout
 from ..values.trace import Trace
@@ -43,6 +44,7 @@ def _shape(shape: Any) -> tuple[Size, ...]:
     return tuple(as_size(d) for d in shape)
 
 
+@entry(np.reshape)
 def reshape(trace: Trace, a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Any:
     """``np.reshape`` in C order: a view where NumPy's is one, else a copy."""
     x = as_traced(trace, a)
@@ -121,6 +123,7 @@ def _squeeze_and_expand(x: TracedArray, target: tuple[int, ...], dropped: bool) 
     return x
 
 
+@entry(np.ravel, method="ravel")
 @operation
 def ravel(trace: Trace, a: Any, order: str = "C") -> Any:
     """``np.ravel``: a view of contiguous memory, else a copy."""
@@ -141,6 +144,7 @@ def _read_order(x: TracedArray, order: str) -> list[int]:
     return list(range(x.ndim))[::-1] if fortran else list(range(x.ndim))
 
 
+@entry(np.transpose)
 def transpose(trace: Trace, a: Any, axes: Any = None) -> Any:
     """``np.transpose``: a view with permuted axes."""
     x = as_traced(trace, a)
@@ -158,6 +162,7 @@ def transpose(trace: Trace, a: Any, axes: Any = None) -> Any:
     return x.view_through("Transpose", tuple(x.strides[p] for p in perm), perm=perm)
 
 
+@entry(np.swapaxes, method="swapaxes")
 def swapaxes(trace: Trace, a: Any, axis1: Any, axis2: Any) -> Any:
     """``np.swapaxes``."""
     x = as_traced(trace, a)
@@ -173,6 +178,7 @@ def _several(axis: Any) -> list[Any]:
     return list(axis) if isinstance(axis, (tuple, list, range)) else [operator.index(axis)]
 
 
+@entry(np.moveaxis)
 def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Any:
     """``np.moveaxis``."""
     x = as_traced(trace, a)
@@ -185,6 +191,7 @@ def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Any:
     return transpose(trace, x, order)
 
 
+@entry(np.expand_dims)
 def expand_dims(trace: Trace, a: Any, axis: Any) -> Any:
     """``np.expand_dims``: a view with axes of length 1."""
     x = spread_scalar(as_traced(trace, a))
@@ -197,6 +204,7 @@ def expand_dims(trace: Trace, a: Any, axis: Any) -> Any:
     return x.view_through("ExpandDims", tuple(strides), axes=positions)
 
 
+@entry(np.squeeze, method="squeeze")
 def squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
     """``np.squeeze``: a view without axes of length 1."""
     x = as_traced(trace, a)
@@ -228,6 +236,7 @@ def _is_single(x: TracedArray, axis: int) -> bool:
         ) from None
 
 
+@entry(np.broadcast_to)
 def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
     """``np.broadcast_to``: a read-only view."""
     x = spread_scalar(as_traced(trace, a))
@@ -250,6 +259,7 @@ def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
     return x.view_through("BroadcastTo", strides, shape=target)
 
 
+@entry(np.concatenate)
 def concatenate(
     trace: Trace, arrays: Sequence[Any], axis: Any = 0, out: Any = None, *, dtype: Any = None,
     casting: Any = "same_kind",
@@ -313,6 +323,7 @@ def _check_joinable(trace: Trace, parts: list[TracedArray], axis: int) -> None:
                     f"{part.shape[d]}"), [first.value, part.value])
 
 
+@entry(np.stack)
 def stack(
     trace: Trace, arrays: Sequence[Any], axis: int = 0, out: Any = None, *, dtype: Any = None,
     casting: str = "same_kind",
@@ -335,6 +346,8 @@ def _at_least(rank: int) -> Any:
     return convert
 
 
+# Only some of the supported NumPys have `row_stack`.
+@entry(np.vstack, *filter(None, [getattr(np, "row_stack", None)]))
 def vstack(
     trace: Trace, tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind"
 ) -> Any:
@@ -344,6 +357,7 @@ def vstack(
                        casting=casting)
 
 
+@entry(np.hstack)
 def hstack(
     trace: Trace, tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind"
 ) -> Any:
@@ -353,6 +367,7 @@ def hstack(
                        casting=casting)
 
 
+@entry(np.flip)
 def flip(trace: Trace, m: Any, axis: Any = None) -> Any:
     """``np.flip``: a view with negative steps."""
     x = spread_scalar(as_traced(trace, m))

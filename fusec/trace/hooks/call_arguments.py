@@ -15,13 +15,12 @@ from ..guards.measures import ATOMS
 from ..guards.plain_calls import goes_over, takes_at_once
 from ..guards.side_effects import check_unconsumed
 from ..library.randomness import TracedGenerator
-from ..numpy.functions import FUNCTIONS
 from ..objects.iteration import gone_over
 from ..objects.object_reads import note_ordered
 from ..operands.operands import as_traced
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray
-from ..values.handlers import any_traced
+from ..values.handlers import FUNCTIONS, any_traced
 from ..values.own_arrays import WRITERS, WRITING_METHODS
 from .attributes import AttributeHooks
 

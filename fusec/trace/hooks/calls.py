@@ -23,7 +23,7 @@ from ..guards.side_effects import check_state, check_unconsumed, check_world, wa
 from ..guards.static_arguments import note_owners
 from ..library.callees import check_uncompiled, in_numpys_words, named
 from ..library.randomness import drawn, is_random
-from ..numpy.functions import call_function
+from ..numpy.methods import call_function
 from ..objects.cached_calls import cached_behind, call_cached
 from ..objects.iteration import items_of
 from ..objects.object_reads import GETTERS, getter, note_compared, note_instances

@@ -1,50 +1,22 @@
-"""Functions of NumPy that do not ask traced values: those that make arrays, or go through them."""
+"""``np.from_dlpack``, which asks no argument what it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fusec.code_roles import ON_BEHALF
 
-from ..library.failures import guarded
-from ..numpy.functions import CREATION, call_function
+from ..numpy.methods import call_function
 from ..values.array import TracedArray
-from ..values.handlers import TABLE, any_traced, when_called
+from ..values.handlers import everywhere
 from .attributes import AttributeHooks
 
 FUSEC_ROLE = ON_BEHALF
 
-_ALWAYS_TRACED = (np.zeros, np.ones, np.empty, np.full, np.empty_like)
 
-
-def _creation(function: Callable[..., Any], handler: Callable[..., Any]) -> None:
-    always = function in _ALWAYS_TRACED
-
-    def call(hooks: AttributeHooks, *args: Any, **kwargs: Any) -> Any:
-        if always and hooks.trace.active and args:
-            args = (hooks.as_index(args[0]), *args[1:])
-        if hooks.trace.active and (always or any_traced(args, kwargs)):
-            return guarded(hooks.trace, f"np.{function.__name__}", handler, function, args, kwargs,
-                           (hooks.trace,))
-        return function(*args, **kwargs)
-
-    TABLE.register(function, call)
-
-
-def _iterated(function: Callable[..., Any]) -> None:
-    """NumPy's dispatcher goes through the elements of the argument."""
-    @when_called(function)
-    def call(hooks: AttributeHooks, *args: Any, **kwargs: Any) -> Any:
-        return call_function(hooks.trace, function, args, kwargs)
-
-
-_iterated(np.poly)
-_iterated(np.roots)
-
-
+@everywhere(np.from_dlpack)
 def _seen_through_dlpack(hooks: AttributeHooks, x: Any, /, **options: Any) -> Any:
     """A view whose base says what memory it shows, as that of a capsule does not."""
     if type(x) is TracedArray:
@@ -55,8 +27,3 @@ def _seen_through_dlpack(hooks: AttributeHooks, x: Any, /, **options: Any) -> An
     shown = x[...]
     shown.flags.writeable = found.flags.writeable
     return shown
-
-
-for _function, _handler in CREATION.items():
-    _creation(_function, _handler)
-TABLE.register(np.from_dlpack, _seen_through_dlpack)

@@ -26,6 +26,7 @@ from ..operands.python_numbers import check_signed
 from ..operands.scalar_stores import check_stored
 from ..operands.sizes import number as size_number
 from ..values.array import TracedArray, from_value
+from ..values.handlers import entry
 from ..values.trace import Trace
 from .basic import expanded, view
 from .scatter_order import in_numpys_order
@@ -185,6 +186,7 @@ def _gather(
 # ------------------------------------------------------------------------------------- functions
 
 
+@entry(np.take, method="take", of_scalars=True)
 def take(
     trace: Trace, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise"
 ) -> Any:
@@ -218,6 +220,7 @@ def _moded_index(trace: Trace, index: Value, size: int, axis: int, mode: str) ->
     return trace.emit("Minimum", low, number(max(size - 1, 0)))
 
 
+@entry(np.take_along_axis)
 def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Any:
     """``np.take_along_axis``: an index for each element of all other axes."""
     array, places = as_traced(trace, arr), as_traced(trace, indices)
@@ -232,6 +235,7 @@ def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Any
     return _gather(array, operands, all_axes, 0, like)
 
 
+@entry(np.put_along_axis)
 def put_along_axis(trace: Trace, arr: Any, indices: Any, values: Any, axis: Any) -> None:
     """``np.put_along_axis``: writes an element for each index, in all other axes."""
     array, places = as_traced(trace, arr), as_traced(trace, indices)
@@ -279,16 +283,5 @@ def _counter(trace: Trace, shape: Sequence[int], axis: int) -> Value:
     return trace.emit("ExpandDims", counter, axes=others) if others else counter
 
 
-GATHER_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.take: take, np.take_along_axis: take_along_axis, np.put_along_axis: put_along_axis,
-}
-
-
-def _take_method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
-    return take(self.trace, self, *args, **kwargs)
-
-
-GATHER_METHODS: dict[str, Callable[..., Any]] = {"take": _take_method}
-
-__all__ = ["GATHER_FUNCTIONS", "GATHER_METHODS", "are_static", "can_gather", "checked_index",
+__all__ = ["are_static", "can_gather", "checked_index",
            "get_item", "set_item", "ufunc_at", "with_arrays"]

@@ -14,11 +14,13 @@ from ..facts.refusals import target_dtype
 from ..operands.python_errors import check_integer
 from ..operands.python_numbers import weak
 from ..values.array import TracedArray, from_value
+from ..values.handlers import array_method
 
 MOST_LISTED = 128  # elements of a list of traced numbers
 _PYTHON = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "c": np.complex128}
 
 
+@array_method("view")
 def view(self: TracedArray, *args: Any, **kwargs: Any) -> Any:
     """``ndarray.view(dtype=None, type=None)``: the same memory, as a dtype of the same size."""
     target = _viewed_dtype(self, *args, **kwargs)
@@ -45,6 +47,7 @@ def _viewed_dtype(array: TracedArray, dtype: Any = None, type: Any = None) -> np
     return found if found.isnative else target_dtype(found, "a view", array.trace.loc)
 
 
+@array_method("item")
 def item(self: TracedArray, *args: Any) -> Any:
     """``ndarray.item``: an element as a Python number, known when the code runs."""
     if len(args) == 1 and isinstance(args[0], tuple):
@@ -70,6 +73,7 @@ def _number(x: TracedArray) -> TracedArray:
     return TracedArray(x.trace, None, (), weak(x.trace, value, np.dtype(_PYTHON[x.dtype.kind])))
 
 
+@array_method("tolist")
 def tolist(self: TracedArray) -> Any:
     """``ndarray.tolist`` of a short array: nested lists of Python numbers."""
     if not self.ndim:

@@ -11,12 +11,13 @@ from fusec.ir.dims import is_static
 
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
-from ..values.handlers import any_traced, when_called
+from ..values.handlers import any_traced, entry, when_called
 from ..values.trace import Trace
 
 _sliding: Any = np.lib.stride_tricks.sliding_window_view
 
 
+@entry(_sliding)
 def sliding_window_view(
     trace: Trace, x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False,
     writeable: bool = False,

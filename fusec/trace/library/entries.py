@@ -11,7 +11,7 @@ from fusec.errors import UnsupportedError, unsupported
 from fusec.ops.library import LIBRARY
 
 from ..operands.operands import as_traced
-from ..values.array import TracedArray
+from ..values.handlers import entry
 from ..values.trace import Trace
 from .calls import call_library
 from .failures import on_known
@@ -23,11 +23,6 @@ def _handler(op: str) -> Callable[..., Any]:
 
     handler.__name__ = LIBRARY[op].function.__name__
     return handler
-
-
-_REAL_OR_COMPLEX: tuple[Callable[..., Any], ...] = (
-    np.linalg.eig, np.linalg.eigvals, np.roots,
-)
 
 
 def _refused(function: Callable[..., Any], why: str, cure: str) -> Callable[..., Any]:
@@ -61,40 +56,32 @@ def refused_for_complex(
     return choose
 
 
-LIBRARY_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    **{call.function: _handler(op) for op, call in LIBRARY.items() if call.is_public},
-    np.poly: refused_for_complex(np.poly, _handler("Poly")),
-    np.trim_zeros: _refused(np.trim_zeros, "its result is a view of a size that depends on data",
-                            "find the ends with np.flatnonzero(x) and slice"),
-    **{f: _refused(f, "whether its result is complex depends on the data", "call it before or "
-                   "after the compiled function, or use eigh and eigvalsh")
-       for f in _REAL_OR_COMPLEX},
-}
+for _op, _call in LIBRARY.items():
+    if _call.is_public:
+        entry(_call.function, is_library=True, of_scalars=_call.function is np.choose)(
+            _handler(_op))
+entry(np.poly, hooked="traced")(refused_for_complex(np.poly, _handler("Poly")))
+entry(np.trim_zeros)(_refused(
+    np.trim_zeros, "its result is a view of a size that depends on data",
+    "find the ends with np.flatnonzero(x) and slice"))
+for _function, _hooked in ((np.linalg.eig, ""), (np.linalg.eigvals, ""), (np.roots, "traced")):
+    entry(_function, hooked=_hooked)(_refused(
+        _function, "whether its result is complex depends on the data", "call it before or after "
+        "the compiled function, or use eigh and eigvalsh"))
+for _name, _op in {
+    "sort": "SortInPlace", "partition": "PartitionInPlace", "argsort": "Argsort",
+    "argpartition": "Argpartition", "put": "Put", "nonzero": "Nonzero",
+}.items():
+    entry(method=_name)(_handler(_op))
 
 
-def _method(op: str) -> Callable[..., Any]:
-    def method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
-        return call_library(self.trace, op, (self, *args), kwargs)
-
-    return method
+@entry(method="compress")
+def _compress(trace: Trace, a: Any, /, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    return call_library(trace, "Compress", (condition, a, axis), {"out": out})
 
 
-def _compress(
-    self: TracedArray, /, condition: Any, axis: Any = None, out: Any = None
-) -> Any:
-    return call_library(self.trace, "Compress", (condition, self, axis), {"out": out})
-
-
-def _choose(self: TracedArray, /, *choices: Any, out: Any = None, mode: str = "raise") -> Any:
+@entry(method="choose", of_scalars=True)
+def _choose(trace: Trace, a: Any, /, *choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """``x.choose(a, b)`` or ``x.choose([a, b])``."""
     given = choices[0] if len(choices) == 1 else list(choices)
-    return call_library(self.trace, "Choose", (self, given), {"out": out, "mode": mode})
-
-
-LIBRARY_METHODS: dict[str, Callable[..., Any]] = {
-    "sort": _method("SortInPlace"), "partition": _method("PartitionInPlace"),
-    "argsort": _method("Argsort"), "argpartition": _method("Argpartition"),
-    "put": _method("Put"),
-    "choose": _choose,
-    "nonzero": _method("Nonzero"), "compress": _compress,
-}
+    return call_library(trace, "Choose", (a, given), {"out": out, "mode": mode})

@@ -1,52 +1,32 @@
-"""NumPy functions on traced values: one table from function to handler."""
+"""Clipping, products, rounding, differences and queries with NumPy's signatures."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..arrays import creation, shaping
 from ..arrays.arranging import scaled
-from ..arrays.creation import array_from_sequence
 from ..facts import this_numpy
 from ..facts.layout import contiguous, is_c_contiguous, like_order
-from ..index.gathers import GATHER_FUNCTIONS
 from ..library.calls import call_library
-from ..library.entries import LIBRARY_FUNCTIONS
-from ..library.failures import guarded, on_known
 from ..operands import sizes
 from ..operands.dtypes import resolve
-from ..operands.operands import as_traced, cast, store, strong
+from ..operands.operands import as_traced, store, strong
 from ..ufuncs.calls import call_ufunc
 from ..ufuncs.complex_numbers import by_parts, squared_size
 from ..values.array import TracedArray, from_value
-from ..values.operations import operation
+from ..values.handlers import entry
 from ..values.trace import Trace
-from .histograms import HISTOGRAMS
-from .more_functions import MORE, asfortranarray, from_dlpack, linspace, require
-from .reductions import REDUCTIONS, count_nonzero
-from .rolling import roll
-from .scans import SCAN_FUNCTIONS
-from .table_search import TABLE_FUNCTIONS
-
-Handler = Callable[..., Any]
-
+from .reductions import sum_
 
 _CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]
 
 
-def as_method_gives(x: Any, result: Any) -> Any:
-    """What a method of ``x`` gives that computed ``result``: scalars have no arrays of rank 0."""
-    if type(x) is TracedArray and not x.is_array and type(result) is TracedArray and (
-            result.is_array and not result.ndim):
-        return result[()]
-    return result
-
-
+@entry(np.clip, of_scalars=True)
 def clip(
     trace: Trace, a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = None, *,
     min: Any = None, max: Any = None, **kwargs: Any,
@@ -90,6 +70,7 @@ def clip(
     return call_ufunc(trace, np.minimum, "__call__", (result, high), how)
 
 
+@entry(np.dot, method="dot")
 def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
     """``np.dot`` for scalars, vectors and matrices."""
     x, y = strong(trace, a), strong(trace, b)
@@ -132,12 +113,14 @@ def _check_target(trace: Trace, x: TracedArray, y: TracedArray, out: Any) -> Non
             "and be a C-Array)"), [target.value])
 
 
+@entry(np.outer)
 def outer(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
     """``np.outer``: products of all pairs of the flattened operands."""
     x, y = (shaping.ravel(trace, strong(trace, v)) for v in (a, b))
     return np.multiply(x[:, None], y[None, :], out=out)
 
 
+@entry(np.linalg.norm)
 def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """``np.linalg.norm``: 2-norm of vectors and Frobenius norm; others are NumPy's."""
     a = as_traced(trace, x)
@@ -147,10 +130,11 @@ def norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool
     if a.dtype.kind not in "fc":
         a = astype(trace, a, np.float64)
     each = squared_size(a) if a.dtype.kind == "c" else np.square(a)
-    squares = REDUCTIONS["sum"](trace, each, axis, None, None, keepdims)
+    squares = sum_(trace, each, axis, None, None, keepdims)
     return np.sqrt(squares)
 
 
+@entry(np.round, np.around, method="round", of_scalars=True)
 def round_(trace: Trace, a: Any, decimals: int = 0, out: Any = None) -> Any:
     """``np.round``: scale, round half to even, scale back, as NumPy does."""
     x = as_traced(trace, a)
@@ -204,6 +188,7 @@ def _order_of(x: TracedArray) -> str:
     return "F" if is_fortran else "C"
 
 
+@entry(np.diff)
 def diff(
     trace: Trace, a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue,
     append: Any = np._NoValue,
@@ -238,6 +223,7 @@ def _extended(
     return shaping.concatenate(trace, (*before, x, *after), axis)
 
 
+@entry(np.nan_to_num)
 def nan_to_num(
     trace: Trace, x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None,
 ) -> Any:
@@ -269,15 +255,19 @@ def _in_order_of(a: TracedArray, result: Any) -> Any:
     return from_value(a.trace, result.value, copied)
 
 
-def _attribute(name: str) -> Handler:
-    return lambda trace, a: getattr(as_traced(trace, a), name)
+@entry(np.ndim)
+def ndim(trace: Trace, a: Any) -> Any:
+    """``np.ndim``."""
+    return as_traced(trace, a).ndim
 
 
+@entry(np.shape)
 def shape(trace: Trace, a: Any) -> Any:
     """``np.shape``."""
     return sizes.numbers(trace, as_traced(trace, a).shape)
 
 
+@entry(np.size)
 def size(trace: Trace, a: Any, axis: Any = None) -> Any:
     """``np.size``."""
     x = as_traced(trace, a)
@@ -286,77 +276,21 @@ def size(trace: Trace, a: Any, axis: Any = None) -> Any:
     return sizes.number(trace, found)
 
 
+@entry(np.copy)
 def copy(trace: Trace, a: Any, order: str = "K", subok: bool = False) -> Any:
     """``np.copy``."""
     return shaping.copy_of(shaping.spread_scalar(as_traced(trace, a)), order)
 
 
+@entry(np.astype)
 def astype(trace: Trace, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """``np.astype``."""
     return creation.astype(trace, as_traced(trace, x), dtype, copy=copy)
 
 
+@entry(np.atleast_1d)
 def atleast_1d(trace: Trace, *arrays: Any) -> Any:
     """``np.atleast_1d``."""
     results = [shaping._at_least(1)(trace, shaping.spread_scalar(as_traced(trace, a)))
                for a in arrays]
     return results[0] if len(results) == 1 else tuple(results)
-
-
-# Functions that make arrays: reached through the call hook, whatever their arguments are.
-CREATION: dict[Callable[..., Any], Handler] = {
-    np.zeros: creation.ZEROS, np.ones: creation.ONES, np.empty: creation.ZEROS,
-    np.full: creation.full, np.arange: creation.arange, np.linspace: linspace,
-    np.eye: creation.eye, np.identity: creation.eye, np.array: creation.array,
-    np.asarray: creation.asarray, np.asanyarray: creation.asarray,
-    np.ascontiguousarray: creation.ascontiguousarray, np.asfortranarray: asfortranarray,
-    np.from_dlpack: from_dlpack, np.require: require, np.empty_like: creation.ZEROS_LIKE,
-}
-FUNCTIONS: dict[Callable[..., Any], Handler] = {
-    **LIBRARY_FUNCTIONS,
-    **GATHER_FUNCTIONS,
-    **TABLE_FUNCTIONS,
-    **HISTOGRAMS,
-    **SCAN_FUNCTIONS,
-    **CREATION,
-    np.zeros_like: creation.ZEROS_LIKE, np.ones_like: creation.ONES_LIKE,
-    np.full_like: creation.full_like,
-    np.where: creation.where, np.copyto: creation.copyto, np.copy: copy, np.astype: astype,
-    np.sum: REDUCTIONS["sum"], np.prod: REDUCTIONS["prod"], np.max: REDUCTIONS["max"],
-    np.min: REDUCTIONS["min"], np.amax: REDUCTIONS["max"], np.amin: REDUCTIONS["min"],
-    np.any: REDUCTIONS["any"], np.all: REDUCTIONS["all"], np.argmax: REDUCTIONS["argmax"],
-    np.argmin: REDUCTIONS["argmin"], np.mean: REDUCTIONS["mean"], np.var: REDUCTIONS["var"],
-    np.std: REDUCTIONS["std"], np.ptp: REDUCTIONS["ptp"], np.count_nonzero: count_nonzero,
-    np.reshape: shaping.reshape, np.ravel: shaping.ravel,
-    np.transpose: shaping.transpose, np.permute_dims: shaping.transpose,
-    np.swapaxes: shaping.swapaxes, np.moveaxis: shaping.moveaxis,
-    np.expand_dims: shaping.expand_dims, np.squeeze: shaping.squeeze,
-    np.broadcast_to: shaping.broadcast_to, np.concatenate: shaping.concatenate,
-    np.stack: shaping.stack, np.vstack: shaping.vstack, np.hstack: shaping.hstack,
-    np.roll: roll, np.flip: shaping.flip, np.clip: clip, np.dot: dot, np.outer: outer,
-    np.linalg.norm: norm, np.round: round_, np.around: round_, np.diff: diff,
-    np.nan_to_num: nan_to_num, np.shape: shape, np.ndim: _attribute("ndim"),
-    np.size: size, np.atleast_1d: atleast_1d, **MORE,
-}
-
-
-# These call the method of what is no ndarray, and methods of scalars never give an array of rank 0.
-BY_METHOD = frozenset({np.all, np.amax, np.amin, np.any, np.argmax, np.argmin, np.around,
-                        np.choose, np.clip, np.max, np.mean, np.min, np.prod, np.round, np.std,
-                        np.sum, np.take, np.var})
-
-
-@operation
-def call_function(trace: Trace, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """What ``__array_function__`` does for traced operands."""
-    module = (getattr(func, "__module__", None) or "numpy").replace("numpy", "np")
-    name = f"{module}.{func.__name__}"
-    handler = FUNCTIONS.get(func)
-    if handler is not None:
-        result = guarded(trace, name, handler, func, args, kwargs, (trace,))
-        return as_method_gives(args[0], result) if args and func in BY_METHOD else result
-    return on_known(trace, name, func, args, kwargs)
-
-
-__all__ = ["CREATION", "FUNCTIONS", "TracedArray", "array_from_sequence", "call_function", "cast",
-           "from_value"]

@@ -9,7 +9,7 @@ two.  What is not counted (outside the range) adds 0 to a bin.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,6 +28,7 @@ from ..operands.integer_bounds import bounds
 from ..operands.operands import as_traced, cast, spread
 from ..operands.sizes import define, new_size
 from ..values.array import TracedArray, from_value
+from ..values.handlers import entry
 from ..values.trace import Trace
 from .table_search import constant_table, load, search, sorted_table
 
@@ -70,6 +71,7 @@ def _is_counted(x: Any) -> bool:
 # ---------------------------------------------------------------------------------------- bincount
 
 
+@entry(np.bincount)
 def bincount(trace: Trace, x: Any, weights: Any = None, minlength: Any = 0) -> Any:
     """``np.bincount``: of as many counters as the largest element, or ``minlength``, asks for."""
     operands = [x] if weights is None else [x, weights]
@@ -282,6 +284,7 @@ def _is_flat(x: TracedArray) -> bool:
     return x.value.node.op == "Input" and x.strides == contiguous(x.shape, itemsize, range(x.ndim))
 
 
+@entry(np.histogram)
 def histogram(
     trace: Trace, a: Any, bins: Any = 10, range: Any = None, density: Any = None,
     weights: Any = None,
@@ -302,10 +305,3 @@ def histogram(
     if density:
         counts = counts / _cast(trace, np.diff(edges), F64) / np.sum(counts)
     return counts, edges
-
-
-HISTOGRAMS: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.bincount: bincount, np.histogram: histogram,
-}
-
-__all__ = ["HISTOGRAMS"]

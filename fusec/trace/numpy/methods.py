@@ -1,89 +1,84 @@
-"""Methods of ndarray (and of NumPy scalars) on traced values."""
+"""Methods of ndarray (and of NumPy scalars) on traced values, and how a call comes to a handler."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..arrays import creation, shaping
-from ..arrays.array_attributes import array_namespace, to_device
-from ..index import reinterpret
-from ..index.gathers import GATHER_METHODS
-from ..library.entries import LIBRARY_METHODS
-from ..library.failures import guarded
+from ..index import sliding
+from ..library.failures import guarded, on_known
 from ..operands.operands import as_traced
 from ..operands.scalar_stores import none_in
 from ..ufuncs.complex_numbers import conjugated
 from ..values.array import TracedArray, from_value
-from ..values.operations import OPERATIONS
+from ..values.handlers import FUNCTIONS, Entry, array_method, entry
+from ..values.operations import operation
+from ..values.trace import Trace
+from . import functions, histograms, moments, more_functions, reductions, rolling, scans
 from .accumulation import element
-from .functions import BY_METHOD, as_method_gives, clip, dot, round_
-from .more_functions import MORE_METHODS
-from .reductions import REDUCTIONS
-from .scans import SCAN_METHODS
-from .table_search import searchsorted
 
 
-def _method(handler: Callable[..., Any], name: str = "") -> Callable[..., Any]:
-    """A function's handler as a method."""
-    @functools.wraps(handler)
-    def method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
-        if "correction" in kwargs:  # which only the functions take
-            raise self.trace.error(TypeError(
-                f"_{name}() got an unexpected keyword argument 'correction'"))
-        return handler(self.trace, self, *args, **kwargs)
-
-    method.__signature__ = _without_first(handler)  # type: ignore[attr-defined]
-    return method
+def _as_method_gives(x: Any, result: Any) -> Any:
+    """What a method of ``x`` gives that computed ``result``: scalars have no arrays of rank 0."""
+    if type(x) is TracedArray and not x.is_array and type(result) is TracedArray and (
+            result.is_array and not result.ndim):
+        return result[()]
+    return result
 
 
-def _without_first(handler: Callable[..., Any]) -> inspect.Signature:
-    """The handler's signature less the trace."""
-    signature = inspect.signature(handler)
-    return signature.replace(parameters=list(signature.parameters.values())[1:])
+@operation
+def call_function(trace: Trace, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """What ``__array_function__`` does for traced operands."""
+    module = (getattr(func, "__module__", None) or "numpy").replace("numpy", "np")
+    name = f"{module}.{func.__name__}"
+    row = FUNCTIONS.get(func)
+    if row is None:
+        return on_known(trace, name, func, args, kwargs)
+    result = guarded(trace, name, row.handler, func, args, kwargs, (trace,))
+    return _as_method_gives(args[0], result) if args and row.of_scalars else result
 
 
-def _guarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method whose failures are reported in NumPy's words."""
-    def call(self: TracedArray, *args: Any, **kwargs: Any) -> Any:
-        def plain(x: Any, *args: Any, **kwargs: Any) -> Any:
-            return getattr(x, name)(*args, **kwargs)
+@operation
+def call_method(x: TracedArray, name: str, row: Entry, args: Any, kwargs: Any) -> Any:
+    """A method, whose failures are reported in NumPy's words."""
+    def plain(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(x, name)(*args, **kwargs)
 
-        plain.method = name  # type: ignore[attr-defined]
-        owner = "ndarray" if self.is_array else self.kind_name.replace("numpy.", "np.")
-        result = guarded(self.trace, f"{owner}.{name}", method, plain, (self, *args), kwargs)
-        return as_method_gives(self, result) if name in _SCALAR_METHODS else result
+    plain.method = name  # type: ignore[attr-defined]
+    if "correction" in kwargs:  # which only the functions take
+        raise x.trace.error(TypeError(
+            f"_{name}() got an unexpected keyword argument 'correction'"))
+    owner = "ndarray" if x.is_array else x.kind_name.replace("numpy.", "np.")
+    result = guarded(x.trace, f"{owner}.{name}", row.handler, plain, (x, *args), kwargs,
+                     () if row.of_array else (x.trace,))
+    return _as_method_gives(x, result) if row.of_scalars else result
 
-    call.__name__ = name
-    return call
 
-
+@array_method("reshape")
 def _reshape(self: TracedArray, *shape: Any, order: str = "C", copy: Any = None) -> Any:
     sizes = shape[0] if len(shape) == 1 else shape
     return shaping.reshape(self.trace, self, sizes, order, copy=copy)
 
 
+@array_method("transpose")
 def _transpose(self: TracedArray, *axes: Any) -> Any:
     single = len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list, np.ndarray)))
     order = axes[0] if single else axes
     return shaping.transpose(self.trace, self, order or None)
 
 
+@array_method("copy")
 def _copy(self: TracedArray, order: str = "C") -> TracedArray:
     return shaping.copy_of(self, order) if self.is_array else self
 
 
-def _astype(
-    self: TracedArray, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
-    copy: bool = True,
-) -> TracedArray:
-    return creation.astype(self.trace, self, dtype, order, casting, subok, copy)
+entry(method="astype")(creation.astype)
 
 
+@array_method("fill")
 def _fill(self: TracedArray, value: Any) -> None:
     value = none_in(self) if value is None else value
     if as_traced(self.trace, value).ndim:
@@ -92,35 +87,22 @@ def _fill(self: TracedArray, value: Any) -> None:
         self[...] = value
 
 
+@array_method("flatten")
 def _flatten(self: TracedArray, order: str = "C") -> TracedArray:
     return shaping.copy_of(shaping.ravel(self.trace, self, order))
 
 
+@entry(method="clip", of_scalars=True)
 def _clip(
-    self: TracedArray, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any
+    trace: Trace, x: TracedArray, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any
 ) -> Any:
-    return clip(self.trace, self, min, max, out, **kwargs)
+    return functions.clip(trace, x, min, max, out, **kwargs)
 
 
+@array_method("conj", "conjugate")
 def _conjugate(self: TracedArray) -> Any:
     return conjugated(self) if self.dtype.kind == "c" else self.real
 
 
-_METHODS: dict[str, Callable[..., Any]] = {
-    **LIBRARY_METHODS,
-    **GATHER_METHODS,
-    "searchsorted": _method(searchsorted),
-    **SCAN_METHODS,
-    **{name: _method(handler) for name, handler in MORE_METHODS.items()},
-    **{name: _method(handler, name) for name, handler in REDUCTIONS.items() if name != "ptp"},
-    "reshape": _reshape, "transpose": _transpose, "copy": _copy, "astype": _astype,
-    "fill": _fill, "flatten": _flatten, "ravel": _method(shaping.ravel),
-    "squeeze": _method(shaping.squeeze), "swapaxes": _method(shaping.swapaxes),
-    "clip": _clip, "dot": _method(dot), "round": _method(round_),
-    "item": reinterpret.item, "tolist": reinterpret.tolist, "view": reinterpret.view,
-    "conj": _conjugate, "conjugate": _conjugate, "to_device": to_device,
-    "__array_namespace__": array_namespace,
-}
-_SCALAR_METHODS = {function.__name__ for function in BY_METHOD}
-METHODS = {name: _guarded(name, method) for name, method in _METHODS.items()}
-OPERATIONS.methods.update(METHODS)
+# Modules that are imported for the entries in them.
+ENTRIES = (functions, histograms, more_functions, moments, reductions, rolling, scans, sliding)

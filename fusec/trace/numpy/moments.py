@@ -13,6 +13,7 @@ from ..facts.refusals import target_dtype
 from ..operands.operands import as_traced, cast, strong
 from ..ufuncs.complex_numbers import variance
 from ..values.array import TracedArray
+from ..values.handlers import entry
 from ..values.operations import traced_source
 from ..values.trace import Trace
 from .accumulation import NO_VALUE, added_to_zero, axes_of, finished, in_single, is_kept, takes_all
@@ -46,6 +47,7 @@ def _float_type(trace: Trace, x: Value, dtype: Any) -> np.dtype:
     return x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
 
 
+@entry(np.mean, method="mean", of_scalars=True)
 def mean(
     trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None,
     keepdims: Any = False, *, where: Any = True,
@@ -130,4 +132,6 @@ def _complex_spread(
     return finished(x.trace, x, result, axes, keepdims, out)
 
 
-std, var = _spread("Std"), _spread("Var")
+for _function in (np.std, np.var):
+    entry(_function, method=_function.__name__, of_scalars=True)(
+        _spread(_function.__name__.capitalize()))

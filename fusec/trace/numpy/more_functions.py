@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,21 +13,19 @@ from ..facts import this_numpy
 from ..facts.constant_values import constant_value
 from ..facts.layout import is_c_contiguous
 from ..index.gathers import are_static
-from ..index.sliding import sliding_window_view
 from ..library.calls import call_by_name, call_library
 from ..library.entries import refused_for_complex
 from ..operands.operands import as_traced
 from ..ufuncs import complex_numbers
 from ..values.array import TracedArray
+from ..values.handlers import entry
 from ..values.operations import traced_source
 from ..values.selected import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
-from .reductions import nan_extremum
-
-Handler = Callable[..., Any]
 
 
+@entry(np.isreal)
 def isreal(trace: Trace, x: Any) -> Any:
     """``np.isreal``."""
     a = as_traced(trace, x)
@@ -42,6 +39,7 @@ def isreal(trace: Trace, x: Any) -> Any:
 _SUM_IS_ZERO = "Weights sum to zero, can't be normalized"
 
 
+@entry(np.piecewise)
 def piecewise(
     trace: Trace, x: Any, condlist: Any, funclist: Any, *args: Any, **options: Any
 ) -> Any:
@@ -95,6 +93,7 @@ def _conditions(trace: Trace, x: TracedArray, condlist: Any, funclist: Any) -> l
     return found
 
 
+@entry(np.average)
 def average(
     trace: Trace, a: Any, axis: Any = None, weights: Any = None, returned: bool = False,
     **options: Any,
@@ -116,22 +115,26 @@ def _dtype_or_value(trace: Trace, x: Any) -> Any:
     return x.type.zero if x.type.is_weak else x.dtype
 
 
+@entry(np.result_type)
 def result_type(trace: Trace, *arrays_and_dtypes: Any) -> np.dtype:
     """``np.result_type``."""
     return np.result_type(*[_dtype_or_value(trace, a) for a in arrays_and_dtypes])
 
 
+@entry(np.can_cast)
 def can_cast(trace: Trace, from_: Any, to: Any, casting: str = "safe") -> bool:
     """``np.can_cast``."""
     rule: Any = casting
     return np.can_cast(_dtype_or_value(trace, from_), to, rule)
 
 
+@entry(np.common_type)
 def common_type(trace: Trace, *arrays: Any) -> Any:
     """``np.common_type``."""
     return np.common_type(*[np.empty(0, as_traced(trace, a).dtype) for a in arrays])
 
 
+@entry(np.min_scalar_type)
 def min_scalar_type(trace: Trace, a: Any, /) -> np.dtype:
     """``np.min_scalar_type`` of an array: its dtype (of a scalar it depends on the value)."""
     x = as_traced(trace, a)
@@ -139,6 +142,7 @@ def min_scalar_type(trace: Trace, a: Any, /) -> np.dtype:
         "the number", "give a dtype"))
 
 
+@entry(np.shares_memory, np.may_share_memory)
 def shares_memory(trace: Trace, a: Any, b: Any, /, max_work: Any = None) -> bool:
     """``np.shares_memory``: of what the function made False, of two whole views of one array True.
 
@@ -163,16 +167,19 @@ def _refuse_unless_apart(trace: Trace, a: list[Storage], b: list[Storage]) -> No
                           cure="ask before the call")
 
 
+@entry(np.linalg.diagonal)
 def linalg_diagonal(trace: Trace, x: Any, /, *, offset: Any = 0) -> Any:
     """``np.linalg.diagonal``: of the last two axes."""
     return arranging.diagonal(trace, x, offset, -2, -1)
 
 
+@entry(np.linalg.trace)
 def linalg_trace(trace: Trace, x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Any:
     """``np.linalg.trace``: over the last two axes."""
     return arranging.trace_(trace, x, offset, -2, -1, dtype)
 
 
+@entry(np.asfortranarray, hooked="traced")
 def asfortranarray(trace: Trace, a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """``np.asfortranarray``: the array itself if it is in Fortran order, else a copy."""
     x = creation.asarray(trace, a, dtype)
@@ -182,6 +189,7 @@ def asfortranarray(trace: Trace, a: Any, dtype: Any = None, *, like: Any = None)
     return shaping.copy_of(x, "F")
 
 
+@entry(np.linspace, hooked="traced")
 def linspace(trace: Trace, start: Any, stop: Any, *args: Any, **kwargs: Any) -> Any:
     """``np.linspace``; between traced ends as NumPy's source computes it."""
     if type(start) is TracedArray or type(stop) is TracedArray:
@@ -198,6 +206,7 @@ def _of_one_precision(trace: Trace, x: Any, other: Any) -> Any:
     return dtype.type(x) if dtype.kind in "fc" else x
 
 
+@entry(np.i0)
 def i0(trace: Trace, x: Any) -> Any:
     """``np.i0``: NumPy's two Chebyshev series, chosen by size."""
     given = shaping.spread_scalar(as_traced(trace, x))
@@ -212,6 +221,7 @@ def i0(trace: Trace, x: Any) -> Any:
     return laid_out
 
 
+@entry(np.from_dlpack)
 def from_dlpack(trace: Trace, x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
     """``np.from_dlpack`` of a traced array: a view of it, or a copy when asked."""
     array = as_traced(trace, x)
@@ -228,6 +238,7 @@ _LETTERS = {"C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F_CONTIGUOUS": "F", "FORTRA
             "ENSUREARRAY": "E", "WRITEABLE": "W", "ALIGNED": "A", "OWNDATA": "O"}
 
 
+@entry(np.require, hooked="traced")
 def require(
     trace: Trace, a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None,
 ) -> Any:
@@ -244,6 +255,7 @@ def require(
     return shaping.copy_of(x, "F" if is_fortran else "C")
 
 
+@entry(np.array_equiv)
 def array_equiv(trace: Trace, a1: Any, a2: Any) -> Any:
     """``np.array_equiv``; of sizes that the run decides at run time."""
     if are_static(as_traced(trace, a1), as_traced(trace, a2)):
@@ -251,6 +263,7 @@ def array_equiv(trace: Trace, a1: Any, a2: Any) -> Any:
     return call_by_name(trace, np.array_equiv, (a1, a2), {})
 
 
+@entry(np.delete)
 def delete(trace: Trace, arr: Any, obj: Any, axis: Any = None) -> Any:
     """``np.delete``; of positions that the run decides at run time: there may be equal ones."""
     if type(obj) is TracedArray and obj.ndim and constant_value(obj.value) is None:
@@ -265,6 +278,7 @@ def _places(obj: Any) -> Any:
         found.tolist())
 
 
+@entry(np.insert)
 def insert(trace: Trace, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """``np.insert``; before positions that the run decides: NumPy's code makes a mask of them."""
     if type(obj) is TracedArray and obj.ndim and constant_value(obj.value) is None:
@@ -274,6 +288,7 @@ def insert(trace: Trace, arr: Any, obj: Any, values: Any, axis: Any = None) -> A
     return traced_source(np.insert)(trace, arr, _places(obj), values, axis)
 
 
+@entry(np.einsum_path)
 def einsum_path(trace: Trace, *operands: Any, optimize: Any = "greedy",
                 einsum_call: bool = False) -> Any:
     """``np.einsum_path``: it depends on shapes alone, so NumPy answers while tracing."""
@@ -286,6 +301,7 @@ def einsum_path(trace: Trace, *operands: Any, optimize: Any = "greedy",
     return path(*map(stand_in, operands), optimize=optimize, einsum_call=einsum_call)
 
 
+@entry(np.einsum)
 def einsum(trace: Trace, *operands: Any, **options: Any) -> Any:
     """``np.einsum``: one array with its axes in another order is a view, all else NumPy's."""
     if len(operands) == 2 and type(operands[1]) is TracedArray and not options:
@@ -307,6 +323,7 @@ def _permutation(subscripts: Any, x: TracedArray) -> tuple[int, ...] | None:
     return tuple(map(labels.index, wanted))
 
 
+@entry(np.linalg.tensorinv)
 def tensorinv(trace: Trace, a: Any, *rest: Any, **options: Any) -> Any:
     """``np.linalg.tensorinv``, which compares ``ind`` before it is taken for a number."""
     ind = next(iter(rest), options.get("ind", 2))
@@ -337,32 +354,9 @@ TRACED_ASSUMING: dict[Any, bool] = {
     np.nansum: True, np.nanprod: True, np.nanmean: True, np.nanvar: True, np.nanstd: True,
     np.isclose: True, np.gradient: False,
 }
-MORE: dict[Any, Handler] = {
-    **{f: traced_source(f) for f in TRACED},
-    **{f: traced_source(f, assume) for f, assume in TRACED_ASSUMING.items()},
-    np.real_if_close: refused_for_complex(np.real_if_close, traced_source(np.real_if_close)),
-    np.repeat: arranging.repeat, np.tile: arranging.tile, np.diagonal: arranging.diagonal,
-    np.trace: arranging.trace_,
-    np.diag: arranging.diag, np.diagflat: arranging.diagflat, np.tril: arranging.tril,
-    np.triu: arranging.triu, np.fill_diagonal: arranging.fill_diagonal,
-    np.broadcast_arrays: arranging.broadcast_arrays, np.putmask: arranging.putmask,
-    np.place: arranging.place, np.inner: arranging.inner, np.vdot: arranging.vdot,
-    np.isreal: isreal, np.unstack: arranging.unstack, np.kron: arranging.kron,
-    np.result_type: result_type, np.common_type: common_type,
-    np.can_cast: can_cast, np.min_scalar_type: min_scalar_type,
-    np.may_share_memory: shares_memory, np.linalg.diagonal: linalg_diagonal,
-    np.linalg.trace: linalg_trace, np.i0: i0, np.imag: complex_numbers.imag,
-    np.from_dlpack: from_dlpack, np.require: require, np.einsum_path: einsum_path,
-    np.shares_memory: shares_memory, np.array_equiv: array_equiv, np.delete: delete,
-    np.lib.stride_tricks.sliding_window_view: sliding_window_view,
-    np.insert: insert, np.einsum: einsum, np.linalg.tensorinv: tensorinv,
-    np.piecewise: piecewise, np.average: average,
-    np.nanmin: nan_extremum(np.fmin), np.nanmax: nan_extremum(np.fmax),
-}
-# What only some of the supported NumPys have.
-SOMETIMES: dict[str, Handler] = {"row_stack": shaping.vstack}
-MORE.update({getattr(np, name): f for name, f in SOMETIMES.items() if hasattr(np, name)})
-MORE_METHODS: dict[str, Handler] = {
-    "repeat": arranging.repeat, "diagonal": arranging.diagonal, "trace": arranging.trace_,
-}
-__all__ = ["MORE", "MORE_METHODS", "TRACED", "TRACED_ASSUMING", "shaping"]
+for _function in TRACED:
+    entry(_function)(traced_source(_function))
+for _function, _assume in TRACED_ASSUMING.items():
+    entry(_function)(traced_source(_function, _assume))
+entry(np.real_if_close)(refused_for_complex(np.real_if_close, traced_source(np.real_if_close)))
+entry(np.imag)(complex_numbers.imag)

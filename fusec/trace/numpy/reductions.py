@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..operands.python_numbers import weak
 from ..ufuncs.composed import _scaled
 from ..ufuncs.methods import call_method_of_library
 from ..values.array import TracedArray, from_value
+from ..values.handlers import entry
 from ..values.operations import operation
 from ..values.trace import Trace
 from .accumulation import (
@@ -34,12 +36,6 @@ from .accumulation import (
     takes_all,
     with_initial,
 )
-from .moments import mean, std, var
-
-_BY_UFUNC: dict[Any, str] = {
-    np.add: "Sum", np.multiply: "Prod", np.maximum: "Max", np.minimum: "Min",
-    np.logical_or: "Any", np.logical_and: "All",
-}
 
 
 def _lowest(op: str, dtype: np.dtype) -> Any:
@@ -173,6 +169,7 @@ def _position(op: str) -> Any:
     return reduce
 
 
+@entry(np.count_nonzero)
 def count_nonzero(
     trace: Trace, a: Any, axis: Any = None, *, keepdims: Any = False
 ) -> Any:
@@ -187,21 +184,27 @@ def count_nonzero(
     return count
 
 
+@entry(np.ptp)
 def peak_to_peak(
     trace: Trace, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False
 ) -> Any:
     """``np.ptp``: maximum minus minimum."""
-    high = REDUCTIONS["max"](trace, a, axis, None, keepdims)
-    low = REDUCTIONS["min"](trace, a, axis, None, keepdims)
+    high, low = (reduce(trace, a, axis, None, keepdims) for reduce in (maximum, minimum))
     return np.subtract(high, low, out=out) if out is not None else high - low
 
 
-REDUCTIONS: dict[str, Any] = {
-    "sum": _accumulate("Sum"), "prod": _accumulate("Prod"),
-    "max": _extremum("Max", "max"), "min": _extremum("Min", "min"),
-    "any": _logical("Any"), "all": _logical("All"),
-    "argmax": _position("ArgMax"), "argmin": _position("ArgMin"),
-    "mean": mean, "var": var, "std": std, "ptp": peak_to_peak,
+_of_both = partial(entry, of_scalars=True)
+sum_, prod = (_of_both(f, method=f.__name__)(_accumulate(op))
+              for f, op in ((np.sum, "Sum"), (np.prod, "Prod")))
+maximum = _of_both(np.max, np.amax, method="max")(_extremum("Max", "max"))
+minimum = _of_both(np.min, np.amin, method="min")(_extremum("Min", "min"))
+any_, all_ = (_of_both(f, method=f.__name__)(_logical(op))
+              for f, op in ((np.any, "Any"), (np.all, "All")))
+for _function, _op in ((np.argmax, "ArgMax"), (np.argmin, "ArgMin")):
+    _of_both(_function, method=_function.__name__)(_position(_op))
+_BY_UFUNC: dict[Any, Any] = {
+    np.add: sum_, np.multiply: prod, np.maximum: maximum, np.minimum: minimum,
+    np.logical_or: any_, np.logical_and: all_,
 }
 
 
@@ -237,7 +240,7 @@ def _ignoring_nan(name: str, extreme: float) -> Any:
     return reduce
 
 
-def nan_extremum(ufunc: np.ufunc) -> Any:
+def _nan_extremum(ufunc: np.ufunc) -> Any:
     """``np.nanmin`` and ``np.nanmax``, which on arrays are ``np.fmin.reduce`` and its twin."""
     def reduce(
         trace: Trace, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False,
@@ -252,6 +255,10 @@ def nan_extremum(ufunc: np.ufunc) -> Any:
         return _nan_extremum_of_scalar(ufunc, x, out, initial, where)
 
     return reduce
+
+
+entry(np.nanmin)(_nan_extremum(np.fmin))
+entry(np.nanmax)(_nan_extremum(np.fmax))
 
 
 def _nan_extremum_of_scalar(
@@ -290,20 +297,19 @@ def reduce_by_ufunc(
     keepdims: Any = False, initial: Any = NO_VALUE, where: Any = True,
 ) -> Any:
     """``np.add.reduce`` and its kin; the default axis is 0."""
-    op = _BY_UFUNC.get(ufunc)
-    if op is None and ufunc in _IGNORING_NAN and dtype is None:
+    function = _BY_UFUNC.get(ufunc)
+    if function is None and ufunc in _IGNORING_NAN and dtype is None:
         x = spread_scalar(strong(trace, a))
         return _IGNORING_NAN[ufunc](x, axis, out, keepdims, where, initial)
-    if op is None and ufunc is np.logical_xor and dtype is None and initial is NO_VALUE:
+    if function is None and ufunc is np.logical_xor and dtype is None and initial is NO_VALUE:
         return _parity(strong(trace, a), axis, out, keepdims, where)
-    if op is None:
+    if function is None:
         return _by_library(trace, ufunc, a, axis=axis, dtype=dtype, out=out, keepdims=keepdims,
                            initial=initial, where=where)
     out = out[0] if isinstance(out, tuple) else out
-    function = REDUCTIONS[op.lower()]
-    if op in ("Sum", "Prod"):
+    if function is sum_ or function is prod:
         return function(trace, a, axis, dtype, out, keepdims, initial, where)
-    if op in ("Max", "Min"):
+    if function is maximum or function is minimum:
         if dtype is not None:
             x = strong(trace, a)
             asked = target_dtype(dtype, "a reduction", trace.loc)
@@ -323,4 +329,4 @@ def _by_library(trace: Trace, ufunc: np.ufunc, a: Any, **kwargs: Any) -> Any:
     return call_method_of_library(trace, ufunc, "reduce", (a,), given)
 
 
-__all__ = ["REDUCTIONS", "count_nonzero", "nan_extremum", "reduce_by_ufunc"]
+__all__ = ["reduce_by_ufunc", "sum_"]

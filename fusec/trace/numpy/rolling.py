@@ -17,10 +17,12 @@ from ..index.picking import is_run_time_int
 from ..operands.operands import as_traced, holds_traced
 from ..operands.sizes import number
 from ..values.array import TracedArray, from_value
+from ..values.handlers import entry
 from ..values.storage import Storage
 from ..values.trace import Trace
 
 
+@entry(np.roll)
 def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
     """``np.roll``: two slices joined, per axis; a gather where only the run knows the shift."""
     x = as_traced(trace, a)

@@ -13,6 +13,7 @@ from ..library.calls import call_library, result_like
 from ..library.stand_ins import ask_on_stand_ins
 from ..operands.operands import BOOL, ROWS_OF_UFUNCS, as_traced, cast, truth
 from ..values.array import TracedArray
+from ..values.handlers import entry
 from ..values.operations import operation
 from ..values.trace import Trace
 
@@ -33,8 +34,7 @@ def _scan(trace: Trace, x: TracedArray, combine: str, axis: int | None, like: np
     return result_like(trace, like, found)
 
 
-def _cumulative(name: str, combine: str) -> Callable[..., Any]:
-    function = getattr(np, name)
+def _cumulative(function: Any, op: str, combine: str) -> Callable[..., Any]:
 
     def handler(
         trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None
@@ -43,23 +43,22 @@ def _cumulative(name: str, combine: str) -> Callable[..., Any]:
         if not _is_plain(axis, dtype, out) or not x.is_array or not x.value.type.is_static:
             options = {k: v for k, v in (("axis", axis), ("dtype", dtype), ("out", out))
                        if v is not None}
-            return call_library(trace, _ROW_NAMES[name], (a,), options)
+            return call_library(trace, op, (a,), options)
         like = ask_on_stand_ins(trace, lambda x: function(x, axis=axis), [x])
-        if name.startswith("nan") and x.dtype.kind in "fc":
+        if op.startswith("Nan") and x.dtype.kind in "fc":
             neutral = x.dtype.type(combine == "Mul")
             x = as_traced(trace, np.where(np.isnan(x), neutral, x))
         return _scan(trace, x, combine, axis, like)
 
-    handler.__name__ = name
+    handler.__name__ = function.__name__
     return handler
 
 
-_ROW_NAMES = {"cumsum": "Cumsum", "cumprod": "Cumprod", "nancumsum": "Nancumsum",
-              "nancumprod": "Nancumprod"}
-_NAMES = {"cumsum": "Add", "cumprod": "Mul", "nancumsum": "Add", "nancumprod": "Mul"}
-SCAN_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    getattr(np, name): _cumulative(name, combine) for name, combine in _NAMES.items()
-}
+for _function, _op, _combine, _named in (
+    (np.cumsum, "Cumsum", "Add", "cumsum"), (np.cumprod, "Cumprod", "Mul", "cumprod"),
+    (np.nancumsum, "Nancumsum", "Add", ""), (np.nancumprod, "Nancumprod", "Mul", ""),
+):
+    entry(_function, method=_named)(_cumulative(_function, _op, _combine))
 
 
 @operation
@@ -72,17 +71,3 @@ def accumulate(trace: Trace, ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dic
         return None
     like = ask_on_stand_ins(trace, lambda a: ufunc.accumulate(a, axis=axis), [x])
     return _scan(trace, x, row.name, axis, like)
-
-
-def _method(name: str) -> Callable[..., Any]:
-    handler = SCAN_FUNCTIONS[getattr(np, name)]
-
-    def method(self: TracedArray, /, *args: Any, **kwargs: Any) -> Any:
-        return handler(self.trace, self, *args, **kwargs)
-
-    return method
-
-
-SCAN_METHODS: dict[str, Callable[..., Any]] = {
-    name: _method(name) for name in ("cumsum", "cumprod")
-}

@@ -8,7 +8,6 @@ are library calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from ..library.arguments import has_open_numbers
 from ..library.calls import call_library
 from ..operands.operands import as_traced, cast
 from ..values.array import TracedArray, from_value
+from ..values.handlers import entry
 from ..values.trace import Trace
 
 F64 = np.dtype(np.float64)
@@ -133,6 +133,7 @@ def sorted_table(trace: Trace, a: Any) -> np.ndarray | None:
     return table if table is not None and _numbers(table) and _is_sorted(table) else None
 
 
+@entry(np.searchsorted, method="searchsorted")
 def searchsorted(
     trace: Trace, a: Any, v: Any, side: Any = "left", sorter: Any = None
 ) -> Any:
@@ -144,6 +145,7 @@ def searchsorted(
     return search(trace, table, v, side == "right")
 
 
+@entry(np.digitize)
 def digitize(trace: Trace, x: Any, bins: Any, right: Any = False) -> Any:
     """``np.digitize``: as NumPy's, a search in the bins or in those reversed."""
     table = _known_table(trace, bins) if _fits(x) and type(right) is bool else None
@@ -159,6 +161,7 @@ def digitize(trace: Trace, x: Any, bins: Any, right: Any = False) -> Any:
 # ------------------------------------------------------------------------------------------ interp
 
 
+@entry(np.interp)
 def interp(
     trace: Trace, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
     period: Any = None,
@@ -238,8 +241,4 @@ def _guarded(x: Any, x0: Any, x1: Any, y0: Any, y1: Any) -> Any:
     return np.where(np.isnan(forward), other, forward)
 
 
-TABLE_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.searchsorted: searchsorted, np.digitize: digitize, np.interp: interp,
-}
-
-__all__ = ["TABLE_FUNCTIONS", "constant_table", "load", "search", "searchsorted", "sorted_table"]
+__all__ = ["constant_table", "load", "search", "searchsorted", "sorted_table"]

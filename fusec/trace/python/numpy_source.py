@@ -24,13 +24,11 @@ from fusec.errors import unsupported
 from fusec.ir.dims import Dim, equal
 
 from ..convert.cache import convert
-from ..convert.call_table import CallTable
 from ..convert.hooks import Hooks
 from ..facts.constant_values import constant_value
 from ..hooks.calls import GraphHooks
 from ..hooks.control import ControlHooks
 from ..index import fixed
-from ..numpy.functions import FUNCTIONS
 from ..objects.watch import Watch
 from ..operands.operands import BOOL, as_traced, spread_scalar
 from ..operands.python_numbers import weak
@@ -39,13 +37,10 @@ from ..places.effects import Effects
 from ..rewrite.transformer import Where
 from ..scipy import functions as scipy_functions  # noqa: F401 (fill TABLE)
 from ..values.array import TracedArray, copy_of
-from ..values.handlers import TABLE, when_traced
+from ..values.handlers import NUMPYS_TABLE, TABLE, when_traced
 from ..values.operations import operation
 from ..values.trace import Trace
 from . import functions, iterators, math_functions, ordering, warning_calls  # noqa: F401 (TABLE)
-
-# With what `functions` and the like beside this module have registered: see the table's parent.
-LIBRARY_TABLE = CallTable(TABLE)
 
 
 class LibraryHooks(GraphHooks):
@@ -55,7 +50,7 @@ class LibraryHooks(GraphHooks):
     only to warn; None refuses such tests.
     """
 
-    table = LIBRARY_TABLE
+    table = NUMPYS_TABLE
 
     def __init__(self, trace: Trace, assume: bool | None = None) -> None:
         ControlHooks.__init__(self)
@@ -200,7 +195,7 @@ class _Converter:
         return np.result_type(*dtypes, *([1.0] if ensure_inexact else []))
 
 
-_register = partial(when_traced, LIBRARY_TABLE)
+_register = partial(when_traced, NUMPYS_TABLE)
 _numpy: Any = np  # its private parts, which the stubs do not know
 
 
@@ -250,19 +245,7 @@ def _plain_masks(hooks: GraphHooks, shape: Any, dtype: Any = None, **kwargs: Any
     return handler[0](hooks, *handler[1], shape, dtype, **kwargs)
 
 
-LIBRARY_TABLE.register(np.ones, _plain_masks)
+NUMPYS_TABLE.register(np.ones, _plain_masks)
 
-
-def _undispatched(function: Any, handler: Callable[..., Any]) -> None:
-    """NumPy's code calls the C function below the dispatcher: the same handler answers."""
-    @_register(function)
-    def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
-        return handler(hooks.trace, *args, **kwargs)
-
-
-for _function, _handler in FUNCTIONS.items():
-    _below = getattr(_function, "_implementation", None)
-    if _below is not None:
-        _undispatched(_below, _handler)
 
 __all__ = ["LibraryHooks", "run_source"]

@@ -20,6 +20,7 @@ class Operations:
     # Of arrays and numbers: NumPy's protocols, operators, items and attributes.
     call_ufunc: Callable[..., Any]
     call_function: Callable[..., Any]
+    call_method: Callable[..., Any]
     getitem: Callable[..., Any]
     setitem: Callable[..., None]
     value_of: Callable[..., Any]

@@ -18,11 +18,7 @@ import scipy.special
 from fusec.codegen.cpu.vecmath import BOUNDS
 from fusec.ops import all_ops
 from fusec.trace.facts.refusals import is_compiled
-from fusec.trace.numpy.functions import FUNCTIONS
-from fusec.trace.numpy.methods import METHODS
-from fusec.trace.values.handlers import (
-    TABLE,
-)
+from fusec.trace.values.handlers import FUNCTIONS, METHODS, TABLE
 
 HOMES: dict[str, ModuleType] = {
     "np": np, "np.linalg": np.linalg, "np.fft": np.fft, "math": math, "builtins": builtins,
