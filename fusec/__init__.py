@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .bench.measure import benchmark
     from .caches import clear_caches
     from .concrete_function import ConcreteFunction, RunMetadata, RunOptions
+    from .control_functions import cond, fori_loop, map, scan, switch, while_loop
     from .explanation import explain
     from .function import Function
     from .inspect.history import history
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 _LAZY = {
     "jit": "jit", "Function": "function", "TensorSpec": "specs", "PYTHON_VALUE": "specs",
-    "no_retrace": "trace_cache",
+    "no_retrace": "trace_cache", "cond": "control_functions", "switch": "control_functions",
+    "while_loop": "control_functions", "fori_loop": "control_functions",
+    "scan": "control_functions", "map": "control_functions",
     "ConcreteFunction": "concrete_function", "RunMetadata": "concrete_function",
     "RunOptions": "concrete_function",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
@@ -70,14 +73,20 @@ __all__ = [
     "benchmark",
     "check_numerics",
     "clear_caches",
+    "cond",
     "config",
     "explain",
+    "fori_loop",
     "history",
     "jit",
+    "map",
     "no_retrace",
     "print",
     "random",
+    "scan",
+    "switch",
     "vectorize",
+    "while_loop",
 ]
 
 
