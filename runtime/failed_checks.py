@@ -107,8 +107,7 @@ def earlier_error(
 
 def has_loops(node: Node) -> bool:
     return node.op == "Loop" or any(
-        has_loops(inner) for value in node.attrs.values() if isinstance(value, Graph)
-        for inner in value.nodes)
+        has_loops(inner) for graph in node.graphs for inner in graph.nodes)
 
 
 def _arguments(

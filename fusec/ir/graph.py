@@ -82,6 +82,11 @@ class Node:
     def outputs(self) -> tuple[Value, ...]:
         return tuple(Value(self, i) for i in range(len(self.types)))
 
+    @property
+    def graphs(self) -> list[Graph]:
+        """The sub-graphs among its attributes."""
+        return [value for value in self.attrs.values() if isinstance(value, Graph)]
+
     def with_inputs(self, inputs: Sequence[Value], control: Sequence[Node] | None = None) -> Node:
         """A copy reading other inputs; itself when nothing changes."""
         inputs = tuple(inputs)
@@ -169,11 +174,7 @@ class Graph:
     def ops(self) -> frozenset[str]:
         """Names of the ops of its nodes and of those in the graphs inside it."""
         found = {node.op for node in self.nodes}
-        for node in self.nodes:
-            for value in node.attrs.values():
-                if isinstance(value, Graph):
-                    found |= value.ops
-        return frozenset(found)
+        return frozenset(found.union(*(g.ops for node in self.nodes for g in node.graphs)))
 
     def __getitem__(self, name: str) -> Node:
         """The node of that name; raises ``KeyError`` with close matches when there is none."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import FusecError
-from fusec.ir import Graph, Node, TensorType
+from fusec.ir import Node, TensorType
 
 from .registry import Op, Types, get, register
 
@@ -86,8 +86,7 @@ def has_effects(node: Node) -> bool:
     if row.stateful:
         return True
     return row.kind == "call" and any(
-        get(op).stateful for value in node.attrs.values() if isinstance(value, Graph)
-        for op in value.ops)
+        get(op).stateful for graph in node.graphs for op in graph.ops)
 
 
 register(Op(

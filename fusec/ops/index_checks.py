@@ -47,7 +47,7 @@ def uses_indices(node: Node) -> bool:
     if node.op == "CheckIndex":
         return node.inputs[0].node.op != "Const"
     return get(node.op).is_control and not has_effects(node) and any(
-        map(_has_uses, _graphs(node)))
+        map(_has_uses, node.graphs))
 
 
 @asked_once
@@ -97,10 +97,6 @@ def length(builder: Builder, array: Value, axis: int) -> Value:
     if isinstance(size, Dim):
         return size_value(builder, size, [array])
     return builder.const(np.int64(size))
-
-
-def _graphs(node: Node) -> list[Graph]:
-    return [value for value in node.attrs.values() if isinstance(value, Graph)]
 
 
 def _checked_graph(builder: Builder, graph: Graph) -> Graph:

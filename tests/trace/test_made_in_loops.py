@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.trace.control.attempts import Attempting
+from fusec.trace.control.attempts import Attempt
 
 MOST = 60  # attempts; they were thousands
 
@@ -80,14 +80,14 @@ def closures_of_branches(x: Any, s: Any) -> Any:
 
 @pytest.mark.parametrize("program", [closures, lists, dicts_in_branches, closures_of_branches])
 def test_attempts_settle(program: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    runs, run = [0], Attempting.run
+    runs, run = [0], Attempt.run
 
-    def counted(self: Attempting) -> Any:
+    def counted(self: Attempt) -> Any:
         runs[0] += 1
         assert runs[0] <= MOST
         return run(self)
 
-    monkeypatch.setattr(Attempting, "run", counted)
+    monkeypatch.setattr(Attempt, "run", counted)
     jitted = fusec.jit(program)
     for factor in (1.0, -1.0, 4.0):
         x = np.arange(1.0, 11) / 3 * factor

@@ -163,17 +163,13 @@ def _state(frame: Frame) -> str:
 def _count(*graphs: Graph) -> int:
     """How many operations the graphs and those of their branches have; loops count for themselves.
     """
-    return sum(1 + (_count(*_inner(node)) if node.op != "Loop" else 0)
+    return sum(1 + (_count(*node.graphs) if node.op != "Loop" else 0)
                for graph in graphs for node in graph.nodes)
-
-
-def _inner(node: Node) -> list[Graph]:
-    return [value for value in node.attrs.values() if isinstance(value, Graph)]
 
 
 def _is_of_numbers(graph: Graph) -> bool:
     return all(
-        node.op not in ("Loop", "HostCall") and all(map(_is_of_numbers, _inner(node)))
+        node.op not in ("Loop", "HostCall") and all(map(_is_of_numbers, node.graphs))
         and not any(v.shape for v in _made(node)) for node in graph.nodes)
 
 

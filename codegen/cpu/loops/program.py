@@ -55,7 +55,7 @@ def compile_control(
 
 
 def _has_loops(node: Node) -> bool:
-    inside = [v for v in node.attrs.values() if isinstance(v, Graph)]
+    inside = node.graphs
     return node.op == "Loop" or any("Loop" in graph.ops for graph in inside)
 
 

@@ -7,28 +7,25 @@ next one.
 
 from __future__ import annotations
 
-from collections.abc import Container
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir import Graph, Node, Value
+from fusec.ir import Node, Value
 from fusec.ops import get
 from fusec.ops.checks import has_effects, is_check
 from fusec.ops.index_checks import Use
 
-from ..choice.appended import Appended, Collector
-from ..choice.containers import Copies
+from ..choice.appended import Collector
 from ..choice.merge import converted
 from ..choice.optional import assuming
-from ..choice.regions import Region, placeholder
+from ..choice.regions import placeholder
 from ..ufuncs.calls import call_ufunc
 from ..values.array import TracedArray
 from ..values.storage import Storage
 from ..values.trace import Trace
-from .carried import Carried, Leaf
+from .carried import Carried
 from .finals import Finals, is_constant, older
 
 
@@ -40,59 +37,45 @@ def calls_host(trace: Trace, start: int) -> bool:
 def _calls_host(node: Node) -> bool:
     if not get(node.op).is_control:
         return not is_check(node)
-    graphs = [value for value in node.attrs.values() if isinstance(value, Graph)]
-    return any(_calls_host(inner) for graph in graphs for inner in graph.nodes
+    return any(_calls_host(inner) for graph in node.graphs for inner in graph.nodes
                if has_effects(inner))
 
 
-@dataclass
-class Attempt:
-    """A traced body, ready to be emitted."""
+class Attempt(Finals):
+    """The parameters, the test, the body, and the comparison; then a traced body, to be emitted."""
 
-    region: Region
     test: Value
-    carried: list[Carried]
     finals: dict[str, Any]  # what each variable holds after an iteration
     checks: list[Node]
     index_uses: list[Use]
-    appended: list[Appended]
-    arrays: dict[Leaf, TracedArray]  # what stood for arrays carried by value
-    copies: Copies
-    joined: set[str]  # variables that it leaves with one list or dict
-    holders: Container[int]  # see `loop_leaves`
+
+    def run(self) -> None:
+        self.trace.record.loops += 1
+        try:
+            with assuming(self.trace):
+                self._run()
+        finally:
+            self.trace.record.loops -= 1
 
     def older_than_loop(self, leaf: Any) -> list[Storage]:
         """The memory from before the loop that an array at its end may be."""
         return older(leaf, self.region)
 
-
-class Attempting(Finals):
-    """One attempt: the parameters, the test, the body, and the comparison."""
-
-    def run(self) -> Attempt:
-        self.trace.record.loops += 1
-        try:
-            with assuming(self.trace):
-                return self._run()
-        finally:
-            self.trace.record.loops -= 1
-
-    def _run(self) -> Attempt:
+    def _run(self) -> None:
         variables = self.parts.variables
         self._at_loop()
         try:
             counter = self._counter()
             self._set_up()
-            test = self._test(counter)
+            self.test = self._test(counter)
             self._body(counter)
             self._at_loop()
             self.trace.world.outer_names.forget(self.region.start)
-            finals = variables.read()
+            self.finals = variables.read()
             if not self._learns_holders():
-                self._compare(finals)
-            return Attempt(self.region, test, self.carried, finals, self.region.take_checks(),
-                           self.region.take_index_uses(), self.appended, self.arrays,
-                           self.copies, self.known.joined, self.holders)
+                self._compare(self.finals)
+            self.checks = self.region.take_checks()
+            self.index_uses = self.region.take_index_uses()
         finally:
             variables.restore(self.found)
             self.region.take_checks()

@@ -62,7 +62,7 @@ def branch(
     pairs = Pairs(trace, sides)
     states = {name: _merged_variable(trace, test, name, sides, pairs, variables, name in read)
               for name in variables.needed(needed)}
-    result = _merged_result(trace, sides, pairs)
+    result = _merged_result(sides, pairs)
     storages = list(dict.fromkeys(s for side in sides for s in side.written))
     outputs = _emit(trace, test, sides, pairs, storages)
     for storage, value in zip(storages, outputs[len(pairs.sides[0]):], strict=True):
@@ -170,8 +170,7 @@ def _merged_variable(
     a, b = (variables.left_by(side.variables, name) for side in sides)
     if variables.is_tail(name):
         return merged_tails(test, (a, b), sides, pairs)
-    if a is not b:  # one container that both have is changed item by item
-        a, b = (side.left.of(x) for side, x in zip(sides, (a, b), strict=True))
+    a, b = _as_left(sides, a, b)
     if (a is UNBOUND or b is UNBOUND) and a is not b and name in variables.attributes.initial:
         raise unsupported(
             f"the attribute {name!r} that only one side of a branch makes", loc=trace.loc,
@@ -182,31 +181,32 @@ def _merged_variable(
         # A check follows, or only that side goes on to read it.
         return left_by_one(trace, a, b, sides, pairs)
     pairs.are_variables = True
-    try:
-        return merged(*aligned(trace, a, b), pairs.leaf)
-    except Disagreement:
-        raise user_error(
-            TypeError, f"the sides of a branch leave different things in {name!r}", trace.loc,
-            cure_for_slices(a, b) or "give the variable one shape, dtype and kind on both sides",
-            values=_both(sides, a, b)) from None
+    cure = cure_for_slices(a, b) or "give the variable one shape, dtype and kind on both sides"
+    return _merged(sides, pairs, a, b, f"leave different things in {name!r}", cure)
 
 
-def _both(sides: Sequence[Side], a: Any, b: Any) -> list[tuple[str, str]]:
-    return [(f"then, to {sides[0].line()}", shown(a)), (f"else, to {sides[1].line()}", shown(b))]
-
-
-def _merged_result(trace: Trace, sides: Sequence[Side], pairs: Pairs) -> Any:
+def _merged_result(sides: Sequence[Side], pairs: Pairs) -> Any:
     pairs.are_variables = False
-    a, b = (side.result for side in sides)
-    if a is not b:
-        a, b = (side.left.of(side.result) for side in sides)
+    return _merged(sides, pairs, *_as_left(sides, *(side.result for side in sides)),
+                   "return different things",
+                   "return the same structure, shapes and kinds on both sides")
+
+
+def _as_left(sides: Sequence[Side], a: Any, b: Any) -> tuple[Any, Any]:
+    """Both with what was in containers at the end of their sides; one container that both have is
+    changed item by item."""
+    return (a, b) if a is b else (sides[0].left.of(a), sides[1].left.of(b))
+
+
+def _merged(sides: Sequence[Side], pairs: Pairs, a: Any, b: Any, what: str, cure: str) -> Any:
+    trace = pairs.trace
     try:
         return merged(*aligned(trace, a, b), pairs.leaf)
     except Disagreement:
         raise user_error(
-            TypeError, "the sides of a branch return different things", trace.loc,
-            "return the same structure, shapes and kinds on both sides",
-            values=_both(sides, a, b)) from None
+            TypeError, f"the sides of a branch {what}", trace.loc, cure,
+            values=[(f"{way}, to {side.line()}", shown(x)) for way, side, x in zip(
+                ("then", "else"), sides, (a, b), strict=True)]) from None
 
 
 # -- emitting -------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from fusec.errors import unsupported
@@ -33,7 +32,7 @@ from ..values.array import TracedArray, from_value, number
 from ..values.selected import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
-from .attempts import Attempt, Attempting
+from .attempts import Attempt
 from .before_raise import note_state
 from .carried import Carried, Known, Leaf, LoopParts
 from .finals import of_one_memory
@@ -45,26 +44,21 @@ def trace_loop(trace: Trace, parts: LoopParts) -> LoopResult:
     """The loop traced, nothing of it done yet: `LoopResult.emit` puts it into the graph."""
     known = Known()
     for _ in range(MAX_ATTEMPTS):
-        entry = parts.variables.read()
         known.changed = False
-        attempting = Attempting(trace, parts, known, entry)
-        attempt = attempting.run()
+        attempt = Attempt(trace, parts, known, parts.variables.read())
+        attempt.run()
         if not known.changed:
-            return LoopResult(trace, parts, attempting.entry, attempt)
+            return LoopResult(attempt)
     raise unsupported("a loop whose carried values do not settle", loc=trace.loc,
                       cure="give the variables their final types and shapes before the loop")
 
 
-@dataclass
 class LoopResult:
     """A loop that can be put into the graph, or be dropped."""
 
-    trace: Trace
-    parts: LoopParts
-    entry: dict[str, Any]
-    attempt: Attempt
-
-    def __post_init__(self) -> None:
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt, self.trace = attempt, attempt.trace
+        self.parts, self.entry = attempt.parts, attempt.entry
         self.ran: Value | None = None  # whether there was an iteration
         self.carried = _live(self.attempt)
         lost = lost_checks(self.trace, self.attempt.index_uses, self._needed())
@@ -141,7 +135,7 @@ class LoopResult:
     def _restored(self, name: str, value: Any) -> Any:
         found = self.attempt.copies.restored(
             self.entry.get(name, UNBOUND), self.attempt.finals[name], value)
-        if may_be_held(found) and name in self.attempt.joined:
+        if may_be_held(found) and name in self.attempt.known.joined:
             self.trace.note_chosen(found)
         return found
 
