@@ -86,6 +86,3 @@ def unbound(name: str) -> Exception:
     """What Python raises for a variable without a value."""
     return UnboundLocalError(
         f"cannot access local variable {name!r} where it is not associated with a value")
-
-
-__all__ = ["UNBOUND", "Absent", "Choice", "unbound"]

@@ -175,6 +175,3 @@ def _is_own(leaf: TracedArray, shared: Sequence[Any], start: int) -> bool:
     storage = leaf.storage
     return storage is not None and storage.born >= start and not leaf.steps and (
         leaf.type.is_static and sum(s is storage for s in shared) <= 1)
-
-
-__all__ = ["check_bound", "half_bound", "is_users", "left_by_one", "merged_tails"]

@@ -79,23 +79,11 @@ def placeholder(trace: Trace, type_: TensorType, name: str) -> Value:
     return node.out()
 
 
-def captures(region: Region, roots: Sequence[Value], own: Sequence[Value]) -> list[Value]:
-    """Values from outside that a sub-graph with parameters ``own`` reads, in order."""
-    parameters = set(own)
-    found: dict[Value, None] = {}
-    stack, seen = list(roots), set(roots)
-    while stack:
-        value = stack.pop()
-        if value in parameters or value.node.op == "Const":
-            continue
-        if region.is_outer(value):
-            found[value] = None
-            continue
-        for operand in value.node.inputs:
-            if operand not in seen:
-                seen.add(operand)
-                stack.append(operand)
-    return sorted(found, key=lambda v: (v.node.id, v.index))
+def captures(region: Region, roots: Sequence[Value]) -> list[Value]:
+    """Values from outside that a sub-graph reads, in order."""
+    read = {*roots, *(v for node in region.made_for(roots) for v in node.inputs)}
+    return sorted((v for v in read if region.is_outer(v) and v.node.op != "Const"),
+                  key=lambda v: (v.node.id, v.index))
 
 
 def subgraph(
@@ -141,6 +129,3 @@ def _between(roots: Sequence[Value], known: dict[Value, Value]) -> list[Node]:
             nodes[node.id] = node
             stack.extend(v.node for v in node.inputs if v not in known)
     return [nodes[i] for i in sorted(nodes)]
-
-
-__all__ = ["Region", "captures", "placeholder", "subgraph"]

@@ -96,6 +96,11 @@ class Pairs:
     # views of it: that slot, and the steps to the view.
     again: dict[tuple[int, int], tuple[Slot, tuple[ViewStep, ...]]] = field(default_factory=dict)
 
+    @property
+    def start(self) -> int:
+        """What is made in a side, or between the two, was born later."""
+        return self.done[0].region.start
+
     def leaf(self, a: Any, b: Any) -> Slot:
         a, b = (lifted(self.trace, x) for x in (a, b))
         for x in (a, b):
@@ -139,9 +144,8 @@ class Pairs:
         if any(type(slot.sides[side].storage) is not Storage for slot in slots):
             return False
         whole = next((slot for slot, s in zip(slots, steps, strict=True) if not s), None)
-        start = self.done[0].region.start
         if whole is None or whole.strides is None or any(
-                v.node.id >= start for s in steps for step in s for v in step.operands):
+                v.node.id >= self.start for s in steps for step in s for v in step.operands):
             return False
         self.again.update({(slot.index, side): (whole, s)
                            for slot, s in zip(slots, steps, strict=True) if slot is not whole})
@@ -149,25 +153,23 @@ class Pairs:
 
     def _made_in(self, side: int) -> dict[Storage, list[Slot]]:
         """The slots of each memory that a side made, where there are several."""
-        start = self.done[0].region.start
         found: dict[Storage, list[Slot]] = {}
         for key, slot in self.slots.items():
             for root in memory_of(key[side][0]):  # an array, or those of which it is one
-                if root.born >= start:
+                if root.born >= self.start:
                     found.setdefault(root, []).append(slot)
         return {storage: slots for storage, slots in found.items() if len(slots) > 1}
 
     def _may_be_one(self, slot: Slot) -> bool:
         """Whether the slot can give one of two arrays of which both or one are new."""
-        start = self.done[0].region.start
         return slot.index not in self.shared and slot.sides[0].type == slot.sides[1].type and all(
-            type(x.storage) is Storage or x.storage.born < start or (
+            type(x.storage) is Storage or x.storage.born < self.start or (
                 type(x.storage) is Selected and slot.inside is not None) for x in slot.sides)
 
     def _share(self, index: int, *storages: Storage) -> None:
-        start = self.done[0].region.start
         self.shared[index] = list(dict.fromkeys([*self.shared.get(index, ()), *(
-            root for storage in storages for root in memory_of(storage) if root.born < start)]))
+            root for storage in storages for root in memory_of(storage)
+            if root.born < self.start)]))
 
     def _new(self, a: Any, b: Any) -> Slot:
         values = [side.value_of(self.trace, x) for side, x in zip(self.done, (a, b), strict=True)]
@@ -178,27 +180,25 @@ class Pairs:
             side.append(converted(self.trace, value, type_))
         index = len(self.sides[0]) - 1
         return Slot(index, (a, b), self._one_of_two(a, b, index), common_strides(type_, a, b),
-                     self._interval(values), values=tuple(values))
+                    hull([interval(self.trace, v) for v in values]), values=tuple(values))
 
     def _one_of_two(self, a: Any, b: Any, index: int) -> dict[Value, int] | None:
         """If one of the arrays was there before the branch, the outputs that hold the tests of
         branches inside it, and indices computed there; else None."""
         if _place(a) is None or _place(b) is None:
             return None
-        start = self.done[0].region.start
+        start = self.start
         roots = [root for x in (a, b) for root in memory_of(x.storage)]
-        if any(isinstance(root, Copied) and root.born >= start for root in roots):
-            self._share(index, a.storage, b.storage)  # a loop's result: who knows what it is
+        news = [root for root in roots if root.born >= start]
+        is_loops = any(isinstance(root, Copied) for root in news)  # who knows what it is?
+        if len(news) == len(roots) and not is_loops:
             return None
-        if all(root.born >= start for root in roots):
-            return None
-        if max(depth(a), depth(b)) >= MOST_CHOICES:  # the ways through them double with each
+        # The ways through choices double with each.
+        if is_loops or max(depth(a), depth(b)) >= MOST_CHOICES or a.type != b.type or not all(
+                _may_be_at_zero(x, start) for x in (a, b)):
             self._share(index, a.storage, b.storage)
             return None
         inside = dict.fromkeys(v for x in (a, b) for v in _decided_by(x) if v.node.id >= start)
-        if a.type != b.type or not all(_may_be_at_zero(x, start) for x in (a, b)):
-            self._share(index, a.storage, b.storage)
-            return None
         return {value: self._exported(value, a) for value in inside}
 
     def _exported(self, value: Value, a: TracedArray) -> int:
@@ -208,9 +208,6 @@ class Pairs:
         for side, mine in zip(self.sides, (is_first, not is_first), strict=True):
             side.append(value if mine else nothing)
         return len(self.sides[0]) - 1
-
-    def _interval(self, values: Sequence[Value]) -> tuple[int, int] | None:
-        return hull([interval(self.trace, v) for v in values])
 
 
 @dataclass
@@ -276,8 +273,7 @@ class Filling:
         self, x: TracedArray, inside: Mapping[Value, int], fresh: TracedArray
     ) -> TracedArray:
         """An array that a side leaves, as what follows the branch sees it."""
-        storage = x.storage
-        start = self.pairs.done[0].region.start
+        storage, start = x.storage, self.pairs.start
         if isinstance(storage, Selected) and storage.born >= start:
             then, orelse = (self._outside(side, inside, fresh) for side in sides_of(x))
             return selected(self.trace, self._after(storage.test, inside), then, orelse)

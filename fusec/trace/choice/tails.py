@@ -45,6 +45,3 @@ class Tail:
         while len(self.scope) > self.start:
             self.scope.pop()
         self.scope.extend(value)
-
-
-__all__ = ["Tail", "is_open", "present"]

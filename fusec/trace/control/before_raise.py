@@ -47,6 +47,3 @@ def state_now(trace: Trace) -> State | None:
 
 def _noted(leaf: Any) -> Any:
     return Computed(leaf.value, leaf.is_array) if type(leaf) is TracedArray else leaf
-
-
-__all__ = ["note_state", "state_now"]

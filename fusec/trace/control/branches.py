@@ -232,7 +232,7 @@ def _emit(
     outer: dict[Value, None] = {}
     for side, roots, new in zip(sides, gives, after, strict=True):
         needed = [*roots, *new, *(n.out() for n in side.checks)]
-        outer.update(dict.fromkeys(captures(side.region, needed, ())))
+        outer.update(dict.fromkeys(captures(side.region, needed)))
     others = [v for v in outer if v not in before]
     graphs = [
         subgraph(name, roots, before, others, list(enumerate(new)), side.checks)

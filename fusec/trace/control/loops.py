@@ -78,7 +78,7 @@ class LoopResult:
         parameters = [c.parameter for c in self.carried]
         finals = [c.final if c.final is not None else c.parameter for c in self.carried]
         checks = [n.out() for n in attempt.checks]
-        self.outer = captures(attempt.region, [attempt.test, *finals, *checks], parameters)
+        self.outer = captures(attempt.region, [attempt.test, *finals, *checks])
         scalars = [v for v in finals if v.type.kind != "array"]
         arrays = [(i, v) for i, v in enumerate(finals) if v.type.kind == "array"]
         return (subgraph("test", [attempt.test], parameters, self.outer),
@@ -226,27 +226,17 @@ def _zeros(trace: Trace, type_: TensorType) -> Value:
 
 def _live(attempt: Attempt) -> list[Carried]:
     """The carried values that matter: needed after the loop, or by the test or another one."""
-    by_parameter = {c.parameter: c for c in attempt.carried}
-    live: dict[int, Carried] = {}
-    todo = [attempt.test, *(n.out() for n in attempt.checks)]
-    for carried in attempt.carried:
-        if carried.is_needed and carried.final is not None:
-            live[id(carried)] = carried
-            todo.append(carried.final)
-    seen = set(todo)
+    before = {c.parameter: () if c.final is None else (c.final,) for c in attempt.carried}
+    todo = [attempt.test, *(n.out() for n in attempt.checks),
+            *(c.final for c in attempt.carried if c.is_needed and c.final is not None)]
+    reached = set(todo)
     while todo:
         value = todo.pop()
-        found = by_parameter.get(value)
-        if found is not None and id(found) not in live:
-            live[id(found)] = found
-            operands: Iterator[Value] = iter(() if found.final is None else (found.final,))
-        else:
-            operands = iter(value.node.inputs)
-        for operand in operands:
-            if operand not in seen:
-                seen.add(operand)
-                todo.append(operand)
-    return [c for c in attempt.carried if id(c) in live]
+        news = [v for v in before.get(value, value.node.inputs) if v not in reached]
+        reached.update(news)
+        todo += news
+    return [c for c in attempt.carried
+            if c.parameter in reached or (c.is_needed and c.final is not None)]
 
 
 @contextmanager
@@ -259,6 +249,3 @@ def nothing_done(trace: Trace, variables: Variables) -> Iterator[None]:
         variables.restore(entry)
         region.undo()
         raise
-
-
-__all__ = ["LoopParts", "LoopResult", "nothing_done", "trace_loop"]

@@ -102,7 +102,3 @@ def _is_complex(node: Node) -> bool:
 def _weight(nodes: Iterable[Node]) -> int:
     """The number of nodes, those of sub-graphs among them; constants cost nothing."""
     return sum(1 + sum(_weight(g.nodes) for g in n.graphs) for n in nodes if n.op != "Const")
-
-
-__all__ = ["UNROLL", "Visit", "most_unrolled", "nodes_since", "pays_to_unroll", "stays_unrolled",
-           "visit"]
