@@ -44,7 +44,6 @@ from .operands.index_uses import lost_checks
 from .operands.sizes import undecided
 from .operands.texts import without_values
 from .places.apart import apart_guards
-from .places.attributes import Assignment
 from .places.shared_results import linked
 from .python import numpy_source  # noqa: F401 (as above)
 from .scipy import special  # noqa: F401 (as above)
@@ -71,9 +70,9 @@ class Traced:
     guards: list[Any]
     ms: float
     notes: list[str] = field(default_factory=list)
-    # Attributes assigned after the call, with the structure of their values, whose leaves follow
+    # Places assigned after the call, with the structure of their values, whose leaves follow
     # the result's among the outputs.
-    assignments: list[tuple[Assignment, Any]] = field(default_factory=list)
+    assignments: list[tuple[Any, Any]] = field(default_factory=list)
     calls_host: bool = False  # whether it calls objects of the user's: generators, print
     container_changes: ContainerChanges = field(default_factory=ContainerChanges)
     states: States = field(default_factory=States)  # what was assigned where it may raise
@@ -117,8 +116,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         once = check_kept(trace)
         containers.check_new_items()
         once += containers.once()
-        effects = [*containers.effects(), *hooks.attributes.effects(),
-                   *trace.world.outer_names.effects()]
+        effects = containers.effects()
         containers.check_unchosen([value for _, value in effects])
         later, result = linked(trace, [value for _, value in effects], result)
         leaves, treespec = flat_results(trace, result)

@@ -13,6 +13,7 @@ from fusec.ir import Value
 
 from ..facts.layout import Strides, contiguous, like_order
 from ..facts.refusals import is_compiled
+from ..guards.places import Places
 from ..library.randomness import TracedGenerator
 from ..operands.operands import as_traced
 from ..operands.texts import check_text
@@ -65,8 +66,8 @@ def _check_returned(trace: Trace, leaf: Any) -> None:
 
     What the program assigns to one from outside is put there after the call.
     """
-    names = [name for owner, name in trace.world.attributes.names if owner == id(leaf)]
-    if (names and id(leaf) in trace.local.objects) or keeps_values(trace, leaf):
+    is_assigned = bool(trace.part(Places).attributes_of(leaf))
+    if (is_assigned and id(leaf) in trace.local.objects) or keeps_values(trace, leaf):
         raise unsupported(
             f"returning a {type(leaf).__name__} that holds values of the graph",
             loc=trace.entry_loc,

@@ -14,9 +14,11 @@ from typing import Any
 
 from fusec.code_roles import is_ours
 
+from ..guards.places import Attribute, Places
 from ..values.array import TracedArray
 from ..values.selected import Copied, roots
 from ..values.storage import Storage
+from ..values.trace import Trace, current
 
 _DEPTH = 3  # of containers and objects that are looked into
 
@@ -36,7 +38,15 @@ def _is_held(root: Storage, names: Collection[str]) -> bool:
             if (owner_found or name not in names) and _shows(value, root, _DEPTH):
                 return True
         owner_found = owner_found or not _is_part(frame)
-    return False
+    trace = current()
+    return trace is not None and any(_shows(value, root, 0) for value in _assigned(trace))
+
+
+def _assigned(trace: Trace) -> Iterator[Any]:
+    """What attributes hold that the program assigns: all that have the object may see it."""
+    places = trace.part(Places)
+    for place in places.of_kind(Attribute):
+        yield from (place.now(), places.initial[place.title])
 
 
 def _user_frames() -> Iterator[FrameType]:

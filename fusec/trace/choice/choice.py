@@ -8,7 +8,6 @@ is the side that the run took.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,17 +16,9 @@ import optree
 from fusec.errors import ConcreteValueError
 
 from ..facts.trees import NAMESPACE
+from ..guards.places import Absent
 from ..values.array import TracedArray
 
-
-@dataclass(frozen=True)
-class Absent:
-    """A side that is no value: a variable that is not bound, an item that is not appended."""
-
-    name: str = ""  # of the variable
-
-
-UNBOUND: Any = Absent()  # what a variable holds that has no value
 NOTHING = Absent("nothing to append")
 
 

@@ -16,19 +16,18 @@ import optree
 
 from ..facts.trees import NAMESPACE
 from ..guards.container_changes import items_in, may_be_held, put_content
+from ..guards.places import UNBOUND, Item, Places
 from ..guards.side_effects import is_outside
 from ..values.trace import Trace
-from .choice import UNBOUND, Choice
+from .choice import Choice
 from .merge import flatten, same
-from .tails import Tail
 
 _Place = tuple[Any, ...]  # a variable's name, and the keys to what lies in it
 
 
 def holders_of(trace: Trace) -> dict[int, Any]:
     """Containers whose items are variables themselves, since a branch or loop assigned them."""
-    return {id(p.scope): p.scope for p in trace.world.outer_names.places.values()
-            if may_be_held(p.scope) and type(p) is not Tail}
+    return {id(p.scope): p.scope for p in trace.part(Places).of_kind(Item)}
 
 
 class Contents:

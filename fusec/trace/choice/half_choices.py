@@ -17,10 +17,11 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
 from ..guards.container_changes import may_be_held
+from ..guards.places import UNBOUND, Absent
 from ..values.array import TracedArray, number
 from ..values.storage import ViewStep
 from ..values.trace import Trace
-from .choice import UNBOUND, Absent, Choice, unbound
+from .choice import Choice, unbound
 from .containers import kept, over_parts
 from .merge import Disagreement, flatten, is_traced, leaf_value, over_leaves, same
 from .sides import Pairs, Side

@@ -18,9 +18,10 @@ from ..facts.constant_values import constant_value
 from ..facts.layout import Strides
 from ..facts.trees import NAMESPACE
 from ..guards.container_changes import items_in
+from ..guards.places import UNBOUND, Absent
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
-from .choice import UNBOUND, Absent, Choice
+from .choice import Choice
 
 _PLAIN = (list, tuple, dict)
 

@@ -7,13 +7,14 @@ dropped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
-from .choice import UNBOUND, Choice
+from ..guards.places import UNBOUND
+from .choice import Choice
 
 
-def present(items: list[Any]) -> list[Any]:
+def present(items: Iterable[Any]) -> list[Any]:
     """The items that are appended after all."""
     return [x.orelse if is_open(x) else x for x in items if not (is_open(x) and x.test)]
 
@@ -21,27 +22,3 @@ def present(items: list[Any]) -> list[Any]:
 def is_open(item: Any) -> bool:
     """Whether data decides that it is appended."""
     return type(item) is Choice and item.then is UNBOUND
-
-
-@dataclass(eq=False)
-class Tail:
-    """What is appended to a list, as a variable of the program: see `OuterNames`."""
-
-    scope: Any
-    start: int  # its length before the call
-    subject: str
-    name: str = "appended"
-
-    @property
-    def key(self) -> tuple[int, Any]:
-        return id(self.scope), self.name
-
-    @property
-    def value(self) -> tuple[Any, ...]:
-        return tuple(self.scope)[self.start:]
-
-    @value.setter
-    def value(self, value: tuple[Any, ...]) -> None:
-        while len(self.scope) > self.start:
-            self.scope.pop()
-        self.scope.extend(value)

@@ -21,6 +21,7 @@ from ..choice.appended import Collector
 from ..choice.merge import converted
 from ..choice.optional import assuming
 from ..choice.regions import placeholder
+from ..guards.places import Places
 from ..ufuncs.calls import call_ufunc
 from ..values.array import TracedArray
 from ..values.storage import Storage
@@ -70,7 +71,7 @@ class Attempt(Finals):
             self.test = self._test(counter)
             self._body(counter)
             self._at_loop()
-            self.trace.world.outer_names.forget(self.region.start)
+            self.trace.part(Places).forget(self.region.start)
             self.finals = variables.read()
             if not self._learns_holders():
                 self._compare(self.finals)

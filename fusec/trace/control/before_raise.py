@@ -7,6 +7,7 @@ from typing import Any
 from fusec.ir import Node
 
 from ..choice.flat_results import flat_results
+from ..guards.places import Places
 from ..places.shared_results import linked
 from ..values.array import TracedArray
 from ..values.operations import operation
@@ -28,11 +29,10 @@ def note_state(trace: Trace, node: Node, state: State | None = None) -> None:
 def state_now(trace: Trace) -> State | None:
     """What has been assigned by now; None: nothing, or the place is inside of several branches."""
     world = trace.world
-    changed = world.attributes.names or world.outer_names.before or world.containers.held
+    changed = trace.part(Places).before or world.containers.held
     if len(trace.record.regions) > 1 or not (changed or trace.record.journal):
         return None
-    effects = [*trace.world.containers.effects(), *trace.world.attributes.effects(),
-               *trace.world.outer_names.effects()]
+    effects = world.containers.effects()
     written = [(s.origin, s.value) for s in trace.feeds.storages
                if s is not None and s.version > 0 and s.origin is not None]
     if not effects and not written:

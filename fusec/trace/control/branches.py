@@ -18,15 +18,16 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import get
 from fusec.ops.checks import describe_error
 
-from ..choice.choice import UNBOUND
 from ..choice.containers import Contents, kept, relinked
 from ..choice.half_choices import check_bound, half_bound, is_users, left_by_one, merged_tails
 from ..choice.merge import Disagreement, cure_for_slices, last_line, merged, shown
 from ..choice.optional import aligned, assuming, bound, settled
 from ..choice.regions import Region, captures, subgraph
 from ..choice.sides import Filling, Pairs, Side
+from ..guards.places import UNBOUND, Attribute, Places
 from ..operands.index_uses import lost_checks, note_inside
 from ..places.cells import Variables
+from ..places.container_contents import Tail
 from ..rewrite.definitions import RESULT
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
@@ -75,7 +76,7 @@ def branch(
         a, b = (variables.left_by(side.variables, name) for side in sides)
         if name == RESULT:  # which nothing changes after a return
             return filling.filled(x)
-        if variables.is_tail(name) or a is UNBOUND or b is UNBOUND:
+        if variables.kind(name) is Tail or a is UNBOUND or b is UNBOUND:
             return kept(x, filling.filled(x), older)
         return relinked(trace, a, b, filling.filled(x), older)
 
@@ -96,7 +97,7 @@ def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -
     region = Region(trace)
     try:
         result = settled(trace, bound(trace, thunk()))
-        trace.world.outer_names.forget(region.start)
+        trace.part(Places).forget(region.start)
         held = {name: settled(trace, x) for name, x in variables.read().items()}
         return Side(region, result, held, region.written(),
                     partial(last_line, trace.loc, thunk.__code__),
@@ -168,10 +169,10 @@ def _merged_variable(
     variables: Variables, is_read: bool,
 ) -> Any:
     a, b = (variables.left_by(side.variables, name) for side in sides)
-    if variables.is_tail(name):
+    if variables.kind(name) is Tail:
         return merged_tails(test, (a, b), sides, pairs)
     a, b = _as_left(sides, a, b)
-    if (a is UNBOUND or b is UNBOUND) and a is not b and name in variables.attributes.initial:
+    if (a is UNBOUND or b is UNBOUND) and a is not b and variables.kind(name) is Attribute:
         raise unsupported(
             f"the attribute {name!r} that only one side of a branch makes", loc=trace.loc,
             cure="give it a value before the branch")

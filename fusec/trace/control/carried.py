@@ -9,8 +9,8 @@ from typing import Any
 
 from fusec.ir import TensorType, Value
 
-from ..choice.choice import UNBOUND, Absent
 from ..choice.optional import aligned, or_absent
+from ..guards.places import UNBOUND, Absent
 from ..operands.python_numbers import Interval
 from ..places.cells import Variables
 from ..values.storage import Storage

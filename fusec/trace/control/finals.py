@@ -13,7 +13,7 @@ from fusec.ir import TensorType, Value
 from fusec.ir.dims import symbols_of
 
 from ..choice.aliases import shown_elsewhere
-from ..choice.choice import UNBOUND, Absent, Choice
+from ..choice.choice import Choice
 from ..choice.containers import holders_of, loop_leaves
 from ..choice.half_choices import UnboundReads, is_users
 from ..choice.joined_kinds import is_of_other_kind
@@ -32,6 +32,7 @@ from ..choice.merge import (
 from ..choice.optional import aligned, likeness
 from ..choice.regions import Region
 from ..guards.container_changes import may_be_held
+from ..guards.places import UNBOUND, Absent, Attribute
 from ..operands.overflow import OverflowChecks
 from ..operands.python_numbers import SLOW, Intervals, hull, interval, is_slow
 from ..operands.sizes import SizeTable
@@ -97,7 +98,7 @@ class Finals(Parameters):
         if value is UNBOUND:
             return
         if before is UNBOUND:
-            if name in self.parts.variables.attributes.current:
+            if self.parts.variables.kind(name) is Attribute:
                 raise unsupported(
                     f"the attribute {name!r} that only a loop makes", loc=self.trace.loc,
                     cure="give it a value before the loop")

@@ -16,7 +16,7 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ops.checks import has_effects
 
 from ..choice.aliases import shown_elsewhere
-from ..choice.choice import UNBOUND, Absent, Choice
+from ..choice.choice import Choice
 from ..choice.containers import loop_leaves
 from ..choice.half_choices import is_users
 from ..choice.joined_kinds import note_joined
@@ -24,6 +24,7 @@ from ..choice.merge import common_strides, lifted, unflatten
 from ..choice.regions import Region, captures, subgraph
 from ..facts.constant_values import constant_value
 from ..guards.container_changes import may_be_held
+from ..guards.places import UNBOUND, Absent
 from ..guards.side_effects import warn_of_dtype
 from ..operands.index_uses import lost_checks, note_inside
 from ..operands.python_numbers import Intervals

@@ -7,11 +7,11 @@ from typing import Any
 from fusec.ir import TensorType, Value
 
 from ..choice.appended import Appended
-from ..choice.choice import UNBOUND
 from ..choice.containers import Copies, holders_of, loop_leaves
 from ..choice.joined_kinds import JoinedKinds, note_joined
 from ..choice.merge import common_strides, converted, is_number, leaf_value, lifted, unflatten
 from ..choice.regions import Region, placeholder
+from ..guards.places import UNBOUND
 from ..operands.overflow import OverflowChecks
 from ..operands.python_numbers import SLOW, Intervals, interval, is_slow
 from ..values.array import TracedArray, from_value, number

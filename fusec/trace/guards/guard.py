@@ -5,7 +5,6 @@ A guard compares what a place holds with what it held, by a measure: see `measur
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Container, Sequence
 from types import (
     BuiltinMethodType,
@@ -24,10 +23,8 @@ from ..values.array import TracedArray
 from ..values.trace import current
 from .contents import Content, measure
 from .measures import BUFFERS, CONTAINERS, DATA, VIEWS, Bits, Identity, Kept, Layout, Measure
+from .places import UNBOUND, Attribute, Bind, Place
 from .relations import Never, Relation
-
-MISSING = object()
-Bind = Callable[[Any], str]
 
 
 def itself(value: Any) -> Any:
@@ -155,37 +152,20 @@ def _held_now() -> Container[int]:
     return trace.world.containers.guarded if trace is not None else ()
 
 
-class Attribute:
-    """An attribute of an object that is not kept alive; called, it gives what is there."""
-
-    __slots__ = ("name", "owner")
-
-    def __init__(self, owner: Callable[[], Any], name: str) -> None:
-        self.owner, self.name = owner, name
-
-    def __call__(self) -> Any:
-        return getattr(self.owner(), self.name, MISSING)
-
-    def expression(self, bind: Bind) -> str:
-        """The same as text."""
-        return f"getattr({bind(self.owner)}(), {self.name!r}, {bind(MISSING)})"
+def place_guard(place: Place, measured: Measure | None = None) -> Guard:
+    """That a place holds what it held."""
+    return Guard(place.subject, place.title, place, measured)
 
 
 def attribute_guard(obj: Any, name: str) -> Guard:
     """``obj.name``; the object is not kept alive by the guard."""
-    owner = obj.__name__ if isinstance(obj, ModuleType) else type(obj).__name__
-    try:
-        reference: Callable[[], Any] = weakref.ref(obj)
-    except TypeError:
-        def reference() -> Any:
-            return obj
-    return Guard(f"attribute {owner}.{name}", f"{owner}.{name}", Attribute(reference, name))
+    return place_guard(Attribute(obj, name))
 
 
 def method_guard(obj: Any, name: str) -> Guard:
     """``obj.name`` is a method, which is bound anew each time: its function must stay."""
     guard = attribute_guard(obj, name)
-    bound, guard.read = guard.read, lambda: getattr(bound(), "__func__", MISSING)
+    bound, guard.read = guard.read, lambda: getattr(bound(), "__func__", UNBOUND)
     guard.refresh()
     return guard
 

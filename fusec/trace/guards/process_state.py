@@ -14,7 +14,6 @@ import os
 import sys
 import weakref
 from collections.abc import (
-    Callable,
     Collection,
     ItemsView,
     Iterable,
@@ -31,7 +30,8 @@ import numpy as np
 
 from ..source.source import HOOKS_NAME
 from ..values.trace import Trace
-from .guard import MISSING, Guard
+from .guard import Guard
+from .places import Global
 from .relations import SameCode
 
 _ASKING: frozenset[Any] = frozenset({
@@ -97,25 +97,8 @@ def note_library(trace: Trace, module: ModuleType, name: str) -> None:
     """The program uses something of a library, in whose place tests put something else."""
     key = id(module), name
     if trace.active and name in vars(module) and key not in trace.world.guards:
-        place = Entry(vars(module), name)
         title = f"{module.__name__}.{name}"
-        trace.world.guards[key] = Guard(title, title, place, is_quiet=True)
-
-
-class Entry:
-    """A name in a namespace; called, it gives what is there."""
-
-    __slots__ = ("name", "scope")
-
-    def __init__(self, scope: dict[str, Any], name: str) -> None:
-        self.scope, self.name = scope, name
-
-    def __call__(self) -> Any:
-        return self.scope.get(self.name, MISSING)
-
-    def expression(self, bind: Callable[[Any], str]) -> str:
-        """The same as text."""
-        return f"{bind(self.scope.get)}({self.name!r}, {bind(MISSING)})"
+        trace.world.guards[key] = Guard(title, title, Global(vars(module), name), is_quiet=True)
 
 
 def builtin_guards(functions: Iterable[FunctionType]) -> Iterator[Guard]:
@@ -127,10 +110,10 @@ def builtin_guards(functions: Iterable[FunctionType]) -> Iterator[Guard]:
             if name in scope or (id(scope), name) in known or not hasattr(builtins, name):
                 continue
             known.add((id(scope), name))
-            yield Guard(name, f"{name}, which is no global", Entry(scope, name), is_quiet=True)
+            yield Guard(name, f"{name}, which is no global", Global(scope, name), is_quiet=True)
             if (0, name) not in known:
                 known.add((0, name))
-                yield Guard(name, f"the builtin {name}", Entry(vars(builtins), name),
+                yield Guard(name, f"the builtin {name}", Global(vars(builtins), name),
                             is_quiet=True)
 
 

@@ -15,7 +15,6 @@ from fusec.ir.graph import Loc, new_id
 
 from ..arrays.array_attributes import Flags, assign
 from ..call.foreign import is_foreign, refusal
-from ..choice.choice import UNBOUND
 from ..convert.properties import class_attribute, getter_of
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
@@ -23,6 +22,7 @@ from ..facts.refusals import is_compiled
 from ..guards.array_values import guard_content
 from ..guards.contents import DICT_VIEWS
 from ..guards.guard import is_guarded, is_in_object, is_object, is_own
+from ..guards.places import UNBOUND, Place, Places
 from ..guards.process_state import note_library
 from ..objects.attribute_guards import note_method, note_missing, note_of_class, note_value
 from ..objects.user_methods import method_of
@@ -53,12 +53,16 @@ class AttributeHooks(SpecialMethods):
         self.trace = trace
         self.functions: dict[FunctionType, None] = {}
         self.effects = Effects(trace)
-        self.attributes = trace.world.attributes = Attributes(trace)
+        self.attributes = Attributes(trace)
         trace.world.outer_names = OuterNames(trace)
         trace.world.containers = Containers(trace)
         trace.world.reachable = Outside(trace)
         trace.hooks = self
         self.watch = trace.world.watch = Watch(self)
+
+    @property
+    def places(self) -> Places:
+        return self.trace.part(Places)
 
     def note_made(self, made: Any) -> None:
         self.watch.see(made)
@@ -182,7 +186,7 @@ class AttributeHooks(SpecialMethods):
     def namespace_of(self, where: Where, obj: Any, found: Any) -> Any:
         """``vars(obj)``: its attributes as the program reads them, of an object from outside or one
         whose attributes branches or loops assigned."""
-        assigned = [name for owner, name in self.attributes.names if owner == id(obj)]
+        assigned = [place.name for place in self.places.attributes_of(obj)]
         is_own = id(obj) in self.trace.local.objects and not assigned
         if not self.trace.active or is_own or not is_guarded(obj) or (
                 isinstance(obj, (type, ModuleType))):
@@ -221,9 +225,10 @@ class AttributeHooks(SpecialMethods):
         self.check_attribute(where, obj, name)
         if name == "trace" and type(obj) is TracedArray:
             return obj.diagonal_sum  # the attribute itself is the trace in progress
-        if (id(obj), name) in self.attributes.names:
+        place = self.places.attribute(obj, name)
+        if place is not None:
             self.where = where
-            result = self.attributes.assigned(obj, name)
+            result = _assigned(place, obj)
             self._note_found(where, result)
             return result
         try:
@@ -322,11 +327,11 @@ class AttributeHooks(SpecialMethods):
 
     def delattr(self, where: Where, obj: Any, name: str) -> None:
         self.where = where
-        title = self.attributes.names.get((id(obj), name))
+        place = self.places.attribute(obj, name)
         if not self.trace.active:
             super().delattr(where, obj, name)
-        elif title is not None and self.attributes.initial[title] is UNBOUND:
-            self.attributes.current[title] = UNBOUND
+        elif place is not None and self.places.initial[place.title] is UNBOUND:
+            place.put(UNBOUND)
         elif id(obj) in self.trace.local.objects and not self.trace.in_region:
             super().delattr(where, obj, name)
         else:
@@ -345,5 +350,13 @@ class AttributeHooks(SpecialMethods):
     def _is_older(self, obj: Any, name: str) -> bool:
         """Whether an object made in the trace outlives the branch or loop that assigns to it."""
         born = self.trace.local.births[id(obj)]
-        return (id(obj), name) in self.attributes.names or (
+        return self.places.attribute(obj, name) is not None or (
             self.trace.is_older_than_region(born))
+
+
+def _assigned(place: Place, obj: Any) -> Any:
+    """What was assigned to the attribute last."""
+    value = place.now()
+    if value is UNBOUND:
+        raise AttributeError(f"{type(obj).__name__!r} object has no attribute {place.name!r}")
+    return value

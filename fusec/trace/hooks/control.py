@@ -50,7 +50,7 @@ class ControlHooks(Hooks):
         setters: dict[str, Any] = {}
         for function in functions:
             setters.update(setters_of(function))
-        return Variables(self.attributes, dict.fromkeys([*names, *setters]), *functions,
+        return Variables(self.trace, dict.fromkeys([*names, *setters]), *functions,
                          *setters.values())
 
     # -- truth ------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from ..facts.constant_values import constant_value
 from ..facts.refusals import is_compiled
 from ..guards.guard import Guard
 from ..guards.measures import Layout
+from ..guards.places import Places
 from ..places.apart import captured
 from ..values.array import TracedArray
 from ..values.trace import untraced
@@ -81,12 +82,11 @@ def _key(name: str, x: Any) -> Any:
 def _check_unassigned(hooks: TracingHooks, name: str, args: Any) -> None:
     """The function would see what objects held before the call."""
     for found in instances(args):
-        for owner, attribute in hooks.trace.world.attributes.names:
-            if owner == id(found):
-                raise unsupported(
-                    f"calling {name}, whose results are cached, with an object whose attribute "
-                    f"{attribute!r} the program assigns", loc=hooks.loc,
-                    cure=f"call {name} first, or without its cache: {name}.__wrapped__")
+        for place in hooks.trace.part(Places).attributes_of(found):
+            raise unsupported(
+                f"calling {name}, whose results are cached, with an object whose attribute "
+                f"{place.name!r} the program assigns", loc=hooks.loc,
+                cure=f"call {name} first, or without its cache: {name}.__wrapped__")
 
 
 def _result(

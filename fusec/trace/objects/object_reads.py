@@ -26,6 +26,7 @@ from ..facts.static_values import attributes_in, slots_of
 from ..guards.array_values import guard_content
 from ..guards.contents import everything_in, values_inside
 from ..guards.guard import attribute_guard, is_guarded
+from ..guards.places import Places
 from ..guards.plain_calls import takes_values
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
@@ -112,7 +113,7 @@ def note_ordered(
 def _note_attributes(hooks: TracingHooks, name: str, found: Any) -> None:
     trace = hooks.trace
     for attribute, value in attributes_in(found):
-        assigned = (id(found), attribute) in trace.world.attributes.names or (
+        assigned = trace.part(Places).attribute(found, attribute) is not None or (
             attribute in trace.world.assigned_names.attributes)
         if type(found) is SimpleNamespace and type(value) is np.ndarray:
             guard_content(trace, value)
@@ -149,7 +150,7 @@ def _copied(hooks: TracingHooks, x: Any, value_of: Any, into: Any = None) -> Any
     made = _new(hooks, type(x)) if into is None else into
     hooks.note_made(made)
     slots = dict(slots_of(type(x)))
-    assigned = [name for owner, name in hooks.trace.world.attributes.names if owner == id(x)]
+    assigned = [place.name for place in hooks.trace.part(Places).attributes_of(x)]
     for name in dict.fromkeys([*dict(attributes_in(x)), *assigned]):
         value = value_of(hooks.getattr(hooks.where, x, name))
         if name in slots:

@@ -41,12 +41,12 @@ from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..guards.array_values import guard_content
 from ..guards.contents import everything_in
-from ..guards.guard import Guard, attribute_guard, is_guarded, once_guard
+from ..guards.guard import Guard, attribute_guard, is_guarded, once_guard, place_guard
 from ..guards.measures import ATOMS, CONTAINERS, VIEWS
+from ..guards.places import UNBOUND, Cell, Global, Places
 from ..guards.plain_calls import LOOKING
 from ..guards.watched_code import Verdict, may_matter, runs_code, users_methods, verdict
 from ..library.callees import callee_name
-from ..places.outside import Name
 from ..values.array import TracedArray
 from ..values.trace import current
 from .tracing_hooks import TracingHooks
@@ -55,7 +55,6 @@ from .tracing_hooks import TracingHooks
 _KEEPING = LOOKING | {functools.partial, functools.wraps, functools.update_wrapper}
 _LATER = (atexit.register, weakref.finalize, weakref.ref, weakref.proxy, weakref.WeakMethod)
 _MOST_LOOKED_AT = 64  # items of a container that is handed over
-_MISSING = object()
 _NAMESPACES = (dict, MappingProxyType)
 _BOUND = (BuiltinMethodType, MethodWrapperType)
 _NOT_RUN = (*ATOMS, np.ndarray, np.dtype, type(len), WrapperDescriptorType)
@@ -158,9 +157,9 @@ class Watch:
         self.functions[fn] = None
         self.trace.world.reachable.enter(fn)
         for cell in fn.__closure__ or ():
-            for held in _contents(cell):
-                if type(held) is FunctionType and not stays_plain(held):
-                    self._enter(held)
+            held = Cell(cell, "")()
+            if type(held) is FunctionType and not stays_plain(held):
+                self._enter(held)
 
     # -- while it runs ----------------------------------------------------------------------------
 
@@ -203,7 +202,7 @@ class Watch:
                 self._paused.enable()
                 self._paused = None
         for x, held in self._library.values():
-            if any(vars(x).get(name, _MISSING) is not value for name, value in held.items()):
+            if any(vars(x).get(name, UNBOUND) is not value for name, value in held.items()):
                 self.trace.world.guards[id(x), ""] = once_guard(type(x).__name__, self.trace.loc)
         self._library.clear()
         if self.refusal is not None:
@@ -260,17 +259,17 @@ class Watch:
         names, scope = frame.f_code.co_names, frame.f_globals
         for name in names:
             if name in scope:
-                self._note_name(Name(scope, name), names)
+                self._note_name(Global(scope, name), names)
         given = frame.f_locals
         for name in (*frame.f_code.co_varnames[:frame.f_code.co_argcount],
                      *frame.f_code.co_freevars):
             if name in given:
                 self._note_outside(given[name], names)
 
-    def _note_name(self, name: Name, attributes: tuple[str, ...]) -> None:
+    def _note_name(self, name: Global, attributes: tuple[str, ...]) -> None:
         value = name()
         if name.key not in self.trace.world.reachable.names and _is_data(value):
-            guard = Guard(name.subject, name.subject, name)
+            guard = place_guard(name)
             self.trace.world.guards.setdefault(name.key, guard)
             self.trace.world.reachable.note(guard, name.key)
         self._note_outside(value, attributes)
@@ -291,7 +290,7 @@ class Watch:
 
     def note_global(self, scope: dict[str, Any], name: str) -> None:
         """``globals()[name]``"""
-        self._note_name(Name(scope, name), ())
+        self._note_name(Global(scope, name), ())
 
     def _note_outside(self, x: Any, attributes: tuple[str, ...]) -> None:
         """An object, or array, that such code reads, and what it reads of it."""
@@ -310,7 +309,7 @@ class Watch:
 
     def _note_attributes(self, x: Any, names: list[str]) -> None:
         for name in names:
-            if (id(x), name) in self.trace.world.attributes.names:
+            if self.trace.part(Places).attribute(x, name) is not None:
                 raise unsupported(
                     f"reading the attribute {name!r}, which the program assigns, in code that is "
                     "not compiled", loc=self.trace.loc, cure="read it in the program itself")
@@ -347,13 +346,6 @@ def _is_imported(frame: FrameType) -> bool:
             return True
         outer = outer.f_back
     return False
-
-
-def _contents(cell: Any) -> Iterator[Any]:
-    try:
-        yield cell.cell_contents
-    except ValueError:  # an empty cell
-        return
 
 
 def _handed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:

@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir import TensorType
 
-from ..guards.guard import Guard
+from ..facts.refusals import is_compiled
+from ..guards.container_changes import may_be_held
+from ..guards.guard import Guard, layout_guard
+from ..guards.places import Attribute, Place
 from ..guards.relations import Relation
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
@@ -22,6 +26,8 @@ from ..values.operations import operation
 from ..values.own_arrays import root_of, viewing
 from ..values.trace import Trace
 
+WEAK: dict[type, np.dtype] = {float: np.dtype(np.float64), int: np.dtype(np.int64),
+                              complex: np.dtype(np.complex128)}
 _MOST_WORK: Any = 1000  # of deciding whether views of one array have elements in common
 
 
@@ -144,6 +150,50 @@ def captured(
     return found(TracedArray(trace, trace.capture(root)))
 
 
+def stand_in(trace: Trace, place: Place, found: Any) -> Any:
+    """What the program has for what a place holds: an array or number is read at each call, a list
+    or dict is held, others are constants."""
+    world = trace.world
+    if may_be_held(found) and not world.containers.is_held(found):
+        world.guards[place.key] = world.containers.enter(place.subject, place.reader)
+    if not is_input(trace, found):
+        return found
+    return as_input(trace, found, place.reader, place.subject, place)
+
+
+def is_input(trace: Trace, found: Any) -> bool:
+    """Whether it is an array or number that is read at each call."""
+    if type(found) is np.ndarray:
+        return is_compiled(found.dtype) and id(found) not in trace.local.arrays
+    return trace.world.assigned_names.may_be_input(found)
+
+
+def as_input(
+    trace: Trace, found: Any, read: Callable[[], Any], subject: str, place: Place | None = None
+) -> TracedArray:
+    """Such a value; without a ``place`` of its own the guard of what holds it compares its layout.
+    """
+    is_array = type(found) is np.ndarray
+    first = trace.feeds.readers.setdefault(id(found), read) if is_array else read
+    if first is not read:
+        trace.world.guards[id(read), f"{subject} is"] = same_guard(
+            subject, subject if place is None else place.title, lambda: read() is first())
+    if place is not None:
+        trace.world.guards[place.key] = layout_guard(subject, read)
+    if is_array:
+        return captured(trace, found, read, subject)
+    trace.world.assigned_names.has_ints |= type(found) is int
+    name = f"attribute {place.name}" if type(place) is Attribute else subject
+    return TracedArray(trace, None, (), trace.capture_number(scalar_type(found), name, read))
+
+
+def scalar_type(found: Any) -> TensorType:
+    """The type of a number as an input."""
+    if isinstance(found, np.generic):
+        return TensorType(found.dtype, (), "scalar")
+    return TensorType(WEAK[type(found)], (), "weak")
+
+
 def _root_reader(reader: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: root_of(reader())
 
@@ -163,4 +213,4 @@ def _shares(one: np.ndarray, other: np.ndarray) -> bool:
         return True
 
 
-__all__ = ["apart_guards", "captured"]
+__all__ = ["apart_guards", "as_input", "captured", "is_input", "same_guard", "stand_in"]

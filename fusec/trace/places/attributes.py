@@ -10,88 +10,52 @@ from __future__ import annotations
 
 import dis
 import functools
-import weakref
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from types import CodeType, FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import FusecError, unsupported
-from fusec.ir import Loc, TensorType
+from fusec.ir import Loc
 
-from ..choice.choice import UNBOUND
 from ..facts.code_names import HEAP_TYPE
-from ..facts.refusals import is_compiled
 from ..guards.container_changes import held_in, may_be_held
 from ..guards.contents import everything_in
-from ..guards.guard import Guard, is_in_object, layout_guard
+from ..guards.guard import Guard, is_in_object
 from ..guards.measures import Layout
+from ..guards.places import UNBOUND, Attribute, Key, Places
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
 from ..values.trace import Trace
-from .apart import captured, same_guard
-
-Key = tuple[int, str]
-WEAK: dict[type, np.dtype] = {float: np.dtype(np.float64), int: np.dtype(np.int64),
-                               complex: np.dtype(np.complex128)}
+from .apart import is_input, stand_in
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """``obj.name = value`` to be done after each call; the object is not kept alive."""
-
-    owner: Callable[[], Any]
-    name: str
-    subject: str  # what reports call it
-
-    def __str__(self) -> str:
-        return f"assigns {self.subject}"
-
-    def apply(self, value: Any) -> None:
-        owner = self.owner()
-        if owner is not None:
-            setattr(owner, self.name, value)
-
-
-@dataclass
 class Attributes:
     """What a trace read from and assigned to attributes."""
 
-    trace: Trace
-    read: dict[Key, Any] = field(default_factory=dict)
-    names: dict[Key, str] = field(default_factory=dict)  # of those assigned, for control flow
-    owners: dict[str, tuple[Any, str]] = field(default_factory=dict)
-    current: dict[str, Any] = field(default_factory=dict)  # by these names
-    initial: dict[str, Any] = field(default_factory=dict)
-    held: list[Any] = field(default_factory=list)  # so that ids stay theirs during the trace
+    def __init__(self, trace: Trace) -> None:
+        self.trace, self.places = trace, trace.part(Places)
+        self._read: dict[Key, Any] = {}
+        self._held: list[Any] = []  # so that ids stay theirs during the trace
 
     def value(self, obj: Any, name: str, found: Any, functions: Iterable[FunctionType]) -> Any:
         """What reading ``obj.name`` gives in the trace; ``found`` is what it holds now."""
         key = (id(obj), name)
-        if key in self.read:
-            return self.read[key]
-        if not _is_plain(obj, name):
+        if key in self._read:
+            return self._read[key]
+        if not _is_plain(obj, name) or not (is_input(self.trace, found) or may_be_held(found)):
             return found
-        if type(found) is np.ndarray and is_compiled(found.dtype):
-            return self._array(obj, name, found)
-        names = self.trace.world.assigned_names
-        if (names.may_be_input(found) or may_be_held(found)) and (name in names.attributes or any(
-                name in stored_names(f.__code__) for f in functions)):
+        if type(found) is not np.ndarray:
+            if name not in self.trace.world.assigned_names.attributes and not any(
+                    name in stored_names(f.__code__) for f in functions):
+                return found
             self._check_unread(key)
-            return (self._container if may_be_held(found) else self._number)(obj, name, found)
-        return found
-
-    def _container(self, obj: Any, name: str, found: Any) -> Any:
-        """A list or dict, of which there is another at each call."""
-        containers = self.trace.world.containers
-        if not containers.is_held(found):
-            self.held.append(obj)
-            self.trace.world.guards[id(obj), name] = containers.enter(
-                f"attribute {type(obj).__name__}.{name}", _reader(obj, name))
-            self.read[id(obj), name] = found
-        return found
+            if self.trace.world.containers.is_held(found):
+                return found
+        self._held.append(obj)
+        made = self._read[key] = stand_in(self.trace, Attribute(obj, name), found)
+        return made
 
     def _check_unread(self, key: Key) -> None:
         """What was read as a constant cannot become an input: the trace begins anew."""
@@ -99,33 +63,6 @@ class Attributes:
         if guard is not None and type(guard.measure) is not Layout and type(guard) is Guard and (
                 key[1] not in self.trace.world.assigned_names.attributes):
             raise AssignedLater(attribute=key[1])
-
-    def _array(self, obj: Any, name: str, found: np.ndarray) -> Any:
-        trace = self.trace
-        if id(found) in trace.local.arrays:
-            return found
-        reader = _reader(obj, name)
-        self.held.append(obj)
-        first = trace.feeds.readers.setdefault(id(found), reader)
-        if first is not reader:
-            trace.world.guards[id(obj), f"{name} is"] = same_guard(
-                f"attribute {type(obj).__name__}.{name}", f"{type(obj).__name__}.{name}",
-                lambda: reader() is first())
-        trace.world.guards[id(obj), name] = layout_guard(
-            f"attribute {type(obj).__name__}.{name}", reader)
-        made = self.read[id(obj), name] = captured(
-            trace, found, reader, f"attribute {type(obj).__name__}.{name}")
-        return made
-
-    def _number(self, obj: Any, name: str, found: Any) -> Any:
-        trace, reader = self.trace, _reader(obj, name)
-        trace.world.assigned_names.has_ints |= type(found) is int
-        self.held.append(obj)
-        value = trace.capture_number(scalar_type(found), f"attribute {name}", reader)
-        trace.world.guards[id(obj), name] = layout_guard(
-            f"attribute {type(obj).__name__}.{name}", reader)
-        made = self.read[id(obj), name] = TracedArray(trace, None, (), value)
-        return made
 
     def write(self, obj: Any, name: str, value: Any) -> None:
         """Note ``obj.name = value``; raises for what cannot be assigned after the call."""
@@ -148,54 +85,30 @@ class Attributes:
     def _is_there(self, obj: Any, name: str, value: Any) -> bool:
         """Whether it is a container that the attribute holds: ``self.items += [x]`` has changed
         it, and assigns it to where it was."""
-        return may_be_held(value) and (id(obj), name) not in self.names and (
+        return may_be_held(value) and self.places.attribute(obj, name) is None and (
             getattr(obj, name, None) is value)
 
     def _note(self, obj: Any, name: str, value: Any) -> None:
-        key = (id(obj), name)
-        if key not in self.names:
-            before = self._before(obj, name)
-            self.held.append(obj)
-            title = self.names[key] = self._title(obj, name)
-            self.owners[title], self.initial[title] = (obj, name), before
-        self.current[self.names[key]] = value
-
-    def _title(self, obj: Any, name: str) -> str:
-        title, number = f"{type(obj).__name__}.{name}", 2
-        while title in self.owners:
-            title, number = f"{type(obj).__name__}.{name} ({number})", number + 1
-        return title
+        place = self.places.attribute(obj, name)
+        if place is None:
+            place = Attribute(obj, name)
+            place.put(self._before(obj, name))
+            self._held.append(obj)
+            if id(obj) in self.trace.local.objects:
+                self.places.add(place)
+            else:
+                self.places.add_outside(place, UNBOUND)
+        place.put(value)
 
     def _before(self, obj: Any, name: str) -> Any:
         """What the attribute holds where a branch or loop begins that assigns it."""
         trace = self.trace
         if not trace.in_region:
-            return self.read.get((id(obj), name), UNBOUND)
+            return self._read.get((id(obj), name), UNBOUND)
         assert trace.hooks is not None
         if not hasattr(obj, name):
             return UNBOUND
         return trace.hooks.getattr(trace.hooks.where, obj, name)
-
-    def assigned(self, obj: Any, name: str) -> Any:
-        """What was assigned to the attribute last."""
-        value = self.current[self.names[id(obj), name]]
-        if value is UNBOUND:
-            raise AttributeError(f"{type(obj).__name__!r} object has no attribute {name!r}")
-        return value
-
-    def restore(self, values: dict[str, Any]) -> None:
-        """Take assignments back that came after ``values`` were the current ones."""
-        self.current = {name: values.get(name, before) for name, before in self.initial.items()}
-
-    def effects(self) -> list[tuple[Assignment, Any]]:
-        """What is to be assigned after the call."""
-        found = []
-        for title, value in self.current.items():
-            obj, name = self.owners[title]
-            if value is not UNBOUND and value is not self.initial[title] and (
-                    id(obj) not in self.trace.local.objects):
-                found.append((Assignment(_reference(obj), name, title), value))
-        return found
 
 
 def _is_plain(obj: Any, name: str) -> bool:
@@ -230,13 +143,6 @@ def _unassignable(obj: Any, name: str, loc: Loc | None) -> FusecError:
         notes=("properties and __setattr__ would run while tracing only",))
 
 
-def scalar_type(found: Any) -> TensorType:
-    """The type of a number as an input."""
-    if isinstance(found, np.generic):
-        return TensorType(found.dtype, (), "scalar")
-    return TensorType(WEAK[type(found)], (), "weak")
-
-
 _RESULTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.ndarray)
 
 
@@ -244,18 +150,6 @@ def is_result(value: Any) -> bool:
     """Whether a value can be assigned after the call."""
     return all(type(x) in (tuple, TracedArray) or may_be_held(x) or isinstance(x, _RESULTS)
                for x in everything_in(value, held_in))
-
-
-def _reference(obj: Any) -> Callable[[], Any]:
-    try:
-        return weakref.ref(obj)
-    except TypeError:
-        return lambda: obj
-
-
-def _reader(obj: Any, name: str) -> Callable[[], Any]:
-    owner = _reference(obj)
-    return lambda: getattr(owner(), name, None)
 
 
 @functools.lru_cache(1000)

@@ -9,55 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ..choice.choice import UNBOUND
 from ..choice.tails import present
 from ..facts.refusals import is_compiled
 from ..guards.container_changes import items_in, may_be_held, put_content
 from ..guards.contents import inside
 from ..guards.measures import BUFFERS, DATA, bits_of, layout_of
+from ..guards.places import UNBOUND, Place
 
 MOST_ITEMS = 64  # of which each is an input; the items of larger containers are constants
 Reader = Callable[[], Any]
 
 
-@dataclass(eq=False)
-class Item:
-    """What lies in a container under a key: a variable of the program, as outer names are.
-
-    ``read`` gives the container that stands in its place at a later call.
-    """
-
-    name: Any
-    scope: Any
-    read: Reader
-    subject: str
-
-    @property
-    def key(self) -> tuple[int, Any]:
-        return id(self.scope), self.name
-
-    @property
-    def value(self) -> Any:
-        scope = self.scope
-        if isinstance(scope, dict):
-            return scope.get(self.name, UNBOUND)
-        return scope[self.name] if self.name < len(scope) else UNBOUND
-
-    @value.setter
-    def value(self, value: Any) -> None:
-        scope = self.scope
-        if value is not UNBOUND:
-            scope[self.name] = value
-        elif isinstance(scope, dict):
-            scope.pop(self.name, None)
-
-    def later(self) -> Item:
-        """The same at a later call."""
-        return Item(self.name, self.read(), self.read, self.subject)
-
-
 @dataclass(frozen=True)
-class Content:
+class NewContent:
     """The new content of a container: new values, and old ones by the keys they had."""
 
     read: Reader
@@ -72,20 +36,6 @@ class Content:
         old = dict(items_in(container))
         put_content(container, [(key, old[source] if is_old else values[source])
                                 for key, is_old, source in self.layout])
-
-
-@dataclass(frozen=True)
-class Appended:
-    """What is appended to a list."""
-
-    read: Reader
-    subject: str
-
-    def __str__(self) -> str:
-        return f"appends to {self.subject}"
-
-    def apply(self, values: list[Any]) -> None:
-        self.read().extend(present(values))
 
 
 @dataclass(eq=False)
@@ -123,7 +73,7 @@ class Held:
                    for (_, a), (_, b) in zip(now, self.initial, strict=True))
 
     def layout(self) -> tuple[tuple[tuple[Any, bool, Any], ...], list[Any]]:
-        """See `Content`; an item that is one of the old ones is not computed anew."""
+        """See `NewContent`; an item that is one of the old ones is not computed anew."""
         old = {id(item): key for key, item in reversed(self.initial)}
         first = dict(self.initial)
         layout: list[tuple[Any, bool, Any]] = []
@@ -134,6 +84,30 @@ class Held:
             layout.append((key, is_old, source if is_old else len(new)))
             new += [] if is_old else [item]
         return tuple(layout), new
+
+
+class Tail(Place):
+    """What is appended to a list, all of it as one variable: a tuple."""
+
+    __slots__ = ("_find", "_list", "_start")
+
+    def __init__(self, held: Held) -> None:
+        super().__init__(held.container, "appended", f"what is appended to {held.title}")
+        self._find, self._list, self._start = held.read, held.title, len(held.before)
+
+    def __call__(self) -> tuple[Any, ...]:
+        return tuple(self.scope)[self._start:]
+
+    def put(self, value: tuple[Any, ...]) -> None:
+        while len(self.scope) > self._start:
+            self.scope.pop()
+        self.scope.extend(value)
+
+    def apply(self, value: tuple[Any, ...]) -> None:
+        self._find().extend(present(value))
+
+    def __str__(self) -> str:
+        return f"appends to {self._list}"
 
 
 class ItemLayouts:

@@ -13,14 +13,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from fusec.errors import unsupported
 
-from ..choice.tails import Tail, is_open
-from ..facts.refusals import is_compiled
+from ..choice.tails import is_open
 from ..guards.container_changes import (
     ContainerChanges,
     held_in,
@@ -29,15 +27,14 @@ from ..guards.container_changes import (
     put_content,
 )
 from ..guards.contents import everything_in
-from ..guards.guard import Guard, once_guard
+from ..guards.guard import Guard, itself, once_guard
+from ..guards.places import Attribute, Cell, Global, Item, Place, Places
 from ..guards.side_effects import is_outside
-from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
 from ..values.trace import Trace
-from .apart import captured, same_guard
+from .apart import as_input, is_input, same_guard
 from .append_only import Uses
-from .attributes import scalar_type
-from .container_contents import MOST_ITEMS, Appended, Content, Held, Item, ItemLayouts, Reader
+from .container_contents import MOST_ITEMS, Held, ItemLayouts, NewContent, Reader, Tail
 
 _CONTAINERS = (list, tuple, dict, deque)
 
@@ -46,7 +43,7 @@ class Containers:
     """The containers of one trace that the program changes."""
 
     def __init__(self, trace: Trace) -> None:
-        self.trace = trace
+        self.trace, self.places = trace, trace.part(Places)
         self.held: dict[int, Held] = {}
         self.before: dict[int, dict[Any, Any]] = {}  # of these, while the function is traced
         self.uses = Uses()
@@ -87,13 +84,13 @@ class Containers:
         if not (may_be_held(container) and len(container) <= MOST_ITEMS
                 and _lies_in(container, key)):
             return False
-        outer, read = self.trace.world.outer_names, _constantly(container)
         for name, _ in items_in(container):
-            place = Item(name, container, read, f"item {name!r} of a {type(container).__name__}")
-            if place.key not in outer.known:
-                outer.hold_inside(place)
+            place = Item(container, name, f"item {name!r} of a {type(container).__name__}",
+                         partial(itself, container))
+            if place not in self.places:
+                self.places.add(place)
         hooks: Any = self.trace.hooks
-        outer.born.setdefault(id(container), (hooks.effects.birth(container), container))
+        self.places.born.setdefault(id(container), (hooks.effects.birth(container), container))
         return True
 
     def takes_appended(self, fn: Any) -> bool:
@@ -110,9 +107,8 @@ class Containers:
         held = self.held.get(id(container))
         if held is None or not held.only_appends:
             return False
-        tail = Tail(container, len(held.before), f"what is appended to {held.title}")
-        if tail.key not in trace.world.outer_names.known:
-            trace.world.outer_names.hold_inside(tail)
+        if Tail(held) not in self.places:
+            self.places.add(Tail(held))
         return True
 
     @contextmanager
@@ -121,7 +117,7 @@ class Containers:
         guards = self.trace.world.guards
         try:
             for container, title in self.trace.world.assigned_names.containers.values():
-                read = _constantly(container)
+                read = partial(itself, container)
                 if id(container) in self.trace.world.assigned_names.appended:
                     content = list(items_in(container))
                     self.held[id(container)] = Held(
@@ -150,58 +146,45 @@ class Containers:
         held = Held(container, title, read, list(items_in(container)))
         self.held[id(container)] = held
         self.before[id(container)] = dict(held.before)
-        outer = self.trace.world.outer_names
         for key, item in held.before:
-            place = Item(key, container, read, f"{title}[{key!r}]")
+            place = Item(container, key, f"{title}[{key!r}]", read)
             value = self._traced(item, place.subject, self._reader(read, key), not held.is_large)
             held.initial.append((key, value))
             container[key] = value
             if not held.is_large:
-                outer.hold(place, item)
+                self.places.add_outside(place, item)
 
     def _reader(self, read: Reader, key: Any) -> Reader:
         return _item_reader(read, key, self.before)
 
-    def _traced(self, found: Any, title: str, read: Reader, is_input: bool) -> Any:
+    def _traced(self, found: Any, title: str, read: Reader, reads: bool) -> Any:
         """What stands for an item."""
         trace = self.trace
         if type(found) is tuple:
-            return tuple(self._traced(item, f"{title}[{i}]", self._reader(read, i), is_input)
+            return tuple(self._traced(item, f"{title}[{i}]", self._reader(read, i), reads)
                          for i, item in enumerate(found))
         if may_be_held(found):
             self._enter(found, title, read)
             return found
-        if not is_input:
+        if not reads or not is_input(trace, found):
             return found
-        if type(found) is np.ndarray and is_compiled(found.dtype) and (
-                id(found) not in trace.local.arrays):
-            first = trace.feeds.readers.setdefault(id(found), read)
-            if first is not read:
-                trace.world.guards[id(found), f"{title} is"] = same_guard(
-                    title, title, lambda: read() is first())
-            return captured(trace, found, read, title)
-        if trace.world.assigned_names.may_be_input(found):
-            trace.world.assigned_names.has_ints |= type(found) is int
-            return TracedArray(trace, None, (), trace.capture_number(
-                scalar_type(found), title, read))
-        return found
+        return as_input(trace, found, read, title)
 
     # -- the end of the trace ---------------------------------------------------------------------
 
     def effects(self) -> list[tuple[Any, Any]]:
         """What is to be done after each call: items are assigned, then contents, those within
-        others first."""
+        others first, then attributes and outer names."""
         replaced = {key for key, held in self.held.items() if held.is_replaced}
-        found = self.trace.world.outer_names.effects(
-            lambda place: type(place) is Item and id(place.scope) not in replaced)
+        changed = [place for place in self.places.changed() if id(place.scope) not in replaced]
+        found: list[tuple[Any, Any]] = _of_kind(changed, Item)
         for key, held in reversed(self.held.items()):
             if key in replaced and held.only_appends:
-                new = [item for _, item in items_in(held.container)][len(held.before):]
-                found.append((Appended(held.read, held.title), new))
+                found.append((tail := Tail(held), list(tail())))
             elif key in replaced:
                 layout, new = held.layout()
-                found.append((Content(held.read, layout, held.title), new))
-        return found
+                found.append((NewContent(held.read, layout, held.title), new))
+        return [*found, *_of_kind(changed, Attribute), *_of_kind(changed, Cell, Global)]
 
     def once(self) -> list[Guard]:
         """A guard for each container that will have other keys at the next call."""
@@ -254,6 +237,10 @@ class Containers:
             type(x) is not tuple and (self.is_held(x) or is_outside(self.trace, x)))), None)
 
 
+def _of_kind(places: list[Place], *kinds: type[Place]) -> list[tuple[Place, Any]]:
+    return [(place, place.now()) for place in places if isinstance(place, kinds)]
+
+
 def _appended(x: Any) -> Iterable[Any]:
     """What lies in what is perhaps appended."""
     if is_open(x):
@@ -265,10 +252,6 @@ def _lies_in(container: Any, key: Any) -> bool:
     if isinstance(container, dict):
         return key in container
     return type(key) is int and -len(container) <= key < len(container)
-
-
-def _constantly(container: Any) -> Reader:
-    return lambda: container
 
 
 def _item_reader(read: Reader, key: Any, before: dict[int, Any]) -> Reader:

@@ -10,9 +10,9 @@ from typing import Any
 
 import optree
 
-from ..choice.choice import UNBOUND
 from ..facts.code_names import HEAP_TYPE
 from ..facts.trees import NAMESPACE
+from ..guards.places import UNBOUND, Places
 from ..values.trace import Trace
 
 _NOT_THESE = (BaseException, type, tuple, list, dict, set, frozenset)
@@ -55,9 +55,7 @@ def attributes_of(trace: Trace, x: Any) -> dict[str, Any]:
     """The attributes that the program has given it, in their order."""
     slots = [name for kind in type(x).__mro__ for name in _slots(kind) if hasattr(x, name)]
     found = {name: getattr(x, name) for name in slots} | getattr(x, "__dict__", {})
-    for owner, name in trace.world.attributes.names:
-        if owner == id(x):
-            found[name] = trace.world.attributes.current[trace.world.attributes.names[owner, name]]
+    found |= {place.name: place.now() for place in trace.part(Places).attributes_of(x)}
     return {name: value for name, value in found.items() if value is not UNBOUND}
 
 

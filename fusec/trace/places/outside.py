@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from types import BuiltinMethodType, CellType, FunctionType, MethodWrapperType
+from types import BuiltinMethodType, FunctionType, MethodWrapperType
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,9 @@ from ..guards.contents import (
     parts_of,
     values_inside,
 )
-from ..guards.guard import Guard, attribute_guard, is_data
+from ..guards.guard import Guard, attribute_guard, is_data, place_guard
 from ..guards.measures import ATOMS, Bits, Identity
+from ..guards.places import UNBOUND, Cell, Defaults, Global, Key, Place
 from ..guards.process_state import is_decimal, note_decimals
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
@@ -38,48 +39,8 @@ from .apart import same_guard
 from .kept_values import bound_to
 
 Reader = Callable[[], Any]
-Key = tuple[int, str]
 POLYNOMIALS: Any = np.polynomial.Polynomial.__base__  # the class of all kinds of them
-_NOTHING: Any = object()
-_EMPTY = CellType()
 _EVALUATING = frozenset({"eval", "exec"})  # what such code reads is known when it runs
-
-
-@dataclass(frozen=True, eq=False)
-class Name:
-    """A variable of an outer scope, or a function's defaults."""
-
-    scope: Any
-    name: str
-
-    @property
-    def key(self) -> Key:
-        return id(self.scope), "" if isinstance(self.scope, CellType) else self.name
-
-    @property
-    def subject(self) -> str:
-        """What messages call it."""
-        if isinstance(self.scope, CellType):
-            return f"closure variable {self.name}"
-        if isinstance(self.scope, dict):
-            return f"global {self.name}"
-        return f"the defaults of {self.scope.__name__}"
-
-    def expression(self, bind: Callable[[Any], str]) -> str:
-        """`__call__` as text."""
-        if isinstance(self.scope, CellType):
-            return f"{bind(self)}()"
-        if isinstance(self.scope, dict):
-            return f"{bind(self.scope.get)}({self.name!r}, {bind(_NOTHING)})"
-        return f"{bind(self.scope)}.{self.name}"
-
-    def __call__(self) -> Any:
-        """What it holds now."""
-        if isinstance(self.scope, CellType):
-            return self.scope.cell_contents if self.scope != _EMPTY else _NOTHING
-        if isinstance(self.scope, dict):
-            return self.scope.get(self.name, _NOTHING)
-        return getattr(self.scope, self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,14 +73,13 @@ class Outside:
                 self.names[name.key] = guard = self._guard(name)
                 self.note(guard, name.key)
 
-    def _names_of(self, fn: FunctionType) -> Iterator[Name]:
+    def _names_of(self, fn: FunctionType) -> Iterator[Place]:
         """Defaults of the traced function itself are arguments of the call."""
         is_called = fn not in self.trace.entry or fn in getattr(self.trace.hooks, "functions", ())
         return (name for name in names_of(fn) if is_called or name.scope is not fn)
 
-    def _guard(self, name: Name) -> Guard:
-        measured = measure(name(), self.trace.world.containers.guarded)
-        return Guard(name.subject, name.subject, name, measured)
+    def _guard(self, name: Place) -> Guard:
+        return place_guard(name, measure(name(), self.trace.world.containers.guarded))
 
     def note(self, guard: Guard, key: Key) -> None:
         """What a guarded place holds, and what lies in that, was there before the call."""
@@ -248,11 +208,11 @@ def _item(read: Reader, keys: tuple[Any, ...]) -> Any:
         for key in keys:
             found = item_of(found, key)
     except (LookupError, TypeError):  # the container's guard says that it has changed
-        return _NOTHING
+        return UNBOUND
     return found
 
 
-def names_of(fn: Any) -> Iterator[Name]:
+def names_of(fn: Any) -> Iterator[Place]:
     """Globals and closure variables that a function, or code inside it such as a comprehension,
     names, and its defaults.  Those of a function that the program made in the trace are its own."""
     function = getattr(fn, "__func__", fn)
@@ -260,14 +220,14 @@ def names_of(fn: Any) -> Iterator[Name]:
         return
     for name in names_in(function.__code__):
         if name in function.__globals__:
-            yield Name(function.__globals__, name)
+            yield Global(function.__globals__, name)
     if HOOKS_NAME in function.__code__.co_freevars:
         return
-    yield from (Name(function, name) for name in ("__defaults__", "__kwdefaults__")
+    yield from (Defaults(function, name) for name in ("__defaults__", "__kwdefaults__")
                 if getattr(function, name) is not None)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
-        if cell != _EMPTY:
-            yield Name(cell, name)
+        if (place := Cell(cell, name))() is not UNBOUND:
+            yield place
 
 
 __all__ = ["Outside", "names_of"]

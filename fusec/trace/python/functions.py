@@ -18,13 +18,13 @@ from fusec.ir.dims import is_static
 from ..arrays.array_attributes import has_attribute
 from ..arrays.creation import astype
 from ..choice.appended import restacked
-from ..choice.choice import UNBOUND
 from ..choice.merge import check_holds, of_other_dtypes
 from ..control import in_python
 from ..control.sequences import Enumerate, Product, Reversed, TracedRange, Zip
 from ..control.unrolling import UNROLL
 from ..convert.properties import class_attribute
 from ..facts.constant_values import constant_value
+from ..guards.places import UNBOUND
 from ..guards.side_effects import check_unconsumed
 from ..hooks.calls import GraphHooks
 from ..objects.user_methods import method_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Set
 from contextlib import AbstractContextManager
 from types import CellType, FunctionType
 from typing import Any, Protocol
@@ -29,14 +29,10 @@ class Guard(Protocol):
 class Place(Protocol):
     """A variable of an outer scope that the program assigns."""
 
-    scope: Any
-    value: Any
+    subject: str
 
     @property
     def key(self) -> Key: ...
-
-    @property
-    def subject(self) -> str: ...
 
 
 class OwnArrays(Protocol):
@@ -59,50 +55,18 @@ class OwnArrays(Protocol):
     def restore(self, before: tuple[frozenset[int], frozenset[int]]) -> None: ...
 
 
-class Attributes(Protocol):
-    """Attributes of the user's objects that the program assigns."""
-
-    names: dict[Key, str]
-    initial: dict[str, Any]
-    current: dict[str, Any]
-
-    def effects(self) -> Effects: ...
-
-
 class OuterNames(Protocol):
     """Variables of outer scopes that the program assigns."""
-
-    places: dict[str, Any]
-    initial: dict[str, Any]
-    before: dict[str, Any]
-    known: set[Key]
-    born: dict[int, tuple[int, Any]]
 
     def enter(self, fn: FunctionType) -> None: ...
 
     def note_frame(self, cells: Iterable[CellType]) -> None: ...
 
-    def forget(self, start: int) -> None: ...
-
     def held(self, entry: Iterable[FunctionType]) -> AbstractContextManager[None]: ...
-
-    def hold_inside(self, place: Any) -> str: ...
 
     def made(self) -> set[int]: ...
 
     def are_inputs(self) -> set[Key]: ...
-
-    def is_cell(self, cell: CellType) -> bool: ...
-
-    def hold(self, place: Any, found: Any) -> None: ...
-
-    def read(self) -> dict[str, Any]: ...
-
-    def write(self, values: Mapping[str, Any]) -> None: ...
-
-    def restore(self, values: Mapping[str, Any], restored: Collection[int] = ()) -> None: ...
-
-    def effects(self, which: Callable[[Any], bool] = ...) -> Effects: ...
 
 
 class Containers(Protocol):

@@ -15,7 +15,7 @@ from fusec.ir import Node, Value
 from fusec.ops.index_checks import Use
 
 from .assigned_names import AssignedNames
-from .collaborators import Attributes, Containers, Guard, OuterNames, OwnArrays, Reachable, Watch
+from .collaborators import Containers, Guard, OuterNames, OwnArrays, Reachable, Watch
 from .storage import Storage
 
 
@@ -52,8 +52,7 @@ class Record:
 class World:
     """What the program meets that was there before the call, beside its arguments."""
 
-    attributes: Attributes  # given by the hooks, as are the next four
-    outer_names: OuterNames
+    outer_names: OuterNames  # given by the hooks, as are the next three
     containers: Containers
     reachable: Reachable
     watch: Watch
