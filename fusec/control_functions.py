@@ -101,6 +101,10 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
 def _length(xs: Any, length: int | None) -> int:
     lengths = {} if length is None else {operator.index(length): "length"}
     for leaf in _leaves(xs):
+        if not np.ndim(leaf):
+            raise TypeError(
+                f"scan: xs holds a {type(leaf).__name__}, which has no first axis: lists and "
+                "tuples are structures here, so make them arrays with np.asarray")
         lengths[len(leaf)] = "xs"
     if len(lengths) != 1:
         raise ValueError("scan: nothing says how many steps, give xs or length" if not lengths else

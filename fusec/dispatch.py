@@ -94,6 +94,9 @@ class Dispatcher(TracingCompiler):
         """Inside another trace the function is simply traced with it."""
         if trace.hooks is None:
             return self._target.python_function(*args, **kwargs)
+        if self._specs is not None:
+            args, kwargs = self.binder.signature.bind(args, kwargs)
+            args = self._specs.applied(args, trace)
         return trace.hooks.call(trace.hooks.where, self._target.python_function, *args, **kwargs)
 
     def clear(self) -> None:

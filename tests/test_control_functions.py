@@ -203,3 +203,8 @@ def test_they_need_no_tracer() -> None:
             "print('fusec.trace.tracer' in sys.modules)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "False"]
+
+
+def test_numbers_have_no_first_axis() -> None:
+    with pytest.raises(TypeError, match="holds a int, which has no first axis"):
+        fusec.map(lambda x: x, [1, 2, 3])

@@ -184,3 +184,36 @@ def test_concrete_takes_the_signature() -> None:
         fusec.jit(lambda x: x, input_signature=[TensorSpec(None)]).concrete()
     with pytest.raises(ValueError, match="give the value"):
         fusec.jit(lambda x: x, input_signature=[PYTHON_VALUE]).concrete()
+
+
+def test_parameters_with_defaults_may_lack_a_spec() -> None:
+    f = fusec.jit(lambda x, by=2: x * by, input_signature=(TensorSpec([None]),))
+    assert f([1, 2]).tolist() == [2.0, 4.0] and f([1, 2], 3).tolist() == [3.0, 6.0]
+    g = fusec.jit(lambda x, by: x * by, input_signature=(TensorSpec([None]),))
+    assert "has 1 entries, the call has 2 arguments" in refusal(g, [1, 2], 3)
+    h = fusec.jit(lambda x, *, by: x * by, input_signature=(TensorSpec([None]),))
+    assert h([1, 2], by=3).tolist() == [3.0, 6.0]
+    v = fusec.jit(lambda *xs: xs[0] + xs[1], input_signature=(TensorSpec([None]),) * 2)
+    assert v([1], [2]).tolist() == [3.0]
+    assert "has 2 entries, the call has 3 arguments" in refusal(v, [1], [2], [3])
+
+
+def test_calls_inside_of_a_trace_fit_too() -> None:
+    inner = fusec.jit(lambda x, s: x * s,
+                      input_signature=(TensorSpec([None]), TensorSpec((), np.float32)))
+    x = np.arange(3.0)
+    assert np.array_equal(fusec.jit(lambda y: inner(y, 2) + 1)(x), x * 2 + 1)
+    assert np.array_equal(fusec.jit(lambda y: inner([1, y.sum()], 2.0))(x), [2.0, 6.0])
+    assert np.array_equal(fusec.jit(lambda y, s: inner(y, s))(x, 2.5), x * 2.5)
+    message = refusal(fusec.jit(lambda y: inner(y[:, None], 2)), x)
+    assert "expected: TensorSpec([?], float64)\n  given:    f64[3,1]" in message
+    assert "test_input_signature.py" in message
+    assert "given:    i64[3]" in refusal(fusec.jit(lambda y: inner(y.astype(int), 2)), x)
+
+
+@pytest.mark.parametrize(("value", "word"), [
+    (np.ones(3, ">f8"), "ndarray of >f8"), (np.array(["a"]), "ndarray of <U1"),
+    (np.array([None]), "ndarray of |O"), (1e300, "float 1e+300")])
+def test_other_values_are_named(value: Any, word: str) -> None:
+    f = fusec.jit(lambda x: x, input_signature=[TensorSpec(None, np.float32)])
+    assert word in refusal(f, value)
