@@ -37,8 +37,8 @@ class Binder:
 
     def flatten(self, fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> FlatCall:
         """The call's leaves and key; raises what Python raises for arguments that do not fit."""
-        if self.signature.given is not None:
-            self._check_keywords(keywords_of(fn), self.signature.given)
+        if self.signature.partial_keywords is not None:
+            self._check_keywords(keywords_of(fn), self.signature.partial_keywords)
         try:
             bound, keywords = self.signature.bind(args, kwargs)
         except TypeError as error:
@@ -46,7 +46,7 @@ class Binder:
         if self._specs is not None:
             bound = self._specs.applied(bound)
         call = flatten(self.signature, bound, keywords, self._dynamic, self.pinned)
-        return replace(call, given=(len(args), *kwargs))
+        return replace(call, form=(len(args), *kwargs))
 
     def _check_keywords(self, now: dict[str, Any], before: dict[str, Any]) -> None:
         """A partial's keywords are defaults of the signature, which is made once."""
@@ -62,7 +62,7 @@ class Binder:
         """The call flattened anew, after other ints have become values of the run."""
         args, kwargs = _unflatten(call.separate or call)
         made = flatten(self.signature, args, kwargs, self._dynamic, self.pinned)
-        made = replace(made, given=call.given)
+        made = replace(made, form=call.form)
         return made if call.separate is None else merged(made) or made
 
     def relaxed(self, call: FlatCall) -> FlatCall:

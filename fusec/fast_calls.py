@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fusec.trace.call.flat_call import FlatCall, leaves_of
+from fusec.trace.call.flat_call import FlatCall, leaf_getter
 from fusec.trace.call.signature import Signature
 from fusec.trace.facts.trees import flattened, holds_ordered, in_order, is_moved, key_types
 
@@ -42,7 +42,7 @@ class FastCalls(RecentPlans):
             return
         plan = (concrete.shaped(fast), concrete)
         is_usual = self.signature.positional >= 0 and call.paths == self.signature.order
-        if call.given and call.given != (self.signature.arity,):
+        if call.form and call.form != (self.signature.arity,):
             self._note_shape(call, None if is_usual else plan)
         if is_usual:
             self.positional = _with_first(plan, self.positional)
@@ -70,13 +70,13 @@ class FastCalls(RecentPlans):
 
     def _note_shape(self, call: FlatCall, plan: Plan | None) -> None:
         """Later calls with arguments given in this way find their plans at once."""
-        leaves, plans = self.shapes.get(call.given, (None, None))
-        leaves = leaves or leaves_of(self.signature, call.given, call.treespec)
+        leaves, plans = self.shapes.get(call.form, (None, None))
+        leaves = leaves or leaf_getter(self.signature, call.form, call.treespec)
         if leaves is None:
             return
         if len(self.shapes) >= trace_cache.MAX_TRACES:
             self.shapes.clear()
-        self.shapes[call.given] = leaves, plan and _with_first(plan, plans or ())
+        self.shapes[call.form] = leaves, plan and _with_first(plan, plans or ())
 
 
 def _with_first(plan: Plan, plans: Sequence[Plan]) -> list[Plan]:

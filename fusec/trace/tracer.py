@@ -21,7 +21,7 @@ from .boundary.arguments import input_strides, layout_guards, read_only, traced_
 from .boundary.leftovers import check_containers, check_kept
 from .boundary.results import Output, outputs_of
 from .call.flat_call import FlatCall
-from .call.foreign import check_names
+from .call.foreign_arrays import check_names
 from .choice.choice import unbound
 from .choice.flat_results import flat_results
 from .control.before_raise import state_now

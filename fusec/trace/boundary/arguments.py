@@ -1,4 +1,4 @@
-"""Arguments of a call as inputs of the graph, and what is read from outside beside them."""
+"""A call's arguments as inputs of the graph, and the inputs that are read from outside."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, Any
     for position, (leaf, path, static) in enumerate(
             zip(call.leaves, call.paths, call.is_static, strict=True)):
         if static:
-            if isinstance(leaf, np.ndarray):  # its contents are part of the key: a constant
+            if isinstance(leaf, np.ndarray):  # its content is part of the key: a constant
                 trace.local.memory.exclude(leaf)
                 trace.local.arrays[id(leaf)] = leaf
             leaves.append(_generator(trace, position, leaf, path) if is_generator(leaf) else leaf)
@@ -45,7 +45,7 @@ def traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, Any
 
 
 def _generator(trace: Trace, position: int, leaf: Any, path: str) -> Any:
-    """A random generator that is an argument: each call draws from its own."""
+    """A random generator as an argument: each call draws from the one it is given."""
     return TracedGenerator(trace, HostObject.of(path, leaf=position), type(leaf))
 
 
@@ -75,21 +75,21 @@ def _first_captured(trace: Trace) -> int:
 
 
 def read_only(trace: Trace) -> set[int]:
-    """Inputs that are arrays from outside which cannot be written."""
+    """The inputs that are read-only arrays from outside."""
     return {i for i, s in enumerate(trace.feeds.storages)
             if i >= _first_captured(trace) and s is not None and not s.writeable}
 
 
 def layout_guards(trace: Trace) -> list[Guard]:
-    """For what is read from outside at each call and has no such guard yet; the launcher compares
-    all of these itself."""
-    known = {id(g.read): g for g in trace.world.guards.values() if type(g.measure) is Layout}
+    """New guards for values read from outside at each call that have no layout guard yet.  The
+    launcher itself compares the layouts of all of them."""
+    by_reader = {id(g.read): g for g in trace.world.guards.values() if type(g.measure) is Layout}
     new: list[Guard] = []
-    for i, found in enumerate(trace.feeds.captured, _first_captured(trace)):
-        guard = known.get(id(found))
+    for i, source in enumerate(trace.feeds.captured, _first_captured(trace)):
+        guard = by_reader.get(id(source))
         if guard is None and trace.feeds.outside[i] is not WHAT:
-            read = found if callable(found) else partial(itself, found)
-            guard = layout_guard(trace.feeds.outside[i], read)
+            reader = source if callable(source) else partial(itself, source)
+            guard = layout_guard(trace.feeds.outside[i], reader)
             new.append(guard)
         if guard is not None:
             guard.is_native = True

@@ -28,9 +28,9 @@ from .leftovers import keeps_values
 class Output:
     """One result leaf.
 
-    ``kind``: ``graph`` (an output of the graph), ``input`` (memory of a graph input) or ``const``
-    (a Python object); ``steps`` are views to take of it, at the run-time ``indices``, which are
-    numbers of outputs of the graph.
+    ``kind``: ``graph`` (an output of the graph), ``input`` (memory of a graph input), ``const`` (a
+    Python object) or ``fresh`` (one to copy for each call); ``steps``: views to take of it, whose
+    run-time ``indices`` are numbers of graph outputs.
     """
 
     kind: str
@@ -51,9 +51,9 @@ def outputs_of(
     outputs: list[Output] = []
     values: list[Value] = []
     strides: list[tuple[int, ...]] = []
-    known: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     for leaf in leaves:
-        outputs.append(_output(trace, leaf, values, strides, known))
+        outputs.append(_output(trace, leaf, values, strides, numbers))
     returned = [x.storage for x in leaves if type(x) is TracedArray and x.storage is not None]
     for storage in returned:
         if isinstance(storage, LibraryView):
@@ -62,9 +62,9 @@ def outputs_of(
 
 
 def _check_returned(trace: Trace, leaf: Any) -> None:
-    """An object that is returned is the same in every call: it holds nothing of the graph.
+    """Refuse to return an object that holds values of the graph: every call returns the same one.
 
-    What the program assigns to one from outside is put there after the call.
+    An object from outside may: the program's assignments to it are repeated after each call.
     """
     is_assigned = bool(trace.part(Places).attributes_of(leaf))
     if (is_assigned and id(leaf) in trace.local.objects) or keeps_values(trace, leaf):
@@ -77,7 +77,7 @@ def _check_returned(trace: Trace, leaf: Any) -> None:
 
 def _output(
     trace: Trace, leaf: Any, values: list[Value], strides: list[tuple[int, ...]],
-    known: dict[int, int],
+    numbers: dict[int, int],
 ) -> Output:
     if type(leaf) is np.ndarray and (trace.local.memory.is_traced(leaf) or (
             is_compiled(leaf.dtype) and trace.world.reachable.place_of(leaf) is not None)):
@@ -99,23 +99,23 @@ def _output(
                          "do not keep traced values outside the function")
     storage = leaf.storage
     indices = [v for step in leaf.steps for v in step.operands]
-    numbers = tuple(range(len(values), len(values) + len(indices)))
+    indices_at = tuple(range(len(values), len(values) + len(indices)))
     values.extend(indices)
     strides.extend([()] * len(indices))
     if storage is not None and storage.origin is not None:
-        return Output("input", storage.origin, leaf.steps, None, numbers)
+        return Output("input", storage.origin, leaf.steps, None, indices_at)
     if storage is None:
         values.append(leaf.value)
         strides.append(())
         return Output("graph", len(values) - 1)
-    if id(storage) not in known:
-        known[id(storage)] = len(values)
+    if id(storage) not in numbers:
+        numbers[id(storage)] = len(values)
         values.append(storage.read(trace.builder, ()))
         strides.append(_fresh_strides(storage))
-    return Output("graph", known[id(storage)], leaf.steps, None, numbers)
+    return Output("graph", numbers[id(storage)], leaf.steps, None, indices_at)
 
 
 def _fresh_strides(storage: Storage) -> Strides:
-    """How a result with memory of its own lies in it: what is chosen of two views is a copy."""
+    """Strides of a result in fresh memory, whose axes are ordered as in the trace."""
     shape, itemsize = storage.value.shape, storage.value.dtype.itemsize
     return contiguous(shape, itemsize, like_order(storage.strides))

@@ -18,7 +18,7 @@ from ..facts.layout import is_c_contiguous
 from ..facts.refusals import check_array, check_dtype, is_compiled
 from ..facts.static_values import SameObject, has_attributes, key_of
 from ..facts.trees import flattened, holds_ordered, in_order, key_types
-from .foreign import is_foreign, refusal
+from .foreign_arrays import is_foreign, refusal
 from .signature import Signature
 
 Leaf = Any
@@ -30,8 +30,8 @@ _STATIC = (str, bytes, bool, type(None), type(Ellipsis))
 class FlatCall:
     """A call's leaves with their paths and key parts; equal ``key`` means the same trace.
 
-    ``separate`` is the call as it was made, where overlapping arrays were merged (see `overlap`);
-    ``given`` says how many arguments came by position, and the names of the others.
+    ``separate``: the call as it was made, where overlapping arrays were merged (see `overlap`).
+    ``form``: how many arguments came by position, and the names of the others.
     """
 
     leaves: tuple[Leaf, ...]
@@ -40,16 +40,16 @@ class FlatCall:
     treespec: Any
     is_static: tuple[bool, ...]
     separate: FlatCall | None = None
-    given: tuple[Any, ...] = ()
+    form: tuple[Any, ...] = ()
 
 
-def leaves_of(
-    signature: Signature, given: tuple[Any, ...], treespec: Any
+def leaf_getter(
+    signature: Signature, form: tuple[Any, ...], treespec: Any
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] | None:
-    """What gives a call's leaves of its arguments as they came, ``args`` and ``kwargs``, where each
-    of them is one leaf; None where one is a pytree."""
-    by_position = tuple(object() for _ in range(given[0]))
-    by_name: dict[str, Any] = {name: object() for name in given[1:]}
+    """A function from ``args`` and ``kwargs`` to the leaves of a call of this form; None where an
+    argument is a pytree of several leaves."""
+    by_position = tuple(object() for _ in range(form[0]))
+    by_name: dict[str, Any] = {name: object() for name in form[1:]}
     bound: Any = signature.bind(by_position, by_name)
     leaves, structure = flattened(bound)
     if structure != treespec:
@@ -58,10 +58,10 @@ def leaves_of(
     sources |= {id(x): f"kwargs[{name!r}]" for name, x in by_name.items()}
     names = {f"default{i}": leaf for i, leaf in enumerate(leaves) if id(leaf) not in sources}
     items = "".join(f"{sources.get(id(x), f'default{i}')}, " for i, x in enumerate(leaves))
-    taken = "args" if items == "".join(f"args[{i}], " for i in range(given[0])) else f"({items})"
-    made: Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] = eval(
-        f"lambda args, kwargs: {taken}", names)
-    return made
+    result = "args" if items == "".join(f"args[{i}], " for i in range(form[0])) else f"({items})"
+    getter: Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] = eval(
+        f"lambda args, kwargs: {result}", names)
+    return getter
 
 
 def flatten(
@@ -77,7 +77,7 @@ def flatten(
     if holds_ordered(treespec):
         leaves, treespec = flattened(in_order(tree))
     leaves = [np.asarray(leaf) if type(leaf) is np.memmap else leaf for leaf in leaves]
-    paths, static = _layout(signature, treespec)
+    paths, static = _leaf_paths(signature, treespec)
     if pinned_ints:
         static = tuple(s or (path in pinned_ints and isinstance(leaf, np.integer))
                        for s, path, leaf in zip(static, paths, leaves, strict=True))
@@ -99,16 +99,16 @@ def flatten(
     return FlatCall(tuple(leaves), paths, (structure, *parts), treespec, flags)
 
 
-def _layout(signature: Signature, treespec: Any) -> tuple[tuple[str, ...], tuple[bool, ...]]:
-    """Names of the leaves, ``params['w']``, and whether each belongs to a static argument."""
-    found = signature.layouts.get(treespec)
-    if found is None:
+def _leaf_paths(signature: Signature, treespec: Any) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """The leaves' names (``params['w']``), and whether each belongs to a static argument."""
+    layout = signature.layouts.get(treespec)
+    if layout is None:
         paths = tuple(_path(signature, a.path) for a in optree.treespec_accessors(treespec))
         static = tuple(signature.is_static(path) for path in paths)
         if len(signature.layouts) >= MOST_LAYOUTS:
             signature.layouts.clear()
-        found = signature.layouts[treespec] = paths, static
-    return found
+        layout = signature.layouts[treespec] = paths, static
+    return layout
 
 
 def _path(signature: Signature, steps: tuple) -> str:
@@ -119,7 +119,7 @@ def _path(signature: Signature, steps: tuple) -> str:
 
 
 def _is_python_static(leaf: Any, dynamic: bool) -> bool:
-    """Whether the Python value itself is passed to the function while tracing."""
+    """Whether the function gets the Python value itself while it is traced."""
     if type(leaf) in (float, complex, np.ndarray) or isinstance(leaf, np.generic):
         return False
     return not (type(leaf) is int and dynamic and _is_run_time_int(leaf))
@@ -132,22 +132,22 @@ def _is_run_time_int(leaf: int) -> bool:
 def _static_part(leaf: Any, path: str) -> tuple:
     if isinstance(leaf, np.ndarray):
         return ("static array", leaf.dtype.str, leaf.shape, leaf.tobytes())
-    return ("static", type(leaf), _bits(leaf, path))
+    return ("static", type(leaf), _static_key(leaf, path))
 
 
-def _bits(value: Any, path: str) -> Any:
-    """Something hashable, equal only for interchangeable values: 1, True, 1.0, -0.0 differ."""
+def _static_key(value: Any, path: str) -> Any:
+    """A hashable key, equal only for values that one trace can serve: 1, True, 1.0 differ."""
     if type(value) in (float, complex):
         return repr(value)
     if type(value) is slice:
-        return _slice_bits(value, path)
+        return _slice_key(value, path)
     if is_foreign(value):
         raise refusal(value, f"argument {path}", None)
     try:
         hash(value)
     except TypeError:
         if has_attributes(value):
-            return SameObject(value)  # such as a dataclass: its attributes are looked at, as self's
+            return SameObject(value)  # such as a dataclass: guards compare its attributes
         raise user_error(
             TypeError, f"argument {path} is a {type(value).__qualname__}, which is neither an "
             f"array, a number, a pytree of those, nor hashable", None,
@@ -156,8 +156,7 @@ def _bits(value: Any, path: str) -> Any:
     return key_of(value)
 
 
-def _slice_bits(value: slice, path: str) -> str:
-    """Each slice has its own trace."""
+def _slice_key(value: slice, path: str) -> str:
     parts = (value.start, value.stop, value.step)
     if not all(part is None or hasattr(type(part), "__index__") for part in parts):
         raise user_error(TypeError, f"argument {path} is a slice whose bounds are no integers",
@@ -179,9 +178,9 @@ def _key_part(leaf: Any, path: str, dynamic: bool) -> tuple:
     if isinstance(leaf, np.generic):
         _check_scalar(leaf, path)
         return (kind,)
-    if is_generator(leaf):  # which one it is, the call says
+    if is_generator(leaf):  # the launcher passes the object itself
         return (kind, _generator_kind(leaf))
-    return (kind, _bits(leaf, path))
+    return (kind, _static_key(leaf, path))
 
 
 def _generator_kind(generator: Any) -> str:
@@ -204,7 +203,7 @@ def _check_scalar(leaf: np.generic, path: str) -> None:
 
 
 def describe_part(part: tuple) -> str:
-    """A key part as a user would say it: ``f64[3,4]``, ``int 3``, ``float``."""
+    """A key part in messages: ``f64[3,4]``, ``int 3``, ``float``."""
     head = part[0]
     if isinstance(head, np.dtype):
         text = f"{dtype_name(head)}[{','.join(map(str, part[1]))}]"
@@ -219,10 +218,10 @@ def describe_part(part: tuple) -> str:
 
 
 def differ(a: Any, b: Any) -> bool:
-    """Whether parts of two keys differ; keys of dicts among them may be NumPy's numbers."""
+    """Whether parts of two keys differ; keys of dicts in them may be NumPy scalars."""
     try:
         return bool(a != b)
-    except ValueError:  # an array of truth values: a number against a tuple
+    except ValueError:  # a NumPy scalar compared with a tuple gives an array
         return True
 
 

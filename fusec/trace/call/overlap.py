@@ -1,9 +1,8 @@
 """Arguments that share memory without being the same array: views of one input.
 
 A trace has one storage for each piece of memory.  When a call writes to an argument that overlaps
-another one, the call is traced again with the memory behind both as one flat input, of which each
-of them is a view made of slices, reshapes and a transposition; so writes and reads meet as in
-NumPy.
+another one, the call is traced again with their common memory as one flat input.  Both are then
+views of it, made of slices, reshapes and a transposition, so that one sees the other's writes.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ class Layout:
 def merged(call: FlatCall) -> FlatCall | None:
     """The call with overlapping arrays replaced by their memory; None if that cannot be done.
 
-    It can when the arrays of a group have one dtype, are all writeable or all read-only, and
-    each is made of equal steps in the memory that hold one element once.
+    It can if the arrays of a group have one dtype, are all writeable or all read-only, and slices
+    and reshapes of the memory give each of them.
     """
     leaves, parts = list(call.leaves), list(call.key[1:])
     for group in _groups(leaves, call.is_static):
@@ -48,7 +47,7 @@ def merged(call: FlatCall) -> FlatCall | None:
 
 
 def overlapping(call: FlatCall, written: frozenset[int]) -> tuple[int, int] | None:
-    """Two of the call's arrays that overlap without being one, the first of them written."""
+    """Two different arrays of the call that may overlap, the first of them written; else None."""
     arrays = [(i, x) for i, x in enumerate(call.leaves)
               if type(x) is np.ndarray and x.size and not call.is_static[i]]
     return next(((i, j) for i, x in arrays if i in written for j, y in arrays
@@ -57,19 +56,18 @@ def overlapping(call: FlatCall, written: frozenset[int]) -> tuple[int, int] | No
 
 
 def overlaps_itself(call: FlatCall, written: frozenset[int]) -> int | None:
-    """A written array of the call of which several elements lie in one place.
+    """A written array of the call whose elements overlap each other; else None.
 
-    NumPy reads all before it writes any of them, and a loop over elements sees each write: no
-    value stands for such an array.
+    In NumPy a write to one element changes others, which no value of the graph expresses.
     """
     return next((i for i, x in enumerate(call.leaves)
                  if i in written and type(x) is np.ndarray and not call.is_static[i]
-                 and _is_entangled(x)), None)
+                 and _has_overlapping_elements(x)), None)
 
 
-def _is_entangled(x: np.ndarray) -> bool:
-    """Whether two of its elements overlap, as far as strides and sizes tell."""
-    reach = x.itemsize  # of the axes with smaller steps
+def _has_overlapping_elements(x: np.ndarray) -> bool:
+    """Whether elements may overlap, by strides and sizes."""
+    reach = x.itemsize  # bytes that the axes with smaller steps span
     for step, size in sorted((abs(s), n) for s, n in zip(x.strides, x.shape, strict=True)
                              if n > 1):
         if step < reach:
@@ -79,7 +77,7 @@ def _is_entangled(x: np.ndarray) -> bool:
 
 
 def _groups(leaves: Sequence[Any], is_static: Sequence[bool]) -> list[list[int]]:
-    """Positions of arrays that overlap, directly or through others; no group of one memory."""
+    """Positions of arrays that overlap, directly or through others; groups of two or more."""
     arrays = [i for i, x in enumerate(leaves)
               if type(x) is np.ndarray and x.size and not is_static[i]]
     groups: list[list[int]] = []
@@ -87,18 +85,18 @@ def _groups(leaves: Sequence[Any], is_static: Sequence[bool]) -> list[list[int]]
         touching = [g for g in groups if any(np.may_share_memory(leaves[i], leaves[j]) for j in g)]
         groups = [g for g in groups if g not in touching]
         groups.append(sorted([i, *(j for g in touching for j in g)]))
-    return [_with_others(leaves, g, arrays) for g in groups if len(g) > 1]
+    return [_with_arrays_between(leaves, g, arrays) for g in groups if len(g) > 1]
 
 
-def _with_others(leaves: Sequence[Any], group: list[int], arrays: list[int]) -> list[int]:
-    """The group, and arrays apart from it that lie in the memory behind it."""
+def _with_arrays_between(leaves: Sequence[Any], group: list[int], arrays: list[int]) -> list[int]:
+    """The group, with arrays that overlap none of it but lie in its memory."""
     memory = _memory([leaves[i] for i in group])
     return group if memory is None else [
         i for i in arrays if i in group or np.may_share_memory(leaves[i], memory)]
 
 
 def _memory(arrays: list[np.ndarray]) -> np.ndarray | None:
-    """The memory behind them as a flat array: all of their base, if they have one."""
+    """A flat array of the memory of all: of their whole base where they have one."""
     first = arrays[0]
     if any(a.dtype != first.dtype or a.flags.writeable != first.flags.writeable for a in arrays):
         return None
@@ -118,7 +116,7 @@ def _memory(arrays: list[np.ndarray]) -> np.ndarray | None:
 
 
 def _part_of(base: np.ndarray, low: int, high: int, dtype: np.dtype) -> np.ndarray | None:
-    """As much of ``base`` as whole elements around low..high make: rows are then full."""
+    """``base`` as whole elements aligned with ``low``: all of it, so that last rows are full."""
     start, end = np.lib.array_utils.byte_bounds(base)
     if not base.flags.forc or low < start or end < high or base.dtype.hasobject:
         return None
@@ -141,8 +139,8 @@ def _layout(array: np.ndarray, memory: np.ndarray) -> Layout:
 
 
 def view_of(memory: Any, layout: Layout) -> Any:
-    """The view of flat memory, an ndarray or a traced array, that has this layout; None if slices
-    and reshapes do not make one."""
+    """The view of this layout of flat memory, which is an ndarray or a traced array; None if slices
+    and reshapes do not give it."""
     axes = [i for i, n in enumerate(layout.shape) if n > 1]
     order = sorted(axes, key=lambda i: -abs(layout.strides[i]))
     lows = sum((layout.shape[i] - 1) * min(layout.strides[i], 0) for i in axes)
@@ -168,7 +166,7 @@ def _cuts(
     result: list[tuple[int, int, tuple[int, ...], int]] = []
     for number, (count, stride) in enumerate(sizes[:-1]):
         extent = sum((n - 1) * s for n, s in sizes[number + 1:]) + 1
-        begin = min(offset, length - count * stride)  # the last row need not be there in full
+        begin = min(offset, length - count * stride)  # the last row may be cut off
         offset -= begin
         if begin < 0 or offset + extent > stride:
             return None

@@ -1,6 +1,6 @@
 """A function's parameters, and how a call's arguments are bound to them.
 
-Imported when a function is decorated: what calls alone need is elsewhere.
+Imported when a function is decorated: what only calls need is elsewhere.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Signature:
     parameters: inspect.Signature
     names: tuple[str, ...]
     static: frozenset[str]
-    order: tuple[str, ...]  # as a call's leaves come: positional ones, then the others sorted
-    positional: int  # how many of them may be given by position
-    arity: int  # of calls by position that are complete as they are; -1 where none is
-    by_name: frozenset[str]  # those that may be given as keywords
+    order: tuple[str, ...]  # of a call's leaves: positional parameters, then the others sorted
+    positional: int  # how many parameters can be passed by position; -1 with *args or **kwargs
+    arity: int  # of calls that pass all parameters by position; -1 where that cannot be
+    by_name: frozenset[str]  # parameters that can be passed by keyword
     defaults: dict[str, Any] = field(compare=False)
-    given: dict[str, Any] | None = field(default=None, compare=False)  # a partial's keywords
+    partial_keywords: dict[str, Any] | None = field(default=None, compare=False)
     layouts: dict[Any, tuple[tuple[str, ...], tuple[bool, ...]]] = field(
         default_factory=dict, compare=False)  # paths of leaves, and which are static, by treespec
 
@@ -40,14 +40,14 @@ class Signature:
         parameters = _parameters(fn)
         names = tuple(parameters.parameters)
         chosen = frozenset(_static_name(names, s) for s in static)
-        found = parameters.parameters.values()
-        first = tuple(p.name for p in found if p.kind in _BY_POSITION)
-        others = tuple(sorted(p.name for p in found if p.kind is inspect.Parameter.KEYWORD_ONLY))
-        counted = len(first) + len(others) == len(names)  # else it has *args or **kwargs
-        return cls(parameters, names, chosen, (*first, *others), len(first) if counted else -1,
-                   len(first) if counted and not others else -1,
-                   frozenset(p.name for p in found if p.kind is not _POSITION_ONLY),
-                   {p.name: p.default for p in found if p.default is not p.empty},
+        params = parameters.parameters.values()
+        first = tuple(p.name for p in params if p.kind in _BY_POSITION)
+        last = tuple(sorted(p.name for p in params if p.kind is inspect.Parameter.KEYWORD_ONLY))
+        counted = len(first) + len(last) == len(names)  # else it has *args or **kwargs
+        return cls(parameters, names, chosen, (*first, *last), len(first) if counted else -1,
+                   len(first) if counted and not last else -1,
+                   frozenset(p.name for p in params if p.kind is not _POSITION_ONLY),
+                   {p.name: p.default for p in params if p.default is not p.empty},
                    keywords_of(fn) if isinstance(fn, functools.partial) else None)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
@@ -70,16 +70,16 @@ class Signature:
             return args
         if len(args) > self.positional:
             return None
-        values, used = list(args), 0
+        values, keywords_used = list(args), 0
         for name in self.order[len(args):]:
             if name in kwargs and name in self.by_name:
                 values.append(kwargs[name])
-                used += 1
+                keywords_used += 1
             elif name in self.defaults:
                 values.append(self.defaults[name])
             else:
                 return None
-        return tuple(values) if used == len(kwargs) else None
+        return tuple(values) if keywords_used == len(kwargs) else None
 
     def is_static(self, path: str) -> bool:
         """Whether a leaf is a Python value while tracing: ``options['k'][0]`` of ``options``."""
@@ -87,7 +87,7 @@ class Signature:
                    for part in self.static)
 
     def with_static(self, paths: frozenset[str]) -> Signature:
-        """The same, more of it static."""
+        """The signature with these parts static too."""
         return replace(self, static=self.static | paths) if paths else self
 
     def path_of(self, position: int) -> str:
@@ -98,18 +98,18 @@ class Signature:
 
 
 def _parameters(fn: Callable[..., Any]) -> inspect.Signature:
-    """Those of the function that is called: of one that a wrapper shows only where the wrapper
-    passes on whatever it is given."""
-    shown = inspect.signature(fn)
+    """The parameters of a call of ``fn``.  Of a wrapper with ``__wrapped__`` these are the wrapped
+    function's only where the wrapper passes on all arguments."""
+    outer = inspect.signature(fn)
     if not isinstance(fn, (FunctionType, MethodType)):
-        return shown
-    own = inspect.signature(fn, follow_wrapped=False)
-    kinds = {p.kind for p in own.parameters.values()}
+        return outer
+    inner = inspect.signature(fn, follow_wrapped=False)
+    kinds = {p.kind for p in inner.parameters.values()}
     needed: set[Any] = {inspect.Parameter.VAR_POSITIONAL}
     if any(p.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
-           for p in shown.parameters.values()):
+           for p in outer.parameters.values()):
         needed.add(inspect.Parameter.VAR_KEYWORD)
-    return shown if needed <= kinds else own
+    return outer if needed <= kinds else inner
 
 
 def _static_name(names: tuple[str, ...], static: str | int) -> str:
@@ -124,9 +124,9 @@ def _static_name(names: tuple[str, ...], static: str | int) -> str:
 
 
 def keywords_of(fn: Any) -> dict[str, Any]:
-    """What a partial, and those that it is a partial of, give by name."""
-    given: dict[str, Any] = {}
+    """The keyword arguments of a partial, and of the partials that it wraps."""
+    keywords: dict[str, Any] = {}
     while isinstance(fn, functools.partial):
-        given = {**fn.keywords, **given}
+        keywords = {**fn.keywords, **keywords}
         fn = fn.func
-    return given
+    return keywords

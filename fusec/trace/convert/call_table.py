@@ -6,8 +6,7 @@ from collections.abc import Callable
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
-# A handler stands in for a callable: ``handler(hooks, *args, **kwargs)``, ``self`` among the
-# arguments when the callable was a method.
+# Called instead of a callable: ``handler(hooks, *args, **kwargs)``; for a method, with ``self``.
 Handler = Callable[..., Any]
 
 
@@ -19,12 +18,12 @@ class CallTable:
     """
 
     def __init__(self, parent: CallTable | None = None) -> None:
-        """A table that holds what ``parent`` does, also from later on, where it has none itself."""
+        """A table that falls back on ``parent``, also for what that registers later."""
         self._parent = parent
         self._entries: dict[int, tuple[Any, Handler]] = dict(parent._entries) if parent else {}
 
     def register(self, fn: Any, handler: Handler) -> None:
-        """``handler`` answers for ``fn`` from now on, also where another one did."""
+        """``handler`` is called for ``fn`` from now on, instead of an earlier one."""
         self._entries[id(fn)] = (fn, handler)
 
     def handles(self, *fns: Any) -> Callable[[Handler], Handler]:
@@ -38,8 +37,8 @@ class CallTable:
         return decorate
 
     def _entry(self, fn: Any) -> tuple[Any, Handler] | None:
-        found = self._entries.get(id(fn))
-        return found if found is not None or self._parent is None else self._parent._entry(fn)
+        entry = self._entries.get(id(fn))
+        return entry if entry is not None or self._parent is None else self._parent._entry(fn)
 
     def __contains__(self, fn: Any) -> bool:
         return self.find(fn) is not None
@@ -48,7 +47,7 @@ class CallTable:
         return len(self._entries)
 
     def find(self, fn: Any) -> tuple[Handler, tuple[Any, ...]] | None:
-        """The handler and the arguments that go before the call's: nothing, or ``self``."""
+        """The handler, and what comes before the call's arguments: nothing, or ``self``."""
         entry = self._entry(fn)
         if entry is not None:
             return entry[1], ()

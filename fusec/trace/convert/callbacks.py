@@ -1,5 +1,5 @@
-"""Functions passed as values: ``map(f, …)``, ``sorted(key=f)``, ``reduce(f, …)`` call ``f`` through
-the hooks, so that it is converted, or handled, as if it had been called by name."""
+"""Callbacks: ``map(f, …)``, ``sorted(key=f)``, ``reduce(f, …)`` call ``f`` through the hooks, which
+convert or handle it as if the program had called it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CALLS = CallTable()
 
 
 class Wrapping(Protocol):
-    """Hooks, as far as functions that are values need them."""
+    """Hooks, as far as callbacks need them."""
 
     def wrap(self, fn: Any) -> Callable[..., Any]: ...
 

@@ -1,4 +1,4 @@
-"""What cannot be traced, read from flags of code objects when a function is decorated."""
+"""Constructs that cannot be traced, recognised by the flags of code objects."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ _COROUTINE, _ASYNC_GENERATOR, GENERATOR = 0x80, 0x200, 0x20  # inspect.CO_…
 
 
 def check_supported(fn: Callable[..., Any] | CodeType) -> None:
-    """Raises ``UnsupportedConstruct`` at the first ``await`` or ``async`` in ``fn``, and where a
-    function (not its code) is itself a generator; one that it calls runs in Python.
+    """Raises ``UnsupportedConstruct`` for ``async`` in ``fn``, and for a function (not its code)
+    that is itself a generator: one that it calls runs in Python.
 
-    Reads flags of code objects only (microseconds): made to run when a function is decorated.
+    Reads only flags of code objects (microseconds), as it runs when a function is decorated.
     """
     code = fn if isinstance(fn, CodeType) else getattr(fn, "__code__", None)
     if code is None:
         return
     if code is not fn and code.co_flags & GENERATOR:
-        raise UnsupportedConstruct("'yield'", _place(code, "'yield'"))
+        raise UnsupportedConstruct("'yield'", _loc_of(code, "'yield'"))
     stack = [code]
     while stack:
         inner = stack.pop()
-        construct = _refused(inner)
+        construct = _refused_construct(inner)
         if construct:
-            raise UnsupportedConstruct(construct, _place(inner, construct))
+            raise UnsupportedConstruct(construct, _loc_of(inner, construct))
         stack.extend(c for c in inner.co_consts if isinstance(c, CodeType))
 
 
-def _refused(code: CodeType) -> str:
+def _refused_construct(code: CodeType) -> str:
     if code.co_flags & (_COROUTINE | _ASYNC_GENERATOR):
         return "'async'" if code.co_name.startswith("<") else "'async def'"
     return ""
 
 
-def _place(code: CodeType, construct: str) -> Loc:
+def _loc_of(code: CodeType, construct: str) -> Loc:
     """Where the construct stands: the line of the ``yield``, else of the definition."""
     if construct == "'yield'":
         for instruction in dis.get_instructions(code):

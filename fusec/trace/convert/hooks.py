@@ -22,8 +22,8 @@ from ..source.source import HOOKS_NAME
 from .cache import convert
 from .call_table import CallTable
 from .callbacks import CALLS
-from .logic import Tested, chained, joined
-from .operators import BINARY, COMPARE, CONVERSIONS, IN_PLACE, UNARY, of_bool
+from .logic import Tested, comparison_chain, short_circuit
+from .operators import BINARY, COMPARE, CONVERSIONS, IN_PLACE, UNARY, unary_of_bool
 from .properties import class_attribute, getter_of
 
 _START: Where = ("", 0, -1, "", -1)
@@ -153,7 +153,7 @@ class Hooks:
     def unop(self, where: Where, op: str, a: Any) -> Any:
         """``op`` is a key of `UNARY`."""
         self.where = where
-        return UNARY[op](a) if type(a) is not bool else of_bool(op, a, where)
+        return UNARY[op](a) if type(a) is not bool else unary_of_bool(op, a, where)
 
     def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         """``op`` is a key of `BINARY`."""
@@ -274,13 +274,13 @@ class Hooks:
         ``role`` says what the result is for: its "value", its truth alone ("test"), or both
         ("operand" of another one, which need not find out again what is known).
         """
-        return joined(self, where, role, True, value, thunks)
+        return short_circuit(self, where, role, True, value, thunks)
 
     def or_(
         self, where: Where, role: str, value: Any, *thunks: Callable[[], Any]
     ) -> Any:
         """``value or ...``; see `and_`."""
-        return joined(self, where, role, False, value, thunks)
+        return short_circuit(self, where, role, False, value, thunks)
 
     def undecided(
         self, where: Where, role: str, going: bool, value: Any, asked: Any,
@@ -295,7 +295,7 @@ class Hooks:
         *thunks: Callable[[], Any],
     ) -> Any:
         """``a < b < c``: comparisons joined by ``and``, each operand evaluated once."""
-        return chained(self, where, role, ops, left, right, thunks)
+        return comparison_chain(self, where, role, ops, left, right, thunks)
 
     def link(self, where: Where, op: str, left: Any, right: Any) -> Any:
         """One comparison, ``in`` and ``not in`` among them."""

@@ -1,4 +1,4 @@
-"""Logic whose operands are evaluated as far as Python would: ``and``, ``or``, ``a < b < c``."""
+"""Short-circuit evaluation in hooks: ``and``, ``or``, ``a < b < c``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Deciding(Protocol):
     def decide(self, test: Any) -> bool | None: ...
 
     def undecided(
-        self, where: Where, role: str, going: bool, value: Any, asked: Any,
+        self, where: Where, role: str, going: bool, value: Any, truth: Any,
         thunks: tuple[Callable[[], Any], ...],
     ) -> Any: ...
 
@@ -49,31 +49,31 @@ def tested(value: Any, truth: bool) -> Tested:
 
 
 def untested(value: Any) -> Any:
-    """The value itself."""
+    """The value without its truth."""
     return value.value if type(value) is Tested else value
 
 
-def joined(
+def short_circuit(
     hooks: Deciding, where: Where, role: str, going: bool, value: Any,
     thunks: tuple[Callable[[], Any], ...],
 ) -> Any:
-    """The first operand that is not ``going``, or the last one."""
+    """``and`` (``going`` is True) or ``or``: the first operand with another truth, or the last."""
     for position, thunk in enumerate(thunks):
-        asked = hooks.asked_truth(hooks.operand(where, value))
-        found = hooks.decide(asked)
-        if found is None:
-            return hooks.undecided(where, role, going, value, asked, thunks[position:])
-        if found is not going:
-            return untested(value) if role == "value" else tested(value, found)
+        truth = hooks.asked_truth(hooks.operand(where, value))
+        is_true = hooks.decide(truth)
+        if is_true is None:
+            return hooks.undecided(where, role, going, value, truth, thunks[position:])
+        if is_true is not going:
+            return untested(value) if role == "value" else tested(value, is_true)
         value = thunk()
     return value
 
 
-def chained(
+def comparison_chain(
     hooks: Deciding, where: Where, role: str, ops: tuple[str, ...], left: Any, right: Any,
     thunks: tuple[Callable[[], Any], ...],
 ) -> Any:
-    """Comparisons joined by ``and``."""
+    """``left op right op …``, as comparisons joined by ``and``."""
     result = hooks.link(where, ops[0], left, right)
     if not thunks:
         return result

@@ -1,4 +1,4 @@
-"""Python's operators by the names that hooks get."""
+"""Python's operators by the names that hooks are called with."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ CONVERSIONS: dict[int, Operator] = {
 }
 
 
-def of_bool(op: str, a: bool, where: Where) -> Any:
-    """What Python 3.12 announces of ``~True`` is said of the program's own line."""
-    with warnings.catch_warnings(record=True) as found:
+def unary_of_bool(op: str, a: bool, where: Where) -> Any:
+    """The operator on a bool; Python 3.12's warning of ``~True`` names the program's own line."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = UNARY[op](a)
-    for warning in found:
+    for warning in caught:
         log.warn(warning.message, warning.category, where[0], where[1])
     return result

@@ -1,4 +1,4 @@
-"""What a class holds under a name, and the user's functions that compute attributes."""
+"""Attributes of classes, and properties whose getters are the user's functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..facts.policy import stays_plain
 
 
 def class_attribute(owner: type, name: str) -> Any:
-    """What the class holds under a name, its descriptors not run; None when nothing."""
+    """What a class or its bases hold under a name, descriptors not run; None if nothing."""
     for base in owner.__mro__:
         if name in base.__dict__:
             return base.__dict__[name]
@@ -17,15 +17,15 @@ def class_attribute(owner: type, name: str) -> Any:
 
 
 def getter_of(obj: Any, name: str) -> FunctionType | None:
-    """The user's function that computes an attribute; None where it is none, or kept plain."""
-    found = class_attribute(type(obj), name)
-    is_users = type(found) is property and _may_convert(found.fget, type(obj))
-    return found.fget if is_users else None
+    """The getter of a property, if it is a user's function that is converted; else None."""
+    attribute = class_attribute(type(obj), name)
+    is_users = type(attribute) is property and _may_convert(attribute.fget, type(obj))
+    return attribute.fget if is_users else None
 
 
 def _may_convert(fget: Any, owner: type) -> bool:
-    """Whether a property is a user's function, and all there is to reading the attribute:
-    Python calls ``__getattr__`` after a property's AttributeError."""
+    """Whether the getter is a user's function and does all that reading the attribute does: where
+    it raises AttributeError, Python calls ``__getattr__``."""
     if type(fget) is not FunctionType or stays_plain(fget):
         return False
     usual = class_attribute(owner, "__getattribute__") is object.__getattribute__

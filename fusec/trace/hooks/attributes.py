@@ -14,7 +14,7 @@ from fusec.errors import unsupported
 from fusec.ir.graph import Loc, new_id
 
 from ..arrays.array_attributes import Flags, assign
-from ..call.foreign import is_foreign, refusal
+from ..call.foreign_arrays import is_foreign, refusal
 from ..convert.properties import class_attribute, getter_of
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain

@@ -13,7 +13,7 @@ from fusec.code_roles import ON_BEHALF
 from fusec.errors import FusecError, unsupported
 from fusec.ir.graph import Loc
 
-from ..call.foreign import check_names, is_foreign, is_foreign_class, public_name, refusal
+from ..call.foreign_arrays import check_names, is_foreign, is_foreign_class, public_name, refusal
 from ..choice.joined_kinds import check_kind
 from ..convert.cache import convert
 from ..facts.code_names import HEAP_TYPE
@@ -30,9 +30,9 @@ from ..objects.object_reads import GETTERS, getter, note_compared, note_instance
 from ..objects.user_methods import method_of
 from ..objects.watch import CALLING
 from ..operands import texts
-from ..operands.operands import as_traced, spread_scalar, with_joined
+from ..operands.operands import as_traced, joined_operands, spread_scalar
 from ..operands.python_numbers import BOOL, weak
-from ..operands.sizes import of_length
+from ..operands.sizes import unpackable
 from ..places.outside import POLYNOMIALS
 from ..rewrite.transformer import Where
 from ..scipy import functions as scipy_functions
@@ -127,7 +127,7 @@ class GraphHooks(ItemHooks):
         fn, args, kwargs = with_written_traced(self, fn, args, kwargs)
         if self.trace.active and (isinstance(fn, np.ufunc) or isinstance(
                 getattr(fn, "__self__", None), np.ufunc)):
-            args = with_joined(self.trace, fn, args)
+            args = joined_operands(self.trace, fn, args)
         return fn, args, kwargs
 
     def _with_values_of(
@@ -245,7 +245,7 @@ class GraphHooks(ItemHooks):
             self.watch.given(format, (b,), {})
             if texts.has_open(self.trace, b := self.lifted(b)):
                 return texts.percent(self.trace, a, b)
-            texts.check_known(b)
+            texts.check_concrete(b)
         if self.is_from_outside(a) or self.is_from_outside(b):
             self.where = where
             a, b = self.lifted(a), self.lifted(b)
@@ -316,7 +316,7 @@ class GraphHooks(ItemHooks):
     def unpack(self, where: Where, value: Any, count: int | None) -> Any:
         value = self._elements(where, value)
         if count is not None and type(value) is TracedArray and value.ndim:
-            value = of_length(value, count)
+            value = unpackable(value, count)
         return super().unpack(where, value, count)
 
     def _elements(self, where: Where, value: Any) -> Any:

@@ -18,7 +18,7 @@ from ..control.ranges import sequence, taken_apart
 from ..control.sequences import PythonIterator
 from ..control.unrolling import UNROLL
 from ..convert.hooks import Hooks
-from ..convert.logic import Tested, joined, untested
+from ..convert.logic import Tested, short_circuit, untested
 from ..facts.constant_values import constant_value
 from ..operands.operands import as_traced, truth
 from ..operands.python_numbers import BOOL, weak
@@ -101,7 +101,7 @@ class ControlHooks(Hooks):
         thunks: tuple[Callable[[], Any], ...],
     ) -> Any:
         def rest() -> Any:
-            return joined(self, where, role, going, thunks[0](), thunks[1:])
+            return short_circuit(self, where, role, going, thunks[0](), thunks[1:])
 
         test = self.truth(asked)
         if role != "test":

@@ -1,6 +1,6 @@
 """Comparisons that are no single op: uint64 with int64, huge Python ints, complex scalars.
 
-NumPy compares integers that no common dtype holds as the integers they are.
+NumPy compares integers that have no common integer dtype by their mathematical values.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _U64, _I64 = np.dtype(np.uint64), np.dtype(np.int64)
 def comparison(
     trace: Trace, op: str, values: Sequence[Value], dtypes: Sequence[np.dtype]
 ) -> Value | None:
-    """The comparison in ops whose operands share a dtype; None where they already do."""
+    """The comparison in ops whose operands share a dtype; None where no such rule is needed."""
     left, right = values
     if misses_dtype(right, dtypes[1]) and left.dtype != np.bool_:
-        return _constant(trace, op, left, misses_dtype(right, dtypes[1]))
+        return _constant_truth(trace, op, left, misses_dtype(right, dtypes[1]))
     if misses_dtype(left, dtypes[0]) and right.dtype != np.bool_:
-        return _constant(trace, ORDERS[op].swapped, right, misses_dtype(left, dtypes[0]))
+        return _constant_truth(trace, ORDERS[op].swapped, right, misses_dtype(left, dtypes[0]))
     if _may_miss(left, right.dtype) or _may_miss(right, left.dtype):
         return _with_run_time_int(trace, op, left, right)
     if dtypes[0] == dtypes[1]:
@@ -42,9 +42,10 @@ def comparison(
 def of_complex_scalars(
     trace: Trace, op: str, values: Sequence[Value], dtype: np.dtype
 ) -> Value | None:
-    """How operators order complex scalars: by the real parts where these differ, NaN or not in the
-    others.  NumPy's loops find no order where one part is NaN; they compare where neither dtype
-    holds the other, and what a NumPy boolean is asked.  None for other comparisons."""
+    """The order of complex scalars by operators: real parts first, imaginary parts where those are
+    equal.  NumPy's loops, unlike this, give False where any part is NaN; operators use them where
+    neither dtype holds the other, or the left operand is a NumPy boolean.  None for these and for
+    other comparisons."""
     if not ORDERS[op].strict or dtype.kind != "c" or any(v.type.kind == "array" for v in values):
         return None
     left = values[0].type
@@ -58,13 +59,13 @@ def of_complex_scalars(
 
 
 def _may_miss(value: Value, dtype: np.dtype) -> bool:
-    """Whether it is a Python int of the run, compared with a narrower or unsigned dtype."""
+    """Whether a Python int of the run may be out of the range of the other operand's dtype."""
     return value.type.is_weak and value.dtype == _I64 and value.node.op != "Const" and (
         dtype.kind in "iu" and dtype != _I64)
 
 
 def _with_run_time_int(trace: Trace, op: str, left: Value, right: Value) -> Value:
-    """Compared as 64-bit integers, whatever dtype the array has."""
+    """The comparison in 64-bit integers."""
     if right.dtype == _U64:
         return _signed_with_unsigned(trace, op, left, right)
     if left.dtype == _U64:
@@ -72,7 +73,7 @@ def _with_run_time_int(trace: Trace, op: str, left: Value, right: Value) -> Valu
     return trace.emit(op, cast(trace, left, _I64), cast(trace, right, _I64))
 
 
-def _constant(trace: Trace, op: str, value: Value, side: int) -> Value:
+def _constant_truth(trace: Trace, op: str, value: Value, side: int) -> Value:
     """``value`` compared with an int above (1) or below (-1) all of its dtype's values."""
     is_true = ORDERS[op].below if side > 0 else ORDERS[op].above
     truth = trace.builder.const(is_true if value.type.is_weak else np.bool_(is_true))

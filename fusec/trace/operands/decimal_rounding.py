@@ -3,8 +3,8 @@
 Method: ``x * 10**digits`` is the sum of the rounded product and an error that one fused
 multiply-add gives exactly (T. J. Dekker, *A floating-point technique for extending the available
 precision*, Numer. Math. 18, 1971).  The product's nearest integer is wrong only half way between
-two, where the error's sign decides, and without one the even integer is taken.  Powers of ten are
-exact up to ``10**22``, so that the division rounds once.
+two integers: there the error's sign decides, and where the error is 0 the even one is taken.
+Powers of ten are exact up to ``10**22``, so that the division rounds once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .python_numbers import weak
 
 F64 = np.dtype(np.float64)
 MOST_DIGITS = 22
-_WHOLE = 2.0**53  # where a product's doubles are further apart than integers, x stays itself
+_WHOLE = 2.0**53  # from here on doubles have no fraction: x stays itself
 
 
 def rounded(trace: Trace, value: Value, digits: int) -> TracedArray:
-    """The Python float ``value`` to ``digits`` digits after the point, from 0 to `MOST_DIGITS`."""
+    """The Python float ``value`` rounded to ``digits`` decimals, from 0 to `MOST_DIGITS`."""
     def number(x: float) -> Value:
         return trace.builder.const(x)
 
@@ -38,22 +38,22 @@ def rounded(trace: Trace, value: Value, digits: int) -> TracedArray:
     half = emit("Mul", whole, number(0.5))
     is_odd = emit("NotEqual", half, emit("Floor", half))
 
-    def goes(step: float) -> Value:
-        """Whether the product is half way to the next integer, and beyond that with its error."""
+    def rounds_away(step: float) -> Value:
+        """Whether the product, with its error, rounds to the next integer in this direction."""
         sign = emit("Greater" if step > 0 else "Less", error, number(0.0))
         beyond = emit("LogicalAnd", emit("Equal", rest, number(step)), sign)
         is_tie = emit("LogicalAnd", emit("Equal", error, number(step)), is_odd)
         return emit("LogicalOr", beyond, is_tie)
 
-    whole = _chosen(trace, goes(0.5), emit("Add", whole, number(1.0)),
-                    _chosen(trace, goes(-0.5), emit("Sub", whole, number(1.0)), whole))
+    whole = _where(trace, rounds_away(0.5), emit("Add", whole, number(1.0)),
+                    _where(trace, rounds_away(-0.5), emit("Sub", whole, number(1.0)), whole))
     has_digits = emit("Less", emit("Abs", product), number(_WHOLE))
-    return TracedArray(trace, None, (), _chosen(
+    return TracedArray(trace, None, (), _where(
         trace, has_digits, emit("Div", whole, scale), value))
 
 
-def _chosen(trace: Trace, test: Value, then: Value, other: Value) -> Value:
-    found: Value = weak(trace, trace.emit("Where", test, then, other), F64)
+def _where(trace: Trace, test: Value, then: Value, orelse: Value) -> Value:
+    found: Value = weak(trace, trace.emit("Where", test, then, orelse), F64)
     return found
 
 

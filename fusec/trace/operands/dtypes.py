@@ -15,16 +15,16 @@ from .operands import BOOL, PYTHON_KIND
 
 
 def resolve(
-    trace: Trace, ufunc: np.ufunc, values: Sequence[Value], asked: np.dtype | None = None,
+    trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: np.dtype | None = None,
     casting: Any = "same_kind",
 ) -> tuple[np.dtype, ...]:
     """The dtypes NumPy computes in, inputs then outputs (NEP 50 weak promotion included).
 
-    ``asked``: the dtype of the result, given by the caller.
+    ``result``: the dtype of the result, where the caller asks for one.
     """
     options: dict[str, Any] = {}
-    if asked is not None:
-        options = {"signature": (*[None] * ufunc.nin, *[asked] * ufunc.nout), "casting": casting}
+    if result is not None:
+        options = {"signature": (*[None] * ufunc.nin, *[result] * ufunc.nout), "casting": casting}
     if all(v.type.is_weak for v in values):
         signature = tuple(v.dtype for v in values)
     else:
@@ -33,21 +33,21 @@ def resolve(
             for v in values
         )
     try:
-        found = ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout), **options)
-        if asked is None and casting not in ("same_kind", "unsafe"):
-            _check_casting(ufunc, values, found, casting)
-        return found
+        dtypes = ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout), **options)
+        if result is None and casting not in ("same_kind", "unsafe"):
+            _check_casting(ufunc, values, dtypes, casting)
+        return dtypes
     except TypeError as error:
-        has_loop = asked is not None and any(
-            loop.endswith(f">{asked.char}") for loop in ufunc.types)
-        misfit = _misfit(values, asked) if has_loop and ufunc not in COMPARISONS else None
+        has_loop = result is not None and any(
+            loop.endswith(f">{result.char}") for loop in ufunc.types)
+        misfit = _misfit(values, result) if has_loop and ufunc not in COMPARISONS else None
         raise trace.error(misfit or error, values) from None
 
 
 def _check_casting(
     ufunc: np.ufunc, values: Sequence[Value], dtypes: Sequence[np.dtype], casting: Any
 ) -> None:
-    """NumPy's own check takes no Python numbers: it crashes where it refuses one (NumPy 2.4)."""
+    """NumPy's own check crashes where it refuses a Python number (NumPy 2.4)."""
     for k, (value, dtype) in enumerate(zip(values, dtypes, strict=False)):
         if value.type.is_weak and value.dtype != BOOL:
             if casting == "equiv" and value.dtype != dtype:
@@ -59,15 +59,14 @@ def _check_casting(
                 f"{value.dtype!r} to {dtype!r} with casting rule {casting!r}".replace("  ", " "))
 
 
-def _misfit(values: Sequence[Value], asked: np.dtype | None) -> OverflowError | None:
-    """A Python int that does not fit the integers asked for: of wrong types NumPy says that first.
-    """
+def _misfit(values: Sequence[Value], result: np.dtype | None) -> OverflowError | None:
+    """The error for a Python int out of the result's range, which NumPy raises before others."""
     for value in values:
         number = value.node.attrs.get("value") if value.type.is_weak else None
-        if asked is None or asked.kind not in "iu" or type(number) is not int:
+        if result is None or result.kind not in "iu" or type(number) is not int:
             continue
         try:
-            asked.type(number)
+            result.type(number)
         except OverflowError as error:
             return error
     return None

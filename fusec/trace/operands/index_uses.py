@@ -1,8 +1,8 @@
-"""Indices that must be in range though nobody needs what lies there.
+"""Index checks of elements that nothing needs.
 
-NumPy raises ``IndexError`` for ``x[k]`` whatever becomes of the element.  An element that is needed
-has its index checked where it is read or written; what a graph does not need is not in it, so each
-use of an index is noted here, and those that the finished graph would lose leave a `BoundsCheck`.
+NumPy raises ``IndexError`` for ``x[k]`` even where the element is not used.  In a graph the node
+that reads or writes an element checks its index; but unused nodes are dropped.  So each use of an
+index is noted here, and where the finished graph has lost its node, a `BoundsCheck` replaces it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def note_pick(
     trace: Trace, shape: Sequence[Size], axes: Sequence[int], indices: Sequence[Value],
     safe: Sequence[int],
 ) -> None:
-    """Indices of an element or view, less those that are known to be in range."""
+    """Note the indices of an element or view, except on ``safe`` axes and known ones."""
     for axis, index in zip(axes, indices, strict=True):
         size = shape[axis]
         if axis not in safe and (index.node.op != "Const" or isinstance(size, Dim)):
@@ -36,7 +36,7 @@ def note_pick(
 
 
 def note_checked(trace: Trace, checked: Value) -> Value:
-    """What a `CheckIndex` gives, noted."""
+    """Note the use of a `CheckIndex` node, which is returned."""
     index, limit = checked.node.inputs
     trace.record.index_uses.append(IndexUse(
         index, 0, checked.node.attrs["axis"], trace.loc, limit, checked))
@@ -44,7 +44,7 @@ def note_checked(trace: Trace, checked: Value) -> Value:
 
 
 def written_indices(array: Any, key: Any) -> list[Value]:
-    """The integers and arrays of a key at which a library call will write."""
+    """The indices of a key at which a library call will write, as int64."""
 
     keys = key if isinstance(key, tuple) else (key,)
     if type(array) is not TracedArray or not array.is_array or array.steps or (
@@ -55,7 +55,7 @@ def written_indices(array: Any, key: Any) -> list[Value]:
 
 
 def note_written(array: Any, indices: Sequence[Value]) -> None:
-    """The call was made: it checks the indices itself, if the graph keeps it."""
+    """Note the indices of a library call that writes; it checks them, if the graph keeps it."""
     for axis, index in enumerate(indices):
         trace = array.trace
         trace.record.index_uses.append(IndexUse(
@@ -74,13 +74,13 @@ def _limit(trace: Trace, size: Size) -> Value:
 
 
 def lost_checks(trace: Trace, uses: Sequence[Use], needed: Iterable[Node]) -> list[Node]:
-    """Checks for the uses that the needed nodes, and those behind them, do not make."""
+    """Checks for the uses whose nodes are not among the needed ones and their operands."""
     if not uses:
         return []
-    made = _behind(needed, min(map(_first_id, uses)))
-    ids = {node.id for node in made}
-    pairs = {pair for node in made if node.op in PICKS for pair in _pairs(node)}
-    lost = [use for use in uses if not _is_made(use, ids, pairs)]
+    nodes = _nodes_behind(needed, min(map(_first_id, uses)))
+    ids = {node.id for node in nodes}
+    pairs = {pair for node in nodes if node.op in PICKS for pair in _indices_with_sizes(node)}
+    lost = [use for use in uses if not _is_kept(use, ids, pairs)]
     checks: dict[Any, Node] = {}
     for use in lost:
         key = use.id if isinstance(use, Node) else (use.index, use.limit, use.axis)
@@ -90,11 +90,11 @@ def lost_checks(trace: Trace, uses: Sequence[Use], needed: Iterable[Node]) -> li
 
 
 def _first_id(use: Use) -> int:
-    """No node that makes the use is older than this one."""
+    """The least id that a node with this use can have."""
     return use.id if isinstance(use, Node) else use.index.node.id
 
 
-def _is_made(use: Use, ids: set[int], pairs: set[tuple[Value, Size]]) -> bool:
+def _is_kept(use: Use, ids: set[int], pairs: set[tuple[Value, Size]]) -> bool:
     if isinstance(use, Node):
         return use.id in ids
     if use.checked is not None:
@@ -102,20 +102,20 @@ def _is_made(use: Use, ids: set[int], pairs: set[tuple[Value, Size]]) -> bool:
     return (use.index, use.size) in pairs
 
 
-def _pairs(node: Node) -> Iterator[tuple[Value, Size]]:
+def _indices_with_sizes(node: Node) -> Iterator[tuple[Value, Size]]:
     for axis, index in picked_axes(node):
         yield index, node.inputs[0].shape[axis]
 
 
-def _behind(roots: Iterable[Node], oldest: int) -> list[Node]:
-    found: dict[int, Node] = {}
+def _nodes_behind(roots: Iterable[Node], oldest: int) -> list[Node]:
+    nodes: dict[int, Node] = {}
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if node.id >= oldest and node.id not in found:
-            found[node.id] = node
+        if node.id >= oldest and node.id not in nodes:
+            nodes[node.id] = node
             stack.extend(v.node for v in node.inputs)
-    return list(found.values())
+    return list(nodes.values())
 
 
 def _check(trace: Trace, use: Use) -> Node:
@@ -125,7 +125,7 @@ def _check(trace: Trace, use: Use) -> Node:
 
 
 def note_inside(trace: Trace, node: Node) -> None:
-    """A branch or loop, if indices are used in it: it may not be needed itself."""
+    """Note a branch or loop in which indices are used: the graph may not need it."""
     if uses_indices(node):
         trace.record.index_uses.append(node)
 

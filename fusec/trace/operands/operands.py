@@ -33,13 +33,13 @@ def is_operand(x: Any) -> bool:
                                                     np.ndarray, list, tuple))
 
 
-# What NumPy takes for arrays; for Python's own numbers they are no operands.
+# Operands of NumPy arrays and scalars, not of Python numbers.
 _SEQUENCES = (range, deque, UserList)
 
 _BUFFERS = (array,)
 
 
-def takes(x: TracedArray, other: Any) -> bool:
+def is_operand_beside(x: TracedArray, other: Any) -> bool:
     """Whether ``other`` is an operand beside ``x``."""
     return is_operand(other) or (
         isinstance(other, (*_SEQUENCES, *_BUFFERS)) and (x.is_array or not x.type.is_weak))
@@ -48,14 +48,14 @@ def takes(x: TracedArray, other: Any) -> bool:
 def as_traced(trace: Trace, x: Any) -> TracedArray:
     """Any operand as a traced value: numbers become constants, outside arrays inputs."""
     if type(x) is TracedArray:
-        return _of_this_trace(trace, x)
+        return _checked_trace(trace, x)
     if isinstance(x, (bool, int, float, complex, np.generic)):
         trace.builder.loc = trace.loc
         return TracedArray(trace, None, (), trace.builder.const(_plain(x)))
     if isinstance(x, np.ndarray):
         x = trace.as_plain(x)
-        own = trace.local.memory.traced(x)
-        return own if own is not None else OPERATIONS.captured(trace, x)
+        traced = trace.local.memory.traced(x)
+        return traced if traced is not None else OPERATIONS.captured(trace, x)
     if isinstance(x, (list, tuple, *_SEQUENCES)):
         return OPERATIONS.array_from_sequence(trace, list(x) if isinstance(x, _SEQUENCES) else x)
     if isinstance(x, _BUFFERS):
@@ -63,11 +63,11 @@ def as_traced(trace: Trace, x: Any) -> TracedArray:
     raise trace.error(TypeError(f"unsupported operand: {type(x).__name__}"))
 
 
-def with_joined(
+def joined_operands(
     trace: Trace, fn: Any, args: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """The operands of a ufunc, or of a method of one: NumPy's dispatch misses traced values that
-    lie in lists, so those are joined to arrays where there are no others."""
+    """The operands of a ufunc, or of a method of one.  NumPy does not dispatch on traced values in
+    lists: where all are in lists, these become traced arrays."""
     ufunc = fn if isinstance(fn, np.ufunc) else getattr(fn, "__self__", None)
     count = ufunc.nin if fn is ufunc else _OPERANDS.get(getattr(fn, "__name__", ""), 0)
     if any(type(x) is TracedArray for x in args[:count]):
@@ -86,7 +86,7 @@ def holds_traced(x: Any) -> bool:
 
 
 def _plain(x: Any) -> Any:
-    """A number of a class derived from Python's as Python's own."""
+    """A number whose class derives from Python's as a plain Python number."""
     if isinstance(x, np.generic) or type(x) in _PLAIN:
         return x
     return next(kind(x) for kind in _PLAIN if isinstance(x, kind))
@@ -95,8 +95,8 @@ def _plain(x: Any) -> Any:
 _PLAIN: tuple[Any, ...] = (int, float, complex, bool)
 
 
-def _of_this_trace(trace: Trace, x: TracedArray) -> TracedArray:
-    """The operand; one that another trace left behind raises, naming where it was made."""
+def _checked_trace(trace: Trace, x: TracedArray) -> TracedArray:
+    """The operand; a value of another trace raises, with where it was made."""
     if x.trace is not trace and x.value is not None:
         raise trace.error(TypeError("a traced value of another trace in progress is used here"))
     return x
@@ -109,14 +109,14 @@ def cast(trace: Trace, value: Value, dtype: np.dtype, kind: str | None = None) -
     if kind != "weak":
         check_number(trace, value, dtype)
     if value.node.op == "Const" and kind is None and value.type.is_weak:
-        return trace.builder.const(_constant_as(value, dtype))
+        return trace.builder.const(_converted_constant(value, dtype))
     attrs: dict[str, Any] = {"dtype": dtype}
     if kind is not None:
         attrs["kind"] = kind
     return trace.emit("Cast", value, **attrs)
 
 
-def _constant_as(value: Value, dtype: np.dtype) -> Any:
+def _converted_constant(value: Value, dtype: np.dtype) -> Any:
     number = value.node.attrs["value"]
     with np.errstate(all="ignore"):
         return np.asarray(number, dtype)[()] if dtype.kind in "iu" else dtype.type(number)
@@ -131,7 +131,7 @@ def truth(trace: Trace, value: Value) -> Value:
 def check_cast(
     trace: Trace, target: TracedArray, value: Value, casting: Any, what: str
 ) -> None:
-    """That the array may be written, and with this dtype; ``what`` is NumPy's way to say it."""
+    """Raise unless the array may be written, with this dtype; ``what`` is from NumPy's message."""
     target.check_writeable()
     source: Any = value.dtype
     if value.type.is_weak and value.dtype != BOOL:
@@ -151,10 +151,10 @@ def store(trace: Trace, target: TracedArray, value: Value, casting: Any, what: s
     except ValueError as error:
         raise trace.error(error, [value, target.value], ("result", "target")) from None
     if joint != shape:
-        shown, wanted = (str(s).replace(" ", "") for s in (shape, joint))
+        own, whole = (str(s).replace(" ", "") for s in (shape, joint))
         raise trace.error(ValueError(
-            f"non-broadcastable output operand with shape {shown} doesn't match the broadcast "
-            f"shape {wanted}"
+            f"non-broadcastable output operand with shape {own} doesn't match the broadcast "
+            f"shape {whole}"
         ), [value, target.value], ("result", "target"))
     target.write(spread(trace, cast(trace, value, target.dtype), shape))
 
@@ -164,12 +164,12 @@ def spread(trace: Trace, value: Value, shape: tuple[int, ...]) -> Value:
     if value.shape == shape and value.type.kind == "array":
         return value
     if symbols_of(shape) - symbols_of(value.shape):
-        return _spread_by_numpy(trace, value, shape)
+        return _fill(trace, value, shape)
     return trace.emit("BroadcastTo", value, shape=shape)
 
 
-def _spread_by_numpy(trace: Trace, value: Value, shape: tuple[Size, ...]) -> Value:
-    """The same to a size that the value does not have: it must depend on what defines it."""
+def _fill(trace: Trace, value: Value, shape: tuple[Size, ...]) -> Value:
+    """`spread` where the shape has symbols that the value's has not: it takes them as operands."""
     dims = [cast(trace, as_traced(trace, number(trace, s)).value, np.dtype(np.int64), "weak")
             for s in shape]
     return trace.emit("Fill", value, *dims, shape=shape)
@@ -184,5 +184,5 @@ def spread_scalar(x: TracedArray) -> TracedArray:
 
 def strong(trace: Trace, x: Any) -> TracedArray:
     """The operand; a Python number as the NumPy scalar that ``np.asarray`` makes of it."""
-    found = as_traced(trace, x)
-    return from_value(trace, cast(trace, found.value, found.dtype)) if found.type.is_weak else found
+    array = as_traced(trace, x)
+    return from_value(trace, cast(trace, array.value, array.dtype)) if array.type.is_weak else array

@@ -1,6 +1,6 @@
-"""Python ints that the run computes have 64 bits in compiled code: what does not fit raises.
+"""Overflow checks: Python ints that the run computes have 64 bits in compiled code, others raise.
 
-The condition is computed from the operands and the result that has wrapped.
+The condition is computed from the operands and the wrapped result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEAST, LARGEST = -(1 << 63), (1 << 63) - 1
 
 @dataclass
 class OverflowChecks:
-    """Of a trace: how many it has, of Python ints."""
+    """Of a trace: the number of its overflow checks."""
 
     count: int = 0
 
@@ -28,7 +28,7 @@ class OverflowChecks:
 def check_overflow(
     trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: Value
 ) -> None:
-    """Raise `OverflowError` where Python's result is another one than int64 arithmetic's."""
+    """Check at run time that int64 arithmetic gives Python's result; else `OverflowError`."""
     if result.dtype == INT64 and result.type.is_weak:
         trace.part(OverflowChecks).count += 1
         trace.check(_fits(trace, ufunc, values, result), OverflowError(TEXT))
@@ -42,36 +42,37 @@ def is_overflow_check(node: Node) -> bool:
 def _fits(trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: Value) -> Value:
     a, b = values[0], values[-1]
     if ufunc in (np.negative, np.absolute):
-        return _compared(trace, "NotEqual", a, LEAST)
+        return _compare(trace, "NotEqual", a, LEAST)
     if ufunc in (np.add, np.subtract):
         return _sum_fits(trace, ufunc, a, b, result)
     if ufunc is np.multiply:
         return _product_fits(trace, a, b, result)
     if ufunc is np.floor_divide:
-        return _or(trace, _compared(trace, "NotEqual", a, LEAST),
-                   _compared(trace, "NotEqual", b, -1))
+        return _or(trace, _compare(trace, "NotEqual", a, LEAST),
+                   _compare(trace, "NotEqual", b, -1))
     if ufunc is np.left_shift:
         back = trace.emit("Equal", trace.emit("ShiftRight", result, b), a)
-        inside = _and(trace, back, _compared(trace, "Less", b, 64))
-        return _or(trace, inside, _compared(trace, "Equal", a, 0))
+        inside = _and(trace, back, _compare(trace, "Less", b, 64))
+        return _or(trace, inside, _compare(trace, "Equal", a, 0))
     assert ufunc is np.power
     return _between(trace, a, *_bases(b.node.attrs["value"]))
 
 
 def _sum_fits(trace: Trace, ufunc: np.ufunc, a: Value, b: Value, result: Value) -> Value:
-    """By the sign of what is added, where that is known; else by all three."""
+    """Where the sign of ``b`` is known, the result must have moved that way; else the signs of
+    operands and result decide."""
     bounds = interval(trace, b)
     if bounds is not None and (bounds[0] >= 0 or bounds[1] <= 0):
         grows = (bounds[0] >= 0) == (ufunc is np.add)
         return trace.emit("GreaterEqual" if grows else "LessEqual", result, a)
     changed = trace.emit("BitXor", a, result)
-    other = trace.emit("BitXor", *((b, result) if ufunc is np.add else (a, b)))
-    return _compared(trace, "GreaterEqual", trace.emit("BitAnd", changed, other), 0)
+    operand_sign = trace.emit("BitXor", *((b, result) if ufunc is np.add else (a, b)))
+    return _compare(trace, "GreaterEqual", trace.emit("BitAnd", changed, operand_sign), 0)
 
 
 def _product_fits(trace: Trace, a: Value, b: Value, result: Value) -> Value:
-    """A product that has wrapped is 2**64 from the true one, which floats give to 2**12 or to a
-    small part of itself."""
+    """A wrapped product is a multiple of 2**64 off, which is far more than the error of the float
+    product."""
     for value, other in ((a, b), (b, a)):
         factor = value.node.attrs["value"] if value.node.op == "Const" else 0
         if factor:
@@ -98,11 +99,11 @@ def _bases(exponent: int) -> tuple[int, int]:
 
 def _between(trace: Trace, value: Value, low: int, high: int) -> Value:
     low, high = max(low, LEAST), min(high, LARGEST)
-    return _and(trace, _compared(trace, "GreaterEqual", value, low),
-                _compared(trace, "LessEqual", value, high))
+    return _and(trace, _compare(trace, "GreaterEqual", value, low),
+                _compare(trace, "LessEqual", value, high))
 
 
-def _compared(trace: Trace, op: str, value: Value, bound: int) -> Value:
+def _compare(trace: Trace, op: str, value: Value, bound: int) -> Value:
     return trace.emit(op, value, trace.builder.const(bound))
 
 

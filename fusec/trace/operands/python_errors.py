@@ -1,10 +1,10 @@
 """Exceptions of Python's own arithmetic on floats, which NumPy answers with inf or NaN.
 
 ``1.0 / x`` of Python numbers raises ``ZeroDivisionError`` where ``x`` is 0, ``math.log(0.0)``
-raises ``ValueError``.  Compiled code looks at operands and results and raises the same; the texts
-are those of the interpreter that runs, those of `math` as they were before Python 3.14 put numbers
-in them.  A negative number to a fractional power is complex in Python: what a value's type is
-cannot depend on data, so that is refused when it happens.
+raises ``ValueError``.  Compiled code checks operands and results and raises the same; the texts are
+those of the running interpreter, those of `math` as before Python 3.14 put numbers into them.
+A negative number to a fractional power is complex in Python; a value's type cannot depend on data,
+so that raises at run time.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 
 
 def check_operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> None:
-    """Raise when the code runs what the operator raises for such Python numbers; that complex ones
-    have no order, at once."""
+    """Check at run time what Python's operator would raise for; that complex numbers have no order
+    raises at once."""
     if ufunc in (np.left_shift, np.right_shift) and values[1].dtype.kind in "iub":
         _check_shift(trace, values[1])
     if ufunc in _ORDERS and any(v.dtype.kind == "c" for v in values):
@@ -68,9 +68,9 @@ def _as_float(trace: Trace, value: Value) -> Value:
 
 
 def check_result(trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: Value) -> None:
-    """The same of a result that is too large: only powers raise."""
+    """`check_operands` for results that are too large: only powers raise."""
     if _is_real_power(ufunc, values) and result.dtype.kind == "f":
-        _check_finite(trace, values, result, _raised(operator.pow, 10.0, 400.0))
+        _check_finite(trace, values, result, _exception_of(operator.pow, 10.0, 400.0))
 
 
 def _is_real_power(ufunc: np.ufunc, values: Sequence[Value]) -> bool:
@@ -78,14 +78,14 @@ def _is_real_power(ufunc: np.ufunc, values: Sequence[Value]) -> bool:
 
 
 def check_math_power(trace: Trace, values: Sequence[Value]) -> None:
-    """The same for the operands of `math.pow`, before it is computed."""
+    """Check the operands of `math.pow`, before it is computed."""
     _check_zero_to_negative(trace, values, _OUTSIDE)
 
 
 def check_math(
     trace: Trace, function: Callable[..., Any], values: Sequence[Value], result: Value
 ) -> None:
-    """Raise when the code runs what a function of `math` raises."""
+    """Check at run time what a function of `math` would raise for."""
     if function in (*_DOMAIN, math.pow):
         any_nan = _any(trace, [trace.emit("IsNan", v) for v in values])
         number = trace.emit("LogicalNot", trace.emit("IsNan", result))
@@ -100,12 +100,12 @@ def check_math(
 
 
 def check_integer(trace: Trace, value: Value) -> None:
-    """Raise when the code runs what ``int(x)`` of a float raises; and where it needs more bits."""
+    """Check at run time what ``int(x)`` of a float raises for, and that 64 bits suffice."""
     if value.dtype.kind != "f":
         check_signed(trace, value, OverflowError(TEXT))
         return
-    trace.check(trace.emit("LogicalNot", trace.emit("IsNan", value)), _raised(int, math.nan))
-    trace.check(trace.emit("LogicalNot", trace.emit("IsInf", value)), _raised(int, math.inf))
+    trace.check(trace.emit("LogicalNot", trace.emit("IsNan", value)), _exception_of(int, math.nan))
+    trace.check(trace.emit("LogicalNot", trace.emit("IsInf", value)), _exception_of(int, math.inf))
     size = trace.emit("Abs", trace.emit("Cast", value, dtype=F64))
     limit = trace.builder.const(np.float64(2.0 ** 63))
     trace.check(trace.emit("Less", size, limit), OverflowError(TEXT))
@@ -131,14 +131,14 @@ def _check_divisor(
     kinds = {v.dtype.kind for v in values}
     kind = complex if "c" in kinds else float if "f" in kinds else int
     nonzero = trace.emit("NotEqual", divisor, trace.builder.const(divisor.dtype.type(0).item()))
-    trace.check(nonzero, _raised(divide, kind(1), kind(0)))
+    trace.check(nonzero, _exception_of(divide, kind(1), kind(0)))
 
 
 def _check_power(trace: Trace, base: Value, exponent: Value) -> None:
     power = exponent.node.attrs.get("value") if exponent.node.op == "Const" else None
     number = base.node.attrs.get("value") if base.node.op == "Const" else None
     if power is None or power < 0:
-        error = _raised(operator.pow, 0.0, -1.0)
+        error = _exception_of(operator.pow, 0.0, -1.0)
         _check_zero_to_negative(trace, [base, exponent], error)
     whole = power is not None and (not math.isfinite(power) or power == math.floor(power))
     if not whole and (number is None or number < 0):
@@ -146,7 +146,7 @@ def _check_power(trace: Trace, base: Value, exponent: Value) -> None:
 
 
 def _check_real(trace: Trace, base: Value, exponent: Value) -> None:
-    """The result is no complex number."""
+    """Check that the power is no complex number."""
     if exponent.dtype != F64:
         return
     zero = trace.builder.const(0.0)
@@ -158,7 +158,7 @@ def _check_real(trace: Trace, base: Value, exponent: Value) -> None:
 
 
 def _check_zero_to_negative(trace: Trace, values: Sequence[Value], error: Exception) -> None:
-    """Zero to the power of -infinity is infinity."""
+    """Check that it is not zero to a negative power, -infinity left out: 0.0 ** -inf is inf."""
     zero = trace.builder.const(0.0)
     trace.check(_any(trace, [
         trace.emit("NotEqual", values[0], zero), trace.emit("GreaterEqual", values[1], zero),
@@ -169,7 +169,7 @@ def _check_zero_to_negative(trace: Trace, values: Sequence[Value], error: Except
 def _check_finite(
     trace: Trace, values: Sequence[Value], result: Value, error: Exception, *others: Value
 ) -> None:
-    """Finite operands give no infinity, unless another condition holds."""
+    """Check that finite operands give no infinity, unless one of the others holds."""
     finite = trace.emit("LogicalNot", trace.emit("IsInf", result))
     excused = [_not_finite(trace, v) for v in values if v.dtype.kind == "f"]
     trace.check(_any(trace, [finite, *excused, *others]), error)
@@ -186,8 +186,8 @@ def _any(trace: Trace, conditions: Sequence[Value]) -> Value:
     return first
 
 
-def _raised(function: Callable[..., Any], *arguments: Any) -> Exception:
-    """What Python itself says."""
+def _exception_of(function: Callable[..., Any], *arguments: Any) -> Exception:
+    """The exception that Python itself raises."""
     try:
         function(*arguments)
     except (ArithmeticError, ValueError) as error:

@@ -1,9 +1,9 @@
 """Python numbers in a trace: what Python's operators give, and when Python must have the number.
 
-A run-time Python int is an int64 in compiled code.  The values it can take are followed as
-intervals: where Python's result might not fit into int64, or Python would raise (division by zero,
-a negative shift), the int itself is needed, so the argument it comes from becomes static.  Of an
-int that the run computes (loops do, and ``int()``) that is checked: see `overflow`.
+A run-time Python int is an int64 in compiled code.  The values it can take are tracked as
+intervals.  Where Python's result might not fit into int64, or Python would raise (division by zero,
+a negative shift), the argument that the int comes from becomes static.  An int that the run itself
+computes (in loops, or by ``int()``) is checked at run time instead: see `overflow`.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ _GROWING = {np.add, np.subtract, np.multiply, np.negative, np.absolute, np.floor
             np.left_shift, np.power}  # whose results need more bits than their operands
 
 
-# What loops change in steps of at most `STEP`: 2**53 of these take months, and do not leave it.
+# The interval of an int that a loop changes in steps of at most `STEP` from at most `START`: to
+# leave it takes 2**53 iterations, which is months.
 SLOW: Interval = (-(1 << 62), 1 << 62)
 STEP, START = 1 << 8, 1 << 61
 
 
 class Intervals(dict[Value, tuple[int, int]]):
-    """Of a trace: what Python ints that the run computes lie between."""
+    """Of a trace: the intervals of Python ints that the run computes."""
 
 
 def interval(trace: Trace, value: Value) -> Interval | None:
@@ -66,23 +67,23 @@ def interval(trace: Trace, value: Value) -> Interval | None:
     return trace.part(Intervals).get(value)
 
 
-def is_slow(found: Interval | None) -> bool:
-    """Whether a loop that goes on from there in small steps stays in `SLOW`."""
-    return found is not None and (found is SLOW or -START <= found[0] <= found[1] <= START)
+def is_slow(bounds: Interval | None) -> bool:
+    """Whether a loop that starts within these bounds stays in `SLOW` with small steps."""
+    return bounds is not None and (bounds is SLOW or -START <= bounds[0] <= bounds[1] <= START)
 
 
-def hull(found: Sequence[Interval | None]) -> Interval | None:
-    """An interval of all that these hold."""
-    known = [bounds for bounds in found if bounds is not None]
-    if len(known) < len(found):
+def hull(intervals: Sequence[Interval | None]) -> Interval | None:
+    """An interval that contains all of these; None if one is unknown."""
+    finite = [bounds for bounds in intervals if bounds is not None]
+    if len(finite) < len(intervals):
         return None
-    if any(bounds is SLOW for bounds in known):
-        return SLOW if all(map(is_slow, known)) else None
-    return min(b[0] for b in known), max(b[1] for b in known)
+    if any(bounds is SLOW for bounds in finite):
+        return SLOW if all(map(is_slow, finite)) else None
+    return min(b[0] for b in finite), max(b[1] for b in finite)
 
 
 def operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> list[Value]:
-    """Python numbers as Python's operator takes them: booleans are ints, but not for ``& | ^``."""
+    """Operands converted as Python's operator does: booleans to ints, except for ``& | ^``."""
     if ufunc in _COMPARISONS or ufunc in _ON_BITS:
         return list(values)
     return [
@@ -93,10 +94,10 @@ def operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> list[Val
 def result_interval(
     trace: Trace, ufunc: np.ufunc, values: Sequence[Value]
 ) -> tuple[Interval | None, bool]:
-    """What an operator on Python numbers can give, and whether that must be checked.
+    """The interval of the operator's result, and whether overflow must be checked at run time.
 
-    Raises `ConcreteValueError` where int64 arithmetic might differ from Python's, and the int
-    itself can be had.
+    Raises `ConcreteValueError` where int64 arithmetic might differ from Python's, and making an
+    argument static avoids that.
     """
     if ufunc in _COMPARISONS:
         return None, False
@@ -117,7 +118,7 @@ def result_interval(
 
 
 def _slow_step(ufunc: np.ufunc, ranges: Sequence[Interval | None]) -> Interval | None:
-    """`SLOW` for a small step from there."""
+    """`SLOW` for a small step from a value in `SLOW`, else None."""
     if ufunc not in (np.add, np.subtract) or SLOW not in ranges:
         return None
     first, second = ranges if ranges[0] is SLOW else ranges[::-1]
@@ -127,7 +128,7 @@ def _slow_step(ufunc: np.ufunc, ranges: Sequence[Interval | None]) -> Interval |
 
 
 def _check_width(trace: Trace, values: Sequence[Value]) -> None:
-    """Python ints of the run are int64: what they meet must be one too."""
+    """Refuse constants beyond int64 beside Python ints of the run, which are int64."""
     for value in values:
         number = value.node.attrs.get("value") if value.node.op == "Const" else None
         if type(number) is int and not _WIDEST[0] <= number <= _WIDEST[1] and any(
@@ -168,13 +169,13 @@ def _hull(function: Callable[..., int], ranges: list[Interval]) -> Interval:
 
 
 def check_fits(trace: Trace, value: Value, dtype: np.dtype) -> None:
-    """Python ints out of a dtype's range raise in NumPy: those of data when the code runs, those of
-    arguments are needed now."""
+    """Where a Python int may be out of the dtype's range, NumPy raises: compiled code checks an int
+    that the run computes; an argument's becomes static, to be checked now."""
 
     if not value.type.is_weak or value.dtype != INT64 or dtype.kind not in "iu" or dtype == INT64:
         return
-    found, info = interval(trace, value), np.iinfo(dtype)
-    if found is not None and info.min <= found[0] and found[1] <= info.max:
+    bounds, info = interval(trace, value), np.iinfo(dtype)
+    if bounds is not None and info.min <= bounds[0] and bounds[1] <= info.max:
         return
     if value.node.op != "Const" and (trace.in_region or not from_ints(value)):
         _check_range(trace, value, dtype)
@@ -183,7 +184,7 @@ def check_fits(trace: Trace, value: Value, dtype: np.dtype) -> None:
 
 
 def _check_range(trace: Trace, value: Value, dtype: np.dtype) -> None:
-    """The compiled code looks at the number (and cannot say which it was)."""
+    """A check at run time, whose message cannot name the number."""
     text = f"Python integer out of bounds for {dtype}"
     info = np.iinfo(dtype)
     holds = None
@@ -198,7 +199,7 @@ def _check_range(trace: Trace, value: Value, dtype: np.dtype) -> None:
 
 
 def _need(trace: Trace, values: Sequence[Value], why: str) -> None:
-    """Raises for the first operand that is a run-time int; constants are no reason to."""
+    """Raise for the first operand that is a run-time int: its value is needed now."""
     for value in values:
         if value.node.op != "Const" and interval(trace, value) != (0, 1):
             TracedArray(trace, None, (), value).concrete(
@@ -222,14 +223,14 @@ def weak(trace: Trace, value: Any, dtype: np.dtype) -> Any:
 
 
 def check_signed(trace: Trace, value: Value, error: Exception) -> None:
-    """Raise when the code runs where an unsigned integer is beyond those with a sign."""
+    """Check at run time that an unsigned integer fits into int64."""
     if value.dtype == np.uint64:
         limit = trace.builder.const(np.uint64(2**63))
         trace.check(trace.emit("Less", value, limit), error)
 
 
 def index_of(trace: Trace, x: TracedArray, error: Exception | None = None) -> TracedArray:
-    """What ``operator.index`` gives: a Python int; what to raise beyond 64 bits."""
+    """``operator.index(x)``, a Python int; ``error`` is raised at run time beyond 64 bits."""
     if not is_index(x) and not (x.dtype == BOOL and x.type.is_weak):
         raise not_an_index(x)
     check_signed(trace, x.value, error or OverflowError(TEXT))
@@ -237,28 +238,28 @@ def index_of(trace: Trace, x: TracedArray, error: Exception | None = None) -> Tr
 
 
 def check_number(trace: Trace, x: TracedArray) -> None:
-    """That Python's ``float``, ``int``, ``complex`` and `math` take it."""
+    """Raise unless Python's ``float``, ``int``, ``complex`` and `math` accept it."""
     if x.ndim and not (this_numpy.TAKES_VECTORS and x.size == 1):
         raise trace.error(TypeError(this_numpy.NO_NUMBER), [x.value])
 
 
 def scalar_of(trace: Trace, x: TracedArray) -> Any:
-    """The number, of an array of one element too."""
+    """The value as a scalar; an array must have one element."""
     if not x.is_array:
         return x.value
     return trace.emit("Squeeze", x.value, axes=tuple(range(x.ndim)), kind="scalar")
 
 
 def from_ints(value: Value) -> bool:
-    """Whether Python ints among the arguments decide it: those become static where it must be
-    known."""
-    stack, seen = [value], {value}
+    """Whether a value is computed of Python ints among the arguments, which can become static."""
+    stack, visited = [value], {value}
     while stack:
-        now = stack.pop()
-        if now.node.op == "Input" and not (now.type.is_weak and now.node.attrs["index"] >= 0):
+        current = stack.pop()
+        node = current.node
+        if node.op == "Input" and not (current.type.is_weak and node.attrs["index"] >= 0):
             return False
-        if now.node.op not in SIZE_ARITHMETIC and not get(now.node.op).is_given:
+        if node.op not in SIZE_ARITHMETIC and not get(node.op).is_given:
             return False
-        stack += [v for v in now.node.inputs if v not in seen]
-        seen.update(now.node.inputs)
+        stack += [v for v in node.inputs if v not in visited]
+        visited.update(node.inputs)
     return True

@@ -1,7 +1,7 @@
-"""Numbers stored into arrays of integers: NumPy takes them as Python ints.
+"""Numbers stored into arrays of integers: NumPy converts them to Python ints.
 
-NaN, infinities and numbers that the dtype does not hold raise.  Of NumPy's own scalars unsigned
-arrays take what a cast gives, and of all numbers masks and index arrays do.
+NaN, infinities and numbers out of the dtype's range raise.  Exceptions, which cast without a check:
+NumPy scalars into unsigned arrays, and stores through masks and index arrays.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ F64 = np.dtype(np.float64)
 
 
 def check_stored(trace: Trace, source: Value, dtype: np.dtype) -> None:
-    """Before ``x[i] = source``: what NumPy raises for a scalar that ``dtype`` does not hold.
+    """Before ``x[i] = source``: what NumPy raises for a scalar out of the range of ``dtype``.
 
-    Python's numbers are looked at where they are converted, see `check_number`.
+    Python numbers are checked where they are converted, see `check_number`.
     """
     if source.type.kind != "scalar" or dtype.kind != "i" or source.dtype.kind not in "iuf" or (
             np.can_cast(source.dtype, dtype, "safe")):
@@ -34,18 +34,18 @@ def check_stored(trace: Trace, source: Value, dtype: np.dtype) -> None:
 
 
 def check_number(trace: Trace, value: Value, dtype: np.dtype) -> None:
-    """Before a number becomes one of ``dtype``: what NumPy raises for Python's numbers."""
+    """Before a Python number is converted to ``dtype``: what NumPy raises for it."""
     if not value.type.is_weak:
         return
     if value.node.op == "Const" or value.dtype.kind == "c":
-        _ask(trace, value, value.node.attrs.get("value", 0j), dtype)
+        _convert_by_numpy(trace, value, value.node.attrs.get("value", 0j), dtype)
     elif value.dtype.kind == "f" and dtype.kind in "iu":
         _check_float(trace, value, dtype)
     else:
         check_fits(trace, value, dtype)
 
 
-def _ask(trace: Trace, value: Value, number: Any, dtype: np.dtype) -> None:
+def _convert_by_numpy(trace: Trace, value: Value, number: Any, dtype: np.dtype) -> None:
     try:
         with np.errstate(all="ignore"):
             np.asarray(number, dtype)
@@ -54,7 +54,7 @@ def _ask(trace: Trace, value: Value, number: Any, dtype: np.dtype) -> None:
 
 
 def check_items(trace: Trace, items: Any, dtype: np.dtype) -> None:
-    """The same of the numbers in a nested list or tuple that becomes an array of ``dtype``."""
+    """`check_number` and `check_stored` for a nested list that becomes an array of ``dtype``."""
     if dtype.kind not in "iuf":
         return
     for item in items:
@@ -79,11 +79,11 @@ def _check_float(trace: Trace, source: Value, dtype: np.dtype) -> None:
 
 
 def _check_int(trace: Trace, source: Value, dtype: np.dtype) -> None:
-    """In the source's own dtype, which holds the bounds of the narrower one."""
-    info, own = np.iinfo(dtype), np.iinfo(source.dtype)
-    high = trace.builder.const(source.dtype.type(min(info.max, own.max)))
+    """Compared in the source's dtype, with bounds that it can hold."""
+    info, source_info = np.iinfo(dtype), np.iinfo(source.dtype)
+    high = trace.builder.const(source.dtype.type(min(info.max, source_info.max)))
     fits = trace.emit("LessEqual", source, high)
-    if own.min < info.min:
+    if source_info.min < info.min:
         low = trace.builder.const(source.dtype.type(info.min))
         fits = trace.emit("LogicalAnd", fits, trace.emit("GreaterEqual", source, low))
     trace.check(fits, _too_large(dtype))
@@ -103,18 +103,17 @@ def are_ints(x: Any) -> bool:
 
 
 def check_items_fit(array: TracedArray, numbers: Any) -> None:
-    """That Python ints fit the dtype that they are assigned to."""
+    """Raise unless Python ints fit the dtype of the array that they are assigned to."""
     try:
         np.array(numbers, array.dtype)
     except OverflowError as error:
         raise array.trace.error(error, [array.value]) from None
-    except ValueError:  # of lists of several lengths
+    except ValueError:  # lists of different lengths
         return
 
 
 def none_in(array: TracedArray) -> np.ndarray:
-    """What ``x[...] = None`` assigns: NumPy makes NaN of None, and says for other dtypes that it is
-    no number."""
+    """The value of ``x[...] = None``: NaN, or NumPy's error where the dtype has none."""
     try:
         return np.array(None, array.dtype)
     except TypeError as error:

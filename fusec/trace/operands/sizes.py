@@ -1,8 +1,8 @@
-"""Sizes that only the run knows, in a trace: where they come from, and as numbers of the program.
+"""Sizes known only at run time: the results that define them, and their values in the program.
 
-A result whose size depends on data defines a symbol.  The program sees such a size as a Python int
-known at run time (``len(v)``, ``v.shape[0]``, ``v.size``); where it gives one back as a size
-(``np.zeros(len(v))``) the number is turned into the expression that it computes.
+A result whose size depends on data defines a symbol.  The program sees such a size (``len(v)``,
+``v.shape[0]``, ``v.size``) as a Python int of the run.  Where it is used as a size again
+(``np.zeros(len(v))``), the expression over symbols that it stands for is recovered.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ..values.array import TracedArray
 from ..values.trace import Trace
 from .python_numbers import Intervals
 
-# Sizes of arrays, as Python ints computed at run time are bounded.
+# Bounds of a size as a Python int.
 _INTERVAL = (0, (1 << 31) - 1)
 
 
 @dataclass
 class SizeTable:
-    """Of a trace: sizes that the run defines."""
+    """Of a trace: symbols of sizes, the values that define them, and sizes as numbers."""
 
     locs: dict[str, Loc | None] = field(default_factory=dict)
     definers: dict[str, Value] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class SizeTable:
 
 
 def new_size(trace: Trace) -> Dim:
-    """A symbol of its own: ``n``, ``n1``, ``n2`` and so on."""
+    """A new symbol: ``n``, ``n1``, ``n2`` and so on."""
     count = len(trace.part(SizeTable).locs)
     size = symbol(f"n{count}" if count else "n")
     trace.part(SizeTable).locs[str(size)] = trace.loc
@@ -49,26 +49,26 @@ def define(trace: Trace, value: Value) -> None:
 
 
 def number(trace: Trace, size: Size) -> Any:
-    """A size as the program sees it: an int, or a traced one."""
+    """A size as the program sees it: an int, or a traced int."""
     if not isinstance(size, Dim):
         return size
-    found = trace.part(SizeTable).numbers.get((size, *trace.record.regions))
-    if found is None:
+    value = trace.part(SizeTable).numbers.get((size, *trace.record.regions))
+    if value is None:
         table = trace.part(SizeTable)
         sources = dict.fromkeys(table.definers[name] for name in sorted(size.symbols))
-        found = trace.emit("Size", *sources, size=size)
-        table.numbers[size, *trace.record.regions] = found
-        trace.part(Intervals)[found] = _INTERVAL
-    return TracedArray(trace, None, (), found)
+        value = trace.emit("Size", *sources, size=size)
+        table.numbers[size, *trace.record.regions] = value
+        trace.part(Intervals)[value] = _INTERVAL
+    return TracedArray(trace, None, (), value)
 
 
 def numbers(trace: Trace, x: Any) -> Any:
-    """The sizes in what an attribute of an array is, as the program sees them."""
+    """`number` of a size or of each of a tuple."""
     return tuple(number(trace, s) for s in x) if type(x) is tuple else number(trace, x)
 
 
 def size_of(value: Value) -> Size | None:
-    """The size that an integer of the graph is, by the arithmetic that made it; None if unknown."""
+    """The size that an integer of the graph stands for; None if it is computed of other things."""
     node = value.node
     if value.shape or value.dtype.kind not in "iu":
         return None
@@ -87,29 +87,29 @@ def as_size(x: Any) -> Size:
     if type(x) is Dim:
         return x
     if type(x) is TracedArray and x.ndim == 0:
-        found = size_of(x.value)
-        if found is not None:
-            return found
+        size = size_of(x.value)
+        if size is not None:
+            return size
     return operator.index(x)
 
 
 def is_number(x: Any) -> bool:
-    """Whether an argument is a traced integer that is made of sizes."""
+    """Whether an argument is a traced integer that is computed of symbols."""
     return type(x) is TracedArray and x.ndim == 0 and isinstance(size_of(x.value), Dim)
 
 
-def of_length(x: TracedArray, count: int) -> Any:
-    """What ``a, b = x`` takes apart: where only the run knows the length, it checks that.
+def unpackable(x: TracedArray, count: int) -> Any:
+    """The operand of ``a, b = x``.  A length of the run is checked at run time.
 
-    Items are views, and may be read before the check has raised: only of what is there.
+    Items may be read before the check has raised, so their indices are kept in range.
     """
     trace, size = x.trace, x.shape[0]
     if not isinstance(size, Dim):
         return x
-    length, wanted = number(trace, size).value, trace.builder.const(count)
-    trace.check(trace.emit("LessEqual", length, wanted), ValueError(
+    length, expected = number(trace, size).value, trace.builder.const(count)
+    trace.check(trace.emit("LessEqual", length, expected), ValueError(
         f"too many values to unpack (expected {count})"))
-    trace.check(trace.emit("GreaterEqual", length, wanted), ValueError(
+    trace.check(trace.emit("GreaterEqual", length, expected), ValueError(
         f"not enough values to unpack (expected {count})"))
     last = maximum(size - 1, 0)
     return tuple(x[number(trace, minimum(i, last))] for i in range(count))
@@ -128,7 +128,7 @@ def undecided(trace: Trace, error: UndecidedSizeError) -> ConcreteValueError:
 
 
 class _Assignment(dict[str, int]):
-    """A different size for each symbol, in the order in which they are asked for."""
+    """A size for each symbol, by its number."""
 
     def __init__(self, start: int, step: int) -> None:
         super().__init__()
@@ -141,10 +141,10 @@ class _Assignment(dict[str, int]):
 
 ORDINARY: Bindings = _Assignment(31, 7)
 OTHER: Bindings = _Assignment(43, 13)
-EQUAL: Bindings = _Assignment(31, 0)  # operands may have to agree
+EQUAL: Bindings = _Assignment(31, 0)  # for operands whose sizes must agree
 OTHER_EQUAL: Bindings = _Assignment(43, 0)
 
 
 def all_of_size(size: int) -> Bindings:
-    """Every symbol this size: operands may have to agree with one that is known."""
+    """This size for every symbol: operands may have to agree with a known size."""
     return _Assignment(size, 0)

@@ -1,6 +1,7 @@
-"""Texts with values that only the run knows, where data decides whether they are needed: those of
-exceptions, mostly.  The expression stands in braces for its value: ``pivot {A[k, k]} in row 3``.
-"""
+"""Texts, mostly of exceptions, with values known only at run time, in branches that data decides.
+
+The text is made while tracing, so the expression stands for its value, in braces: ``pivot {A[k, k]}
+in row 3``."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ _CONVERSION = re.compile(r"%(?P<key>\(\w*\))?[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+)
 
 
 class Markers(set[str]):
-    """Of a trace: stand-ins for values in texts."""
+    """Of a trace: the texts of its markers."""
 
 
 class Marker:
-    """Stands for a value: every way to format it gives its expression."""
+    """Stands for a value in a text: however it is formatted, it gives the value's expression."""
 
     def __init__(self, x: TracedArray, source: str = "") -> None:
         self.text = f"{{{source or source_of(x.value) or '...'}}}"
@@ -45,7 +46,7 @@ def is_open(trace: Trace, x: Any) -> bool:
 
 
 def check_text(trace: Trace, *values: Any) -> None:
-    """Refuse texts with markers where the text itself counts: compared, as a key, as a result."""
+    """Refuse texts with markers where their content matters: compared, as a key, as a result."""
     for text in values:
         if type(text) is str and any(marker in text for marker in trace.part(Markers)):
             raise ConcreteValueError(
@@ -54,7 +55,7 @@ def check_text(trace: Trace, *values: Any) -> None:
 
 
 def marked(trace: Trace, x: Any, is_open: Callable[[Trace, Any], bool] = is_open) -> Any:
-    """``x`` with markers for values that are not known."""
+    """``x`` with markers for the values that are open."""
     if type(x) is tuple:
         return tuple(marked(trace, item, is_open) for item in x)
     if type(x) is dict:
@@ -68,22 +69,22 @@ def has_open(trace: Trace, x: Any) -> bool:
     return is_open(trace, x)
 
 
-def check_known(*values: Any) -> None:
-    """That the values of a text are known; each traced one raises that it is not."""
+def check_concrete(*values: Any) -> None:
+    """Raise `ConcreteValueError` if a value of a text is traced."""
     for x in values:
         if type(x) is TracedArray:
             x.concrete("text", "format the result after the call")
         elif type(x) in (tuple, dict):
-            check_known(*(x.values() if type(x) is dict else x))
+            check_concrete(*(x.values() if type(x) is dict else x))
 
 
 def percent(trace: Trace, text: str, values: Any) -> str:
-    """``text % values``: what formats a marker becomes ``%s``."""
+    """``text % values``, with ``%s`` instead of the conversions of markers."""
     return _percent(text, marked(trace, values))
 
 
 def logged(trace: Trace, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of a function of `logging` that is called while tracing: with markers."""
+    """The arguments of a call of `logging` while tracing, with markers."""
     if not _holds_traced(args):
         return args
     levels = 1 if args and type(args[0]) is int else 0
@@ -103,26 +104,26 @@ def _holds_traced(x: Any) -> bool:
     return type(x) is TracedArray
 
 
-def _percent(text: str, given: Any) -> str:
-    items = iter(given if type(given) is tuple else (given,))
+def _percent(text: str, values: Any) -> str:
+    items = iter(values if type(values) is tuple else (values,))
 
     def conversion(match: re.Match[str]) -> str:
         if match["kind"] == "%":
             return match[0]
         key = match["key"]
-        value = given.get(key[1:-1]) if key and type(given) is dict else next(items, None)
+        value = values.get(key[1:-1]) if key and type(values) is dict else next(items, None)
         return f"%{key or ''}s" if type(value) is Marker else match[0]
 
-    return _CONVERSION.sub(conversion, text) % given
+    return _CONVERSION.sub(conversion, text) % values
 
 
 def without_values(error: BaseException) -> None:
-    """Put markers for values of the graph into an exception that is to leave it."""
+    """Put markers for traced values into an exception that leaves the trace."""
     error.args = tuple(str(Marker(a)) if type(a) is TracedArray else a for a in error.args)
     for name, value in vars(error).items():
         if type(value) is TracedArray:
             setattr(error, name, str(Marker(value)))
 
 
-__all__ = ["Marker", "check_known", "check_text", "has_open", "is_open", "logged", "marked",
+__all__ = ["Marker", "check_concrete", "check_text", "has_open", "is_open", "logged", "marked",
            "percent", "without_values"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..operands.operands import takes
+from ..operands.operands import is_operand_beside
 from ..values.array import TracedArray, from_value
 from .calls import call_ufunc
 from .powers import known_to_operator
@@ -20,7 +20,7 @@ def _known_power(x: TracedArray, y: Any, in_place: bool) -> Any:
 def _binary(ufunc: np.ufunc, name: str) -> None:
     def forward(self: TracedArray, other: Any, *modulus: Any) -> Any:
         self.check_alive()
-        if modulus or not takes(self, other):
+        if modulus or not is_operand_beside(self, other):
             return NotImplemented
         known = _known_power(self, other, False) if ufunc is np.power else None
         if known is not None:
@@ -29,7 +29,7 @@ def _binary(ufunc: np.ufunc, name: str) -> None:
 
     def backward(self: TracedArray, other: Any) -> Any:
         self.check_alive()
-        if not takes(self, other):
+        if not is_operand_beside(self, other):
             return NotImplemented
         if ufunc is np.multiply and type(other) in (list, tuple) and self.origin.type.is_weak:
             return other * operator.index(self)  # Python repeats the sequence
@@ -60,7 +60,7 @@ def _with_none(x: TracedArray, differs: bool) -> Any:
 def _comparison(ufunc: np.ufunc, name: str) -> None:
     def compare(self: TracedArray, other: Any) -> Any:
         self.check_alive()
-        if not takes(self, other):
+        if not is_operand_beside(self, other):
             if (other is None or type(other) is str) and ufunc in (np.equal, np.not_equal):
                 return _with_none(self, ufunc is np.not_equal)
             return NotImplemented

@@ -1,4 +1,4 @@
-"""Arrays of other libraries: refused by name, with what makes an array of NumPy's of them."""
+"""Arrays of other libraries: refused by name, with the way to convert each into a NumPy array."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fusec.ir import Loc
 
 from ..values.array import TracedArray
 
-_OF_ARRAYS = ("__array_namespace__", "__array_interface__", "__array_struct__", "__dlpack__",
+_ARRAY_PROTOCOLS = ("__array_namespace__", "__array_interface__", "__array_struct__", "__dlpack__",
               "__cuda_array_interface__")
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _CURES = {
@@ -37,13 +37,13 @@ def is_foreign(x: Any) -> bool:
 
 
 def is_foreign_class(kind: Any) -> bool:
-    """Whether objects of the class are."""
+    """Whether objects of the class are foreign arrays."""
     return _is_foreign_class(kind)
 
 
 @functools.lru_cache(1000)
 def _is_foreign_class(kind: Any) -> bool:
-    if not isinstance(kind.__module__, str):  # of Cython's functions it is a descriptor
+    if not isinstance(kind.__module__, str):  # a descriptor, for Cython's functions
         return False
     root = kind.__module__.partition(".")[0]
     if kind.__module__.startswith("scipy.sparse"):
@@ -52,8 +52,8 @@ def _is_foreign_class(kind: Any) -> bool:
         return False
     if root in _CURES:
         return hasattr(kind, "__array__")
-    # Others that NumPy makes arrays of may be objects of several: those are looked into.
-    is_array = any(hasattr(kind, name) for name in _OF_ARRAYS) or all(
+    # Other objects with ``__array__`` may hold several arrays: their attributes are traced.
+    is_array = any(hasattr(kind, name) for name in _ARRAY_PROTOCOLS) or all(
         hasattr(kind, name) for name in ("__array__", "dtype", "shape"))
     return is_array and any(part in _file_of(kind) for part in _INSTALLED)
 
@@ -73,7 +73,7 @@ def public_name(kind: type) -> str:
 
 
 def refusal(x: Any, what: str, loc: Loc | None) -> FusecError:
-    """The error for ``what``, which completes "argument df", say."""
+    """The error for a foreign array; ``what`` names it: "argument df"."""
     cure = _CURES.get(type(x).__module__.partition(".")[0], "np.asarray(x)")
     return user_error(
         TypeError, f"{what} is a {public_name(type(x))}: only arrays of NumPy are compiled", loc,
@@ -81,7 +81,7 @@ def refusal(x: Any, what: str, loc: Loc | None) -> FusecError:
 
 
 def check_names(fn: FunctionType, loc: Loc | None) -> None:
-    """Raise for such arrays that the function reads as globals or closure variables."""
+    """Raise for foreign arrays that the function reads as globals or closure variables."""
     for name in _globals_in(fn.__code__):
         if is_foreign(fn.__globals__.get(name)):
             raise refusal(fn.__globals__[name], f"global {name}", loc)
@@ -92,14 +92,14 @@ def check_names(fn: FunctionType, loc: Loc | None) -> None:
 
 @functools.lru_cache(1000)
 def _globals_in(code: CodeType) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_loaded(code)))
+    return tuple(dict.fromkeys(_loaded_globals(code)))
 
 
-def _loaded(code: CodeType) -> Iterator[str]:
+def _loaded_globals(code: CodeType) -> Iterator[str]:
     yield from (i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL")
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from _loaded(inner)
+            yield from _loaded_globals(inner)
 
 
 __all__ = ["check_names", "is_foreign", "is_foreign_class", "public_name", "refusal"]
