@@ -189,3 +189,16 @@ def test_jitted_functions_with_variables_of_their_own() -> None:
     assert [one(np.ones(1))[0] for _ in range(3)] == [1, 2, 3]
     assert other(np.ones(1))[0] == 1
     assert one.trace_count == 1
+
+
+def test_variables_that_hold_one_array_at_first() -> None:
+    one = other = np.zeros(3)
+
+    @fusec.jit
+    def program() -> Any:
+        nonlocal one, other
+        one, other = one + 1, other + 2
+        return one + other
+
+    assert [program()[0] for _ in range(3)] == [3, 6, 9]
+    assert (one[0], other[0]) == (3, 6)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.ir import TensorType
 from fusec.ops.host_calls import HostObject, is_generator
 
 from ..call.flat_call import FlatCall
@@ -16,13 +15,11 @@ from ..call.overlap import view_of
 from ..guards.guard import Guard, itself, layout_guard
 from ..guards.measures import Layout
 from ..library.randomness import TracedGenerator
+from ..places.apart import scalar_type
 from ..values.array import TracedArray
 from ..values.own_arrays import WHAT
 from ..values.storage import Storage
 from ..values.trace import Trace
-
-_WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64),
-         complex: np.dtype(np.complex128)}
 
 
 def traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, Any], list[int]]:
@@ -59,11 +56,7 @@ def _traced_leaf(
         storage = shared.setdefault(first, storage)  # the same memory passed twice
         array = TracedArray(trace, storage)
         return view_of(array, *layout) if layout else array
-    if isinstance(leaf, np.generic):
-        type_ = TensorType(leaf.dtype, (), "scalar")
-    else:
-        type_ = TensorType(_WEAK[type(leaf)], (), "weak")
-    return TracedArray(trace, None, (), trace.add_scalar(type_, path))
+    return TracedArray(trace, None, (), trace.add_scalar(scalar_type(leaf), path))
 
 
 def input_strides(trace: Trace) -> list[tuple[int, ...]]:

@@ -106,9 +106,11 @@ class PartOf(Relation):
         return "a view of the same array as others"
 
 
-def same_guard(subject: str, place: str, are_same: Callable[[], bool]) -> Guard:
-    """For two places that hold one array."""
-    return Guard(subject, place, are_same, Same())
+def same_guard(
+    subject: str, place: str, read: Callable[[], Any], first: Callable[[], Any]
+) -> Guard:
+    """For two places that hold one array, or container."""
+    return Guard(subject, place, lambda: read() is first(), Same())
 
 
 def _place_in(x: Any, root: Any) -> Any:
@@ -177,7 +179,7 @@ def as_input(
     first = trace.feeds.readers.setdefault(id(found), read) if is_array else read
     if first is not read:
         trace.world.guards[id(read), f"{subject} is"] = same_guard(
-            subject, subject if place is None else place.title, lambda: read() is first())
+            subject, subject if place is None else place.title, read, first)
     if place is not None:
         trace.world.guards[place.key] = layout_guard(subject, read)
     if is_array:

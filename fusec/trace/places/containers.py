@@ -141,7 +141,7 @@ class Containers:
         known = self.held.get(id(container))
         if known is not None:
             self.trace.world.guards[id(container), f"{title} is"] = same_guard(
-                title, title, lambda: read() is known.read())
+                title, title, read, known.read)
             return
         held = Held(container, title, read, list(items_in(container)))
         self.held[id(container)] = held

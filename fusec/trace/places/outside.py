@@ -179,15 +179,11 @@ class Outside:
             for place in places:
                 if first is not None and place.read is not first and place.owner not in inputs:
                     yield same_guard(place.subject, place.subject.removeprefix("attribute "),
-                                    partial(_is_same, place.read, first))
+                                     place.read, first)
 
 
 def _is_constant(value: Any) -> bool:
     return is_data(value) and type(value) is not TracedArray
-
-
-def _is_same(read: Reader, first: Reader) -> bool:
-    return bool(read() is first())
 
 
 def _keys_to(container: Any, root: Any) -> tuple[Any, ...] | None:
