@@ -24,9 +24,8 @@ from .call.flat_call import FlatCall
 from .call.foreign_arrays import check_names
 from .choice.choice import unbound
 from .choice.flat_results import flat_results
-from .control.before_raise import state_now
 from .control.branches import Endless
-from .control.raising import as_checked, free_variable, is_programs, raised_at
+from .control.raising import as_checked, free_variable, is_programs, raised_at, state_now
 from .convert.cache import convert
 from .facts.code_names import with_inner
 from .facts.graph_length import warn_of_length

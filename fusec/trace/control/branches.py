@@ -31,8 +31,7 @@ from ..places.container_contents import Tail
 from ..rewrite.definitions import RESULT
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
-from .before_raise import note_state, state_now
-from .raising import as_checked, is_programs
+from .raising import as_checked, is_programs, note_state, state_now
 
 SELECT_COST = 60.0  # scalar work of both sides up to which computing both beats a jump
 

@@ -34,9 +34,9 @@ from ..values.selected import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .attempts import Attempt
-from .before_raise import note_state
 from .carried import Carried, Known, Leaf, LoopParts
 from .finals import of_one_memory
+from .raising import note_state
 
 MAX_ATTEMPTS = 12
 

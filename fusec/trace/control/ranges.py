@@ -5,10 +5,9 @@ A sequence has a number of items, known or traced, and gives the item at a trace
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,18 +19,7 @@ from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import Intervals, interval, weak
 from ..values.array import TracedArray, number
 from ..values.trace import Trace
-from .sequences import (
-    Enumerate,
-    NdEnumerate,
-    Product,
-    PythonIterator,
-    Reversed,
-    Table,
-    TracedRange,
-    Zip,
-    progression,
-    table,
-)
+from .sequences import PythonIterator, Table, TracedRange, progression, table
 
 I64 = np.dtype(np.int64)
 
@@ -59,11 +47,12 @@ def counted(trace: Trace, over: Any) -> Counted | None:
 def sequence(trace: Trace, over: Any) -> Counted | None:
     """As `counted`, and nothing is taken of it."""
     if isinstance(over, PythonIterator):
-        return _COUNTED[type(over)](trace, *over.parts) if over.is_fresh else None
+        parts = [sequence(trace, p) for p in over.parts[:over.sequences]] if over.is_fresh else []
+        return over.counted(trace, *parts) if parts and None not in parts else None
     if type(over) is range:
-        return Counted(len(over), _progression(over.start, over.step))
+        return Counted(len(over), numbers_from(over.start, over.step))
     if type(over) is TracedRange:
-        return Counted(_trips(over), partial(_bounded, over, _progression(over.start, over.step)))
+        return Counted(_trips(over), partial(_bounded, over, numbers_from(over.start, over.step)))
     if type(over) is TracedArray and over.ndim:
         return Counted(sizes.number(trace, over.shape[0]), lambda k: over[k])
     found = table(trace, over)
@@ -126,7 +115,7 @@ def _looked_up(over: Table, k: TracedArray, steps: range | None) -> TracedArray:
     """The number of a list at a traced position; ``steps``: the numbers as a range."""
     trace, numbers = over.trace, np.asarray(over.items)
     found = as_traced(trace, numbers)[k].value if steps is None else (
-        _progression(steps.start, steps.step)(k).value)
+        numbers_from(steps.start, steps.step)(k).value)
     if isinstance(over.items[0], np.generic):
         return number(trace, cast(trace, found, numbers.dtype, "scalar"))
     value = weak(trace, found, numbers.dtype)
@@ -135,7 +124,7 @@ def _looked_up(over: Table, k: TracedArray, steps: range | None) -> TracedArray:
     return number(trace, value)
 
 
-def _progression(start: Any, step: int) -> Callable[[Any], Any]:
+def numbers_from(start: Any, step: int) -> Callable[[Any], Any]:
     """``start + k * step``."""
     def item(k: Any) -> Any:
         moved = k if step == 1 else k * step
@@ -166,84 +155,6 @@ def most_trips(trace: Trace, count: Any) -> int:
     """The most iterations there can be."""
     bounds = _ends(trace, count)
     return (1 << 31) if bounds is None else max(bounds[1], 1)
-
-
-def _zip(trace: Trace, *parts: Any) -> Counted | None:
-    found = [sequence(trace, p) for p in parts]
-    known = [p for p in found if p is not None]
-    if not parts or len(known) < len(found):
-        return None
-    count = reduce(partial(_fewer, trace), (p.count for p in known))
-    return Counted(count, lambda k: tuple(p.item(k) for p in known))
-
-
-def _fewer(trace: Trace, a: Any, b: Any) -> Any:
-    """The smaller count."""
-    if type(a) is not TracedArray and type(b) is not TracedArray:
-        return min(a, b)
-    x, y = as_traced(trace, a).value, as_traced(trace, b).value
-    if x == y:
-        return a
-    least = cast(trace, trace.emit("Minimum", x, y), I64, "weak")
-    bounds = [interval(trace, v) for v in (x, y)]
-    if None not in bounds:
-        trace.part(Intervals)[least] = tuple(map(min, zip(*bounds, strict=True)))
-    return number(trace, least)
-
-
-def _enumerate(trace: Trace, over: Any, start: Any) -> Counted | None:
-    items = sequence(trace, over)
-    if items is None:
-        return None
-    place = _progression(start, 1)
-    return Counted(items.count, lambda k: (place(k), items.item(k)))
-
-
-def _reversed(trace: Trace, over: Any) -> Counted | None:
-    items = sequence(trace, over)
-    return None if items is None else Counted(
-        items.count, lambda k: items.item(items.count - 1 - k))
-
-
-def _product(trace: Trace, *parts: Any) -> Counted | None:
-    found = [sequence(trace, p) for p in parts]
-    known = [p for p in found if p is not None and type(p.count) is int]
-    if not parts or len(known) < len(found):
-        return None
-    return Counted(math.prod(p.count for p in known), partial(_place, trace, known))
-
-
-def _place(trace: Trace, parts: Sequence[Counted], k: Any) -> tuple[Any, ...]:
-    """Item ``k`` of a product: its digits in the mixed base of the counts."""
-    items = []
-    for part in reversed(parts[1:]):
-        items.append(part.item(_within(trace, k % part.count, part.count)))
-        k = k // part.count
-    items.append(parts[0].item(_within(trace, k, parts[0].count)))
-    return tuple(reversed(items))
-
-
-def _within(trace: Trace, k: Any, count: int) -> Any:
-    """A position, known to be below the count."""
-    if type(k) is TracedArray:
-        trace.part(Intervals)[k.value] = (0, count - 1)
-    return k
-
-
-def _ndenumerate(trace: Trace, places: Any, array: Any) -> Counted | None:
-    found = sequence(trace, places)
-    return None if found is None else Counted(
-        found.count, lambda k: _element(array, found.item(k)))
-
-
-def _element(array: Any, place: tuple[Any, ...]) -> tuple[Any, Any]:
-    return place, array[place]
-
-
-_COUNTED: dict[type, Callable[..., Counted | None]] = {
-    Zip: _zip, Enumerate: _enumerate, Reversed: _reversed, Product: _product,
-    NdEnumerate: _ndenumerate,
-}
 
 
 def _trips(over: TracedRange) -> Any:

@@ -6,16 +6,14 @@ all of them at once, after which nothing goes on with them.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fusec.errors import unsupported
 
-from ..values.array import TracedArray
 from ..values.trace import Trace
 
 
@@ -39,6 +37,8 @@ class TracedRange:
 class PythonIterator:
     """An iterator over parts; ``is_taken`` by a loop of the graph."""
 
+    sequences: ClassVar[int | None] = None  # how many parts are, the first ones; None: all
+
     parts: tuple[Any, ...]
     is_taken: bool = field(default=False, init=False)
     _started: Iterator[Any] | None = field(default=None, init=False)
@@ -58,6 +58,10 @@ class PythonIterator:
     def _items(self) -> Iterator[Any]:
         raise NotImplementedError
 
+    def counted(self, trace: Trace, *parts: Any) -> Any:
+        """Its items by their positions, of parts that have such; None where they cannot be."""
+        raise NotImplementedError
+
     @property
     def is_fresh(self) -> bool:
         """Whether nothing took an item."""
@@ -74,46 +78,6 @@ class PythonIterator:
     def name(self) -> str:
         """Python's word for it."""
         return type(self).__name__.lower()
-
-
-class Zip(PythonIterator):
-    """``zip``: items are tuples, as many as the shortest part has."""
-
-    def _items(self) -> Iterator[Any]:
-        return zip(*self.parts, strict=False)
-
-
-class Enumerate(PythonIterator):
-    """``enumerate``: parts are the items and the first number."""
-
-    def _items(self) -> Iterator[Any]:
-        items, start = self.parts
-        return ((start + k, item) for k, item in enumerate(items))
-
-
-class Reversed(PythonIterator):
-    """``reversed`` of a range or an array."""
-
-    def _items(self) -> Iterator[Any]:
-        (items,) = self.parts
-        if type(items) is TracedArray:
-            return (items[k] for k in reversed(range(items.shape[0])))
-        return reversed(range(*map(int, (items.start, items.stop, items.step))))
-
-
-class Product(PythonIterator):
-    """``itertools.product`` and ``np.ndindex``: tuples, the last part the fastest."""
-
-    def _items(self) -> Iterator[Any]:
-        return itertools.product(*self.parts)
-
-
-class NdEnumerate(PythonIterator):
-    """``np.ndenumerate``: pairs of a place and the element there; parts are places and array."""
-
-    def _items(self) -> Iterator[Any]:
-        places, array = self.parts
-        return ((place, array[place]) for place in places)
 
 
 @dataclass(frozen=True)

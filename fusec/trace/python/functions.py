@@ -20,7 +20,8 @@ from ..arrays.creation import astype
 from ..choice.appended import restacked
 from ..choice.merge import check_holds, of_other_dtypes
 from ..control import in_python
-from ..control.sequences import Enumerate, Product, Reversed, TracedRange, Zip
+from ..control.iterators import Enumerate, Product, Reversed, Zip
+from ..control.sequences import TracedRange
 from ..control.unrolling import UNROLL
 from ..convert.properties import class_attribute
 from ..facts.constant_values import constant_value

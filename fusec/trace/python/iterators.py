@@ -13,17 +13,9 @@ import numpy as np
 
 from fusec.errors import unsupported
 
+from ..control.iterators import Enumerate, NdEnumerate, Product, Reversed, Zip
 from ..control.ranges import all_one
-from ..control.sequences import (
-    Enumerate,
-    NdEnumerate,
-    Product,
-    PythonIterator,
-    Reversed,
-    TracedRange,
-    Zip,
-    table,
-)
+from ..control.sequences import PythonIterator, TracedRange, table
 from ..control.unrolling import UNROLL
 from ..hooks.calls import GraphHooks
 from ..values.array import TracedArray
