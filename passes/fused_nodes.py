@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.walks import depth_first
 from fusec.ops import Namer
 from fusec.ops.checks import has_effects
 from fusec.ops.cones import view_base
@@ -22,7 +23,7 @@ def with_fused_nodes(
     wanted = _wanted_outside(graph, units, home, tied)
     effects: list[Node] = []
     newest = 0
-    for unit in _in_order(units):
+    for unit in depth_first(units, lambda unit: reversed([*unit.deps])):
         if unit.opaque is not None:
             node = unit.opaque.with_inputs([_view(v, replaced) for v in unit.opaque.inputs],
                                            _control([unit.opaque], replaced))
@@ -75,25 +76,6 @@ def _wanted_outside(
         for reach in unit.cones:
             wanted.update(v for v in reach.reads if home.get(v) is not unit)
     return wanted
-
-
-def _in_order(units: list[Unit]) -> list[Unit]:
-    """Units after those they read from."""
-    order: list[Unit] = []
-    done: set[Unit] = set()
-    for start in units:
-        stack = [(start, False)]
-        while stack:
-            unit, expanded = stack.pop()
-            if unit in done:
-                continue
-            if expanded:
-                done.add(unit)
-                order.append(unit)
-            else:
-                stack.append((unit, True))
-                stack.extend((d, False) for d in unit.deps if d not in done)
-    return order
 
 
 def _emit_group(

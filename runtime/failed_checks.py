@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fusec.errors import located
 from fusec.ir import Graph, Node, Value
 from fusec.ir.evaluate import apply, as_type
+from fusec.ir.walks import nodes_behind
 from fusec.ops import get
 
 if TYPE_CHECKING:
@@ -71,16 +72,9 @@ def do_before_call(failed: Node, schedule: Schedule, inputs: Sequence[Any]) -> N
 
 def _computed(table: dict[Value, Any], sizes: dict[str, int], value: Value) -> Any:
     """A value, of those before the node that raised; some nothing else needs."""
-    todo = [value.node]
-    while todo:
-        node = todo[-1]
-        missing = [v.node for v in node.inputs if v not in table]
-        if node.out() in table or not missing:
-            todo.pop()
-        if node.out() not in table and not missing:
-            results = apply(node, [table[v] for v in node.inputs], sizes)
-            table.update(zip(node.outputs, results, strict=True))
-        todo += missing
+    for node in nodes_behind([value], table.__contains__):
+        results = apply(node, [table[v] for v in node.inputs], sizes)
+        table.update(zip(node.outputs, results, strict=True))
     return table[value]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from .graph import Graph, Node
 from .text import print_graph
+from .walks import depth_first, operands
 
 UNCHANGED = "(unchanged)"
 
@@ -56,18 +57,8 @@ def _copy(node: Node, name: str, copies: dict[int, Node]) -> Node:
 
 def _depth_first(graph: Graph) -> Iterator[Node]:
     """Parameters, then every node after what it reads, roots in order; without recursion."""
-    seen: set[int] = set()
     roots = [v.node for v in (*graph.inputs, *graph.roots)] + list(graph.nodes)
-    stack = [(node, False) for node in reversed(roots)]
-    while stack:
-        node, ready = stack.pop()
-        if ready:
-            yield node
-        elif node.id not in seen:
-            seen.add(node.id)
-            stack.append((node, True))
-            before = [v.node for v in node.inputs] + list(node.control_inputs)
-            stack += [(n, False) for n in reversed(before)]
+    return depth_first(roots, lambda node: [*operands(node), *node.control_inputs])
 
 
 def graph_diff(before: Graph, after: Graph, context: int = 1) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.walks import depth_first
 from fusec.ops import get
 
 
@@ -50,7 +51,8 @@ def ordered(graph: Graph) -> list[Node]:
             for reader in readers.get(value, ()):
                 if reader is not node:
                     before.add(reader, node)
-    return _sorted(nodes, before.direct)
+    return [*depth_first(nodes, lambda node: sorted(
+        (n for n in before.direct[node] if n in before.position), key=lambda n: n.id))]
 
 
 class _Before:
@@ -91,23 +93,3 @@ def _readers(nodes: list[Node]) -> dict[Value, list[Node]]:
         for value in node.inputs:
             readers.setdefault(value, []).extend([node, *below] if shows_memory(node) else [node])
     return readers
-
-
-def _sorted(nodes: list[Node], before: dict[Node, set[Node]]) -> list[Node]:
-    order: list[Node] = []
-    done: set[Node] = set()
-    inside = set(nodes)
-    for start in nodes:
-        stack = [(start, False)]
-        while stack:
-            node, expanded = stack.pop()
-            if node in done:
-                continue
-            if expanded:
-                done.add(node)
-                order.append(node)
-                continue
-            stack.append((node, True))
-            waiting = [n for n in before[node] if n in inside and n not in done]
-            stack.extend((n, False) for n in sorted(waiting, key=lambda n: n.id, reverse=True))
-    return order

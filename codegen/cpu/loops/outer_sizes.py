@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fusec.codegen.backend import NotNativeError
 from fusec.ir import Node
 from fusec.ir.dims import Dim, symbols_of
+from fusec.ir.walks import nodes_behind
 from fusec.ops.library import selects
 from fusec.ops.windows import UNLIMITED
 
@@ -23,7 +24,7 @@ def outer_limits(node: Node) -> dict[str, int]:
     if not outer_sizes(node):
         return {}
     limits: dict[str, int] = {}
-    for before in _ancestors(node):
+    for before in nodes_behind(node.inputs):
         for name, limit in _defined(before):
             try:
                 bound = bound_of(limit, limits)
@@ -32,20 +33,6 @@ def outer_limits(node: Node) -> dict[str, int]:
             if bound < UNLIMITED:
                 limits[name] = bound
     return limits
-
-
-def _ancestors(node: Node) -> Iterator[Node]:
-    """What the node depends on, each after what it depends on itself."""
-    done: set[Node] = set()
-    todo = [(v.node, False) for v in node.inputs]
-    while todo:
-        one, is_ready = todo.pop()
-        if is_ready:
-            yield one
-        elif one not in done:
-            done.add(one)
-            todo.append((one, True))
-            todo += [(v.node, False) for v in one.inputs]
 
 
 def _defined(node: Node) -> Iterator[tuple[str, int | Dim]]:

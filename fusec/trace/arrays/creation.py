@@ -17,11 +17,19 @@ from ..facts import this_numpy
 from ..facts.layout import broadcast_strides, contiguous, is_c_contiguous, k_order, order_like
 from ..facts.refusals import target_dtype
 from ..index.indexing import fit
-from ..index.picking import is_run_time_int
 from ..index.windows import LONGEST, new_shape
 from ..library.calls import call_library
 from ..operands import sizes
-from ..operands.operands import as_traced, cast, check_cast, spread, spread_scalar, store, truth
+from ..operands.operands import (
+    as_traced,
+    cast,
+    check_cast,
+    is_run_time_int,
+    spread,
+    spread_scalar,
+    store,
+    truth,
+)
 from ..operands.python_numbers import Intervals, from_ints, misses_dtype, weak
 from ..operands.scalar_stores import check_items, check_number
 from ..values.array import TracedArray, copy_of, from_value
@@ -300,18 +308,6 @@ def _counted(trace: Trace, start: int, step: int, size: int, dtype: np.dtype) ->
     return from_value(trace, cast(trace, value, dtype))
 
 
-def linspace(
-    trace: Trace, start: Any, stop: Any, num: int = 50, endpoint: bool = True,
-    retstep: bool = False, dtype: Any = None, axis: int = 0, *, device: Any = None,
-) -> Any:
-    """``np.linspace`` of Python numbers (evaluated while tracing)."""
-    evaluate: Any = np.linspace
-    result = evaluate(start, stop, num, endpoint, retstep, dtype, axis)
-    if retstep:
-        return array(trace, result[0]), result[1]
-    return array(trace, result)
-
-
 @entry(np.eye, np.identity, hooked="traced")
 def eye(
     trace: Trace, N: int, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C", *,
@@ -392,5 +388,5 @@ ONES = entry(np.ones, hooked="always")(_filled_with(1))
 ZEROS_LIKE, ONES_LIKE = entry(np.zeros_like)(_like(0)), entry(np.ones_like)(_like(1))
 entry(np.empty_like, hooked="always")(ZEROS_LIKE)
 __all__ = ["ONES", "ONES_LIKE", "ZEROS", "ZEROS_LIKE", "arange", "array", "array_from_sequence",
-           "asarray", "astype", "copyto", "eye", "filled", "full", "full_like", "linspace",
+           "asarray", "astype", "copyto", "eye", "filled", "full", "full_like",
            "spread", "where"]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.graph import new_id
+from fusec.ir.walks import nodes_behind
 from fusec.ops.index_checks import Use
 
 from ..values.storage import Storage
@@ -34,14 +35,7 @@ class Region:
 
     def made_for(self, roots: Iterable[Value]) -> list[Node]:
         """The nodes of the region that values need."""
-        found: dict[int, Node] = {}
-        todo = list(roots)
-        while todo:
-            value = todo.pop()
-            if value.node.id not in found and not self.is_outer(value):
-                found[value.node.id] = value.node
-                todo += value.node.inputs
-        return [*found.values()]
+        return nodes_behind(roots, self.is_outer)
 
     def written(self) -> dict[Storage, Value]:
         """Older storages that the region wrote, with what they hold now."""
@@ -101,7 +95,7 @@ def subgraph(
         # Two parameters may hold one value (y = x.copy()): what changes one reads that one.
         mapping.setdefault((*parameters, *outer)[number], inputs[number])
     effects = [n.out() for n in checks]
-    for node in _between([*roots, *(v for _, v in changed), *effects], mapping):
+    for node in nodes_behind([*roots, *(v for _, v in changed), *effects], mapping.__contains__):
         copy = Node(node.op, [mapping[v] for v in node.inputs], node.types, node.attrs,
                     name=node.name, loc=node.loc)
         mapping.update(zip(node.outputs, copy.outputs, strict=True))
@@ -117,15 +111,3 @@ def _input(position: int, value: Value) -> Value:
 
 def _name(value: Value) -> str:
     return value.node.name if not value.index else f"{value.node.name}_{value.index}"
-
-
-def _between(roots: Sequence[Value], known: dict[Value, Value]) -> list[Node]:
-    """The nodes behind the roots, operands first, as far as the known values."""
-    nodes: dict[int, Node] = {}
-    stack = [v.node for v in roots if v not in known]
-    while stack:
-        node = stack.pop()
-        if node.id not in nodes:
-            nodes[node.id] = node
-            stack.extend(v.node for v in node.inputs if v not in known)
-    return [nodes[i] for i in sorted(nodes)]

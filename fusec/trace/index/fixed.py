@@ -9,11 +9,8 @@ import numpy as np
 
 from ..library.calls import result_like
 from ..library.stand_ins import ask_on_stand_ins
+from ..operands.operands import entries_of
 from ..values.array import TracedArray
-
-
-def _entries(key: Any) -> tuple[Any, ...]:
-    return key if isinstance(key, tuple) else (key,)
 
 
 def _is_list(entry: Any) -> bool:
@@ -22,14 +19,14 @@ def _is_list(entry: Any) -> bool:
 
 def is_fixed(key: Any) -> bool:
     """Whether the key is slices and one plain vector of positions (or a plain boolean vector)."""
-    entries = _entries(key)
+    entries = entries_of(key)
     lists = sum(map(_is_list, entries))
     return lists == 1 and all(_is_list(e) or type(e) is slice for e in entries)
 
 
 def _parts(key: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], np.ndarray, tuple[Any, ...]]:
     """The slices before, the positions, the slices after."""
-    entries = _entries(key)
+    entries = entries_of(key)
     axis = next(i for i, e in enumerate(entries) if _is_list(e))
     chosen = np.asarray(entries[axis])
     if chosen.dtype == np.bool_:

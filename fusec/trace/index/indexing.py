@@ -13,7 +13,7 @@ from fusec.ir import Value
 from fusec.ops.shapes import broadcast
 
 from ..library import calls as library
-from ..operands.operands import as_traced, cast, spread, spread_scalar, truth
+from ..operands.operands import as_traced, cast, has_run_time_int, spread, spread_scalar, truth
 from ..operands.scalar_stores import are_ints, check_items, check_items_fit, check_stored, none_in
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.operations import operation
@@ -81,7 +81,7 @@ def _getitem(array: TracedArray, key: Any) -> TracedArray:
         return library.get_item(array, key)
     if windows.has_run_time_slice(array, key):
         return windowed(array, key)
-    if picking.has_run_time_int(key) or picking.has_open_index(array, key):
+    if has_run_time_int(key) or picking.has_open_index(array, key):
         return picking.get(array, *expanded(array, key))
     plan = parsed(array, key)
     result = applied(array, plan)
@@ -98,7 +98,7 @@ def windowed(array: TracedArray, key: Any) -> TracedArray:
     by_axis = [e for e in entries if e is not None]
     integers = tuple(slice(None) if isinstance(e, slice) else e for e in by_axis)
     if any(not isinstance(e, slice) for e in integers):
-        picks = picking.has_run_time_int(integers) or picking.has_open_index(array, integers)
+        picks = has_run_time_int(integers) or picking.has_open_index(array, integers)
         array = picking.part(array, integers) if picks else view(array, integers)
     slices = [e for e in by_axis if isinstance(e, slice)]
     seen = windows.window(array, slices)
@@ -145,12 +145,12 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
             gathers.set_item(array, entries, value, view)
             return
     if library.has_index_array(key) or (
-            library.has_mask(key) and library.has_run_time_int(key)):
+            library.has_mask(key) and has_run_time_int(key)):
         library.set_item(array, key, value)
         return
     if windows.has_run_time_slice(array, key):
         target = windowed(array, key)
-    elif picking.has_run_time_int(key) or picking.has_open_index(array, key):
+    elif has_run_time_int(key) or picking.has_open_index(array, key):
         target = picking.part(array, expanded(array, key)[0])
     else:
         target = view(array, key)
@@ -168,7 +168,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
 
 def _at_integers(array: TracedArray, key: Any) -> TracedArray:
     """The view at integers, of which some only the run may know."""
-    if picking.has_run_time_int(key) or picking.has_open_index(array, key):
+    if has_run_time_int(key) or picking.has_open_index(array, key):
         return picking.part(array, expanded(array, key)[0])
     return view(array, key)
 

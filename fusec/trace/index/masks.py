@@ -18,10 +18,11 @@ import numpy as np
 
 from fusec.ir import Node, Value
 from fusec.ir.text import print_attr
+from fusec.ir.walks import nodes_behind
 from fusec.ops import registry
 
-from ..library.calls import call_library, is_run_time_int
-from ..operands.operands import as_traced, cast, truth
+from ..library.calls import call_library
+from ..operands.operands import as_traced, cast, is_run_time_int, truth
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 
@@ -39,14 +40,8 @@ class Numbering:
 
 def value_number(trace: Trace, value: Value) -> tuple[int, int]:
     """Equal for values that the graph computes alike."""
-    stack = [value.node]
     numbers = trace.part(Numbering).values
-    while stack:
-        node = stack[-1]
-        missing = [v.node for v in node.inputs if v.node.id not in numbers]
-        if node.id in numbers or missing:
-            stack = [*stack, *missing] if missing else stack[:-1]
-            continue
+    for node in nodes_behind([value], lambda v: v.node.id in numbers):
         numbers[node.id] = trace.part(Numbering).nodes.setdefault(_key(node, numbers), node.id)
     return numbers[value.node.id], value.index
 

@@ -12,28 +12,13 @@ from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.dims import Dim
 
-from ..facts.constant_values import constant_value
 from ..operands.index_uses import note_pick
+from ..operands.operands import is_run_time_int
 from ..operands.python_numbers import check_signed, interval
 from ..values.array import TracedArray, from_value
 from .basic import expanded, view
 
 I64 = np.dtype(np.int64)
-
-
-def _entries(key: Any) -> tuple[Any, ...]:
-    return key if isinstance(key, tuple) else (key,)
-
-
-def is_run_time_int(entry: Any) -> bool:
-    """Whether an entry of a key is an integer of the graph that no constant decides."""
-    return type(entry) is TracedArray and not entry.ndim and entry.dtype.kind in "iu" and (
-        constant_value(entry.value) is None)
-
-
-def has_run_time_int(key: Any) -> bool:
-    """Whether the key holds such an integer."""
-    return any(map(is_run_time_int, _entries(key)))
 
 
 def has_open_index(array: TracedArray, key: Any) -> bool:

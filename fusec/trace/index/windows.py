@@ -13,12 +13,11 @@ from fusec.errors import UnsupportedError
 from fusec.ir import Value
 from fusec.ir.dims import Dim, Size, symbols_of
 
-from ..operands.operands import as_traced
+from ..operands.operands import as_traced, is_run_time_int
 from ..operands.python_numbers import from_ints, interval, weak
 from ..operands.sizes import as_size, define, new_size, number, size_of
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from . import picking
 from .masks import value_number
 
 Bound = Value | None
@@ -51,13 +50,13 @@ def is_open(array: TracedArray, entry: slice) -> bool:
 
 def _is_of_another(array: TracedArray, bound: Any) -> bool:
     """Whether a bound is made of sizes of other arrays: what defines them must be an operand."""
-    if not picking.is_run_time_int(bound):
+    if not is_run_time_int(bound):
         return False
     return not symbols_of((size_of(bound.value),)) <= symbols_of(array.shape)
 
 
 def _is_open_bound(bound: Any) -> bool:
-    if not picking.is_run_time_int(bound):
+    if not is_run_time_int(bound):
         return False
     return size_of(bound.value) is None
 

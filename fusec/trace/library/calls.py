@@ -17,10 +17,10 @@ from fusec.ir import TensorType, Value
 from fusec.ir.dims import Size
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
-from ..facts.constant_values import constant_value
 from ..facts.layout import Strides, contiguous, like_order
 from ..facts.refusals import is_compiled
 from ..operands.index_uses import note_written, written_indices
+from ..operands.operands import entries_of, has_run_time_int, is_run_time_int
 from ..operands.sizes import define
 from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS, operation
@@ -221,32 +221,18 @@ def call_by_name(
 # --------------------------------------------------------------------------------------- indexing
 
 
-def _entries(key: Any) -> tuple[Any, ...]:
-    return key if type(key) is tuple else (key,)
-
-
 def _is_array(entry: Any) -> bool:
     return type(entry) in (TracedArray, np.ndarray) and entry.ndim > 0
 
 
 def has_index_array(key: Any) -> bool:
     """Whether the key holds an array or a list: NumPy's advanced indexing."""
-    return any(_is_array(e) or isinstance(e, list) for e in _entries(key))
+    return any(_is_array(e) or isinstance(e, list) for e in entries_of(key))
 
 
 def has_mask(key: Any) -> bool:
     """Whether the key holds a boolean array whose contents only the run knows."""
-    return any(_is_array(e) and e.dtype == np.bool_ for e in _entries(key))
-
-
-def is_run_time_int(entry: Any) -> bool:
-    return (type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu"
-            and constant_value(entry.value) is None)
-
-
-def has_run_time_int(key: Any) -> bool:
-    """Whether the key holds an integer that only the run knows."""
-    return any(is_run_time_int(e) for e in _entries(key))
+    return any(_is_array(e) and e.dtype == np.bool_ for e in entries_of(key))
 
 
 def is_run_time_element(array: TracedArray, key: Any) -> bool:
@@ -254,9 +240,9 @@ def is_run_time_element(array: TracedArray, key: Any) -> bool:
 
     With fewer integers NumPy gives a view, whose place in memory must be known while tracing.
     """
-    entries = _entries(key)
-    return len(entries) == array.ndim and has_run_time_int(key) and all(
-        is_run_time_int(e) or hasattr(e, "__index__") for e in entries)
+    parts = entries_of(key)
+    return len(parts) == array.ndim and has_run_time_int(key) and all(
+        is_run_time_int(e) or hasattr(e, "__index__") for e in parts)
 
 
 def get_item(array: TracedArray, key: Any) -> Any:
@@ -281,5 +267,5 @@ def set_item(array: TracedArray, key: Any, value: Any) -> None:
 # ---------------------------------------------------------------------------------------- methods
 
 
-__all__ = ["call_library", "get_item", "has_index_array", "has_mask", "has_run_time_int",
+__all__ = ["call_library", "get_item", "has_index_array", "has_mask",
            "is_run_time_element", "set_item"]

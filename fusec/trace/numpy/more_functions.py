@@ -195,7 +195,11 @@ def linspace(trace: Trace, start: Any, stop: Any, *args: Any, **kwargs: Any) -> 
     if type(start) is TracedArray or type(stop) is TracedArray:
         start, stop = _of_one_precision(trace, start, stop), _of_one_precision(trace, stop, start)
         return traced_source(np.linspace, False)(trace, start, stop, *args, **kwargs)
-    return creation.linspace(trace, start, stop, *args, **kwargs)
+    evaluate: Any = np.linspace
+    found = evaluate(start, stop, *args, **kwargs)
+    if type(found) is tuple:  # with the step
+        return creation.array(trace, found[0]), found[1]
+    return creation.array(trace, found)
 
 
 def _of_one_precision(trace: Trace, x: Any, other: Any) -> Any:

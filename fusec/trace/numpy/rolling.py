@@ -13,8 +13,7 @@ from fusec.ops.shapes import normalise_axis
 from ..arrays.creation import arange
 from ..arrays.shaping import concatenate, in_numpys_words, ravel, reshape
 from ..facts.layout import contiguous, like_order
-from ..index.picking import is_run_time_int
-from ..operands.operands import as_traced, holds_traced
+from ..operands.operands import as_traced, holds_traced, is_run_time_int
 from ..operands.sizes import number
 from ..values.array import TracedArray, from_value
 from ..values.handlers import entry

@@ -13,6 +13,7 @@ from fusec.ir.dims import Size, symbols_of
 from fusec.ops import Op, all_ops
 from fusec.ops.shapes import broadcast
 
+from ..facts.constant_values import constant_value
 from ..operands.sizes import number
 from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS
@@ -37,6 +38,22 @@ def is_operand(x: Any) -> bool:
 _SEQUENCES = (range, deque, UserList)
 
 _BUFFERS = (array,)
+
+
+def entries_of(key: Any) -> tuple[Any, ...]:
+    """What stands between the brackets, as a tuple."""
+    return key if isinstance(key, tuple) else (key,)
+
+
+def is_run_time_int(entry: Any) -> bool:
+    """Whether an entry of a key is an integer of the graph that no constant decides."""
+    return type(entry) is TracedArray and not entry.ndim and entry.dtype.kind in "iu" and (
+        constant_value(entry.value) is None)
+
+
+def has_run_time_int(key: Any) -> bool:
+    """Whether the key holds such an integer."""
+    return any(map(is_run_time_int, entries_of(key)))
 
 
 def is_operand_beside(x: TracedArray, other: Any) -> bool:
