@@ -35,10 +35,11 @@ from .guards.container_changes import ContainerChanges
 from .guards.guard import Guard, itself
 from .guards.process_state import builtin_guards, code_guards
 from .guards.static_arguments import note_arguments
-from .hooks.optional import OptionalHooks
+from .hooks.policy import hooks_of_program
 from .index import indexing  # noqa: F401 (answers for arrays: see `values.operations`)
 from .library.host_calls import HostCalls
 from .numpy import methods  # noqa: F401 (as above)
+from .objects.tracing_hooks import TracingHooks
 from .operands.index_uses import lost_checks
 from .operands.sizes import undecided
 from .operands.texts import without_values
@@ -97,7 +98,7 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
 
 def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNames) -> Traced:
     trace = _begun(name, names)
-    hooks = OptionalHooks(trace)
+    hooks = hooks_of_program(trace)
     args, kwargs, positions = traced_arguments(trace, call)
     _enter(trace, fn, name)
     note_arguments(trace, call)
@@ -164,7 +165,7 @@ def _graph(trace: Trace, values: list[Value]) -> Graph:
     return Graph.build(trace.feeds.inputs, values, updates, trace.name, checks)
 
 
-def _guards(trace: Trace, hooks: OptionalHooks, graph: Graph) -> list[Any]:
+def _guards(trace: Trace, hooks: TracingHooks, graph: Graph) -> list[Any]:
     """All that must hold for the graph to answer another call."""
     world = trace.world
     functions = [*hooks.functions, *world.watch.functions, *trace.entry]
@@ -243,7 +244,7 @@ def _in_numpys_words(trace: Trace, error: Exception) -> Exception:
     return trace.error(type(error)(text))
 
 
-def _converted(trace: Trace, fn: Callable[..., Any], hooks: OptionalHooks) -> Callable[..., Any]:
+def _converted(trace: Trace, fn: Callable[..., Any], hooks: TracingHooks) -> Callable[..., Any]:
     if not isinstance(fn, (FunctionType, MethodType)):
         return hooks.resolve(fn)
     try:

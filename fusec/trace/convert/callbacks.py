@@ -5,24 +5,17 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from .call_table import CallTable, Handler
 
 CALLS = CallTable()
 
 
-class Wrapping(Protocol):
-    """Hooks, as far as callbacks need them."""
-
-    def wrap(self, fn: Any) -> Callable[..., Any]: ...
-
-
 def _first_wrapped(fn: Any) -> Handler:
     """Calls ``fn`` with its first argument, a function (or None: ``filter``), wrapped."""
 
-    def handler(hooks: Wrapping, /, *args: Any, **kwargs: Any) -> Any:
+    def handler(hooks: Any, /, *args: Any, **kwargs: Any) -> Any:
         if args and args[0] is not None:
             args = (hooks.wrap(args[0]), *args[1:])
         return fn(*args, **kwargs)
@@ -33,7 +26,7 @@ def _first_wrapped(fn: Any) -> Handler:
 def _key_wrapped(fn: Any) -> Handler:
     """Calls ``fn`` with its ``key`` wrapped."""
 
-    def handler(hooks: Wrapping, /, *args: Any, **kwargs: Any) -> Any:
+    def handler(hooks: Any, /, *args: Any, **kwargs: Any) -> Any:
         if kwargs.get("key") is not None:
             kwargs["key"] = hooks.wrap(kwargs["key"])
         return fn(*args, **kwargs)
@@ -54,11 +47,11 @@ for _fn in _FUNCTION_AS_KEY:
 
 
 @CALLS.handles(itertools.accumulate)
-def _accumulate(hooks: Wrapping, /, iterable: Any, func: Any = None, **kwargs: Any) -> Any:
+def _accumulate(hooks: Any, /, iterable: Any, func: Any = None, **kwargs: Any) -> Any:
     wrapped = None if func is None else hooks.wrap(func)
     return itertools.accumulate(iterable, wrapped, **kwargs)
 
 
 @CALLS.handles(itertools.groupby)
-def _groupby(hooks: Wrapping, /, iterable: Any, key: Any = None) -> Any:
+def _groupby(hooks: Any, /, iterable: Any, key: Any = None) -> Any:
     return itertools.groupby(iterable, None if key is None else hooks.wrap(key))

@@ -22,8 +22,8 @@ from ..source.source import HOOKS_NAME
 from .cache import convert
 from .call_table import CallTable
 from .callbacks import CALLS
-from .logic import Tested, comparison_chain, short_circuit
-from .operators import BINARY, COMPARE, CONVERSIONS, IN_PLACE, UNARY, unary_of_bool
+from .logic import Tested, Thunk, untested
+from .operators import BINARY, CONVERSIONS, IN_PLACE, UNARY, unary_of_bool
 from .properties import class_attribute, getter_of
 
 _START: Where = ("", 0, -1, "", -1)
@@ -104,15 +104,19 @@ class Hooks:
         except SourceUnavailable as error:
             raise error.located(self.loc if self.where[0] else None) from None
 
-    def starred(self, where: Where, value: Any) -> Any:
-        """What is taken apart in ``f(*value)`` and ``[*value]``."""
+    def itself(self, where: Where, value: Any) -> Any:
+        """The value, where Python does what there is to do with it."""
         self.where = where
         return value
 
-    def matched(self, where: Where, value: Any) -> Any:
-        """The subject of a ``match`` that Python takes apart."""
-        self.where = where
-        return value
+    starred = itself  # what is taken apart in ``f(*value)`` and ``[*value]``
+    matched = itself  # the subject of a ``match`` that Python takes apart
+    iterate = itself  # what a ``for`` loop or a comprehension goes over instead of the value
+    manager = itself  # what a ``with`` statement enters instead of it
+    returned = itself  # of a ``return`` inside a loop, which is left after it
+    # An operand of ``and``, ``or`` or of a chain of comparisons used as a value: Python tests what
+    # this returns, and it may become the result.
+    operand = itself
 
     def hide(self, where: Where, names: Any) -> Any:
         """``locals()``, ``vars()`` or ``dir()`` less the converter's own names."""
@@ -156,9 +160,11 @@ class Hooks:
         return UNARY[op](a) if type(a) is not bool else unary_of_bool(op, a, where)
 
     def binop(self, where: Where, op: str, a: Any, b: Any) -> Any:
-        """``op`` is a key of `BINARY`."""
+        """``op`` is a key of `BINARY`, comparisons among them; a chain comes as one call a link."""
         self.where = where
         return BINARY[op](a, b)
+
+    compare = binop
 
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
         """What ``a op= b`` binds to its target, ``a`` perhaps changed.
@@ -167,11 +173,6 @@ class Hooks:
         """
         self.where = where
         return IN_PLACE[op](a, b)
-
-    def compare(self, where: Where, op: str, a: Any, b: Any) -> Any:
-        """``op`` is a key of `COMPARE`; a chain comes as one call a link."""
-        self.where = where
-        return COMPARE[op](a, b)
 
     def contains(self, where: Where, item: Any, container: Any) -> Any:
         """``item in container``; ``not in`` is this and `not_`."""
@@ -185,57 +186,32 @@ class Hooks:
         self.where = where
         return value.truth if type(value) is Tested else bool(value)
 
-    def operand(self, where: Where, value: Any) -> Any:
-        """An operand of ``and``, ``or`` or of a chain of comparisons used as a value.
-
-        Python tests what this returns, and it may become the result.
-        """
-        self.where = where
-        return value
-
     def not_(self, where: Where, value: Any) -> Any:
         """``not value`` used as a value."""
         return not self.test(where, value)
 
     # -- control flow -----------------------------------------------------------------------------
 
-    def if_(
-        self, where: Where, test: Any, then: Callable[[], None], orelse: Callable[[], None],
-        needed: tuple[str, ...], read: tuple[str, ...] = (),
-    ) -> None:
-        """``if test: ... else: ...``; ``needed`` names the variables that may be read after it,
-        ``read`` those that are, whatever happens.
+    def if_(self, where: Where, test: Any, then: Thunk, orelse: Thunk, *_: Any) -> None:
+        """``if test: ... else: ...``; more arguments: the names of variables that may be read after
+        it, and of those that are, whatever happens.
         """
         (then if self.test(where, test) else orelse)()
         self.where = where
 
-    def if_return(
-        self, where: Where, test: Any, then: Callable[[], Any], orelse: Callable[[], Any]
-    ) -> Any:
+    def if_return(self, where: Where, test: Any, then: Thunk, orelse: Thunk) -> Any:
         """What one of two blocks returns, both at the end of the function."""
         return (then if self.test(where, test) else orelse)()
 
-    def frame(self, where: Where, variables: Callable[[], Any]) -> None:
+    if_expression = if_return  # ``then if test else orelse``
+
+    def frame(self, where: Where, variables: Thunk) -> None:
         """A function begins whose ``variables`` functions inside it assign."""
 
-    def returned(self, where: Where, value: Any) -> Any:
-        """``value`` of a ``return`` inside a loop, which is left after it."""
-        self.where = where
-        return value
-
-    def if_expression(
-        self, where: Where, test: Any, then: Callable[[], Any], orelse: Callable[[], Any]
-    ) -> Any:
-        """``then if test else orelse``."""
-        return (then if self.test(where, test) else orelse)()
-
-    def while_(
-        self, where: Where, test: Callable[[], Any], body: Callable[[], None],
-        stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
-    ) -> None:
+    def while_(self, where: Where, test: Thunk, body: Thunk, stop: Thunk | None, *_: Any) -> None:
         """``while test: ...``; ``stop`` says after each iteration whether an exit was taken.
 
-        ``names`` are the variables the body binds, ``needed`` those of them read after the loop.
+        More arguments: which of the variables that the body binds are read after it, and all these.
         """
         while self.test(where, test()):
             body()
@@ -244,8 +220,7 @@ class Hooks:
         self.where = where
 
     def for_(
-        self, where: Where, over: Any, body: Callable[[Any], None],
-        stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
+        self, where: Where, over: Any, body: Callable[[Any], None], stop: Thunk | None, *_: Any
     ) -> None:
         """``for target in over: ...``; see `while_`."""
         for item in self.iterate(where, over):
@@ -266,36 +241,50 @@ class Hooks:
         """What a test is in every call; None, which only a tracer says, where data decides."""
         return self.test(self.where, test)
 
-    def and_(
-        self, where: Where, role: str, value: Any, *thunks: Callable[[], Any]
-    ) -> Any:
+    def and_(self, where: Where, role: str, value: Any, *thunks: Thunk) -> Any:
         """``value and ...``: operands are evaluated as far as Python would.
 
         ``role`` says what the result is for: its "value", its truth alone ("test"), or both
         ("operand" of another one, which need not find out again what is known).
         """
-        return short_circuit(self, where, role, True, value, thunks)
+        return self.short_circuit(where, role, True, value, thunks)
 
-    def or_(
-        self, where: Where, role: str, value: Any, *thunks: Callable[[], Any]
-    ) -> Any:
+    def or_(self, where: Where, role: str, value: Any, *thunks: Thunk) -> Any:
         """``value or ...``; see `and_`."""
-        return short_circuit(self, where, role, False, value, thunks)
+        return self.short_circuit(where, role, False, value, thunks)
+
+    def short_circuit(
+        self, where: Where, role: str, going: bool, value: Any, thunks: tuple[Thunk, ...]
+    ) -> Any:
+        """``and`` (``going`` is True) or ``or``: the first operand with another truth, or the last."""
+        for position, thunk in enumerate(thunks):
+            truth = self.asked_truth(self.operand(where, value))
+            is_true = self.decide(truth)
+            if is_true is None:
+                return self.undecided(where, role, going, value, truth, thunks[position:])
+            if is_true is not going:
+                value = untested(value)
+                return value if role == "value" else Tested(value, is_true)
+            value = thunk()
+        return value
 
     def undecided(
         self, where: Where, role: str, going: bool, value: Any, asked: Any,
-        thunks: tuple[Callable[[], Any], ...],
+        thunks: tuple[Thunk, ...],
     ) -> Any:
         """``value and ...`` (``going``) or ``value or ...`` where data decides on ``value``,
         whose truth is that of ``asked``."""
         raise NotImplementedError("internal error: plain hooks decide every test")
 
     def chain(
-        self, where: Where, role: str, ops: tuple[str, ...], left: Any, right: Any,
-        *thunks: Callable[[], Any],
+        self, where: Where, role: str, ops: tuple[str, ...], left: Any, right: Any, *thunks: Thunk
     ) -> Any:
         """``a < b < c``: comparisons joined by ``and``, each operand evaluated once."""
-        return comparison_chain(self, where, role, ops, left, right, thunks)
+        result = self.link(where, ops[0], left, right)
+        if not thunks:
+            return result
+        return self.and_(where, role, result, lambda: self.chain(
+            where, role, ops[1:], right, thunks[0](), *thunks[1:]))
 
     def link(self, where: Where, op: str, left: Any, right: Any) -> Any:
         """One comparison, ``in`` and ``not in`` among them."""
@@ -305,30 +294,18 @@ class Hooks:
             return self.not_(where, self.contains(where, left, right))
         return self.compare(where, op, left, right)
 
-    def assert_(
-        self, where: Where, test: Any, message: Callable[[], Any], has_message: bool
-    ) -> None:
+    def assert_(self, where: Where, test: Any, message: Thunk, has_message: bool) -> None:
         """``assert test, message``."""
         if not self.test(where, test):
             raise AssertionError(message()) if has_message else AssertionError
 
     # -- the rest ---------------------------------------------------------------------------------
 
-    def iterate(self, where: Where, value: Any) -> Any:
-        """What a ``for`` loop or a comprehension goes over instead of ``value``."""
-        self.where = where
-        return value
-
     refusals: tuple[type[BaseException], ...] = ()  # that no handler of the program's may catch
 
-    def trying(self, where: Where, caught: Callable[[], Any] | None) -> Any:
+    def trying(self, where: Where, caught: Thunk | None) -> Any:
         """Around the body of a ``try`` that catches these exceptions (None: all)."""
         return nullcontext()
-
-    def manager(self, where: Where, found: Any) -> Any:
-        """What a ``with`` statement enters instead of ``found``."""
-        self.where = where
-        return found
 
     def list_of(
         self, where: Where, over: Any, element: Callable[..., Any], count: int | None,

@@ -24,7 +24,7 @@ BINARY: dict[str, Operator] = {
 IN_PLACE: dict[str, Operator] = {
     name: getattr(operator, "i" + name) for name in BINARY
 }
-COMPARE: dict[str, Operator] = {
+BINARY |= {  # comparisons
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "eq": operator.eq, "ne": operator.ne, "is": operator.is_, "is not": operator.is_not,
 }

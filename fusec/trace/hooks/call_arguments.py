@@ -12,17 +12,13 @@ import numpy as np
 from fusec.code_roles import ON_BEHALF
 
 from ..guards.measures import ATOMS
-from ..guards.plain_calls import goes_over, takes_at_once
-from ..guards.side_effects import check_unconsumed
+from ..guards.plain_calls import goes_over, takes_at_once, takes_values
 from ..library.randomness import TracedGenerator
-from ..objects.iteration import gone_over
-from ..objects.object_reads import note_ordered
+from ..objects.tracing_hooks import Args, Named, TracingHooks
 from ..operands.operands import as_traced
-from ..rewrite.transformer import Where
 from ..values.array import TracedArray
 from ..values.handlers import FUNCTIONS, any_traced
 from ..values.own_arrays import WRITERS, WRITING_METHODS
-from .attributes import AttributeHooks
 
 FUSEC_ROLE = ON_BEHALF
 
@@ -56,55 +52,31 @@ def is_numeric(fn: Any) -> bool:
     return is_numpys(fn) or (type(fn) in _FUNCTIONS and fn in _OF_ARRAYS)
 
 
-def with_gone_over(
-    hooks: AttributeHooks, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, ...]:
-    """The arguments of a function that goes over the items of some of them."""
-    for taken in args:
-        check_unconsumed(hooks.trace, taken, hooks.loc)
-    if hooks.trace.active:
-        args = gone_over(hooks, where, fn, args)
-        note_ordered(hooks, fn, args, kwargs)
-    return args
+def with_values(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> tuple[Args, Named]:
+    """The arguments as traced values where the function takes these; Python takes the values of
+    those that it looks at.
 
-
-def with_lifted(
-    hooks: AttributeHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
-    makes_arrays: bool,
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a function that takes traced values."""
-    lifted = hooks.lifted_items if goes_over(fn) else hooks.lifted
+    Containers keep which arrays they are where ``fn`` may change them."""
+    owner, makes_arrays = type(getattr(fn, "__self__", None)), is_numeric(fn)
+    lifted = hooks.lifted
+    if not makes_arrays and hooks.table.find(fn) is None:
+        if takes_values(fn):
+            lifted = hooks.traced_if_outside
+        elif owner not in (TracedArray, TracedGenerator):
+            if issubclass(owner, ATOMS) or (owner in _INDEXED and fn.__name__ in _BY_VALUE):
+                hooks.took(*args)
+            return args, kwargs
+    if goes_over(fn):
+        lifted = hooks.lifted_items
     args = tuple(map(lifted, args))
     if makes_arrays or takes_at_once(fn):
         args = tuple(list(x) if type(x) is deque else x for x in args)
     return args, {name: lifted(value) for name, value in kwargs.items()}
 
 
-def with_seen(
-    hooks: AttributeHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of other calls: of methods of traced arrays, and of those that look at the
-    values."""
-    owner = type(getattr(fn, "__self__", None))
-    if owner in (TracedArray, TracedGenerator):
-        return with_lifted(hooks, fn, args, kwargs, False)
-    if issubclass(owner, ATOMS) or (owner in _INDEXED and fn.__name__ in _BY_VALUE):
-        hooks.took(*args)
-    return args, kwargs
-
-
-def with_values(
-    hooks: AttributeHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments whose arrays from outside are traced; containers keep which they are where
-    ``fn`` may change them."""
-    lifted = hooks.lifted_items if goes_over(fn) else hooks.traced_if_outside
-    return tuple(map(lifted, args)), {name: lifted(x) for name, x in kwargs.items()}
-
-
 def with_written_traced(
-    hooks: AttributeHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    hooks: TracingHooks, fn: Any, args: Args, kwargs: Named
+) -> tuple[Any, Args, Named]:
     """The call with an array made in the trace as a traced one where it is written.
 
     So is one whose method takes traced arguments, which NumPy's methods do not know.
@@ -127,9 +99,7 @@ def with_written_traced(
     return fn, args, kwargs
 
 
-def is_unseen_by_numpy(
-    hooks: AttributeHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> bool:
+def is_unseen_by_numpy(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> bool:
     """Whether NumPy's own dispatch would miss the traced values: in lists, or as arguments
     such as the counts of ``np.repeat``."""
     if not hooks.trace.active or not isinstance(fn, _DISPATCHED) or fn not in FUNCTIONS or (

@@ -5,213 +5,206 @@ A test that data decides puts both sides, or the loop, into the graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from types import FunctionType
+from collections.abc import Callable
 from typing import Any
 
 from fusec.code_roles import ON_BEHALF
 from fusec.ir import Value
 
+from ..choice.choice import Choice as Optional
 from ..control import in_python
 from ..control.branches import branch
 from ..control.ranges import sequence, taken_apart
 from ..control.sequences import PythonIterator
 from ..control.unrolling import UNROLL
-from ..convert.hooks import Hooks
-from ..convert.logic import Tested, short_circuit, untested
+from ..convert.logic import Tested, Thunk, untested
 from ..facts.constant_values import constant_value
-from ..operands.operands import as_traced, truth
+from ..objects.tracing_hooks import UNHANDLED, TracingHooks
+from ..operands.operands import as_traced
+from ..operands.operands import truth as truth_of
 from ..operands.python_numbers import BOOL, weak
-from ..places.attributes import Attributes
-from ..places.cells import Variables, bound_by, setters_of
-from ..places.effects import Effects
+from ..places.cells import bound_by, setters_of
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray, number
-from ..values.trace import Trace
-from .loop_tracer import LoopTracer, nothing
+from .loop_tracer import Loop, nothing
+from .optional import bound, settled
 
 FUSEC_ROLE = ON_BEHALF
 
 
-class ControlHooks(Hooks):
-    """Branches and loops of one trace."""
+# -- truth ----------------------------------------------------------------------------------------
 
-    trace: Trace
-    effects: Effects
-    attributes: Attributes
-    functions: dict[FunctionType, None]  # of the program, called so far
+def take(hooks: TracingHooks, where: Where, value: Any) -> Any:
+    hooks.took(value)
+    return UNHANDLED
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.loops = LoopTracer(self)
 
-    def variables(self, names: Iterable[str], *functions: Callable[..., Any]) -> Variables:
-        """The variables that converted parts share, and the attributes that are assigned."""
-        setters: dict[str, Any] = {}
-        for function in functions:
-            setters.update(setters_of(function))
-        return Variables(self.trace, dict.fromkeys([*names, *setters]), *functions,
-                         *setters.values())
+def decide(hooks: TracingHooks, test: Any) -> bool | None:
+    """What the test is in every call; None where data decides."""
+    test = settled(hooks, hooks.where, test)
+    if type(test) is Optional:
+        return None if hooks.decide(test.held) is not False else False
+    hooks.took(test)
+    asked = hooks.asked_truth(test)
+    if asked is not test:
+        return hooks.decide(asked)
+    if type(test) is Tested:
+        return test.truth
+    if type(test) is not TracedArray or not hooks.trace.active or test.size != 1:
+        return bool(test)  # of several elements it raises NumPy's error
+    found = constant_value(test.value)
+    return None if found is None else bool(found)
 
-    # -- truth ------------------------------------------------------------------------------------
 
-    def decide(self, test: Any) -> bool | None:
-        """What the test is in every call; None where data decides."""
-        if type(test) is Tested:
-            return test.truth
-        if type(test) is not TracedArray or not self.trace.active:
-            return bool(test)
-        if test.size != 1:
-            return bool(test)  # raises NumPy's error
-        found = constant_value(test.value)
-        return None if found is None else bool(found)
+def truth(hooks: TracingHooks, test: Any) -> Value:
+    """A test as a boolean of the graph."""
+    test = bound(hooks, hooks.where, test.truth if type(test) is Tested else test)
+    if type(test) is Optional:
+        there = hooks.trace.emit("LogicalNot", hooks.truth(test.absent))
+        held = hooks.decide(test.held)
+        return there if held else hooks.trace.emit("LogicalAnd", there, hooks.truth(test.held))
+    asked = hooks.asked_truth(test)
+    if asked is not test:
+        return hooks.truth(asked)
+    x = as_traced(hooks.trace, test)
+    value = x.value
+    if x.ndim:
+        value = hooks.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)), kind="scalar")
+    return truth_of(hooks.trace, value)
 
-    def truth(self, test: Any) -> Value:
-        """A test as a boolean of the graph."""
-        x = as_traced(self.trace, test.truth if type(test) is Tested else test)
-        value = x.value
-        if x.ndim:
-            value = self.trace.emit("Squeeze", value, axes=tuple(range(x.ndim)), kind="scalar")
-        return truth(self.trace, value)
 
-    def not_(self, where: Where, value: Any) -> Any:
-        value = self.asked_truth(value)
-        found = self.decide(value)
-        self.where = where
-        if found is not None:
-            return not found
-        opposite = self.trace.emit("LogicalNot", self.truth(value))
-        return number(self.trace, weak(self.trace, opposite, BOOL))
+def not_(hooks: TracingHooks, where: Where, value: Any) -> Any:
+    value = hooks.asked_truth(value)
+    found = hooks.decide(value)
+    hooks.where = where
+    if found is not None:
+        return not found
+    opposite = hooks.trace.emit("LogicalNot", hooks.truth(value))
+    return number(hooks.trace, weak(hooks.trace, opposite, BOOL))
 
-    def any_flag(self, where: Where, *flags: Any) -> Any:
-        found = [self.decide(flag) for flag in flags]
-        self.where = where
-        if True in found:
-            return True
-        unknown = [self.truth(f) for f, d in zip(flags, found, strict=True) if d is None]
-        if not unknown:
-            return False
-        value = unknown[0]
-        for other in unknown[1:]:
-            value = self.trace.emit("LogicalOr", value, other)
-        return number(self.trace, value)
 
-    def undecided(
-        self, where: Where, role: str, going: bool, value: Any, asked: Any,
-        thunks: tuple[Callable[[], Any], ...],
-    ) -> Any:
-        def rest() -> Any:
-            return short_circuit(self, where, role, going, thunks[0](), thunks[1:])
+def any_flag(hooks: TracingHooks, where: Where, *flags: Any) -> Any:
+    found = [hooks.decide(flag) for flag in flags]
+    hooks.where = where
+    if True in found:
+        return True
+    unknown = [hooks.truth(f) for f, d in zip(flags, found, strict=True) if d is None]
+    if not unknown:
+        return False
+    value = unknown[0]
+    for other in unknown[1:]:
+        value = hooks.trace.emit("LogicalOr", value, other)
+    return number(hooks.trace, value)
 
-        test = self.truth(asked)
-        if role != "test":
-            sides: list[Callable[[], Any]] = [lambda: untested(rest()), lambda: value]
-        else:
-            sides = [lambda: self._truth_of(rest()), lambda: not going]
-        if not going:
-            sides.reverse()
-        variables = self.variables((), *thunks)
-        with self.effects.region(*thunks):
-            result = branch(self.trace, test, variables, list(variables.cells), sides[0], sides[1])
-        self.where = where
-        return result
 
-    def _truth_of(self, operand: Any) -> Any:
-        """A bool; Python's where data does not decide it: ``x.any() and False`` is False."""
-        operand = self.asked_truth(operand)
-        found = self.decide(operand)
-        return number(self.trace, self.truth(operand)) if found is None else found
+def undecided(
+    hooks: TracingHooks, where: Where, role: str, going: bool, value: Any, asked: Any,
+    thunks: tuple[Thunk, ...],
+) -> Any:
+    def rest() -> Any:
+        return hooks.short_circuit(where, role, going, thunks[0](), thunks[1:])
 
-    def assert_(
-        self, where: Where, test: Any, message: Callable[[], Any], has_message: bool
-    ) -> None:
-        def fail() -> None:
-            raise AssertionError(message()) if has_message else AssertionError
+    test = hooks.truth(asked)
+    if role != "test":
+        sides: list[Thunk] = [lambda: untested(rest()), lambda: value]
+    else:
+        sides = [lambda: _truth_of(hooks, rest()), lambda: not going]
+    if not going:
+        sides.reverse()
+    variables = hooks.variables((), *thunks)
+    with hooks.effects.region(*thunks):
+        result = branch(hooks.trace, test, variables, list(variables.cells), sides[0], sides[1])
+    hooks.where = where
+    return result
 
-        self.if_(where, test, nothing, fail, ())
 
-    # -- branches ---------------------------------------------------------------------------------
+def _truth_of(hooks: TracingHooks, operand: Any) -> Any:
+    """A bool; Python's where data does not decide it: ``x.any() and False`` is False."""
+    operand = hooks.asked_truth(operand)
+    found = hooks.decide(operand)
+    return number(hooks.trace, hooks.truth(operand)) if found is None else found
 
-    def if_(
-        self, where: Where, test: Any, then: Callable[[], None], orelse: Callable[[], None],
-        needed: tuple[str, ...], read: tuple[str, ...] = (),
-    ) -> None:
-        """``needed``: names that may be read after the branch, ``read``: those that are."""
-        test = self.asked_truth(test)
-        found = self.decide(test)
-        if found is not None:
-            (then if found else orelse)()
-        else:
-            names = dict.fromkeys([*bound_by(then), *bound_by(orelse)])
-            self.where = where
-            with self.effects.region(then, orelse):
-                branch(self.trace, self.truth(test), self.variables(names, then, orelse), needed,
-                       then, orelse, read)
-        self.where = where
 
-    def if_return(
-        self, where: Where, test: Any, then: Callable[[], Any], orelse: Callable[[], Any]
-    ) -> Any:
-        test = self.asked_truth(test)
-        found = self.decide(test)
-        if found is not None:
-            return (then if found else orelse)()
-        self.where = where
-        names = dict.fromkeys([*bound_by(then), *bound_by(orelse)])
-        variables = self.variables(names, then, orelse)
-        with self.effects.region(then, orelse):
-            bound = [*setters_of(then), *setters_of(orelse)]
-            return branch(self.trace, self.truth(test), variables, bound, then, orelse)
+def assert_(
+    hooks: TracingHooks, where: Where, test: Any, message: Thunk, has_message: bool
+) -> None:
+    def fail() -> None:
+        raise AssertionError(message()) if has_message else AssertionError
 
-    if_expression = if_return
+    hooks.if_(where, test, nothing, fail, ())
 
-    # -- loops ------------------------------------------------------------------------------------
 
-    def while_(
-        self, where: Where, test: Callable[[], Any], body: Callable[[], None],
-        stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
-    ) -> None:
-        self.loops.while_(where, test, body, stop, needed, names)
+# -- branches -------------------------------------------------------------------------------------
 
-    def for_(
-        self, where: Where, over: Any, body: Callable[[Any], None],
-        stop: Callable[[], Any] | None, needed: tuple[str, ...], names: tuple[str, ...],
-    ) -> None:
-        self.loops.for_(where, over, body, stop, needed, names)
+def if_(
+    hooks: TracingHooks, where: Where, test: Any, then: Thunk, orelse: Thunk,
+    needed: tuple[str, ...], read: tuple[str, ...] = (),
+) -> None:
+    """``needed``: names that may be read after the branch, ``read``: those that are."""
+    if_return(hooks, where, test, then, orelse, needed, read)
+    hooks.where = where
 
-    def list_of(
-        self, where: Where, over: Any, element: Callable[..., Any], count: int | None,
-        plain: Callable[[Any], list[Any]],
-    ) -> list[Any]:
-        over = self.iterate(where, over)
-        items = sequence(self.trace, over) if self.trace.active else None
-        if items is None or type(items.count) is not int or items.count <= UNROLL:
-            return plain(over)
-        made: list[Any] = []
-        call = self.call
 
-        def body(item: Any) -> None:
-            call(where, made.append, element(item) if count is None else element(
-                *taken_apart(item, count)))
+def if_return(
+    hooks: TracingHooks, where: Where, test: Any, then: Thunk, orelse: Thunk,
+    needed: tuple[str, ...] | None = None, read: tuple[str, ...] = (),
+) -> Any:
+    test = hooks.asked_truth(test)
+    found = hooks.decide(test)
+    if found is not None:
+        return (then if found else orelse)()
+    hooks.where = where
+    names = dict.fromkeys([*bound_by(then), *bound_by(orelse)])
+    variables = hooks.variables(names, then, orelse)
+    left = [*setters_of(then), *setters_of(orelse)] if needed is None else needed
+    with hooks.effects.region(then, orelse):
+        return branch(hooks.trace, hooks.truth(test), variables, left, then, orelse, read)
 
-        parts = self.loops.parts(where, items, body, None, (), ())
-        if not self.loops.try_counted(where, parts, items.count, of_data=True):
-            return plain(over)
-        if isinstance(over, PythonIterator):
-            over.take()
-        return made
 
-    def reduced_where(
-        self, where: Where, fn: Any, over: Any, element: Callable[..., Any],
-        condition: Callable[..., Any], count: int | None, plain: Callable[[Any], Any],
-    ) -> Any:
-        over = self.iterate(where, over)
-        by_hand = in_python.WHERE.get(fn) if self.trace.active else None
-        if by_hand is None or sequence(self.trace, over) is None:
-            return plain(over)
-        if count is not None:
-            element, condition = _of_parts(element, count), _of_parts(condition, count)
-        return self.call(where, by_hand, over, element, condition)
+# -- loops ----------------------------------------------------------------------------------------
+
+def while_(hooks: TracingHooks, where: Where, test: Thunk, *parts: Any) -> None:
+    Loop(hooks, where, *parts).while_(test)
+
+
+def for_(hooks: TracingHooks, where: Where, over: Any, *parts: Any) -> None:
+    Loop(hooks, where, *parts).over(over)
+
+
+def list_of(
+    hooks: TracingHooks, where: Where, over: Any, element: Callable[..., Any], count: int | None,
+    plain: Callable[[Any], list[Any]],
+) -> list[Any]:
+    over = hooks.iterate(where, over)
+    items = sequence(hooks.trace, over) if hooks.trace.active else None
+    if items is None or type(items.count) is not int or items.count <= UNROLL:
+        return plain(over)
+    made: list[Any] = []
+    call = hooks.call
+
+    def body(item: Any) -> None:
+        call(where, made.append, element(item) if count is None else element(
+            *taken_apart(item, count)))
+
+    loop = Loop(hooks, where, body)
+    if not loop.counted(loop.parts(items), items.count, of_data=True):
+        return plain(over)
+    if isinstance(over, PythonIterator):
+        over.take()
+    return made
+
+
+def reduced_where(
+    hooks: TracingHooks, where: Where, fn: Any, over: Any, element: Callable[..., Any],
+    condition: Callable[..., Any], count: int | None, plain: Callable[[Any], Any],
+) -> Any:
+    over = hooks.iterate(where, over)
+    by_hand = in_python.WHERE.get(fn) if hooks.trace.active else None
+    if by_hand is None or sequence(hooks.trace, over) is None:
+        return plain(over)
+    if count is not None:
+        element, condition = _of_parts(element, count), _of_parts(condition, count)
+    return hooks.call(where, by_hand, over, element, condition)
 
 
 def _of_parts(function: Callable[..., Any], count: int) -> Callable[[Any], Any]:

@@ -1,4 +1,4 @@
-"""Items of containers and arrays, read and assigned: the `Hooks` of ``x[i]`` and ``x[i] = v``."""
+"""Items of containers and arrays, read and assigned: ``x[i]`` and ``x[i] = v``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ..guards.container_changes import CONTAINERS, may_be_held
 from ..guards.process_state import ENVIRONMENT
 from ..guards.side_effects import is_outside, note_change
 from ..index import list_items
+from ..objects.tracing_hooks import UNHANDLED, Args, Named, Operands, TracingHooks
 from ..operands import texts
 from ..operands.operands import as_traced
 from ..operands.python_numbers import index_of
@@ -23,159 +24,200 @@ from ..values.array import TracedArray, copy_of, is_index
 from ..values.assigned_names import AssignedLater
 from ..values.handlers import any_traced, is_traced_inside
 from ..values.operations import OPERATIONS
-from .attributes import AttributeHooks
+from . import special_methods
+from .attributes import check_namespace, note_found
 
 _INDEXED = (np.ndarray, np.generic, list, tuple, deque, str, range)
 _JOINERS = (type(np.r_), type(np.c_))
 
 
-class ItemHooks(AttributeHooks):
-    """Hooks of items, of one trace."""
+def _key(hooks: TracingHooks, obj: Any, key: Any) -> Any:
+    """The key as an index; Python takes the value of bounds, and of an index into what is no
+    array."""
+    texts.check_text(hooks.trace, key)
+    if isinstance(obj, _INDEXED):
+        key = special_methods.as_index(hooks, key)
+    if not isinstance(obj, (np.ndarray, np.generic)) or type(key) is slice:
+        hooks.took(key)
+    elif type(key) is tuple:
+        hooks.took(*(k for k in key if type(k) is slice))
+    return key
 
-    def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
-        self.where = where
-        texts.check_text(self.trace, key)
-        if isinstance(obj, _INDEXED):
-            key = self.as_index(key)
-        self._took_key(obj, key)
-        if id(obj) in self.trace.local.flats and not obj.is_writeable:
-            _set_flat(self.trace.local.flats[id(obj)][1], key, value)
-            return
-        if self.is_from_outside(obj) or (type(obj) is np.ndarray and (
-                any_traced((value, key), {}) or self.trace.local.memory.must_trace(obj))):
-            as_traced(self.trace, obj)[key] = value
-            return
-        self.check_namespace(where, obj)
-        self.effects.check_one(obj, self.loc)
-        if type(obj) is ENVIRONMENT and self.trace.active:
-            note_change(self.trace, "a change of os.environ")
-        if type(obj) is list and list_items.is_position(key) and self._put_at(obj, key, value):
-            return
-        if self._is_variable(obj, key, value):
-            super().setitem(where, value, obj, key)
-            return
-        self.effects.check_change(obj, "assigning to an item of a container", self.loc)
-        note_given(self.trace, obj, (value,), self.loc)
-        if self.trace.active and is_traced_inside(value) and self._outlives(obj):
-            if self._is_written_array(value, obj, key):
-                return
-            if self.trace.world.containers.may_become(obj):
-                raise AssignedLater(containers=[self.trace.world.containers.titled(obj)])
-        self.trace.local.changes += 1
-        super().setitem(where, value, obj, key)
 
-    def _took_key(self, obj: Any, key: Any) -> None:
-        """Python takes the value of bounds, and of an index into what is no array."""
-        if not isinstance(obj, (np.ndarray, np.generic)) or type(key) is slice:
-            self.took(key)
-        elif type(key) is tuple:
-            self.took(*(k for k in key if type(k) is slice))
+def by_index(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
+    index = _key(hooks, obj, key)
+    return UNHANDLED if index is key else Operands((obj, index))
 
-    def _put_at(self, items: list[Any], key: TracedArray, value: Any) -> bool:
-        """``items[key] = value`` at a position that only the run knows."""
-        if constant_value(key.value) is not None or not items:
-            return False
-        if self.trace.world.containers.may_become(items):
-            raise AssignedLater(containers=[self.trace.world.containers.titled(items)])
-        is_variable = self._is_variable(items, 0)  # as all of them are then
-        if self.trace.in_region and not is_variable and (
-                self.effects.is_older(items) or self._outlives(items)):
-            return False
-        return list_items.put_at(self.trace, items, key, value)
 
-    @staticmethod
-    def _is_container_in(obj: Any, key: Any) -> bool:
-        try:
-            return may_be_held(obj[key])
-        except (LookupError, TypeError):
-            return False
+def of_world(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
+    """An environment variable; notes a global that is read by name."""
+    if type(obj) is ENVIRONMENT:
+        return hooks.call(where, obj.__getitem__, key)
+    if type(obj) is dict and type(key) is str and hooks.trace.active and "__builtins__" in obj:
+        hooks.watch.note_global(obj, key)
+    return UNHANDLED
 
-    def _is_variable(self, obj: Any, key: Any, value: Any = None) -> bool:
-        """Whether it is an item of a list or dict that outlives the call; where data decides
-        whether it is assigned the trace begins anew if that comes as a surprise."""
-        containers = self.trace.world.containers
-        if not self.trace.active or not may_be_held(obj):
-            return False
-        if self.trace.in_region and (may_be_held(value) or self._is_container_in(obj, key)):
-            return False  # which of two containers lies there would be up to data
-        if containers.has_item(obj, key):
-            return True
-        if self.trace.in_region and self.effects.is_older(obj) and containers.takes(obj, key):
-            return True
-        if self.trace.in_region and containers.may_become(obj) and not is_traced_inside(key) and (
-                key in obj if isinstance(obj, dict) else type(key) is int):
-            raise AssignedLater(containers=[containers.titled(obj)])
+
+def of_array(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
+    """A part of an array from outside, or where data says."""
+    if hooks.is_from_outside(obj) or (
+            isinstance(obj, (np.ndarray, np.generic)) and is_traced_inside(key)):
+        return as_traced(hooks.trace, obj)[key]
+    if isinstance(obj, _JOINERS) and is_traced_inside(key):
+        # ``np.r_[...]`` and ``np.c_[...]``: NumPy's own reading of the key.
+        return OPERATIONS.run_source(hooks.trace, type(obj).__getitem__, None, (obj, key), {})
+    return UNHANDLED
+
+
+def at_position(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
+    """The item of a list where data says."""
+    if type(key) is not TracedArray or type(obj) not in (list, tuple) or not (
+            is_index(key)) or constant_value(key.value) is not None:
+        return UNHANDLED
+    index = key if key.dtype.kind in "iu" else index_of(hooks.trace, key)
+    numbers = table(hooks.trace, obj)
+    if numbers is not None:
+        return number_at(numbers, index)
+    found = list_items.item_at(hooks.trace, obj, index)
+    if found is not None:
+        return found
+    return UNHANDLED if index is key else Operands((obj, index))
+
+
+def read(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
+    """What Python finds."""
+    if isinstance(obj, defaultdict) and not is_traced_inside(key) and key not in obj:
+        hooks.effects.check_change(obj, "a key that a defaultdict lacks", hooks.loc)
+    result = special_methods.getitem(hooks, where, obj, key)
+    if id(obj) in hooks.trace.local.flats:
+        return copy_of(result) if type(result) is TracedArray and result.ndim else result
+    note_found(hooks, where, result)
+    return hooks.note_local(result) if type(obj) is np.ndarray or isinstance(
+        obj, np.generic) else result
+
+
+def assign_by_index(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
+    index = _key(hooks, obj, key)
+    return UNHANDLED if index is key else Operands((value, obj, index))
+
+
+def assign_in_array(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
+    """A part of an array from outside, of its elements in a row, or of one that becomes traced."""
+    if id(obj) in hooks.trace.local.flats and not obj.is_writeable:
+        x = hooks.trace.local.flats[id(obj)][1]
+        elements = copy_of(x, "C").reshape(-1)
+        elements[key] = value
+        x[...] = elements.reshape(x.shape)
+        return None
+    if hooks.is_from_outside(obj) or (type(obj) is np.ndarray and (
+            any_traced((value, key), {}) or hooks.trace.local.memory.must_trace(obj))):
+        as_traced(hooks.trace, obj)[key] = value
+        return None
+    return UNHANDLED
+
+
+def assign_in_container(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
+    """What is seen of a change; Python makes it, but for a position that only the run knows."""
+    trace, effects = hooks.trace, hooks.effects
+    check_namespace(hooks, where, obj)
+    effects.check_one(obj, hooks.loc)
+    if type(obj) is ENVIRONMENT and trace.active:
+        note_change(trace, "a change of os.environ")
+    if type(obj) is list and list_items.is_position(key) and _put_at(hooks, obj, key, value):
+        return None
+    if _is_variable(hooks, obj, key, value):
+        return UNHANDLED
+    effects.check_change(obj, "assigning to an item of a container", hooks.loc)
+    note_given(trace, obj, (value,), hooks.loc)
+    if trace.active and is_traced_inside(value) and _outlives(hooks, obj):
+        if _is_written_array(hooks, value, obj, key):
+            return None
+        if trace.world.containers.may_become(obj):
+            raise AssignedLater(containers=[trace.world.containers.titled(obj)])
+    trace.local.changes += 1
+    return UNHANDLED
+
+
+def _put_at(hooks: TracingHooks, items: list[Any], key: TracedArray, value: Any) -> bool:
+    """``items[key] = value`` at a position that only the run knows."""
+    if constant_value(key.value) is not None or not items:
+        return False
+    trace, containers = hooks.trace, hooks.trace.world.containers
+    if containers.may_become(items):
+        raise AssignedLater(containers=[containers.titled(items)])
+    is_variable = _is_variable(hooks, items, 0)  # as all of them are then
+    if trace.in_region and not is_variable and (
+            hooks.effects.is_older(items) or _outlives(hooks, items)):
+        return False
+    return list_items.put_at(trace, items, key, value)
+
+
+def _is_container_in(obj: Any, key: Any) -> bool:
+    try:
+        return may_be_held(obj[key])
+    except (LookupError, TypeError):
         return False
 
-    def _outlives(self, obj: Any) -> bool:
-        """Whether it is a container that was there before the call."""
-        return isinstance(obj, CONTAINERS) and is_outside(self.trace, obj)
 
-    def _is_written_array(self, value: Any, obj: Any, key: Any) -> bool:
-        """``TABLE["w"] += x`` changed the array that lies there."""
-        held = obj[key] if not isinstance(obj, dict) or key in obj else None
-        return type(held) is np.ndarray and type(value) is TracedArray and (
-            as_traced(self.trace, held).storage is value.storage and not value.steps)
-
-    def delitem(self, where: Where, obj: Any, key: Any) -> None:
-        self.where = where
-        if type(obj) is ENVIRONMENT and self.trace.active:
-            note_change(self.trace, "a change of os.environ")
-        self.effects.check_change(obj, "deleting an item of a container", self.loc)
-        super().delitem(where, obj, key)
-
-    def getitem(self, where: Where, obj: Any, key: Any) -> Any:
-        self.where = where
-        texts.check_text(self.trace, key)
-        if isinstance(obj, _INDEXED):
-            key = self.as_index(key)
-        self._took_key(obj, key)
-        if type(obj) is ENVIRONMENT:
-            return self.call(where, obj.__getitem__, key)
-        if type(obj) is dict and type(key) is str and self.trace.active and "__builtins__" in obj:
-            self.watch.note_global(obj, key)
-        if self.is_from_outside(obj) or (
-                isinstance(obj, (np.ndarray, np.generic)) and is_traced_inside(key)):
-            return as_traced(self.trace, obj)[key]
-        if type(obj) in (list, tuple) and type(key) is TracedArray and (
-                is_index(key)) and constant_value(key.value) is None:
-            key = key if key.dtype.kind in "iu" else index_of(self.trace, key)
-            numbers = table(self.trace, obj)
-            if numbers is not None:
-                return number_at(numbers, key)
-            found = list_items.item_at(self.trace, obj, key)
-            if found is not None:
-                return found
-        if isinstance(obj, defaultdict) and not is_traced_inside(key) and key not in obj:
-            self.effects.check_change(obj, "a key that a defaultdict lacks", self.loc)
-        if isinstance(obj, _JOINERS) and is_traced_inside(key):
-            # ``np.r_[...]`` and ``np.c_[...]``: NumPy's own reading of the key.
-            return OPERATIONS.run_source(self.trace, type(obj).__getitem__, None, (obj, key), {})
-        result = super().getitem(where, obj, key)
-        if id(obj) in self.trace.local.flats:
-            return copy_of(result) if type(result) is TracedArray and result.ndim else result
-        self._note_found(where, result)
-        return self.note_local(result) if type(obj) is np.ndarray or isinstance(
-            obj, np.generic) else result
-
-    def updates_items(
-        self, where: Where, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> bool:
-        """``d.update(key=value)`` as assignments to items that are there, where data decides."""
-        owner = getattr(fn, "__self__", None)
-        if not self.trace.in_region or type(owner) is not dict or fn.__name__ != "update" or (
-                len(args) > 1 or not all(type(x) is dict for x in args)):
-            return False
-        items = {**(args[0] if args else {}), **kwargs}
-        if not items or not all(key in owner for key in items):
-            return False
-        for key, value in items.items():
-            self.setitem(where, value, owner, key)
+def _is_variable(hooks: TracingHooks, obj: Any, key: Any, value: Any = None) -> bool:
+    """Whether it is an item of a list or dict that outlives the call; where data decides
+    whether it is assigned the trace begins anew if that comes as a surprise."""
+    trace, containers = hooks.trace, hooks.trace.world.containers
+    if not trace.active or not may_be_held(obj):
+        return False
+    if trace.in_region and (may_be_held(value) or _is_container_in(obj, key)):
+        return False  # which of two containers lies there would be up to data
+    if containers.has_item(obj, key):
         return True
+    if trace.in_region and hooks.effects.is_older(obj) and containers.takes(obj, key):
+        return True
+    if trace.in_region and containers.may_become(obj) and not is_traced_inside(key) and (
+            key in obj if isinstance(obj, dict) else type(key) is int):
+        raise AssignedLater(containers=[containers.titled(obj)])
+    return False
 
 
-def _set_flat(x: TracedArray, key: Any, value: Any) -> None:
-    """``x.flat[key] = value`` of an array that is not contiguous."""
-    elements = copy_of(x, "C").reshape(-1)
-    elements[key] = value
-    x[...] = elements.reshape(x.shape)
+def _outlives(hooks: TracingHooks, obj: Any) -> bool:
+    """Whether it is a container that was there before the call."""
+    return isinstance(obj, CONTAINERS) and is_outside(hooks.trace, obj)
+
+
+def _is_written_array(hooks: TracingHooks, value: Any, obj: Any, key: Any) -> bool:
+    """``TABLE["w"] += x`` changed the array that lies there."""
+    held = obj[key] if not isinstance(obj, dict) or key in obj else None
+    return type(held) is np.ndarray and type(value) is TracedArray and (
+        as_traced(hooks.trace, held).storage is value.storage and not value.steps)
+
+
+def delete(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> None:
+    hooks.where = where
+    if type(obj) is ENVIRONMENT and hooks.trace.active:
+        note_change(hooks.trace, "a change of os.environ")
+    hooks.effects.check_change(obj, "deleting an item of a container", hooks.loc)
+    special_methods.delitem(hooks, where, obj, key)
+
+
+def change_by_method(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
+    """A call that appends to a list, or updates a dict, that branches and loops carry."""
+    trace, containers = hooks.trace, hooks.trace.world.containers
+    if (not kwargs and hooks.effects.takes(fn, args)) or _updates(hooks, where, fn, args, kwargs):
+        return None
+    containers.uses.note_call(fn)
+    if not trace.in_region or not containers.takes_appended(fn):
+        return UNHANDLED
+    fn(*args, **kwargs)
+    return None
+
+
+def _updates(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> bool:
+    """``d.update(key=value)`` as assignments to items that are there, where data decides."""
+    owner = getattr(fn, "__self__", None)
+    if not hooks.trace.in_region or type(owner) is not dict or fn.__name__ != "update" or (
+            len(args) > 1 or not all(type(x) is dict for x in args)):
+        return False
+    items = {**(args[0] if args else {}), **kwargs}
+    if not items or not all(key in owner for key in items):
+        return False
+    for key, value in items.items():
+        hooks.setitem(where, value, owner, key)
+    return True

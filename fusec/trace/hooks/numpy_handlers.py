@@ -9,15 +9,15 @@ import numpy as np
 from fusec.code_roles import ON_BEHALF
 
 from ..numpy.methods import call_function
+from ..objects.tracing_hooks import TracingHooks
 from ..values.array import TracedArray
 from ..values.handlers import everywhere
-from .attributes import AttributeHooks
 
 FUSEC_ROLE = ON_BEHALF
 
 
 @everywhere(np.from_dlpack)
-def _seen_through_dlpack(hooks: AttributeHooks, x: Any, /, **options: Any) -> Any:
+def _seen_through_dlpack(hooks: TracingHooks, x: Any, /, **options: Any) -> Any:
     """A view whose base says what memory it shows, as that of a capsule does not."""
     if type(x) is TracedArray:
         return call_function(hooks.trace, np.from_dlpack, (x,), options)

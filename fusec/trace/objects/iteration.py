@@ -14,6 +14,7 @@ from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray
+from .attribute_guards import note_of_class
 from .tracing_hooks import TracingHooks
 
 _ITERATORS = (GeneratorType, *(f for f in vars(itertools).values() if isinstance(f, type)), map,
@@ -29,7 +30,7 @@ def items_of(hooks: TracingHooks, where: Where, x: Any) -> Any:
         return x
     method = _users(kind, "__iter__")
     if method is not None:
-        hooks.note_of_class(kind, "__iter__")
+        note_of_class(hooks.trace, kind, "__iter__")
         return _items(hooks, where, hooks.call(where, MethodType(method, x)))
     if _users(kind, "__next__") is not None:
         return _items(hooks, where, x)

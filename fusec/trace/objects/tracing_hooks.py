@@ -1,36 +1,218 @@
-"""What the hooks of one trace are asked by those who look at the user's objects."""
+"""Hooks of one trace: the handlers of a `Policy` say what each thing that Python does means.
+
+A handler takes the hooks, the place and the operands of an event.  It gives the answer, other
+`Operands` for the handlers after it, or `UNHANDLED`; the last one always answers.
+"""
 
 from __future__ import annotations
 
-from types import FunctionType
-from typing import Any, Protocol
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType, MethodType
+from typing import Any
 
-from fusec.ir import Loc
+import numpy as np
+
+from fusec.ir import Value
+from fusec.ir.graph import new_id
 
 from ..convert.call_table import CallTable
+from ..convert.hooks import Hooks
+from ..facts.refusals import is_compiled
+from ..guards.array_values import guard_content
+from ..guards.contents import DICT_VIEWS
+from ..guards.places import Places
+from ..operands.operands import as_traced
+from ..places.attributes import Attributes
+from ..places.cells import Variables, setters_of
+from ..places.effects import Effects
 from ..rewrite.transformer import Where
+from ..values.array import TracedArray
+from ..values.caught import REFUSALS
+from ..values.collaborators import Watch
+from ..values.handlers import TABLE
 from ..values.trace import Trace
+from .user_methods import method_of
+
+Args = tuple[Any, ...]
+Named = dict[str, Any]
+Handler = Callable[..., Any]
+UNHANDLED: Any = object()
 
 
-class TracingHooks(Protocol):
-    """Hooks, as far as objects of the user's need them."""
+class Operands(tuple[Any, ...]):
+    """No answer: what the handlers that follow get."""
 
-    trace: Trace
-    table: CallTable
-    where: Where
-    functions: dict[FunctionType, None]  # of the program, called so far
+    __slots__ = ()
+
+
+class Policy:
+    """The handlers of each event, a method of `Hooks`, in the order in which they are asked.
+
+    One that answers alone is the method itself."""
+
+    def __init__(self, rows: Mapping[str, tuple[Handler, ...]]) -> None:
+        self.rows = rows
+        self.methods = {name: row[0] if len(row) == 1 else _in_turn(row)
+                        for name, row in rows.items()}
+
+
+def _in_turn(handlers: tuple[Handler, ...]) -> Handler:
+    """One function that asks the handlers.  Operands are spelled out: a call with ``*operands``
+    takes four times as long, and memory of the C stack."""
+    *first, last = handlers
+
+    def of_one(hooks: Hooks, where: Where, a: Any) -> Any:
+        hooks.where = where
+        for handle in first:
+            found = handle(hooks, where, a)
+            if type(found) is Operands:
+                a, = found
+            elif found is not UNHANDLED:
+                return found
+        return last(hooks, where, a)
+
+    def of_two(hooks: Hooks, where: Where, a: Any, b: Any) -> Any:
+        hooks.where = where
+        for handle in first:
+            found = handle(hooks, where, a, b)
+            if type(found) is Operands:
+                a, b = found
+            elif found is not UNHANDLED:
+                return found
+        return last(hooks, where, a, b)
+
+    def of_three(hooks: Hooks, where: Where, a: Any, b: Any, c: Any) -> Any:
+        hooks.where = where
+        for handle in first:
+            found = handle(hooks, where, a, b, c)
+            if type(found) is Operands:
+                a, b, c = found
+            elif found is not UNHANDLED:
+                return found
+        return last(hooks, where, a, b, c)
+
+    operands = handlers[0].__code__.co_argcount - 2  # less the hooks and the place
+    return (of_one, of_two, of_three)[operands - 1]
+
+
+class TracingHooks(Hooks):
+    """Hooks of one trace, and what tells arrays and objects from outside from those of the trace.
+
+    Events mean what the policy says; none is overridden.
+    """
+
+    refusals = REFUSALS
+    assume: bool | None = None  # the truth of tests of data, in a library's code
+    as_index: Callable[[Any], Any]  # an object by the index that it says it is
+    bound: Callable[[Where, Any], Any]  # the value of a variable that perhaps has none
+    called: Callable[[Where, Any, Args, Named], Any]
+    truth: Callable[[Any], Value]  # a test as a boolean of the graph
+
+    def __init__(self, trace: Trace, policy: Policy, table: CallTable = TABLE) -> None:
+        super().__init__(table)
+        self.trace = trace
+        self.effects, self.attributes = Effects(trace), Attributes(trace)
+        self.functions: dict[FunctionType, None] = {}  # of the program, called so far
+        for name, method in policy.methods.items():
+            setattr(self, name, MethodType(method, self))
+
+    def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return self.called(where, fn, args, kwargs)
 
     @property
-    def loc(self) -> Loc: ...
+    def places(self) -> Places:
+        return self.trace.part(Places)
 
-    def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def watch(self) -> Watch:
+        return self.trace.world.watch
 
-    def getattr(self, where: Where, obj: Any, name: str) -> Any: ...
+    def variables(self, names: Iterable[str], *functions: Callable[..., Any]) -> Variables:
+        """The variables that converted parts share, and the attributes that are assigned."""
+        setters: dict[str, Any] = {}
+        for function in functions:
+            setters.update(setters_of(function))
+        return Variables(self.trace, dict.fromkeys([*names, *setters]), *functions,
+                         *setters.values())
 
-    def getitem(self, where: Where, obj: Any, key: Any) -> Any: ...
+    # -- what the trace made ----------------------------------------------------------------------
 
-    def lifted_item(self, x: Any) -> Any: ...
+    def note_made(self, made: Any) -> None:
+        """The trace made an object."""
+        self.watch.see(made)
+        self.trace.local.objects[id(made)] = made
+        self.trace.local.births[id(made)] = new_id()
 
-    def note_made(self, made: Any) -> None: ...
+    def note_local(self, result: Any) -> Any:
+        """Remembers an array that plain NumPy made of arrays of the trace: a constant."""
+        if issubclass(type(result), np.ndarray):
+            self.trace.local.memory.note(result)
+            self.trace.local.arrays[id(result)] = result
+        elif isinstance(result, (tuple, list)) and type(result) is not TracedArray:
+            for item in result:
+                self.note_local(item)
+        return result
 
-    def note_of_class(self, kind: type, name: str) -> None: ...
+    # -- what is from outside ---------------------------------------------------------------------
+
+    def is_from_outside(self, x: Any) -> bool:
+        if not issubclass(type(x), np.ndarray) or not self.trace.active:
+            return False
+        if type(x) not in (np.ndarray, np.memmap) or not is_compiled(x.dtype):
+            guard_content(self.trace, x)
+            return False
+        return id(x) not in self.trace.local.arrays or self.trace.local.memory.is_traced(x)
+
+    def traced_if_outside(self, x: Any) -> Any:
+        return as_traced(self.trace, x) if self.is_from_outside(x) else x
+
+    def took(self, *values: Any) -> None:
+        """Python is about to use the values of arrays among these, or of a slice's bounds."""
+        for x in values:
+            if type(x) in (tuple, slice):
+                self.took(*(x if type(x) is tuple else (x.start, x.stop, x.step)))
+            elif issubclass(type(x), np.ndarray):
+                guard_content(self.trace, x)
+
+    def lifted(self, x: Any) -> Any:
+        """An array from outside as a traced value, so that every call reads it anew."""
+        if type(x) in (list, tuple):
+            return type(x)(map(self.lifted, x))
+        if isinstance(x, (list, tuple, deque)) and type(x) is not TracedArray:
+            return _with_items(x, x, list(map(self.lifted, x)))
+        if isinstance(x, dict):
+            return {key: self.lifted(value) for key, value in x.items()}
+        method = method_of(x, "__array__")
+        if method is not None and self.trace.active:
+            return self.traced_if_outside(self.call(self.where, MethodType(method, x)))
+        if type(x) in DICT_VIEWS and self.trace.active:
+            return list(map(self.lifted, x))
+        return self.traced_if_outside(x)
+
+    def lifted_items(self, x: Any) -> Any:
+        """The same of what is gone over; lists and dicts in it stay the program's own, which it may
+        change, as does what holds them: it may be changed while an iterator goes over it."""
+        is_view = type(x) in DICT_VIEWS and self.trace.active
+        if not is_view and type(x) not in (list, tuple) and not isinstance(x, dict | deque):
+            return self.lifted(x)
+        old = list(x.values() if isinstance(x, dict) else x)
+        return _with_items(x, old, list(map(self.lifted_item, old)))
+
+    def lifted_item(self, x: Any) -> Any:
+        if type(x) is tuple:
+            return _with_items(x, x, list(map(self.lifted_item, x)))
+        return x if isinstance(x, (list, dict, deque)) else self.lifted(x)
+
+
+def _with_items(x: Any, old: Iterable[Any], items: list[Any]) -> Any:
+    """A container with other items; itself where they are its own."""
+    if all(a is b for a, b in zip(items, old, strict=True)):
+        return x
+    if isinstance(x, dict):
+        return dict(zip(x, items, strict=True))
+    if isinstance(x, deque):
+        return deque(items, x.maxlen)
+    if isinstance(x, tuple):
+        return x._make(items) if hasattr(x, "_make") else tuple(items)
+    return items

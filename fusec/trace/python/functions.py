@@ -27,7 +27,8 @@ from ..convert.properties import class_attribute
 from ..facts.constant_values import constant_value
 from ..guards.places import UNBOUND
 from ..guards.side_effects import check_unconsumed
-from ..hooks.calls import GraphHooks
+from ..hooks import attributes
+from ..objects.tracing_hooks import TracingHooks
 from ..objects.user_methods import method_of
 from ..operands import sizes
 from ..operands.decimal_rounding import MOST_DIGITS, rounded
@@ -52,7 +53,7 @@ _ITERATORS = (GeneratorType, map, filter, zip, enumerate, Zip, Enumerate, Revers
 def _constructor(kind: type) -> None:
     """``np.float32(x)`` and its like."""
     @when_called(kind)
-    def convert(hooks: GraphHooks, value: Any) -> Any:
+    def convert(hooks: TracingHooks, value: Any) -> Any:
         x = as_traced(hooks.trace, value)
         if x.ndim:  # as np.asarray: no copy where none is needed
             same = x.dtype == np.dtype(kind)
@@ -65,7 +66,7 @@ def _constructor(kind: type) -> None:
 def _number(kind: type, dtype: np.dtype) -> None:
     """``float(x)`` and ``int(x)`` of a traced scalar stay in the graph as Python numbers."""
     @when_called(kind)
-    def convert(hooks: GraphHooks, value: Any) -> Any:
+    def convert(hooks: TracingHooks, value: Any) -> Any:
         x = as_traced(hooks.trace, value)
         check_number(hooks.trace, x)
         if x.dtype.kind == "c" and (x.type.is_weak or x.is_array):
@@ -80,7 +81,7 @@ def _number(kind: type, dtype: np.dtype) -> None:
 
 
 @when_called(bool)
-def _truth(hooks: GraphHooks, value: Any) -> Any:
+def _truth(hooks: TracingHooks, value: Any) -> Any:
     """``bool(x)`` of a traced scalar stays in the graph as a Python bool."""
     found = hooks.decide(value)
     if found is not None:
@@ -90,7 +91,7 @@ def _truth(hooks: GraphHooks, value: Any) -> Any:
 
 
 @when_called(complex)
-def _complex(hooks: GraphHooks, *parts: Any, **named: Any) -> Any:
+def _complex(hooks: TracingHooks, *parts: Any, **named: Any) -> Any:
     return python_complex(hooks.trace, *parts, **named)
 
 
@@ -108,7 +109,7 @@ def _of_items(function: Callable[..., Any], by_hand: Callable[..., Any]) -> Call
     """Registers for calls on a single iterable, the items of which may be traced; ``by_hand`` is a
     loop over an array of them."""
     def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
-        def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+        def call(hooks: TracingHooks, *args: Any, **kwargs: Any) -> Any:
             if args and type(args[0]) in _ITERATORS:
                 args = (list(args[0]), *args[1:])
             if not any_traced(args, kwargs) and not (
@@ -144,7 +145,7 @@ def _extremum(
     function: Callable[..., Any], better: np.ufunc, by_hand: Callable[..., Any]
 ) -> None:
     @_of_items(function, by_hand)
-    def call(hooks: GraphHooks, *args: Any, key: Any = None, **kwargs: Any) -> Any:
+    def call(hooks: TracingHooks, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         items = list(args[0]) if len(args) == 1 else list(args)
         if key is not None or kwargs or not items:
             raise unsupported(f"{function.__name__} with these arguments on traced values",
@@ -166,7 +167,7 @@ def _quantifier(
 ) -> None:
     """``any`` and ``all``: of items that data decides each is looked at, where Python stops at the
     first that settles it."""
-    def call(hooks: GraphHooks, iterable: Any, /) -> Any:
+    def call(hooks: TracingHooks, iterable: Any, /) -> Any:
         items = _many(hooks.trace, iterable)
         if items is not None:
             return hooks.call(hooks.where, by_hand, items)
@@ -225,7 +226,7 @@ _quantifier(builtins.all, "LogicalAnd", False, in_python.are_all)
 
 
 @when_called(range)
-def _range(hooks: GraphHooks, *args: Any) -> Any:
+def _range(hooks: TracingHooks, *args: Any) -> Any:
     """``range`` with ends that only the run knows: a loop over it is one of the graph."""
     ends = [constant_value(as_traced(hooks.trace, a).value) for a in args]
     if None not in ends:
@@ -237,19 +238,17 @@ def _range(hooks: GraphHooks, *args: Any) -> Any:
 
 
 @when_called(builtins.len)
-def _len(hooks: GraphHooks, x: Any) -> Any:
+def _len(hooks: TracingHooks, x: Any) -> Any:
     if type(x) is TracedArray and x.ndim:
         return sizes.number(hooks.trace, x.shape[0])
     return len(x)
 
 
-@everywhere(builtins.getattr)
-def _getattr(hooks: GraphHooks, obj: Any, name: str, *default: Any) -> Any:
-    return hooks.attribute_or(hooks.where, obj, name, *default)
+everywhere(builtins.getattr)(attributes.attribute_or)
 
 
 @everywhere(object.__getattribute__)
-def _read(hooks: GraphHooks, obj: Any, name: str) -> Any:
+def _read(hooks: TracingHooks, obj: Any, name: str) -> Any:
     own = class_attribute(type(obj), "__getattribute__"), class_attribute(type(obj), "__getattr__")
     if own == (object.__getattribute__, None):
         return hooks.getattr(hooks.where, obj, name)
@@ -257,29 +256,29 @@ def _read(hooks: GraphHooks, obj: Any, name: str) -> Any:
 
 
 @everywhere(builtins.hasattr)
-def _hasattr(hooks: GraphHooks, obj: Any, name: str) -> bool:
+def _hasattr(hooks: TracingHooks, obj: Any, name: str) -> bool:
     if type(obj) is TracedArray:
         return has_attribute(obj, name)
-    return hooks.attribute_or(hooks.where, obj, name, UNBOUND) is not UNBOUND
+    return attributes.attribute_or(hooks, obj, name, UNBOUND) is not UNBOUND
 
 
 @everywhere(builtins.setattr)
-def _setattr(hooks: GraphHooks, obj: Any, name: str, value: Any) -> None:
+def _setattr(hooks: TracingHooks, obj: Any, name: str, value: Any) -> None:
     hooks.setattr(hooks.where, value, obj, name)
 
 
 @everywhere(builtins.delattr)
-def _delattr(hooks: GraphHooks, obj: Any, name: str) -> None:
+def _delattr(hooks: TracingHooks, obj: Any, name: str) -> None:
     hooks.delattr(hooks.where, obj, name)
 
 
 @everywhere(object.__setattr__)
-def _store(hooks: GraphHooks, obj: Any, name: str, value: Any) -> None:
-    hooks.store_attribute(hooks.where, obj, name, value, past_class=True)
+def _store(hooks: TracingHooks, obj: Any, name: str, value: Any) -> None:
+    attributes.store(hooks, hooks.where, value, obj, name, past_class=True)
 
 
 @everywhere(builtins.next)
-def _next(hooks: GraphHooks, iterator: Any, *default: Any) -> Any:
+def _next(hooks: TracingHooks, iterator: Any, *default: Any) -> Any:
     method = method_of(iterator, "__next__")
     if method is None:
         check_unconsumed(hooks.trace, iterator, hooks.loc)
@@ -293,7 +292,7 @@ def _next(hooks: GraphHooks, iterator: Any, *default: Any) -> Any:
 
 
 @everywhere(type)
-def _type(hooks: GraphHooks, x: Any, *rest: Any, **options: Any) -> Any:
+def _type(hooks: TracingHooks, x: Any, *rest: Any, **options: Any) -> Any:
     """``type(x)`` names the class that the value has in NumPy."""
     if rest or options or type(x) is not TracedArray:
         return type(x, *rest, **options)
@@ -303,7 +302,7 @@ def _type(hooks: GraphHooks, x: Any, *rest: Any, **options: Any) -> Any:
 def _text(function: Callable[..., Any]) -> None:
     """``repr(x)`` and ``ascii(x)`` need the value (``str`` and ``format`` ask it themselves)."""
     @when_called(function)
-    def call(hooks: GraphHooks, x: Any) -> str:
+    def call(hooks: TracingHooks, x: Any) -> str:
         return function(x) if type(x) is not TracedArray else str(x)
 
 
@@ -312,7 +311,7 @@ for _function in (builtins.repr, builtins.ascii):
 
 
 @when_called(builtins.round)
-def _round(hooks: GraphHooks, number: Any, ndigits: Any = None) -> Any:
+def _round(hooks: TracingHooks, number: Any, ndigits: Any = None) -> Any:
     x = as_traced(hooks.trace, number)
     value = x.value
     if x.is_array or (x.dtype == np.bool_ and not value.type.is_weak):
@@ -343,7 +342,7 @@ def _round_python(trace: Trace, value: Any, ndigits: Any) -> TracedArray:
 
 
 @_of_items(builtins.sum, in_python.total)
-def _sum(hooks: GraphHooks, iterable: Any, /, start: Any = 0) -> Any:
+def _sum(hooks: TracingHooks, iterable: Any, /, start: Any = 0) -> Any:
     total = start
     for item in iterable:
         total = hooks.binop(hooks.where, "add", total, item)
@@ -351,12 +350,12 @@ def _sum(hooks: GraphHooks, iterable: Any, /, start: Any = 0) -> Any:
 
 
 @when_called(builtins.divmod)
-def _divmod(hooks: GraphHooks, a: Any, b: Any) -> Any:
+def _divmod(hooks: TracingHooks, a: Any, b: Any) -> Any:
     return a // b, a % b
 
 
 @when_called(builtins.print)
-def _print(hooks: GraphHooks, *args: Any, **kwargs: Any) -> None:
+def _print(hooks: TracingHooks, *args: Any, **kwargs: Any) -> None:
     """The trace's own names: a warning has said that this is not printed at each call."""
     print(*map(repr_of, args), **kwargs)
 

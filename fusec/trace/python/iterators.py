@@ -17,13 +17,13 @@ from ..control.iterators import Enumerate, NdEnumerate, Product, Reversed, Zip
 from ..control.ranges import all_one
 from ..control.sequences import PythonIterator, TracedRange, table
 from ..control.unrolling import UNROLL
-from ..hooks.calls import GraphHooks
+from ..objects.tracing_hooks import TracingHooks
 from ..values.array import TracedArray
 from ..values.handlers import any_traced, everywhere, when_called
 from ..values.trace import Trace
 
 
-def _is_sequence(hooks: GraphHooks, x: Any) -> bool:
+def _is_sequence(hooks: TracingHooks, x: Any) -> bool:
     """Whether its items can be counted, or may be (its own parts decide)."""
     return type(x) in (range, TracedRange, TracedArray) or isinstance(x, PythonIterator) or (
         table(hooks.trace, x) is not None or all_one(hooks.trace, x) is not None)
@@ -41,13 +41,13 @@ def _length(x: Any) -> Any:
     return len(x) if hasattr(x, "__len__") and type(x) is not TracedRange else object()
 
 
-def _elements(hooks: GraphHooks, x: Any) -> Any:
+def _elements(hooks: TracingHooks, x: Any) -> Any:
     """What a loop would go over: arrays from outside the function are traced."""
     return hooks.iterate(hooks.where, x)
 
 
 @everywhere(enumerate)
-def _enumerate(hooks: GraphHooks, iterable: Any, start: Any = 0) -> Any:
+def _enumerate(hooks: TracingHooks, iterable: Any, start: Any = 0) -> Any:
     if not _is_sequence(hooks, iterable) or not isinstance(start, int | TracedArray) or (
             _is_short_list(iterable)):
         return enumerate(iterable, start)
@@ -55,7 +55,7 @@ def _enumerate(hooks: GraphHooks, iterable: Any, start: Any = 0) -> Any:
 
 
 @everywhere(zip)
-def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
+def _zip(hooks: TracingHooks, *parts: Any, strict: bool = False) -> Any:
     if strict and len({_length(p) for p in parts}) > 1:
         return zip(*parts, strict=True)
     if not parts or not all(_is_sequence(hooks, p) for p in parts) or all(
@@ -65,7 +65,7 @@ def _zip(hooks: GraphHooks, *parts: Any, strict: bool = False) -> Any:
 
 
 @everywhere(reversed)
-def _reversed(hooks: GraphHooks, sequence: Any) -> Any:
+def _reversed(hooks: TracingHooks, sequence: Any) -> Any:
     is_array = type(sequence) is TracedArray and sequence.ndim
     if not is_array and type(sequence) not in (range, TracedRange):
         return reversed(sequence)
@@ -73,7 +73,7 @@ def _reversed(hooks: GraphHooks, sequence: Any) -> Any:
 
 
 @everywhere(itertools.product)
-def _product(hooks: GraphHooks, *parts: Any, repeat: int = 1) -> Any:
+def _product(hooks: TracingHooks, *parts: Any, repeat: int = 1) -> Any:
     if not parts or any(
             isinstance(p, PythonIterator) or not _is_sequence(hooks, p) for p in parts):
         return itertools.product(*parts, repeat=repeat)
@@ -81,7 +81,7 @@ def _product(hooks: GraphHooks, *parts: Any, repeat: int = 1) -> Any:
 
 
 @everywhere(np.ndindex)
-def _ndindex(hooks: GraphHooks, *shape: Any) -> Any:
+def _ndindex(hooks: TracingHooks, *shape: Any) -> Any:
     if len(shape) == 1 and isinstance(shape[0], tuple):
         (shape,) = shape
     if not shape or any_traced(shape, {}) or not all(isinstance(n, int) and n >= 0 for n in shape):
@@ -90,7 +90,7 @@ def _ndindex(hooks: GraphHooks, *shape: Any) -> Any:
 
 
 @when_called(np.ndenumerate)
-def _ndenumerate(hooks: GraphHooks, arr: Any) -> Any:
+def _ndenumerate(hooks: TracingHooks, arr: Any) -> Any:
     if type(arr) is not TracedArray or not arr.is_array or not arr.ndim:
         raise unsupported("np.ndenumerate of a scalar", loc=hooks.loc)
     return NdEnumerate((Product(tuple(map(range, arr.shape))), arr))
@@ -111,7 +111,7 @@ class Broadcast:
 
 
 @when_called(np.broadcast)
-def _broadcast(hooks: GraphHooks, *arrays: Any) -> Broadcast:
+def _broadcast(hooks: TracingHooks, *arrays: Any) -> Broadcast:
     try:
         return Broadcast(hooks.trace, arrays)
     except ValueError as error:
@@ -119,6 +119,6 @@ def _broadcast(hooks: GraphHooks, *arrays: Any) -> Broadcast:
 
 
 @when_called(np.nditer)
-def _nditer(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+def _nditer(hooks: TracingHooks, *args: Any, **kwargs: Any) -> Any:
     raise unsupported("np.nditer", loc=hooks.loc,
                       cure="loop over x.flat, np.ndenumerate(x) or np.ndindex(x.shape)")

@@ -10,8 +10,8 @@ import numpy as np
 
 from fusec.ir import Value
 
-from ..hooks.calls import GraphHooks
 from ..library.failures import on_known
+from ..objects.tracing_hooks import TracingHooks
 from ..operands.operands import as_traced, cast
 from ..operands.python_errors import check_integer, check_math, check_math_power
 from ..operands.python_numbers import BOOL, check_number, index_of, scalar_of, weak
@@ -34,7 +34,7 @@ def _float_of(trace: Trace, x: Any) -> Value:
 def _math(function: Callable[..., Any], ufunc: np.ufunc) -> None:
     """``math.sqrt(x)``: the ufunc on Python floats, giving a Python float."""
     @when_called(function)
-    def call(hooks: GraphHooks, *args: Any) -> Any:
+    def call(hooks: TracingHooks, *args: Any) -> Any:
         trace = hooks.trace
         if len(args) != ufunc.nin:  # math.log(x, base), math.hypot(x, y, z)
             return on_known(trace, f"math.{function.__name__} of {len(args)} numbers", function,
@@ -53,7 +53,7 @@ def _math(function: Callable[..., Any], ufunc: np.ufunc) -> None:
 def _math_row(function: Callable[..., Any], op: str) -> None:
     """``math.erf(x)`` and its like, which NumPy lacks: the row on a Python float."""
     @when_called(function)
-    def call(hooks: GraphHooks, x: Any) -> TracedArray:
+    def call(hooks: TracingHooks, x: Any) -> TracedArray:
         trace, value = hooks.trace, _float_of(hooks.trace, x)
         if function is math.lgamma:  # infinite at both ends, where SciPy's has a sign
             infinite = trace.builder.const(math.inf)
@@ -66,14 +66,14 @@ def _math_row(function: Callable[..., Any], op: str) -> None:
 
 def _math_refused(function: Callable[..., Any]) -> None:
     @when_called(function)
-    def call(hooks: GraphHooks, *args: Any, **kwargs: Any) -> Any:
+    def call(hooks: TracingHooks, *args: Any, **kwargs: Any) -> Any:
         return on_known(hooks.trace, f"math.{function.__name__}", function, args, kwargs)
 
 
 def _rounded(function: Callable[..., Any], ufunc: np.ufunc) -> None:
     """``math.floor`` and its like: a Python int."""
     @when_called(function)
-    def call(hooks: GraphHooks, x: Any) -> Any:
+    def call(hooks: TracingHooks, x: Any) -> Any:
         return rounded_number(hooks.trace, _float_of(hooks.trace, x), ufunc)
 
 
@@ -89,7 +89,7 @@ def rounded_number(trace: Trace, value: Any, ufunc: np.ufunc) -> TracedArray:
 def _of_ints(function: Callable[..., Any], ufunc: np.ufunc, neutral: int) -> None:
     """``math.gcd`` and ``math.lcm`` of any number of ints: a Python int."""
     @when_called(function)
-    def call(hooks: GraphHooks, *args: Any) -> Any:
+    def call(hooks: TracingHooks, *args: Any) -> Any:
         trace = hooks.trace
         numbers = [_int_of(trace, a) for a in args]
         found = numbers[0] if len(numbers) > 1 else from_value(
@@ -106,7 +106,7 @@ def _int_of(trace: Trace, x: Any) -> TracedArray:
 
 @when_called(math.isclose)
 def _isclose(
-    hooks: GraphHooks, a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0
+    hooks: TracingHooks, a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0
 ) -> TracedArray:
     """PEP 485: equal, or closer than the larger of the tolerances; infinities only if equal."""
     trace = hooks.trace
@@ -131,7 +131,7 @@ def _isclose(
 def _parts(function: Callable[..., Any], ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> None:
     """``math.modf`` and ``math.frexp``: a pair of Python numbers."""
     @when_called(function)
-    def call(hooks: GraphHooks, x: Any) -> Any:
+    def call(hooks: TracingHooks, x: Any) -> Any:
         trace = hooks.trace
         strong = from_value(trace, cast(trace, _float_of(trace, x), F64))
         found = call_ufunc(trace, ufunc, "__call__", (strong,), {})

@@ -26,14 +26,12 @@ from fusec.ir.dims import Dim, equal
 from ..convert.cache import convert
 from ..convert.hooks import Hooks
 from ..facts.constant_values import constant_value
-from ..hooks.calls import GraphHooks
-from ..hooks.control import ControlHooks
+from ..hooks import attributes
+from ..hooks.policy import PROGRAM
 from ..index import fixed
-from ..objects.watch import Watch
+from ..objects.tracing_hooks import UNHANDLED, Operands, Policy, TracingHooks
 from ..operands.operands import BOOL, as_traced, spread_scalar
 from ..operands.python_numbers import weak
-from ..places.attributes import Attributes
-from ..places.effects import Effects
 from ..rewrite.transformer import Where
 from ..scipy import functions as scipy_functions  # noqa: F401 (fill TABLE)
 from ..values.array import TracedArray, copy_of
@@ -43,99 +41,76 @@ from ..values.trace import Trace
 from . import functions, iterators, math_functions, ordering, warning_calls  # noqa: F401 (TABLE)
 
 
-class LibraryHooks(GraphHooks):
-    """Hooks for one call of a NumPy function: its own Python is converted, places stay the user's.
+def _converted(hooks: TracingHooks, fn: FunctionType) -> Callable[..., Any]:
+    if _is_numpys(fn):
+        return convert(fn, hooks)
+    assert hooks.trace.hooks is not None
+    return hooks.trace.hooks.converted(fn)  # the program's own, whose effects are its own
 
-    ``assume``: the truth of a traced value tested in the function, for functions that test data
-    only to warn; None refuses such tests.
-    """
 
-    table = NUMPYS_TABLE
+def _call(hooks: TracingHooks, where: Where, fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    if isinstance(fn, np.ufunc):
+        kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
+        if isinstance(kwargs.get("dtype"), type(np.dtype)):  # a class of dtypes
+            kwargs["dtype"] = kwargs["dtype"]()
+    return hooks.note_local(_PROGRAMS_CALL(hooks, where, fn, args, kwargs))
 
-    def __init__(self, trace: Trace, assume: bool | None = None) -> None:
-        ControlHooks.__init__(self)
-        self.effects = Effects(trace)
-        self.attributes = Attributes(trace)
-        assert isinstance(trace.world.watch, Watch)
-        self.trace, self.assume, self.watch = trace, assume, trace.world.watch
-        self.functions: dict[FunctionType, None] = {}
 
-    def converted(self, fn: FunctionType) -> Callable[..., Any]:
-        if _is_numpys(fn):
-            return convert(fn, self)
-        assert self.trace.hooks is not None
-        return self.trace.hooks.converted(fn)  # the program's own, whose effects are its own
+def _attribute(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
+    return hooks.note_local(Hooks.getattr(hooks, where, obj, name))
 
-    def from_user(self, x: Any) -> Any:
-        """An argument: the user's plain arrays are read anew at every call."""
-        if type(x) in (list, tuple):
-            return type(x)(map(self.from_user, x))
-        return as_traced(self.trace, x) if GraphHooks.is_from_outside(self, x) else x
 
-    def is_from_outside(self, x: Any) -> bool:
-        """Plain arrays that the function made itself are constants of the trace."""
-        return False
+def _set_shape(hooks: TracingHooks, where: Where, value: Any, obj: Any, name: str) -> Any:
+    if type(obj) is not TracedArray or name != "shape":
+        return UNHANDLED
+    seen = obj.reshape(value)
+    obj.storage, obj.steps = seen.storage, seen.steps
+    return None
 
-    def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(fn, np.ufunc):
-            kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
-            if isinstance(kwargs.get("dtype"), type(np.dtype)):  # a class of dtypes
-                kwargs["dtype"] = kwargs["dtype"]()
-        return self.note_local(super().call(where, fn, *args, **kwargs))
 
-    def getattr(self, where: Where, obj: Any, name: str) -> Any:
-        self.check_attribute(where, obj, name)
-        if type(obj) is TracedArray and name == "trace":
-            return obj.diagonal_sum
-        return self.note_local(Hooks.getattr(self, where, obj, name))
+def _take(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
+    return fixed.take(obj, key) if type(obj) is TracedArray and fixed.is_fixed(key) else UNHANDLED
 
-    def setattr(self, where: Where, value: Any, obj: Any, name: str) -> None:
-        if type(obj) is TracedArray and name == "shape":
-            seen = obj.reshape(value)
-            obj.storage, obj.steps = seen.storage, seen.steps
-            return
-        Hooks.setattr(self, where, value, obj, name)
 
-    def getitem(self, where: Where, obj: Any, key: Any) -> Any:
-        if type(obj) is TracedArray and fixed.is_fixed(key):
-            return fixed.take(obj, key)
-        return super().getitem(where, obj, key)
+def _put(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
+    if type(obj) is TracedArray and fixed.is_fixed(key):
+        return fixed.put(obj, key, value)
+    if type(obj) is np.ndarray:  # of NumPy's own, so nothing else holds what is written
+        return Operands((_concrete(hooks, value), obj, _concrete(hooks, key)))
+    return UNHANDLED
 
-    def setitem(self, where: Where, value: Any, obj: Any, key: Any) -> None:
-        if type(obj) is TracedArray and fixed.is_fixed(key):
-            fixed.put(obj, key, value)
-            return
-        if type(obj) is np.ndarray:  # of NumPy's own, so nothing else holds what is written
-            key, value = self._concrete(key), self._concrete(value)
-        super().setitem(where, value, obj, key)
 
-    def _concrete(self, x: Any) -> Any:
-        if type(x) is tuple:
-            return tuple(map(self._concrete, x))
-        found = constant_value(x.value) if type(x) is TracedArray else x
-        if found is None and type(x) is TracedArray:
-            raise unsupported("this function of NumPy's, which writes what data decides into an "
-                              "array of its own,", loc=self.trace.loc,
-                              cure="call it before or after the compiled function")
-        return found
+def _concrete(hooks: TracingHooks, x: Any) -> Any:
+    if type(x) is tuple:
+        return tuple(_concrete(hooks, part) for part in x)
+    found = constant_value(x.value) if type(x) is TracedArray else x
+    if found is None and type(x) is TracedArray:
+        raise unsupported("this function of NumPy's, which writes what data decides into an "
+                          "array of its own,", loc=hooks.trace.loc,
+                          cure="call it before or after the compiled function")
+    return found
 
-    def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
-        if type(a) is np.ndarray and type(b) is TracedArray:  # a constant that becomes traced
-            a = copy_of(as_traced(self.trace, a))
-        return super().iop(where, op, a, b)
 
-    def compare(self, where: Where, op: str, a: Any, b: Any) -> Any:
-        """Of shapes, too, whose sizes the run may decide: then NumPy itself is called instead."""
-        if op in ("eq", "ne") and type(a) is type(b) is tuple and _holds_sizes((*a, *b)):
-            return (op == "eq") is _equal_shapes(a, b)
-        if op in ("eq", "ne") and _holds_sizes((a, b)):
-            return (op == "eq") is equal(a, b)
-        return super().compare(where, op, a, b)
+def _write_traced(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """A constant that becomes traced."""
+    if type(a) is np.ndarray and type(b) is TracedArray:
+        return Operands((op, copy_of(as_traced(hooks.trace, a)), b))
+    return UNHANDLED
 
-    def test(self, where: Where, value: Any) -> bool:
-        if self.assume is not None and type(value) is TracedArray:
-            return self.assume
-        return super().test(where, value)
+
+def _compare_sizes(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """Of shapes, too, whose sizes the run may decide: then NumPy itself is called instead."""
+    if op in ("eq", "ne") and type(a) is type(b) is tuple and _holds_sizes((*a, *b)):
+        return (op == "eq") is _equal_shapes(a, b)
+    if op in ("eq", "ne") and _holds_sizes((a, b)):
+        return (op == "eq") is equal(a, b)
+    return UNHANDLED
+
+
+def _assume(hooks: TracingHooks, where: Where, value: Any) -> Any:
+    """What functions test that test data only to warn."""
+    is_assumed = hooks.assume is not None and type(value) is TracedArray
+    return hooks.assume if is_assumed else UNHANDLED
 
 
 def _holds_sizes(items: tuple[Any, ...]) -> bool:
@@ -151,17 +126,41 @@ def _is_numpys(fn: FunctionType) -> bool:
     return module.partition(".")[0] == "numpy"
 
 
+_PROGRAMS_CALL = PROGRAM.methods["called"]
+# One call of a NumPy function: its own Python is converted, places stay the user's.
+LIBRARY = Policy({
+    **PROGRAM.rows,
+    **{event: (before, *PROGRAM.rows[event]) for event, before in (
+        ("getitem", _take), ("setitem", _put), ("iop", _write_traced), ("compare", _compare_sizes),
+        ("test", _assume))},
+    "getattr": (attributes.of_array, _attribute),
+    "setattr": (_set_shape, Hooks.setattr),
+    "called": (_call,),
+    "converted": (_converted,),
+    "is_from_outside": (lambda hooks, x: False,),  # arrays that it makes itself are constants
+})
+
+
+def _from_user(hooks: TracingHooks, x: Any) -> Any:
+    """An argument: the user's plain arrays are read anew at every call."""
+    if type(x) in (list, tuple):
+        return type(x)(_from_user(hooks, part) for part in x)
+    return as_traced(hooks.trace, x) if TracingHooks.is_from_outside(hooks, x) else x
+
+
 @operation
 def run_source(
     trace: Trace, function: Any, assume: bool | None, args: Any, kwargs: dict[str, Any]
 ) -> Any:
-    """The call, traced through NumPy's source of ``function``.
+    """The call, traced through NumPy's source of ``function``; ``assume``: the truth of a traced
+    value tested in it, None refuses such tests.
 
     Raises ``SourceUnavailable`` if the installation has no source.
     """
-    hooks = LibraryHooks(trace, assume)
-    lifted = [hooks.from_user(a) for a in args]
-    named = {k: hooks.from_user(v) for k, v in kwargs.items()}
+    hooks = TracingHooks(trace, LIBRARY, NUMPYS_TABLE)
+    hooks.assume = assume
+    lifted = [_from_user(hooks, a) for a in args]
+    named = {k: _from_user(hooks, v) for k, v in kwargs.items()}
     with warnings.catch_warnings():
         if assume is not None:
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -200,18 +199,18 @@ _numpy: Any = np  # its private parts, which the stubs do not know
 
 
 @_register(_numpy._core._multiarray_umath._array_converter)
-def _array_converter(hooks: GraphHooks, *arrays: Any) -> _Converter:
+def _array_converter(hooks: TracingHooks, *arrays: Any) -> _Converter:
     return _Converter(hooks.trace, arrays)
 
 
 @_register(builtins.bool)
-def _bool(hooks: GraphHooks, value: Any) -> Any:
+def _bool(hooks: TracingHooks, value: Any) -> Any:
     x = as_traced(hooks.trace, value)
     return TracedArray(hooks.trace, None, (), weak(hooks.trace, x.value, BOOL))
 
 
 @_register(builtins.type)
-def _type(hooks: GraphHooks, x: Any) -> Any:
+def _type(hooks: TracingHooks, x: Any) -> Any:
     """NumPy asks for Python's numbers, which promote as no scalars of its own do."""
     if type(x) is not TracedArray or not x.type.is_weak:
         return type(x)
@@ -219,7 +218,7 @@ def _type(hooks: GraphHooks, x: Any) -> Any:
 
 
 @_register(_numpy.lib._nanfunctions_impl._copyto)
-def _copyto(hooks: GraphHooks, a: Any, val: Any, mask: Any) -> Any:
+def _copyto(hooks: TracingHooks, a: Any, val: Any, mask: Any) -> Any:
     """``a`` with ``val`` where ``mask``: NumPy's own asks whether the mask of a scalar is true."""
     if as_traced(hooks.trace, a).is_array:
         np.copyto(a, val, where=mask, casting="unsafe")
@@ -228,7 +227,7 @@ def _copyto(hooks: GraphHooks, a: Any, val: Any, mask: Any) -> Any:
 
 
 @_register(np.vecdot)
-def _vecdot(hooks: GraphHooks, x: Any, y: Any, /, axis: Any = -1, **kwargs: Any) -> Any:
+def _vecdot(hooks: TracingHooks, x: Any, y: Any, /, axis: Any = -1, **kwargs: Any) -> Any:
     """The ufunc along another axis."""
     if not np.ndim(x) or not np.ndim(y):
         return np.vecdot(x, y, **kwargs)  # which raises, whatever the axis is
@@ -236,7 +235,7 @@ def _vecdot(hooks: GraphHooks, x: Any, y: Any, /, axis: Any = -1, **kwargs: Any)
     return np.vecdot(np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), **kwargs)
 
 
-def _plain_masks(hooks: GraphHooks, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
+def _plain_masks(hooks: TracingHooks, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """``ones(n, dtype=bool)``: which elements NumPy's code keeps, known while tracing."""
     if dtype is not None and np.dtype(dtype) == BOOL:
         return np.ones(shape, dtype, **kwargs)
@@ -248,4 +247,4 @@ def _plain_masks(hooks: GraphHooks, shape: Any, dtype: Any = None, **kwargs: Any
 NUMPYS_TABLE.register(np.ones, _plain_masks)
 
 
-__all__ = ["LibraryHooks", "run_source"]
+__all__ = ["LIBRARY", "run_source"]

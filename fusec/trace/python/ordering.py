@@ -9,7 +9,7 @@ import numpy as np
 
 from fusec.errors import UnsupportedError
 
-from ..hooks.calls import GraphHooks
+from ..objects.tracing_hooks import TracingHooks
 from ..operands.operands import as_traced
 from ..ufuncs.calls import call_ufunc
 from ..values.array import TracedArray
@@ -20,7 +20,7 @@ MOST_NUMBERS = 16  # that are exchanged in pairs
 
 
 def _sorted(
-    hooks: GraphHooks, iterable: Any, /, *, key: Any = None, reverse: Any = False
+    hooks: TracingHooks, iterable: Any, /, *, key: Any = None, reverse: Any = False
 ) -> list[Any]:
     items = list(hooks.iterate(hooks.where, iterable))
     if key is None and type(reverse) is bool and _are_numbers(items):
@@ -30,7 +30,9 @@ def _sorted(
     return sorted(items, reverse=reverse, **given)
 
 
-def _sort(hooks: GraphHooks, items: list[Any], /, *, key: Any = None, reverse: Any = False) -> None:
+def _sort(
+    hooks: TracingHooks, items: list[Any], /, *, key: Any = None, reverse: Any = False
+) -> None:
     """``list.sort``"""
     if key is None and type(reverse) is bool and _are_numbers(items):
         items[:] = _sorted(hooks, items, reverse=reverse)
@@ -49,7 +51,7 @@ def _are_numbers(items: list[Any]) -> bool:
     return len(types) == 1 and items[0].dtype.kind in "biuf"
 
 
-def _check_ordered(hooks: GraphHooks, items: list[Any]) -> None:
+def _check_ordered(hooks: TracingHooks, items: list[Any]) -> None:
     """NaN is neither smaller nor larger: what Python makes of it depends on how it goes on."""
     trace = hooks.trace
     for x in items:
@@ -60,7 +62,7 @@ def _check_ordered(hooks: GraphHooks, items: list[Any]) -> None:
                 "function: sort an array, with np.sort"))
 
 
-def _in_order(hooks: GraphHooks, items: list[Any]) -> list[Any]:
+def _in_order(hooks: TracingHooks, items: list[Any]) -> list[Any]:
     """Neighbours exchanged until all are in order; equal ones stay in theirs."""
     items = list(items)
     for last in range(len(items) - 1, 0, -1):

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from fusec.errors import unsupported
 from fusec.ops.host_calls import HostObject
 
-from ..hooks.calls import GraphHooks
 from ..library.host_calls import call_host
+from ..objects.tracing_hooks import TracingHooks
 from ..values.array import TracedArray
 from ..values.handlers import everywhere
 from ..values.trace import Trace
@@ -103,8 +103,8 @@ def _compiled(line: int) -> tuple[_Place, ...]:
 
 @everywhere(warnings.warn)
 def _warn(
-    hooks: GraphHooks, message: Any, category: Any = None, stacklevel: Any = 1, source: Any = None,
-    *, skip_file_prefixes: tuple[str, ...] = (),
+    hooks: TracingHooks, message: Any, category: Any = None, stacklevel: Any = 1,
+    source: Any = None, *, skip_file_prefixes: tuple[str, ...] = (),
 ) -> None:
     trace = hooks.trace
     says = _Announcement(

@@ -1,0 +1,221 @@
+"""Operators: operands as NumPy and the graph take them, and what is compared part by part."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fusec.code_roles import ON_BEHALF
+from fusec.errors import unsupported
+from fusec.ir.graph import Loc
+
+from ..call.foreign_arrays import is_foreign, refusal
+from ..choice.flat_results import identity
+from ..convert.operators import BINARY
+from ..facts.constant_values import constant_value
+from ..guards.array_values import guard_identity
+from ..guards.process_state import ENVIRONMENT
+from ..library.callees import in_numpys_words
+from ..objects.object_reads import note_compared
+from ..objects.tracing_hooks import UNHANDLED, Handler, Operands, TracingHooks
+from ..objects.user_methods import method_of
+from ..operands import texts
+from ..operands.operands import as_traced
+from ..operands.python_numbers import BOOL, weak
+from ..rewrite.transformer import Where
+from ..values.array import TracedArray, number
+from ..values.handlers import is_traced_inside
+from . import special_methods
+
+FUSEC_ROLE = ON_BEHALF
+
+_WORDS = (str, bytes)
+_SMALL_SETS = (tuple, list, set, frozenset)
+_MOST_ALTERNATIVES = 64
+
+
+def repeated(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """``[0.0] * n``: an integer scalar of NumPy's repeats a list, as a Python int does."""
+    if op == "mul" and type(a) in (list, tuple) and _is_integer_scalar(b):
+        return Operands((op, a, operator.index(b)))
+    if op == "mul" and type(b) in (list, tuple) and _is_integer_scalar(a):
+        return Operands((op, operator.index(a), b))
+    return UNHANDLED
+
+
+def _is_integer_scalar(x: Any) -> bool:
+    return type(x) is TracedArray and not x.is_array and x.dtype.kind in "iu"
+
+
+def refuse_foreign(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """Arrays of other libraries would take traced ones for objects."""
+    for x, other in ((a, b), (b, a)):
+        if type(x) is TracedArray and is_foreign(other):
+            raise refusal(other, "the other operand", Loc._make(where))
+    return UNHANDLED
+
+
+def lift(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """Arrays from outside as traced ones."""
+    if op not in ("is", "is not") and (hooks.is_from_outside(a) or hooks.is_from_outside(b)):
+        return Operands((op, hooks.lifted(a), hooks.lifted(b)))
+    return UNHANDLED
+
+
+def format_text(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """``text % values``"""
+    if op != "mod" or type(a) is not str or not hooks.trace.active:
+        return UNHANDLED
+    hooks.watch.given(format, (b,), {})
+    b = hooks.lifted(b)
+    if texts.has_open(hooks.trace, b):
+        return texts.percent(hooks.trace, a, b)
+    texts.check_concrete(b)
+    return Operands((op, a, b))
+
+
+def refuse_words(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """An array and a text: what NumPy says of them, where it has nothing else to say."""
+    if not (isinstance(a, _WORDS) or isinstance(b, _WORDS)) or TracedArray not in (
+            type(a), type(b)) or (op == "mod" and type(b) is TracedArray):  # formatted
+        return UNHANDLED
+    found = [_like(x) if type(x) is TracedArray else x for x in (a, b)]
+    try:
+        BINARY[op](*found)
+    except TypeError as error:
+        raise hooks.trace.error(error, [
+            x.value for x in (a, b) if type(x) is TracedArray]) from None
+    return UNHANDLED
+
+
+def _like(x: TracedArray) -> Any:
+    """An array or number of this type."""
+    one = np.ones((1,) * x.ndim, x.dtype)
+    if x.is_array:
+        return one
+    return one.item() if x.type.is_weak else one[()]
+
+
+def write_traced(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """What is changed in place, if Python may: an array from outside, or one that becomes traced,
+    as a traced one."""
+    hooks.effects.check_change(a, "changing a container in place", hooks.loc)
+    if hooks.is_from_outside(a) or (type(a) is np.ndarray and (
+            is_traced_inside(b) or hooks.trace.local.memory.must_trace(a))):
+        a = as_traced(hooks.trace, a)
+    return Operands((op, a, hooks.lifted(b) if hooks.is_from_outside(b) else b))
+
+
+def unop(hooks: TracingHooks, where: Where, op: str, a: Any) -> Any:
+    return _computed(hooks, special_methods.unop(hooks, where, op, hooks.lifted(a)))
+
+
+def computed(by: Handler) -> Handler:
+    """What two operands give; complaints about their types name those of NumPy."""
+    def compute(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+        try:
+            return _computed(hooks, by(hooks, where, op, a, b))
+        except TypeError as error:
+            raise in_numpys_words(hooks.trace, error, a, b) from None
+
+    return compute
+
+
+def _computed(hooks: TracingHooks, result: Any) -> Any:
+    """Remembers a new array; a list or tuple holds those that were there: ``L + L``."""
+    return hooks.note_local(result) if issubclass(type(result), np.ndarray) else result
+
+
+def identity_of(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """``a is b`` and ``a is not b`` of what the trace knows more of."""
+    texts.check_text(hooks.trace, a, b)
+    if op not in ("is", "is not"):
+        return UNHANDLED
+    if type(a) is TracedArray and isinstance(b, bool) and a.type.is_weak and a.dtype == BOOL:
+        return Operands(("eq" if op == "is" else "ne", a, b))  # there is one True
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        for x in (a, b):
+            if type(x) is not TracedArray:
+                guard_identity(hooks.trace, x)
+    if TracedArray in (type(a), type(b)):
+        same = identity(hooks.trace, a, b)
+        if same is not None:
+            return same if op == "is" else hooks.not_(where, same)
+    if a is not b and a is not None and b is not None and (
+            id(a) in hooks.trace.local.chosen or id(b) in hooks.trace.local.chosen):
+        raise unsupported(f"{op!r} of a {type(a).__name__} that data chooses", loc=hooks.loc,
+                          cure="compare what the branches depend on")
+    return UNHANDLED
+
+
+def compare_items(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """Whether two tuples or lists are equal, item by item as far as Python would go."""
+    if op not in ("eq", "ne") or type(a) is not type(b) or type(a) not in (tuple, list) or not (
+            holds_open(a, b)):
+        return UNHANDLED
+    equal: Any = len(a) == len(b)
+    if equal:
+        for one, other in zip(a, b, strict=True):
+            if one is not other:
+                equal = hooks.and_(where, "test", equal, _equality(hooks, where, one, other))
+        equal = _decided(hooks, equal)
+    return equal if op == "eq" else hooks.not_(where, equal)
+
+
+def holds_open(*values: Any) -> bool:
+    """Whether numbers that only the run knows lie in tuples or lists."""
+    return any(
+        (type(x) is TracedArray and not x.ndim and constant_value(x.value) is None)
+        or (type(x) in (tuple, list) and holds_open(*x))
+        for value in values if type(value) in (tuple, list) for x in value)
+
+
+def _equality(hooks: TracingHooks, where: Where, item: Any, other: Any) -> Callable[[], Any]:
+    return lambda: hooks.compare(where, "eq", item, other)
+
+
+def _decided(hooks: TracingHooks, test: Any) -> Any:
+    """A bool, Python's where data does not decide it."""
+    found = hooks.decide(test)
+    return found if found is not None else number(
+        hooks.trace, weak(hooks.trace, hooks.truth(test), BOOL))
+
+
+def note_methods(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """What Python's own comparison reads of objects."""
+    if method_of(a, f"__{op}__") is None:
+        note_compared(hooks, op, a, b)
+    return UNHANDLED
+
+
+def find_in_array(hooks: TracingHooks, where: Where, item: Any, container: Any) -> Any:
+    texts.check_text(hooks.trace, item, container)
+    container = hooks.traced_if_outside(container)
+    if type(container) is not TracedArray or not container.is_array:
+        return UNHANDLED
+    found: Any = np.any(np.equal(container, item))
+    return number(hooks.trace, weak(hooks.trace, found.value, BOOL))
+
+
+def find_among_few(hooks: TracingHooks, where: Where, item: Any, container: Any) -> Any:
+    """``item in (a, b)``: each is compared, as far as Python would go."""
+    is_number = type(item) is TracedArray and not item.ndim
+    if not (is_number or holds_open(item)) or type(container) not in _SMALL_SETS or (
+            len(container) > _MOST_ALTERNATIVES):
+        return UNHANDLED
+    found: Any = False
+    for other in container:
+        found = hooks.or_(where, "test", found, _equality(hooks, where, item, other))
+    return _decided(hooks, found)
+
+
+def find_in_world(hooks: TracingHooks, where: Where, item: Any, container: Any) -> Any:
+    """A name of an environment variable; Python takes the value of what it looks for."""
+    hooks.took(item)
+    if type(container) is ENVIRONMENT:
+        return hooks.call(where, container.__contains__, item)
+    note_compared(hooks, "eq", item, container)
+    return UNHANDLED
