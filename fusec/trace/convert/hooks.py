@@ -256,7 +256,7 @@ class Hooks:
     def short_circuit(
         self, where: Where, role: str, going: bool, value: Any, thunks: tuple[Thunk, ...]
     ) -> Any:
-        """``and`` (``going`` is True) or ``or``: the first operand with another truth, or the last."""
+        """``and`` (``going``) or ``or``: the first operand with another truth, or the last."""
         for position, thunk in enumerate(thunks):
             truth = self.asked_truth(self.operand(where, value))
             is_true = self.decide(truth)
