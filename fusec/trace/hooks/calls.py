@@ -206,6 +206,8 @@ def _note_arguments(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> 
 
 def _noted(hooks: TracingHooks, where: Where, fn: Any, args: Args, result: Any) -> Any:
     """The result, known as the trace's own, or as a namespace from outside."""
+    if type(result) is TracedArray and not isinstance(fn, type):
+        return result
     if getattr(fn, "__name__", "") == "__new__" and type(result).__flags__ & HEAP_TYPE:
         hooks.note_made(result)
     if call_arguments.is_numeric(fn):
