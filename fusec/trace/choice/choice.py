@@ -64,7 +64,10 @@ def _parts(x: Any) -> Any:
 def _taken(absent: Any, parts: Any) -> Any:
     """The side that is taken, where it is known which and not for the program to notice."""
     test, then, orelse = parts if absent is Choice else (parts[0], absent, parts[1])
-    if not isinstance(test, (bool, np.bool_)) or TracedArray is type(test) or type(then) is Absent:
+    # Of two values the test may be any number that the run gives.
+    is_known = isinstance(test, (bool, np.bool_)) or (
+        absent is Choice and hasattr(type(test), "__bool__"))
+    if not is_known or type(test) is TracedArray or type(then) is Absent:
         return Choice(test, then, orelse)
     return then if test else orelse
 
