@@ -35,15 +35,15 @@ def current() -> Backend:
 @contextmanager
 def using(name: str) -> Iterator[Backend]:
     """Compile for another back end in this block; calls of what is compiled already stay."""
-    found = backend(name)
+    selected = backend(name)
     token = _current.set(name)
     try:
-        yield found
+        yield selected
     finally:
         _current.reset(token)
 
 
 def clear_caches() -> None:
     """Forget the code that back ends keep for later plans."""
-    for found in _loaded.values():
-        found.clear()
+    for loaded in _loaded.values():
+        loaded.clear()

@@ -153,8 +153,8 @@ def _rule(node: Node) -> Callable[..., Any]:
     if any(v.type.kind == "array" for v in node.inputs):
         return _RULES[node.op]
     weak = all(v.type.is_weak for v in node.inputs)
-    found = _OF_PYTHON.get(node.op) if weak else None
-    return found or _OF_NUMBERS.get(node.op) or _RULES[node.op]
+    formula = _OF_PYTHON.get(node.op) if weak else None
+    return formula or _OF_NUMBERS.get(node.op) or _RULES[node.op]
 
 
 def complex_operation(constants: Constants, node: Node, args: Sequence[Any]) -> Any:

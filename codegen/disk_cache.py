@@ -245,8 +245,8 @@ def _entries(folder: Path) -> Iterator[tuple[float, int, Path]]:
 
 def _listed(folder: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(folder) as found:
-            return list(found)
+        with os.scandir(folder) as entries:
+            return list(entries)
     except OSError:  # not made yet, gone meanwhile, or closed to this user
         return []
 

@@ -280,5 +280,5 @@ class InternalCompilerError(RuntimeError):
 
 def _explain(text: str, error: RuntimeError) -> str:
     lines = text.splitlines()
-    shown = "\n".join(f"{i + 2:5} {line}" for i, line in enumerate(lines[:400]))
-    return f"internal error: LLVM refused generated code: {error}\n{shown}"
+    numbered = "\n".join(f"{i + 2:5} {line}" for i, line in enumerate(lines[:400]))
+    return f"internal error: LLVM refused generated code: {error}\n{numbered}"

@@ -54,12 +54,12 @@ LEAVES = frozenset({"load", "scratch", "reduced", "param", "const", "index"})
 def expr(op: str, dtype: np.dtype, *args: Expr, attr: Any = None) -> Expr:
     """The one expression with these parts."""
     key = (op, dtype, tuple(map(id, args)), type(attr), attr)
-    found = _interned.get(key)
-    if found is None:
-        found = Expr.__new__(Expr)
-        found.op, found.dtype, found.args, found.attr = op, dtype, args, attr
-        _interned[key] = found
-    return found
+    interned = _interned.get(key)
+    if interned is None:
+        interned = Expr.__new__(Expr)
+        interned.op, interned.dtype, interned.args, interned.attr = op, dtype, args, attr
+        _interned[key] = interned
+    return interned
 
 
 def walk(roots: Sequence[Expr]) -> Iterator[Expr]:

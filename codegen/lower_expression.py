@@ -154,26 +154,26 @@ class ExpressionLowering:
             return None
         for earlier in self.drafts:
             if earlier.inner and earlier.level < draft.level and (value, index) in earlier.memo:
-                made = earlier.memo[value, index]
-                if isinstance(made, tuple):  # no scratch for complex values: computed again
+                e = earlier.memo[value, index]
+                if isinstance(e, tuple):  # no scratch for complex values: computed again
                     return None
-                if made.op == "scratch":
-                    return made
-                return self._spill(earlier, value, made) if _is_expensive(made) else None
+                if e.op == "scratch":
+                    return e
+                return self._spill(earlier, value, e) if _is_expensive(e) else None
         return None
 
-    def _spill(self, stage: StageDraft, value: Value, made: Expr) -> Expr:
+    def _spill(self, stage: StageDraft, value: Value, e: Expr) -> Expr:
         if value not in self.scratch_of:
             self.scratch_of[value] = len(self.scratch)
             self.scratch.append(value.dtype)
-            stage.scratch.append((self.scratch_of[value], made))
+            stage.scratch.append((self.scratch_of[value], e))
         return expr("scratch", value.dtype, attr=self.scratch_of[value])
 
     def _parts(self, value: Value, index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
         node = value.node
         if is_piecewise(node):
-            chosen = live_branch(self.box, node, index)
-            yield piece(node, index, chosen)
+            branch = live_branch(self.box, node, index)
+            yield piece(node, index, branch)
         else:
             yield from operands(node, index)
 
@@ -189,21 +189,21 @@ class ExpressionLowering:
         if concerns(node):
             return complex_operation(self.constants, node, args)
         if node.op == "Verify":
-            made = expr("verify", args[0].dtype, *args)
-            draft.checks[made] = None
-            return made
+            check = expr("verify", args[0].dtype, *args)
+            draft.checks[check] = None
+            return check
         if node.op == "CheckIndex":
-            made = expr("check_index", INDEX, *args, attr=self.body.checks[node])
-            draft.checks[made] = None
-            return made
+            check = expr("check_index", INDEX, *args, attr=self.body.checks[node])
+            draft.checks[check] = None
+            return check
         return operation(self.constants, get(node.op).scalar or "", node.types[0].dtype, args)
 
     def _scalar_call(self, draft: StageDraft, node: Node, args: list[Expr]) -> Expr:
         op = CALLS[bool(node.attrs["raises"])]
-        made = expr(op, node.types[0].dtype, *args, attr=str(node.attrs["function"]))
+        call = expr(op, node.types[0].dtype, *args, attr=str(node.attrs["function"]))
         if node.attrs["raises"]:
-            draft.checks[made] = None
-        return made
+            draft.checks[call] = None
+        return call
 
 
 def computed(index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
@@ -245,5 +245,5 @@ def _scanned(node: Node, value: Expr) -> Expr:
     return expr("scan", value.dtype, value, attr=node.attrs["combine"])
 
 
-def _is_expensive(made: Expr) -> bool:
-    return sum(scalar_cost(e.op) for e in walk([made])) >= SCRATCH_COST
+def _is_expensive(root: Expr) -> bool:
+    return sum(scalar_cost(e.op) for e in walk([root])) >= SCRATCH_COST

@@ -126,10 +126,10 @@ class NestLowering(ExpressionLowering):
             Reduction(number + i, kind, part, dtype) for i, part in enumerate(parts))
         if root in self.body.outputs:
             row = self._draft(inner=False, level=level)
-            kept = root.shape if len(reads) == 1 else root.shape[:-1]
+            shape = root.shape if len(reads) == 1 else root.shape[:-1]
             index = tuple(
                 AxisIndex(-1, 0, 0) if size == 1 else AxisIndex(self.order[loop], 1, 0)
-                for loop, size in enumerate(kept)
+                for loop, size in enumerate(shape)
             )
             if len(reads) == 1:
                 self._store(row, root, self._reduced(root), index)
@@ -140,12 +140,12 @@ class NestLowering(ExpressionLowering):
         """The first stage at which every reduction below is complete."""
         if not self.levels:
             return 0
-        level, stack, seen = 0, [v for v, _ in reads], set()
+        level, stack, visited = 0, [v for v, _ in reads], set()
         while stack:
             value = stack.pop()
-            if value in seen:
+            if value in visited:
                 continue
-            seen.add(value)
+            visited.add(value)
             if value in self.levels:
                 level = max(level, self.levels[value] + 1)
             else:

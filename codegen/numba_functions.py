@@ -48,10 +48,10 @@ def compile_scalar(
     return ScalarFunction(symbol, python, tuple(arguments), result, raises, ir)
 
 
-def _result_dtype(python: Callable[..., Any], found: Any, loc: Loc) -> np.dtype:
-    if isinstance(found, (types.Number, types.Boolean)) and not isinstance(found, types.Complex):
-        return np.dtype(as_dtype(getattr(found, "literal_type", found)))
-    raise unsupported(f"fusec.vectorize of {python.__name__}, which returns {found}", loc=loc,
+def _result_dtype(python: Callable[..., Any], kind: Any, loc: Loc) -> np.dtype:
+    if isinstance(kind, (types.Number, types.Boolean)) and not isinstance(kind, types.Complex):
+        return np.dtype(as_dtype(getattr(kind, "literal_type", kind)))
+    raise unsupported(f"fusec.vectorize of {python.__name__}, which returns {kind}", loc=loc,
                       cure="return one number on every path")
 
 
@@ -72,8 +72,8 @@ def _cut(text: str, main: str, symbol: str) -> tuple[str, bool]:
     for function in module.functions:
         if not function.is_declaration and function.name != main:
             function.linkage = "internal"
-    found = module.get_function(main)
-    found.name = symbol
+    entry = module.get_function(main)
+    entry.name = symbol
     for variable in module.global_variables:
         if not variable.is_declaration:
             variable.linkage = "internal"

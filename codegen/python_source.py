@@ -148,7 +148,7 @@ class _StageWriter:
 
     def __init__(self, writer: _SourceWriter, nest: Nest, stage: Stage) -> None:
         self.writer, self.nest, self.stage = writer, nest, stage
-        self.made: list[str] = []
+        self.code: list[str] = []
         self.texts: dict[int, str] = {}
         roots = stage.roots
         self.uses = Counter(
@@ -161,22 +161,22 @@ class _StageWriter:
     def lines(self) -> list[str]:
         for e in walk(self.stage.roots):
             self._expression(e)
-        self.made += [self.texts[id(e)] for e in self.stage.checks
+        self.code += [self.texts[id(e)] for e in self.stage.checks
                       if not self.texts[id(e)].isidentifier()]
         for s in self.stage.stores:
             self._store(s)
         for number, e in self.stage.scratch:
-            self.made.append(f"scratch{number}[{self._inner_index()}] = {self.texts[id(e)]}")
+            self.code.append(f"scratch{number}[{self._inner_index()}] = {self.texts[id(e)]}")
         for r in self.stage.reductions:
             self._combine(r)
-        return self.made
+        return self.code
 
     def _store(self, s: Store) -> None:
         place = self._element(s.access, [self.texts[id(i)] for i in s.index])
         text = self.texts[id(s.value)]
         if s.combine:
             text = self._applied(s.combine, s.value, [place, text])
-        self.made.append(f"{place} = {text}")
+        self.code.append(f"{place} = {text}")
 
     def _applied(self, op: str, like: Expr | Reduction, texts: list[str]) -> str:
         """The text of a binary op on operands of the type of ``like``."""
@@ -203,13 +203,13 @@ class _StageWriter:
         """One more step: the variable holds the element until the next one."""
         name, scalar = self.writer.scans[id(e)], get(e.attr).scalar or ""
         op = boolean_op(scalar) if e.dtype == np.bool_ else scalar
-        self.made.append(f"{name} = {self._applied(op, e, [name, self.texts[id(e.args[0])]])}")
+        self.code.append(f"{name} = {self._applied(op, e, [name, self.texts[id(e.args[0])]])}")
         self.texts[id(e)] = name
 
     def _name(self, text: str) -> str:
         name = f"t{self.writer.counts['t']}"
         self.writer.counts["t"] += 1
-        self.made.append(f"{name} = {text}")
+        self.code.append(f"{name} = {text}")
         return name
 
     def _operation(self, e: Expr) -> str:
@@ -249,7 +249,7 @@ class _StageWriter:
             self._combine_indexed(r, text)
             return
         here = [f"r{r.number}", text]
-        self.made.append(f"r{r.number} = {self._applied(r.kind, r, here)}")
+        self.code.append(f"r{r.number} = {self._applied(r.kind, r, here)}")
 
     def _combine_indexed(self, r: Reduction, text: str) -> None:
         if not text.isidentifier():
@@ -259,7 +259,7 @@ class _StageWriter:
         better = f"{text} {sign} {best}"
         if dtype.kind == "f":
             better += f" or ({text} != {text} and {best} == {best})"
-        self.made += [
+        self.code += [
             f"if r{r.number} < 0 or {better}:",
             f"{INDENT}{best} = {text}",
             f"{INDENT}r{r.number} = {self._linear()}",

@@ -174,8 +174,8 @@ def may_fail(node: Node) -> bool:
 
 def sizes_of_extrema(node: Node) -> tuple[Size, ...]:
     """How many elements, where only the run knows it, a kernel's extrema are chosen from."""
-    found = (
+    sizes = (
         math.prod(n.inputs[0].shape[axis] for axis in n.attrs["axes"])
         for n in node.attrs["body"].nodes if get(n.op).chooses
     )
-    return tuple(dict.fromkeys(size for size in found if symbols_of(size)))
+    return tuple(dict.fromkeys(size for size in sizes if symbols_of(size)))

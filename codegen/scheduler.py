@@ -69,7 +69,7 @@ class Scheduler:
     def _reshaped_results(self) -> dict[Value, int]:
         """Values that are read only to be a result in another shape: computed right there."""
         counts = Counter(v for node in self.graph.nodes for v in node.inputs)
-        found = {}
+        reshaped = {}
         for value, (number, strides) in self.results.items():
             source = value.node.inputs[0] if value.node.op == "Reshape" else None
             if source is None or source in self.graph.roots or counts[source] != 1:
@@ -77,8 +77,8 @@ class Scheduler:
             dense = contiguous_strides(value.shape, value.dtype.itemsize)
             if source.node.op == "Fused" and source.type.is_static and strides == dense and (
                     source.type.kind == "array"):
-                found[source] = number
-        return found
+                reshaped[source] = number
+        return reshaped
 
     def run(self, backend: Backend, traced: Graph | None) -> Schedule:
         for position, node in enumerate(self.graph.nodes):
@@ -341,7 +341,7 @@ def _copy_step(value: Value, source: Place, target: Place) -> KernelStep:
 def _scattered_input(node: Node, output: int) -> int | None:
     """The input of a ``Fused`` node that its output is a scatter into."""
     body = node.attrs["body"]
-    made = body.outputs[output].node
-    if made.op != "Scatter" or made.inputs[0] not in body.inputs:
+    scatter = body.outputs[output].node
+    if scatter.op != "Scatter" or scatter.inputs[0] not in body.inputs:
         return None
-    return body.inputs.index(made.inputs[0])
+    return body.inputs.index(scatter.inputs[0])

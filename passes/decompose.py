@@ -37,9 +37,9 @@ def _lower(node: Node, rewriter: Rewriter) -> Replacement:
 def _checked(graph: Graph) -> Graph:
     for node in graph.nodes:
         if registry.get(node.op).kind == "composite":
-            shown = ", ".join(str(t) for t in node.types)
+            types = ", ".join(str(t) for t in node.types)
             raise InternalError(
-                f"{node.name!r}: {node.op} has no decomposition into values of type {shown}",
+                f"{node.name!r}: {node.op} has no decomposition into values of type {types}",
                 loc=node.loc,
             )
     return graph

@@ -19,17 +19,17 @@ def duplicates(units: list[Unit], materialised: set[Value], size: int) -> set[Va
     Once it is stored, what comes before may be computed once: everything is grouped anew then.  A
     round looks at every node, so for large graphs what the grouping would find is counted instead.
     """
-    found: set[Value] = set()
+    stored: set[Value] = set()
     shared = _Shared(units)
     for value in shared.candidates():
         cost = cone_cost(value, materialised, 2 * RECOMPUTE_LIMIT)
         # Within one group a stored value costs one store; the other kernels save the whole cone.
         if cost * (len(shared.kernels[value]) - 1) > RECOMPUTE_LIMIT / 2:
-            found.add(value)
+            stored.add(value)
             if size <= MANY_NODES:
                 break
             shared.store(value)
-    return found
+    return stored
 
 
 class _Shared:

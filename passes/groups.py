@@ -36,7 +36,7 @@ class Unit:
     device: str = ""
     roots: list[Value] = field(default_factory=list)
     cones: list[Cone] = field(default_factory=list)
-    made: dict[Value, Cone] = field(default_factory=dict)
+    producers: dict[Value, Cone] = field(default_factory=dict)
     operands: set[tuple[Value, IndexMap]] = field(default_factory=set)
     computed: set[Value] = field(default_factory=set)
     work: float = 0.0
@@ -63,7 +63,7 @@ class Unit:
         """Compute this root too."""
         self.roots.append(root)
         self.cones.append(reach)
-        self.made[root] = reach
+        self.producers[root] = reach
         self.piecewise |= reach.piecewise
         self.operands.update((v, i) for v, maps in reach.reads.items() for i in maps)
         self.work += self.work_added(root, reach)
@@ -241,12 +241,12 @@ def _mixes_sums(unit: Unit, root: Value) -> bool:
 def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:
     """Values made and used inside one group must be exchanged at the same point."""
     is_full = _is_reduction(root) or reach.domain == unit.domain
-    for value in filter(unit.made.get, reach.reads):
-        made = unit.made[value]
+    for value in filter(unit.producers.get, reach.reads):
+        producer = unit.producers[value]
         for index in reach.reads[value]:
-            if made.unrolled is not None:
-                if reach.unrolled == made.unrolled and not _is_reduction(value) and (
-                        index in _parts(value, made.unrolled)):
+            if producer.unrolled is not None:
+                if reach.unrolled == producer.unrolled and not _is_reduction(value) and (
+                        index in _parts(value, producer.unrolled)):
                     continue
                 return f"{value.name} is computed part by part"
             if root.node.op == "Scatter" and value in root.node.inputs[1:]:

@@ -49,7 +49,7 @@ class _Cutter:
         self.kernels: dict[Value, dict[Value, float]] = {}
 
     def run(self) -> set[Value]:
-        found: set[Value] = set()
+        cut: set[Value] = set()
         for node in self.graph.nodes:
             kernel = self._joined(node.inputs)
             if is_boundary(node) or node.op == "Const" or node.out() in self.stored:
@@ -58,12 +58,12 @@ class _Cutter:
             kernel[value] = work_of(value)
             total = sum(kernel.values())
             if total > MAX_WORK and self._may_store(value):
-                found.add(value)
+                cut.add(value)
                 self.stored.add(value)
             elif total <= 4 * MAX_WORK:
                 self.kernels[value] = kernel
             # else: what cannot be cut is counted anew, or this would be quadratic itself
-        return found
+        return cut
 
     def _may_store(self, value: Value) -> bool:
         return get(value.node.op).kind == "elementwise" and value.shape in self.shapes
@@ -75,8 +75,8 @@ class _Cutter:
             self.readers[value] -= 1
             if value.node.op == "Const":
                 continue
-            made = self.kernels.get(value)
-            joined.update(made or {value: 1.0})
-            if made and not self.readers[value]:
+            kernel = self.kernels.get(value)
+            joined.update(kernel or {value: 1.0})
+            if kernel and not self.readers[value]:
                 del self.kernels[value]
         return joined

@@ -119,35 +119,35 @@ def apply_rule(item: Rule, node: Node, rewriter: Rewriter) -> Value | None:
     """What the rule puts in the place of the node, or ``None`` when it does not apply."""
     if node.op != item.pattern.op or node.inputs[-1].dtype.kind not in item.kinds:
         return None
-    found = _match_call(item.pattern, node, {"out": node.types[0].shape})
-    if found is None or (item.condition and not _calculate(item.condition, found)):
+    bindings = _match_call(item.pattern, node, {"out": node.types[0].shape})
+    if bindings is None or (item.condition and not _calculate(item.condition, bindings)):
         return None
-    return _build(item.result, found, node, rewriter)
+    return _build(item.result, bindings, node, rewriter)
 
 
 # --- matching ----------------------------------------------------------------------------------
 
 
-def _match(pattern: Pattern, value: Value, found: Bindings) -> Bindings | None:
-    """``found`` with what the pattern binds, or ``None``; ``found`` itself is not changed."""
+def _match(pattern: Pattern, value: Value, bindings: Bindings) -> Bindings | None:
+    """``bindings`` with what the pattern binds, or ``None``; never changed in place."""
     if isinstance(pattern, Call):
         if pattern.op != value.node.op or value.index:
             return None
-        return _match_call(pattern, value.node, found)
+        return _match_call(pattern, value.node, bindings)
     if isinstance(pattern, Number):
-        return found if _is_number(uniform_constant(value), pattern.value) else None
+        return bindings if _is_number(uniform_constant(value), pattern.value) else None
     if pattern.name == CONSTANT and uniform_constant(value) is None:
         return None
-    return found | {pattern.name: value} if found.get(pattern.name, value) == value else None
+    return bindings | {pattern.name: value} if bindings.get(pattern.name, value) == value else None
 
 
-def _match_call(pattern: Call, node: Node, found: Bindings) -> Bindings | None:
+def _match_call(pattern: Call, node: Node, bindings: Bindings) -> Bindings | None:
     """Binds attributes and operands; the op is known to be the pattern's."""
     attrs = _match_attrs(pattern, node)
     if attrs is None or len(node.inputs) != len(pattern.operands):
         return None
     for operands in _orders(node):
-        result = _match_operands(pattern.operands, operands, found | attrs)
+        result = _match_operands(pattern.operands, operands, bindings | attrs)
         if result is not None:
             return result
     return None
@@ -160,9 +160,9 @@ def _orders(node: Node) -> tuple[tuple[Value, ...], ...]:
 
 
 def _match_operands(
-    patterns: Sequence[Pattern], operands: Sequence[Value], found: Bindings
+    patterns: Sequence[Pattern], operands: Sequence[Value], bindings: Bindings
 ) -> Bindings | None:
-    result: Bindings | None = found
+    result: Bindings | None = bindings
     for pattern, value in zip(patterns, operands, strict=True):
         if result is None:
             return None
@@ -201,15 +201,15 @@ def _is_number(constant: Any, number: complex) -> bool:
 # --- results -----------------------------------------------------------------------------------
 
 
-def _build(result: ast.expr, found: Bindings, node: Node, rewriter: Rewriter) -> Value:
+def _build(result: ast.expr, bindings: Bindings, node: Node, rewriter: Rewriter) -> Value:
     if isinstance(result, ast.Name):
-        return found[result.id]
+        return bindings[result.id]
     if not isinstance(result, ast.Call):
         return emit_filled(rewriter, ast.literal_eval(result), node.types[0])
     if _op(result) in HELPERS:
-        return emit_filled(rewriter, _calculate(result, found), found[CONSTANT].node.types[0])
-    operands = [_build(a, found, node, rewriter) for a in result.args]
-    values = [_calculate(e, found) for e in _bracket(result)]
+        return emit_filled(rewriter, _calculate(result, bindings), bindings[CONSTANT].node.types[0])
+    operands = [_build(a, bindings, node, rewriter) for a in result.args]
+    values = [_calculate(e, bindings) for e in _bracket(result)]
     attrs = dict(zip(registry.get(_op(result)).attrs, values, strict=True)) if values else {}
     return rewriter.emit(_op(result), *operands, **attrs)
 
@@ -223,17 +223,18 @@ def emit_filled(rewriter: Rewriter, number: Any, like: TensorType) -> Value:
     return rewriter.emit("BroadcastTo", value, shape=like.shape) if like.shape else value
 
 
-def _calculate(expression: ast.expr, found: Bindings) -> Any:
+def _calculate(expression: ast.expr, bindings: Bindings) -> Any:
     """An attribute or a condition: names, calls of `HELPERS`, ``==``, ``not`` and ``and``."""
     if isinstance(expression, ast.Name):
-        value = found[expression.id]
+        value = bindings[expression.id]
         return uniform_constant(value) if expression.id == CONSTANT else value
     if isinstance(expression, ast.Call):
-        return HELPERS[_op(expression)](*(_calculate(a, found) for a in expression.args))
+        return HELPERS[_op(expression)](*(_calculate(a, bindings) for a in expression.args))
     if isinstance(expression, ast.Compare):
-        return _calculate(expression.left, found) == _calculate(expression.comparators[0], found)
+        right = expression.comparators[0]
+        return _calculate(expression.left, bindings) == _calculate(right, bindings)
     if isinstance(expression, ast.UnaryOp) and isinstance(expression.op, ast.Not):
-        return not _calculate(expression.operand, found)
+        return not _calculate(expression.operand, bindings)
     if isinstance(expression, ast.BoolOp) and isinstance(expression.op, ast.And):
-        return all(_calculate(e, found) for e in expression.values)
+        return all(_calculate(e, bindings) for e in expression.values)
     return ast.literal_eval(expression)

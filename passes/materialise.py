@@ -75,7 +75,7 @@ def _read_before_written(node: Node) -> list[Value]:
 
 def _sources(value: Value) -> set[Value]:
     """The values in memory that it is computed from."""
-    found: set[Value] = set()
+    sources: set[Value] = set()
     stack, seen = [value], set[Value]()
     while stack:
         v = stack.pop()
@@ -83,10 +83,10 @@ def _sources(value: Value) -> set[Value]:
             continue
         seen.add(v)
         if v.node.op != "Reshape" and (is_boundary(v.node) or is_piecewise(v.node)):
-            found.add(v)
+            sources.add(v)
         else:
             stack.extend(v.node.inputs)
-    return found
+    return sources
 
 
 def materialised_values(
@@ -96,7 +96,7 @@ def materialised_values(
 
     ``unrolled``: see `unrolled_axes`.
     """
-    chosen = required_values(graph) | set(extra)
+    stored = required_values(graph) | set(extra)
     contexts: dict[Value, set[Context]] = {}
     for node in reversed(graph.nodes):
         if get(node.op).is_given:
@@ -107,13 +107,13 @@ def materialised_values(
             continue
         value = node.out()
         uses = contexts.get(value, set())
-        if value not in chosen and _is_worth_storing(value, uses, chosen):
-            chosen.add(value)
-        if value in chosen:
+        if value not in stored and _is_worth_storing(value, uses, stored):
+            stored.add(value)
+        if value in stored:
             _start(value, contexts, unrolled, reduction=False)
         else:
             _propagate(node, uses, contexts)
-    return chosen
+    return stored
 
 
 def _start(
@@ -158,7 +158,7 @@ def _read(fold: Node, index: IndexMap) -> Operand:
     return fold.inputs[0], with_axes(index, axes, [AxisIndex(EACH, 1, 0)] * len(axes))
 
 
-def _is_worth_storing(value: Value, uses: set[Context], chosen: set[Value]) -> bool:
+def _is_worth_storing(value: Value, uses: set[Context], stored: set[Value]) -> bool:
     if is_piecewise(value.node):
         return _is_awkward_piecewise(value, uses)
     if value.node.op == "CheckIndex" and any(_is_partial(value, use) for use in uses):
@@ -170,7 +170,7 @@ def _is_worth_storing(value: Value, uses: set[Context], chosen: set[Value]) -> b
         else _is_repeated(d, index) or _is_gathered(index) for d, index, *_ in uses)
     if distinct == 1 and not is_repeated:
         return False
-    cost = cone_cost(value, chosen, RECOMPUTE_LIMIT + 1)
+    cost = cone_cost(value, stored, RECOMPUTE_LIMIT + 1)
     return (distinct - 1) * cost > RECOMPUTE_LIMIT or (is_repeated and cost > BROADCAST_LIMIT)
 
 

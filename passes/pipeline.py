@@ -235,19 +235,19 @@ def count_rewrites(before: Graph, after: Graph) -> int:
     """
     if after is before:
         return 0
-    kept = {node.name: node for node in after.nodes}
+    by_name = {node.name: node for node in after.nodes}
     return sum(
         1 for node in before.nodes
-        if node.name not in kept or (kept[node.name] is not node and _differs(node, kept))
+        if node.name not in by_name or (by_name[node.name] is not node and _differs(node, by_name))
     )
 
 
-def _differs(old: Node, kept: dict[str, Node]) -> bool:
-    new = kept[old.name]
+def _differs(old: Node, by_name: dict[str, Node]) -> bool:
+    new = by_name[old.name]
     if old.op != new.op or len(old.inputs) != len(new.inputs) or not _same_attrs(old, new):
         return True
     pairs = zip(old.inputs, new.inputs, strict=True)
-    return any(a.name != b.name and a.node.name in kept for a, b in pairs)
+    return any(a.name != b.name and a.node.name in by_name for a, b in pairs)
 
 
 def _same_attrs(old: Node, new: Node) -> bool:

@@ -24,16 +24,16 @@ def prune(graph: Graph) -> Graph:
     checks = _lost_checks(graph, needed)
     if not checks:
         return rebuilt(graph, (n for n in graph.nodes if n.id in needed), {})
-    new = [check for found in checks.values() for check in found]
+    new = [check for new_nodes in checks.values() for check in new_nodes]
     needed = {node.id for node in topological_order([*roots, *new])}
-    known = {node.id for node in graph.nodes}
+    original = {node.id for node in graph.nodes}
     nodes: list[Node] = []
     for node in graph.nodes:
         if node.id in needed:
             nodes.append(node)
         # A check comes where the index was used, after the numbers made for it.
         nodes += [made for made in topological_order(checks.get(node.id, [])) if (
-            made.id not in known)]
+            made.id not in original)]
     return rebuilt(graph, nodes, {})
 
 
@@ -46,15 +46,15 @@ def _lost_checks(graph: Graph, needed: set[int]) -> dict[int, list[Node]]:
     dropped = [n for n in graph.nodes if n.id not in needed and uses_indices(n)]
     if not dropped:
         return {}
-    made = {use for n in graph.nodes if n.id in needed for use in _uses(n)}
+    checked = {use for n in graph.nodes if n.id in needed for use in _uses(n)}
     builder = Builder(Namer(n.name for n in graph.nodes))
-    found: dict[int, list[Node]] = {}
+    checks: dict[int, list[Node]] = {}
     for node in dropped:
-        if not _uses(node) or not made.issuperset(_uses(node)):
+        if not _uses(node) or not checked.issuperset(_uses(node)):
             builder.stand_for(node)
-            found[node.id] = index_checks(builder, node)
-            made.update(_uses(node))
-    return found
+            checks[node.id] = index_checks(builder, node)
+            checked.update(_uses(node))
+    return checks
 
 
 def _uses(node: Node) -> set[tuple[Value, object]]:

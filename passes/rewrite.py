@@ -43,7 +43,7 @@ class Rewriter(Builder):
 
         A copy of a node that the visitor itself has made gets a name of its own.
         """
-        if any(made.name == node.name for made in self.pending):
+        if any(pending.name == node.name for pending in self.pending):
             node = Node(node.op, node.inputs, node.types, node.attrs, loc=node.loc,
                         name=self.namer.fresh(self.scope + node.op),
                         control_inputs=node.control_inputs, device=node.device)

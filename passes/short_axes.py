@@ -39,10 +39,10 @@ def short_axes(graph: Graph) -> Graph:
     too_much: set[Short] = set()
     while True:
         folded = rewrite(graph, partial(_visit, too_much=too_much))
-        found = {_short(n) for n in folded.nodes if n.op == "Fold" and _is_too_much(n)}
-        if not found:
+        rejected = {_short(n) for n in folded.nodes if n.op == "Fold" and _is_too_much(n)}
+        if not rejected:
             return folded
-        too_much |= found
+        too_much |= rejected
 
 
 def _visit(node: Node, rewriter: Rewriter, too_much: Collection[Short]) -> Replacement:

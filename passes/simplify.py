@@ -37,11 +37,11 @@ def _simplify(node: Node, rewriter: Rewriter) -> Replacement:
 def _step(node: Node, rewriter: Rewriter) -> Value | None:
     """The result of the first rule for ``node`` that fits where the visited node stood."""
     for item in BY_OP.get(node.op, ()):
-        made = len(rewriter.pending)
+        mark = len(rewriter.pending)
         value = apply_rule(item, node, rewriter)
         if value is not None and rewriter.fits([value]):
             return value
-        del rewriter.pending[made:]
+        del rewriter.pending[mark:]
     return _drop_broadcasts(node, rewriter)
 
 

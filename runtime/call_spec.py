@@ -66,13 +66,13 @@ class CallSpec:
 @functools.cache
 def cells_of(types: tuple[Any, ...]) -> dict[int, int]:
     """Cell of each scalar input: the scheduler numbers them in input order first."""
-    found: dict[int, int] = {}
+    cells: dict[int, int] = {}
     number = 0
     for i, type_ in enumerate(types):
         if type_.kind != "array":
-            found[i] = number
+            cells[i] = number
             number += words_of(type_.dtype)
-    return found
+    return cells
 
 
 def cell_count(types: tuple[Any, ...]) -> int:

@@ -12,7 +12,7 @@ from fusec.codegen.schedule import words_of
 T = TypeVar("T")
 
 
-def taken(idle: list[T], make: Callable[[], T]) -> T:
+def idle_or_new(idle: list[T], make: Callable[[], T]) -> T:
     """One that no other call uses; who takes it gives it back.  To ask first would be a race."""
     try:
         return idle.pop()
@@ -29,8 +29,8 @@ class Cells:
 
     def view(self, number: int, dtype: np.dtype) -> np.ndarray:
         """An array of one element: the scalar."""
-        found = self._views.get((number, dtype))
-        if found is None:
+        number_view = self._views.get((number, dtype))
+        if number_view is None:
             words = self.words[number: number + words_of(dtype)].view(np.uint8)
-            found = self._views[number, dtype] = words[: dtype.itemsize].view(dtype)
-        return found
+            number_view = self._views[number, dtype] = words[: dtype.itemsize].view(dtype)
+        return number_view

@@ -35,7 +35,7 @@ from fusec.ops.scalar_calls import FUNCTIONS
 
 from . import memory, threads
 from .addresses import address_of
-from .cells import taken
+from .cells import idle_or_new
 from .grain import GRAIN_NS
 from .host_sites import HostCaller
 from .native import interrupts
@@ -63,7 +63,7 @@ class SubProgram:
         return self.planner(self.plan.schedule)
 
     def run(self, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
-        stepper = taken(self._idle, self._new)
+        stepper = idle_or_new(self._idle, self._new)
         try:
             return stepper.run(operands, sizes=sizes)
         finally:
@@ -87,7 +87,7 @@ class LoopRun:
         while bool(self.test.run(now, sizes)[0]):
             for i, value in zip(scalars, self.body.run(now, sizes), strict=True):
                 now[i] = value
-        return [_held(x, t) for x, t in zip(now[: self.carried], self.node.types, strict=True)]
+        return [_as_array(x, t) for x, t in zip(now[: self.carried], self.node.types, strict=True)]
 
 
 class CondRun:
@@ -107,7 +107,7 @@ class CondRun:
         now = [_own(x, v.type, memory[first + i] if i in fresh else None)
                for i, (x, v) in enumerate(zip(rest, self.node.inputs[1:], strict=True))]
         outputs = self.sides[bool(test)].run(now, sizes)
-        return [_held(x, t) for x, t in zip(
+        return [_as_array(x, t) for x, t in zip(
             [*outputs, *now[: self.changed]], self.node.types, strict=True)]
 
 
@@ -122,7 +122,7 @@ def _own(operand: Any, type_: TensorType, memory: Memory | None) -> Any:
     return out
 
 
-def _held(value: Any, type_: TensorType) -> np.ndarray:
+def _as_array(value: Any, type_: TensorType) -> np.ndarray:
     return value if type_.kind == "array" else np.asarray(value, type_.dtype)
 
 
@@ -141,7 +141,7 @@ class NativeRun:
     def __call__(
         self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
     ) -> list[np.ndarray]:
-        blocks = taken(self._idle, lambda: _Blocks(self.program, self.pool))
+        blocks = idle_or_new(self._idle, lambda: _Blocks(self.program, self.pool))
         try:
             return self._called(blocks, operands, memory, sizes)
         finally:
@@ -279,25 +279,25 @@ class _Blocks:
             "work": math.ceil(work / max(tasks, 1)),
         }[word.kind]
 
-    def error(self, found: ErrorExit) -> BaseException:
-        if found.call is not None:
-            symbol, words = found.call
+    def error(self, error_exit: ErrorExit) -> BaseException:
+        if error_exit.call is not None:
+            symbol, words = error_exit.call
             arguments = [self.host.cell(number, dtype)[0] for number, dtype in words]
-            return located(FUNCTIONS[symbol].error(arguments), found.node.loc)
-        if self.host.error is not None or found.node.op == "HostCall":
+            return located(FUNCTIONS[symbol].error(arguments), error_exit.node.loc)
+        if self.host.error is not None or error_exit.node.op == "HostCall":
             raised, self.host.error = self.host.error, None
             return located(raised or InternalError("a host call failed without an error"),
-                           found.node.loc)
-        if found.node.op == "Check":
-            return located(make_error(found.node.attrs["error"]), found.node.loc)
-        if found.axis == OF_NOTHING:
-            return _of_nothing(found.node)
-        if found.node.op == "Fused":
-            return self._kernels_error(found.node)
-        index, size = self.words[self._at("index", 0)], found.size
+                           error_exit.node.loc)
+        if error_exit.node.op == "Check":
+            return located(make_error(error_exit.node.attrs["error"]), error_exit.node.loc)
+        if error_exit.axis == OF_NOTHING:
+            return _of_nothing(error_exit.node)
+        if error_exit.node.op == "Fused":
+            return self._kernels_error(error_exit.node)
+        index, size = self.words[self._at("index", 0)], error_exit.size
         if size is None or isinstance(size, Dim):
             size = self.words[self._at("index", 1)]
-        return located(out_of_bounds(int(index), found.axis, int(size)), found.node.loc)
+        return located(out_of_bounds(int(index), error_exit.axis, int(size)), error_exit.node.loc)
 
     def _kernels_error(self, node: Node) -> Exception:
         """What NumPy raises for the first index that a kernel found out of range."""
@@ -308,7 +308,7 @@ class _Blocks:
 
     def _at(self, kind: str, value: int) -> int:
         """The word of that kind and value."""
-        return next(at for at, found in self._of(kind) if found == value)
+        return next(at for at, word in self._of(kind) if word == value)
 
 
 def _of_nothing(node: Node) -> Exception:

@@ -17,7 +17,7 @@ from fusec.errors import OverlapError, UnsupportedError, overlap_error
 
 from . import launch
 from .call_spec import CallSpec, LeafSpec, ResultSpec
-from .cells import taken
+from .cells import idle_or_new
 from .outcomes import BUSY, FAILED
 from .step_by_step import StepByStep
 from .whole_call import WholeCall, guard_plan
@@ -61,13 +61,13 @@ class Executable:
 
     def _with_outside(self, native: Callable[..., Any]) -> Callable[..., Any]:
         """The native call of the leaves alone: what is read from outside, it is given as well."""
-        held = {f"held{i}": captured for i, captured in enumerate(self.spec.captured)}
-        if not held:
+        names = {f"held{i}": captured for i, captured in enumerate(self.spec.captured)}
+        if not names:
             return native
-        read = ", ".join(f"{name}()" if callable(c) else name for name, c in held.items())
-        made: Callable[..., Any] = eval(f"lambda *leaves: native(*leaves, {read})",
-                                        {"native": native, **held})
-        return made
+        read = ", ".join(f"{name}()" if callable(c) else name for name, c in names.items())
+        call: Callable[..., Any] = eval(f"lambda *leaves: native(*leaves, {read})",
+                                        {"native": native, **names})
+        return call
 
     def run(
         self, leaves: Sequence[Any], times: list[tuple[str, float]] | None = None
@@ -88,7 +88,7 @@ class Executable:
         return self._run_checked(leaves)
 
     def _run_checked(self, leaves: Sequence[Any]) -> list[Any]:
-        instance = taken(self._idle, self._new_instance)
+        instance = idle_or_new(self._idle, self._new_instance)
         try:
             return instance.run(leaves) if self.spec.calls_host else instance.call(leaves, {})
         finally:
@@ -113,8 +113,8 @@ class Executable:
     def _check_captured(self, leaves: Sequence[Any]) -> None:
         """Refuse arrays from outside that overlap an argument when one of the two is written."""
         spec = self.spec
-        for number, held in enumerate(spec.captured, spec.first_captured):
-            array = held() if callable(held) else held
+        for number, captured in enumerate(spec.captured, spec.first_captured):
+            array = captured() if callable(captured) else captured
             for leaf, position in zip(leaves, spec.leaves, strict=True):
                 if isinstance(leaf, np.ndarray) and isinstance(array, np.ndarray) and (
                         number in spec.updates or position.input in spec.updates) and (

@@ -91,16 +91,16 @@ class HostCaller:
     def _fixed_array(self, value: HostValue, address: np.ndarray) -> Callable[[], np.ndarray]:
         """The few places that it takes are remembered: to make an array takes a microsecond."""
         shape: Any = value.type.shape
-        made: dict[int, np.ndarray] = {}
+        arrays: dict[int, np.ndarray] = {}
 
         def array() -> np.ndarray:
             place = address.item()
-            found = made.get(place)
-            if found is None:
-                if len(made) == MOST_PLACES:
-                    made.clear()
-                found = made[place] = np.asarray(_Memory(place, value, shape))
-            return found
+            existing = arrays.get(place)
+            if existing is None:
+                if len(arrays) == MOST_PLACES:
+                    arrays.clear()
+                existing = arrays[place] = np.asarray(_Memory(place, value, shape))
+            return existing
 
         return array
 
@@ -142,8 +142,8 @@ def _of_a_library(node: Node) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     reference, attrs = get(node.op).reference, dict(node.attrs)
 
     def run(operands: Sequence[Any]) -> tuple[Any, ...]:
-        found = reference(*operands, **attrs)
-        return found if isinstance(found, tuple) else (found,)
+        results = reference(*operands, **attrs)
+        return results if isinstance(results, tuple) else (results,)
 
     return run
 
@@ -157,6 +157,6 @@ def _checked(result: Any, type_: TensorType) -> Any:
     return result
 
 
-def _unexpected(found: np.ndarray, type_: TensorType) -> InternalError:
+def _unexpected(result: np.ndarray, type_: TensorType) -> InternalError:
     return InternalError(
-        f"a call from a loop gave {found.dtype}{list(found.shape)} where its type is {type_}")
+        f"a call from a loop gave {result.dtype}{list(result.shape)} where its type is {type_}")

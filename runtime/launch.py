@@ -51,8 +51,8 @@ class _Launcher:
         setup(id(MISS), id(BUSY), id(FAILED), id(True), id(threads.ensure_workers))
         self.definition = _MethodDef(b"fusec_plan", code.address("fusec_launch"), _METH_FASTCALL,
                                      b"Run a compiled plan on its positional arguments.")
-        for kept in (self.definition, MISS, BUSY, FAILED, threads.ensure_workers):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+        for immortal in (self.definition, MISS, BUSY, FAILED, threads.ensure_workers):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(immortal))
         self._capsule = numpy_api.python_function(
             "PyCapsule_New", ctypes.py_object, pointer, pointer, pointer)
         self._builtin = numpy_api.python_function(
@@ -72,8 +72,8 @@ def _check_scalars() -> None:
     samples = [1.5, 2.5 - 1j, *(kind(1) for kind in kinds)]
     for sample in samples:
         size = scalar_size(type(sample))
-        found = ctypes.string_at(id(sample) + object.__basicsize__, size)
-        if found != np.asarray(sample).tobytes():
+        value_bytes = ctypes.string_at(id(sample) + object.__basicsize__, size)
+        if value_bytes != np.asarray(sample).tobytes():
             raise NativeUnavailableError(
                 f"{type(sample).__name__} objects of NumPy {np.__version__} keep their value in "
                 "another place than fusec knows")

@@ -90,8 +90,8 @@ class _Native:
         make = numpy_api.python_function(
             "PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
         capsule = make(ctypes.addressof(handler), ctypes.addressof(name), None)
-        for kept in (handler, name, capsule):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+        for immortal in (handler, name, capsule):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(immortal))
         return capsule
 
 

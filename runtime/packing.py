@@ -103,11 +103,11 @@ def _pack_arg(packer: Packer, arg: Arg) -> list[int]:
                                  low=scalar_size(kind), high=object.__basicsize__,
                                  **packer.stores(stores))
         case ArrayArg():
-            wanted = _ALIGNED | (_WRITEABLE if arg.writeable else 0)
-            mask = wanted | (_WRITEABLE if arg.read_only else 0)
+            flags = _ALIGNED | (_WRITEABLE if arg.writeable else 0)
+            mask = flags | (_WRITEABLE if arg.read_only else 0)
             return packer.record(
                 "arg", kind=records.ARG_ARRAY, type=packer.object(arg.type), mask=mask,
-                wanted=wanted, descr=packer.object(arg.dtype),
+                wanted=flags, descr=packer.object(arg.dtype),
                 **packer.layout(arg.shape, arg.strides),
                 **packer.stores(arg.stores))
 

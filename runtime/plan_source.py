@@ -55,8 +55,8 @@ class PlanSource(PlanText):
     def function(self) -> Callable[..., list[Any]]:
         """The compiled text."""
         exec(compile(self.text, f"<plan of {self.plan.spec.name}>", "exec"), self.names)
-        made: Callable[..., list[Any]] = self.names.pop("run")
-        return made
+        run: Callable[..., list[Any]] = self.names.pop("run")
+        return run
 
     # -- writing
 
@@ -93,15 +93,15 @@ class PlanSource(PlanText):
         leaf_of = {leaf.input: i for i, leaf in enumerate(spec.leaves) if leaf.input >= 0}
         first = spec.first_captured
         self.inputs = [f"leaves[{leaf_of[i]}]" if i in leaf_of else "None" for i in range(first)]
-        made = [self._bind("captured", c) for c in spec.captured]
+        names = [self._bind("captured", c) for c in spec.captured]
         if any(map(callable, spec.captured)):
-            held = (f"{name}()" if callable(c) else name
-                    for name, c in zip(made, spec.captured, strict=True))
-            self._add(f"held = [{', '.join(held)}]")
-            made = [f"held[{number}]" for number in range(len(made))]
+            objects = (f"{name}()" if callable(c) else name
+                       for name, c in zip(names, spec.captured, strict=True))
+            self._add(f"held = [{', '.join(objects)}]")
+            names = [f"held[{number}]" for number in range(len(names))]
         else:
             self.names["held"] = spec.captured
-        self.inputs += made
+        self.inputs += names
         for index, type_ in enumerate(spec.input_types):
             if type_.kind == "array":
                 self._assign(("arg", index), self.inputs[index])
@@ -155,17 +155,17 @@ class PlanSource(PlanText):
                 self._call(step, LibraryRun(step.node, step.targets), operands)
         else:
             self._run(step, step.control, [
-                self._held(p, t) for p, t in zip(step.sources, types, strict=True)])
+                self._contents(p, t) for p, t in zip(step.sources, types, strict=True)])
         first = mark - self.first_step
         self.nodes.update(dict.fromkeys(range(first, len(self.lines) - self.first_step), step.node))
 
     def _product(self, step: ExternStep, operands: list[str]) -> None:
         target = step.targets[0]
-        made = f"matmul({operands[0]}, {operands[1]}, out={self._target(target)})"
+        product = f"matmul({operands[0]}, {operands[1]}, out={self._target(target)})"
         if target.kind == "cell":
-            self._add(made)
+            self._add(product)
         else:
-            self._assign((target.kind, target.number), made)
+            self._assign((target.kind, target.number), product)
 
     def _call(self, step: ExternStep, run: LibraryRun, operands: list[str]) -> None:
         call = run.expression(operands, self._bind)
@@ -250,8 +250,8 @@ class PlanSource(PlanText):
         return self._operand(place, type_)
 
 
-def _has_size(found: str, size: Any) -> str:
+def _has_size(size_read: str, size: Any) -> str:
     """The first array to have a symbol in its shape says what it is."""
     if isinstance(size, Dim) and size.name is not None:
-        return f"sizes.setdefault({size.name!r}, {found}) == {found}"
-    return f"{found} == {size_source(size, 'sizes')}"
+        return f"sizes.setdefault({size.name!r}, {size_read}) == {size_read}"
+    return f"{size_read} == {size_source(size, 'sizes')}"

@@ -40,7 +40,7 @@ class Plan(Protocol):
 
     @staticmethod
     def of_graph(schedule: Schedule) -> GraphPlan: ...
-    def results_of(self, found: list[Any], leaves: Sequence[Any], held: Sequence[Any],
+    def results_of(self, graph_outputs: list[Any], leaves: Sequence[Any], captured: Sequence[Any],
                    sizes: Bindings) -> list[Any]: ...
 
 
@@ -113,7 +113,7 @@ class PlanText:
             text = f"{self._bind('view', _composed(place.views))}({text}, sizes)"
         return text
 
-    def _held(self, place: Any, type_: TensorType) -> str:
+    def _contents(self, place: Any, type_: TensorType) -> str:
         """What a place holds, an array of rank 0 as the memory that it lies in."""
         is_array = isinstance(place, Place) and place.kind == "cell" and type_.kind == "array"
         return self._cell_array(place) if is_array and not place.views else self._read(place)
@@ -145,11 +145,11 @@ class PlanText:
 
     def _target_maker(self, place: Place) -> str:
         """A function that gives that memory."""
-        known = self.assigned.get((place.kind, place.number))
+        variable = self.assigned.get((place.kind, place.number))
         if place.kind == "cell":
             return f"partial(itself, {self._cell_array(place)})"
-        if known is not None:
-            return f"partial(itself, {known})"
+        if variable is not None:
+            return f"partial(itself, {variable})"
         if place.is_static:
             return self._bind("new", allocator(place))
         return f"partial({self._bind('new', sized_allocator(place))}, sizes)"
@@ -178,8 +178,8 @@ def _composed(views: Sequence[View]) -> View:
         return views[0]
 
     def view(array: np.ndarray, sizes: Bindings) -> np.ndarray:
-        for one in views:
-            array = one(array, sizes)
+        for step in views:
+            array = step(array, sizes)
         return array
 
     return view

@@ -67,8 +67,8 @@ class StepByStep:
             return CalledSegment(steps, self.cells)
         is_static = all(form.is_static for step in steps for form in step.forms) and all(
             place.is_static for step in steps for place in step.places if isinstance(place, Place))
-        made = Segment if is_static else SizedSegment
-        return made(steps, self.cells.words, self.schedule.backend)
+        kind = Segment if is_static else SizedSegment
+        return kind(steps, self.cells.words, self.schedule.backend)
 
     def run(
         self, leaves: Sequence[Any], times: list[tuple[str, float]] | None = None,
@@ -78,11 +78,11 @@ class StepByStep:
 
         ``times`` gets (step, microseconds) pairs of a plan made to run one by one.
         """
-        known = dict(sizes) if sizes else {}
+        symbols = dict(sizes) if sizes else {}
         if not self.spec.calls_host:
-            return self.call(leaves, known, times)
+            return self.call(leaves, symbols, times)
         with host_calls(leaves):
-            return self.call(leaves, known, times)
+            return self.call(leaves, symbols, times)
 
     @property
     def made_ms(self) -> float:
@@ -97,30 +97,30 @@ class StepByStep:
         self.mark = Mark(self.objects)
 
     def failure_at(
-        self, error: Exception, leaves: Sequence[Any], held: Sequence[Any]
+        self, error: Exception, leaves: Sequence[Any], captured: Sequence[Any]
     ) -> Exception | None:
         """What to raise for an exception in the compiled text; None: the exception itself."""
         assert error.__traceback__ is not None
         node = self.source.node_at(error.__traceback__.tb_lineno)
-        return None if node is None else self.failure(error, node, leaves, held)
+        return None if node is None else self.failure(error, node, leaves, captured)
 
     def failure(
-        self, error: Exception, node: Node, leaves: Sequence[Any], held: Sequence[Any]
+        self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any]
     ) -> Exception:
         """The error of a library call, or what comes before it in the program."""
         if self.spec.calls_host and self.mark is None:  # it cannot be repeated
             return located(error, node.loc)
-        found = self.repeated(partial(earlier_error, node), leaves, held)
-        if found is None:
-            do_before_call(node, self.schedule, self._inputs(leaves, held))
-        return found or located(error, node.loc)
+        earlier = self.repeated(partial(earlier_error, node), leaves, captured)
+        if earlier is None:
+            do_before_call(node, self.schedule, self._inputs(leaves, captured))
+        return earlier or located(error, node.loc)
 
     def repeated(
         self, find: Callable[[Schedule, Sequence[Any]], Any], leaves: Sequence[Any],
-        held: Sequence[Any],
+        captured: Sequence[Any],
     ) -> Any:
         """The error that NumPy raises; generators draw again what they drew."""
-        inputs = self._inputs(leaves, held)
+        inputs = self._inputs(leaves, captured)
         error = self._searched(find, inputs)
         if error is not None:
             do_before(error, self.schedule, inputs)
@@ -136,19 +136,21 @@ class StepByStep:
             now.restore()
         return error
 
-    def _inputs(self, leaves: Sequence[Any], held: Sequence[Any]) -> list[Any]:
-        """The graph's inputs: a call's leaves, then what it holds from outside."""
+    def _inputs(self, leaves: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
+        """The graph's inputs: a call's leaves, then what was captured from outside."""
         of_leaf = zip(self.spec.leaves, leaves, strict=True)
-        given = {spec.input: leaf for spec, leaf in of_leaf}
-        return [*(given.get(i) for i in range(len(self.spec.input_types) - len(held))), *held]
+        leaf_of = {spec.input: leaf for spec, leaf in of_leaf}
+        first_captured = len(self.spec.input_types) - len(captured)
+        return [*(leaf_of.get(i) for i in range(first_captured)), *captured]
 
     def results_of(
-        self, found: list[Any], leaves: Sequence[Any], held: Sequence[Any], sizes: Bindings
+        self, graph_outputs: list[Any], leaves: Sequence[Any], captured: Sequence[Any],
+        sizes: Bindings,
     ) -> list[Any]:
         """The result leaves; copies of constants share memory where the constants do."""
-        inputs = self._inputs(leaves, held)
+        inputs = self._inputs(leaves, captured)
         copies: dict[int, np.ndarray] = {}
-        return [_result(r, found, inputs, copies, sizes) for r in self.spec.results]
+        return [_result(r, graph_outputs, inputs, copies, sizes) for r in self.spec.results]
 
 
 def _copied(constant: np.ndarray, copies: dict[int, np.ndarray]) -> np.ndarray:

@@ -27,11 +27,11 @@ _Stores = dict[tuple[str, int], tuple[launch_spec.Store, ...]]
 
 def stores_by_place(pointers: Iterable[PointerSlot]) -> _Stores:
     """Where the address of each place goes, by the place's kind and number."""
-    found: dict[tuple[str, int], list[launch_spec.Store]] = {}
+    stores_of: dict[tuple[str, int], list[launch_spec.Store]] = {}
     for p in pointers:
-        found.setdefault((p.place.kind, p.place.number), []).append(
+        stores_of.setdefault((p.place.kind, p.place.number), []).append(
             launch_spec.Store(p.address, p.offset))
-    return {key: tuple(stores) for key, stores in found.items()}
+    return {key: tuple(stores) for key, stores in stores_of.items()}
 
 
 def native_steps(blocks: Blocks) -> tuple[launch_spec.Step, ...]:

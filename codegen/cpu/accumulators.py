@@ -158,7 +158,7 @@ def _wins(em: Emitter, kind: str, old: Operand, new: Operand) -> Operand:
     return _op(em, "and", beats, _op(em, "eq", old, old))
 
 
-def _found(em: Emitter, position: Operand) -> Operand:
+def _position_or_first(em: Emitter, position: Operand) -> Operand:
     """The position; the first where no element beat the start, all being as bad as can be."""
     none = _op(em, "eq", position, em.const(I64, NO_INDEX, position.lanes))
     return _op(em, "select", none, em.const(I64, 0, position.lanes), position)
@@ -235,7 +235,7 @@ done:
 def finish_lanes(em: Emitter, acc: Accumulator) -> Operand:
     """Every lane's own total: for vectors that lie across the reduced axis."""
     if is_indexed(acc.reduction):
-        return _found(em, _read(em, acc.indices[0], I64, acc.lanes))
+        return _position_or_first(em, _read(em, acc.indices[0], I64, acc.lanes))
     return _read(em, acc.slots[0], acc.dtype, acc.lanes)
 
 
@@ -316,7 +316,7 @@ def _finish_indexed(em: Emitter, acc: Accumulator) -> Indexed:
     while best[0].lanes > 1:
         (low, high), (low_at, high_at) = _halves(em, best[0]), _halves(em, best[1])
         best = _better(em, acc.kind, (low, low_at), (high, high_at))
-    return best[0], _found(em, best[1])
+    return best[0], _position_or_first(em, best[1])
 
 
 def combine_pairs(em: Emitter, reduction: Reduction, a: Indexed, b: Indexed) -> Indexed:

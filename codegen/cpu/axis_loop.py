@@ -119,24 +119,24 @@ class AxisLoop:
             with em.branch(partial):
                 for k in loads:
                     self._fill(k, pads[k], real[k], left)
-            chosen = {
+            sources = {
                 k: em.value(f"select i1 {partial}, ptr {pads[k]}, ptr {real[k]}") for k in pads
             }
             strides = {k: self._stride(k, partial) for k in pads}
             for copy in range(self.copies):
-                self._padded_run(copy, i, left, chosen, strides)
+                self._padded_run(copy, i, left, sources, strides)
             if stores:
                 with em.branch(partial):
                     for k in stores:
                         self._flush(k, pads[k], real[k], left)
 
     def _padded_run(
-        self, copy: int, start: str, left: str, chosen: dict[int, str], strides: dict[int, str]
+        self, copy: int, start: str, left: str, sources: dict[int, str], strides: dict[int, str]
     ) -> None:
         em, first = self.em, copy * self.lanes
         addresses = {
             k: p if copy == 0 else em.offset(p, em.mul(strides[k], first))
-            for k, p in chosen.items()
+            for k, p in sources.items()
         }
         valid = self._valid(left, first) if self.needs_valid else None
         self.run(self.lanes, em.add(start, first), copy, addresses=addresses, strides=strides,

@@ -23,10 +23,10 @@ class CodeCache(Generic[K, V]):
         self._recent: deque[V] = deque(maxlen=RECENT)
 
     def get(self, key: K) -> V | None:
-        found = self._alive.get(key)
-        if found is not None:
-            self._recent.append(found)
-        return found
+        value = self._alive.get(key)
+        if value is not None:
+            self._recent.append(value)
+        return value
 
     def add(self, key: K, value: V) -> V:
         self._alive[key] = value

@@ -18,12 +18,12 @@ LINKED_SPEED = 3  # loops over lanes that call the user's functions are LLVM's t
 
 _nests: CodeCache[tuple, NativeNest] = CodeCache()
 _lock = locks.Lock()
-_made = 0
+_nest_count = 0
 
 
 def nests_made() -> int:
     """How many nests this process has compiled, or loaded from disk."""
-    return _made
+    return _nest_count
 
 
 def clear_cache() -> None:
@@ -34,17 +34,17 @@ def clear_cache() -> None:
 
 def compile_forms(forms: Sequence[LoopForm], stats: CompileStats) -> list[NativeNest]:
     """The machine code of each form, compiling all unknown ones as one module."""
-    global _made
+    global _nest_count
     keys = [structure_key(f) for f in forms]
     with _lock:
-        found = {k: nest for k in keys if (nest := _nests.get(k)) is not None}
-        missing = {k: f for k, f in zip(keys, forms, strict=True) if k not in found}
+        nests = {k: nest for k in keys if (nest := _nests.get(k)) is not None}
+        missing = {k: f for k, f in zip(keys, forms, strict=True) if k not in nests}
         stats.compiled += len(missing)
         stats.reused += len(forms) - len(missing)
-        _made += len(missing)
+        _nest_count += len(missing)
         if missing:
-            found |= {k: _nests.add(k, nest) for k, nest in _compile(missing, stats).items()}
-        return [found[k] for k in keys]
+            nests |= {k: _nests.add(k, nest) for k, nest in _compile(missing, stats).items()}
+        return [nests[k] for k in keys]
 
 
 def _compile(forms: dict[tuple, LoopForm], stats: CompileStats) -> dict[tuple, NativeNest]:

@@ -46,8 +46,8 @@ def widen(em: Emitter, x: Operand) -> Operand:
     finite = _bits(em, U32, "i32", scaled)
     special = binary(em, "or", U32, shifted, em.const(U32, 0x7F800000, x.lanes))
     is_special = compare(em, "uge", magnitude, em.const(U32, 0x7C00, x.lanes))
-    found = binary(em, "or", U32, select(em, is_special, special, finite), sign)
-    return _bits(em, F32, "float", found)
+    signed = binary(em, "or", U32, select(em, is_special, special, finite), sign)
+    return _bits(em, F32, "float", signed)
 
 
 def narrow(em: Emitter, x: Operand) -> Operand:
@@ -71,9 +71,9 @@ def narrow(em: Emitter, x: Operand) -> Operand:
     large = select(em, nan, em.const(U32, 0x7E00, lanes), em.const(U32, 0x7C00, lanes))
     is_large = compare(em, "uge", magnitude, em.const(U32, 0x47800000, lanes))
     is_small = compare(em, "ult", magnitude, em.const(U32, 0x38800000, lanes))
-    found = select(em, is_large, large, select(em, is_small, subnormal, normal))
-    found = binary(em, "or", U32, found, binary(em, "lshr", U32, sign, em.const(U32, 16, lanes)))
-    return _bits(em, F16, "half", _converted(em, "trunc", U16, "i16", found))
+    half = select(em, is_large, large, select(em, is_small, subnormal, normal))
+    half = binary(em, "or", U32, half, binary(em, "lshr", U32, sign, em.const(U32, 16, lanes)))
+    return _bits(em, F16, "half", _converted(em, "trunc", U16, "i16", half))
 
 
 def narrow_double(em: Emitter, x: Operand) -> Operand:

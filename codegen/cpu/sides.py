@@ -39,13 +39,13 @@ def find_sides(stage: Stage, is_even: Callable[[Expr], bool]) -> Sides:
     for e in reversed(order):  # the outer ones first: what is inside of both belongs to the inner
         if e.op != "select" or not all(is_even(x) for x in walk([e.args[0]]) if not x.args):
             continue
-        found = {k: _needed_by(e, k, users) for k in (1, 2)}
-        inside = [x for part in found.values() for x in part]
+        operands = {k: _needed_by(e, k, users) for k in (1, 2)}
+        inside = [x for part in operands.values() for x in part]
         if any(x.op in CHECKS or x.op in CALLS or x.op == "scan" for x in inside) or (
                 sum(scalar_cost(x.op) for x in inside) < WORTH_A_BRANCH):
             continue
         sides.selects[id(e)] = e
-        for k, part in found.items():
+        for k, part in operands.items():
             sides.side_of.update((id(x), (id(e), k)) for x in part)
     return sides
 
@@ -54,9 +54,9 @@ def _needed_by(select: Expr, side: int, users: dict[int, set[int]]) -> list[Expr
     """What nothing but this operand of the select needs."""
     needed = {id(e) for e in walk([select.args[0], select.args[3 - side]])}
     inside = {id(select)}
-    found = []
+    exclusive = []
     for e in reversed(list(walk([select.args[side]]))):
         if id(e) not in needed and users[id(e)] <= inside:
             inside.add(id(e))
-            found.append(e)
-    return found
+            exclusive.append(e)
+    return exclusive

@@ -71,4 +71,4 @@ class ArrayRef:
             self.strides == contiguous(self.shape, self.dtype.itemsize))
 
 
-Held = Operand | ArrayRef
+Location = Operand | ArrayRef

@@ -18,7 +18,7 @@ from fusec.ir.dims import Dim, symbols_of
 from fusec.ops.host_calls import called_on_host
 from fusec.ops.library import LIBRARY, called_name, selects
 
-from .arrays import ArrayRef, Held
+from .arrays import ArrayRef, Location
 from .bounds import bound_of
 from .frame import Frame
 from .graph_emitter import GraphEmitter
@@ -30,7 +30,7 @@ def host_call(emitter: GraphEmitter, node: Node) -> None:
     order, *values = node.inputs
     *types, _ = node.types
     _call(emitter, node, called_on_host(node.attrs), values, types)
-    emitter.env[node.out(len(types))] = emitter.held(order)
+    emitter.env[node.out(len(types))] = emitter.location(order)
 
 
 def library_call(emitter: GraphEmitter, node: Node) -> None:
@@ -85,16 +85,17 @@ def _define(frame: Frame, result: HostValue) -> None:
         if size.defines:
             name = _dim(result.type, size.axis).name
             assert name is not None
-            found = frame.em.value(f"load i64, ptr {frame.word_address('host', size.word)}", "n")
-            frame.define(name, found, frame.limits[name])
+            number = frame.em.value(f"load i64, ptr {frame.word_address('host', size.word)}", "n")
+            frame.define(name, number, frame.limits[name])
 
 
 def _passed(emitter: GraphEmitter, value: Value) -> HostValue:
-    held: Held = emitter.array(value) if value.type.kind == "array" else emitter.scalar(value)
-    found = _word(emitter, value.type, held if isinstance(held, ArrayRef) else None)
-    if isinstance(held, Operand):
-        emitter.frame.em.store(emitter.frame.word_address("host", found.word), held)
-    return found
+    is_array = value.type.kind == "array"
+    location: Location = emitter.array(value) if is_array else emitter.scalar(value)
+    word = _word(emitter, value.type, location if isinstance(location, ArrayRef) else None)
+    if isinstance(location, Operand):
+        emitter.frame.em.store(emitter.frame.word_address("host", word.word), location)
+    return word
 
 
 def _word(
@@ -114,12 +115,12 @@ def _word(
 
 def _size(frame: Frame, type_: TensorType, axis: int, node: Node | None) -> HostSize:
     dim, number = _dim(type_, axis), frame.host_word()
-    given = node is None or dim.name is None or any(
+    is_written = node is None or dim.name is None or any(
         dim.name in symbols_of(v.shape) for v in node.inputs)
-    if given:
+    if is_written:
         at = frame.word_address("host", number)
         frame.em.line(f"store i64 {frame.number(dim)}, ptr {at}")
-    return HostSize(axis, number, not given)
+    return HostSize(axis, number, not is_written)
 
 
 def _dim(type_: TensorType, axis: int) -> Dim:

@@ -26,9 +26,9 @@ def copy(frame: Frame, target: ArrayRef, source: ArrayRef) -> None:
         em.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {come}, i64 {count}, i1 false)")
         return
     if target.token is source.token:  # element by element it might overwrite what is still to come
-        held = frame.temporary(source.shape, source.dtype)
-        copy(frame, held, source)
-        copy(frame, target, held)
+        temporary = frame.temporary(source.shape, source.dtype)
+        copy(frame, temporary, source)
+        copy(frame, target, temporary)
         return
     _copy_elements(frame, target, source, to, come)
 
@@ -38,10 +38,11 @@ def _copy_elements(
 ) -> None:
     em = frame.em
     with ExitStack() as stack:
-        for size, there, here in zip(target.shape, target.strides, source.strides, strict=True):
+        steps = zip(target.shape, target.strides, source.strides, strict=True)
+        for size, target_step, source_step in steps:
             counter = stack.enter_context(em.loop(0, frame.number(size)))
-            to = stepped(frame, to, counter, there, target)
-            come = stepped(frame, come, counter, here, source)
+            to = stepped(frame, to, counter, target_step, target)
+            come = stepped(frame, come, counter, source_step, source)
         element: Operand = em.load(come, source.dtype, 1)
         em.store(to, element)
 

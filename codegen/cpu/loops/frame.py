@@ -60,7 +60,7 @@ class Frame:
     at_end: str = ""  # an instruction before any return
     has_loops: bool = True  # whether any part of the function may run again
     _numbers: dict[Word, int] = field(default_factory=dict)
-    _known: dict[Word, str] = field(default_factory=dict)
+    _registers: dict[Word, str] = field(default_factory=dict)
 
     def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:
         """The value of a word, which the function does not change."""
@@ -84,12 +84,12 @@ class Frame:
         """The same, loaded at the entry; equal words are one, so LLVM sees which sizes and strides
         agree."""
         key = Word(kind, value)
-        if key not in self._known:
+        if key not in self._registers:
             number = self._number(kind, value)
-            name = self._known[key] = f"%w{number}"
+            name = self._registers[key] = f"%w{number}"
             self.entry.append(f"  {name}.from = getelementptr i64, ptr %block, i64 {number}")
             self.entry.append(f"  {name} = load {type_}, ptr {name}.from")
-        return self._known[key]
+        return self._registers[key]
 
     def _number(self, kind: str, value: int) -> int:
         """The number of a word, new or known."""
@@ -102,11 +102,11 @@ class Frame:
     def word_address(self, kind: str, value: int) -> str:
         """The address of a word that the function writes."""
         key = Word(kind, value)
-        if key not in self._known:
+        if key not in self._registers:
             number = self._number(kind, value)
-            self._known[key] = f"%w{number}.at"
+            self._registers[key] = f"%w{number}.at"
             self.entry.append(f"  %w{number}.at = getelementptr i64, ptr %block, i64 {number}")
-        return self._known[key]
+        return self._registers[key]
 
     def scalar_address(self, kind: str, value: int, dtype: np.dtype) -> str:
         """The same for a number; a complex one may take a second word, which follows."""
@@ -234,7 +234,7 @@ class Frame:
 
     def failure_words(self) -> tuple[str, str]:
         """The addresses of the status word of nests and of their record, clear at entry."""
-        if Word("failure", 0) not in self._known:
+        if Word("failure", 0) not in self._registers:
             places = [self.word_address("failure", k) for k in range(1 + len(RECORD))]
             for number, place in enumerate(places):
                 clear = -1 if number == 1 + RECORD.index("check") else 0

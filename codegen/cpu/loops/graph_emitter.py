@@ -14,7 +14,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.passes.pipeline import native_loop, run_passes
 
-from .arrays import ArrayRef, Held, Token
+from .arrays import ArrayRef, Location, Token
 from .copying import copy
 from .frame import Frame
 from .order import ordered
@@ -28,7 +28,7 @@ class GraphEmitter:
 
     frame: Frame
     graph: Graph
-    env: dict[Value, Held]
+    env: dict[Value, Location]
     owned: set[Token]
     nodes: list[Node] = field(default_factory=list)
     readers: dict[Value, list[int]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class GraphEmitter:
 
     @classmethod
     def of(
-        cls, frame: Frame, graph: Graph, operands: Sequence[Held], owned: Iterable[Token] = (),
+        cls, frame: Frame, graph: Graph, operands: Sequence[Location], owned: Iterable[Token] = (),
         changed: int = 0,
     ) -> GraphEmitter:
         """A graph over these operands; ``owned`` memory may be changed.
@@ -46,20 +46,20 @@ class GraphEmitter:
         The first ``changed`` inputs live on: those without an update as they are.
         """
         fused = run_passes(native_loop(), graph, verified=config.verify)
-        made = cls(frame, fused, dict(zip(fused.inputs, operands, strict=True)), set(owned))
-        made.nodes = ordered(fused)
-        for position, node in enumerate(made.nodes):
+        emitter = cls(frame, fused, dict(zip(fused.inputs, operands, strict=True)), set(owned))
+        emitter.nodes = ordered(fused)
+        for position, node in enumerate(emitter.nodes):
             for value in node.inputs:
-                made.readers.setdefault(value, []).append(position)
+                emitter.readers.setdefault(value, []).append(position)
         updated = {i for i, _ in fused.updates}
-        kept = [v for i, v in enumerate(fused.inputs[:changed]) if i not in updated]
-        for value in (*fused.roots, *kept):
-            made.readers.setdefault(value, []).append(END)
-        return made
+        unchanged = [v for i, v in enumerate(fused.inputs[:changed]) if i not in updated]
+        for value in (*fused.roots, *unchanged):
+            emitter.readers.setdefault(value, []).append(END)
+        return emitter
 
     # -- values
 
-    def held(self, value: Value) -> Held:
+    def location(self, value: Value) -> Location:
         """What a value is here; constants are made on the way."""
         if value.node.op == "Const":
             return self.frame.constant(value.dtype, value.node.attrs["value"])
@@ -67,22 +67,22 @@ class GraphEmitter:
 
     def scalar(self, value: Value) -> Operand:
         """A value of rank 0 in a register."""
-        found = self.held(value)
-        if isinstance(found, Operand):
-            return found
-        return self.frame.em.load(self.frame.address(found), found.dtype, 1)
+        location = self.location(value)
+        if isinstance(location, Operand):
+            return location
+        return self.frame.em.load(self.frame.address(location), location.dtype, 1)
 
     def array(self, value: Value) -> ArrayRef:
         """A value in memory."""
-        found = self.held(value)
-        if isinstance(found, ArrayRef):
-            return found
-        ref = self.frame.temporary((), found.dtype)
-        self.frame.em.store(self.frame.address(ref), found)
+        location = self.location(value)
+        if isinstance(location, ArrayRef):
+            return location
+        ref = self.frame.temporary((), location.dtype)
+        self.frame.em.store(self.frame.address(ref), location)
         return ref
 
-    def outputs(self) -> list[Held]:
-        return [self.held(v) for v in self.graph.outputs]
+    def outputs(self) -> list[Location]:
+        return [self.location(v) for v in self.graph.outputs]
 
     # -- memory
 
@@ -109,12 +109,13 @@ class GraphEmitter:
     ) -> bool:
         """Whether a later step, but the one at ``except_at``, reads what this memory holds now;
         this step may read ``but``, once each."""
-        for value, held in self.env.items():
-            if isinstance(held, ArrayRef) and held.token is token and value not in self.put_back:
+        for value, location in self.env.items():
+            if isinstance(location, ArrayRef) and location.token is token and (
+                    value not in self.put_back):
                 uses = self.readers.get(value, ())
                 own = 1 if value in but else 0
-                here = sum(1 for p in uses if p == self.position)
-                if any(p > self.position and p != except_at for p in uses) or here > own:
+                reads_now = sum(1 for p in uses if p == self.position)
+                if any(p > self.position and p != except_at for p in uses) or reads_now > own:
                     return True
         return False
 

@@ -30,7 +30,7 @@ from fusec.ops import get
 from fusec.ops.complex_parts import component
 from fusec.ops.scalar_calls import CALLS, CHECKED
 
-from .arrays import ArrayRef, Held
+from .arrays import ArrayRef, Location
 from .frame import Frame, NestCall
 from .graph_emitter import GraphEmitter
 from .order import updated_operands
@@ -57,8 +57,8 @@ def _refuse_nothing(emitter: GraphEmitter, node: Node) -> None:
             continue
         count = math.prod(inner.inputs[0].shape[axis] for axis in inner.attrs["axes"])
         if isinstance(count, Dim):
-            some = frame.em.value(f"icmp ne i64 {frame.number(count)}, 0")
-            frame.fail_unless(some, ErrorExit(inner, OF_NOTHING))
+            is_positive = frame.em.value(f"icmp ne i64 {frame.number(count)}, 0")
+            frame.fail_unless(is_positive, ErrorExit(inner, OF_NOTHING))
 
 
 def _computes_indices(kernel: Kernel) -> bool:
@@ -74,7 +74,7 @@ def _computes_indices(kernel: Kernel) -> bool:
 
 
 def _in_registers(emitter: GraphEmitter, node: Node, kernel: Kernel) -> None:
-    operands: list[Held] = [emitter.held(v) for v in node.inputs]
+    operands: list[Location] = [emitter.location(v) for v in node.inputs]
     for nest in kernel.nests:
         results = _evaluate(emitter.frame, node, kernel, nest, operands)
         for buffer, result in results.items():
@@ -82,7 +82,7 @@ def _in_registers(emitter: GraphEmitter, node: Node, kernel: Kernel) -> None:
 
 
 def _evaluate(
-    frame: Frame, node: Node, kernel: Kernel, nest: Nest, operands: Sequence[Held]
+    frame: Frame, node: Node, kernel: Kernel, nest: Nest, operands: Sequence[Location]
 ) -> dict[int, Operand]:
     """What a nest without loops stores in each buffer."""
     em = frame.em
@@ -133,17 +133,23 @@ def _scalar_call(frame: Frame, node: Node, e: Expr, args: Sequence[Operand]) -> 
     return result
 
 
-def _load(frame: Frame, access: Access, operands: Sequence[Held]) -> Operand:
-    held = operands[access.buffer]
-    if isinstance(held, Operand) and held.dtype.kind != "c":
-        return held
-    strides = buffer_strides(held.dtype, () if isinstance(held, Operand) else held.strides)
+def _load(frame: Frame, access: Access, operands: Sequence[Location]) -> Operand:
+    location = operands[access.buffer]
+    if isinstance(location, Operand) and location.dtype.kind != "c":
+        return location
+    strides = _buffer_strides(location)
     start = sum(i.start * s for i, s in zip(access.index, strides, strict=True))
-    address = _place(frame, held)
+    address = _place(frame, location)
     if start:
         address = frame.em.offset(address, frame.number(start))
-    dtype = component(held.dtype) if held.dtype.kind == "c" else held.dtype
+    dtype = component(location.dtype) if location.dtype.kind == "c" else location.dtype
     return frame.em.load(address, dtype, 1)
+
+
+def _buffer_strides(location: Location) -> tuple[int, ...]:
+    """The strides with which kernels see it; a number has none."""
+    strides = () if isinstance(location, Operand) else location.strides
+    return buffer_strides(location.dtype, strides)
 
 
 # ----------------------------------------------------------------------------------- by calls
@@ -152,25 +158,24 @@ def _load(frame: Frame, access: Access, operands: Sequence[Held]) -> Operand:
 def _by_calls(emitter: GraphEmitter, node: Node, kernel: Kernel) -> None:
     frame = emitter.frame
     kernel, results = _results(emitter, node, kernel)
-    operands = [emitter.held(v) for v in node.inputs]
-    places = [_place(frame, held) for held in (*operands, *results)]
-    strides = [buffer_strides(held.dtype, () if isinstance(held, Operand) else held.strides)
-               for held in (*operands, *results)]
+    operands = [emitter.location(v) for v in node.inputs]
+    places = [_place(frame, location) for location in (*operands, *results)]
+    strides = [_buffer_strides(location) for location in (*operands, *results)]
     for nest in kernel.nests:
         _call(frame, node, kernel, specialise(kernel, nest, strides), places)
-    for out, (held, place) in enumerate(zip(results, places[len(operands):], strict=True)):
+    for out, (location, place) in enumerate(zip(results, places[len(operands):], strict=True)):
         value = node.out(out)
-        if isinstance(held, Operand):
-            emitter.env[value] = frame.em.load(place, held.dtype, 1)
+        if isinstance(location, Operand):
+            emitter.env[value] = frame.em.load(place, location.dtype, 1)
         else:
-            emitter.env[value] = held
+            emitter.env[value] = location
 
 
 def _results(
     emitter: GraphEmitter, node: Node, kernel: Kernel
-) -> tuple[Kernel, list[Held]]:
+) -> tuple[Kernel, list[Location]]:
     """Where each output goes: the memory it updates where that may be, else memory of its own."""
-    results: list[Held] = []
+    results: list[Location] = []
     first = len(node.inputs)
     pairs = updated_operands(node)
     last = {source: out for out, source in pairs.items()}  # one output fits in an operand's memory
@@ -178,12 +183,12 @@ def _results(
         if not value.shape:
             results.append(Operand("", value.dtype, 1))
             continue
-        found = None
+        updated = None
         if out in pairs and last[pairs[out]] == out:
             changed = drop_unchanged(kernel, first + out, pairs[out])
-            found = _in_place(emitter, node, changed, out, pairs[out])
-            kernel = changed if found is not None else kernel
-        results.append(found or emitter.memory_for(value))
+            updated = _in_place(emitter, node, changed, out, pairs[out])
+            kernel = changed if updated is not None else kernel
+        results.append(updated or emitter.memory_for(value))
     return kernel, results
 
 
@@ -191,7 +196,7 @@ def _in_place(
     emitter: GraphEmitter, node: Node, kernel: Kernel, out: int, source: int
 ) -> ArrayRef | None:
     """The operand's memory if this kernel may write the result there."""
-    ref = emitter.held(node.inputs[source])
+    ref = emitter.location(node.inputs[source])
     if not isinstance(ref, ArrayRef) or ref.token not in emitter.owned:
         return None
     if emitter.is_read_later(ref.token, (node.inputs[source],)):
@@ -204,13 +209,13 @@ def _in_place(
     return ref
 
 
-def _place(frame: Frame, held: Any) -> str:
+def _place(frame: Frame, location: Any) -> str:
     """The address of an operand; scalars get memory for it."""
-    if isinstance(held, ArrayRef):
-        return frame.address(held)
-    slot = frame.variable(held.dtype)
-    if held.text:
-        frame.em.store(slot, held)
+    if isinstance(location, ArrayRef):
+        return frame.address(location)
+    slot = frame.variable(location.dtype)
+    if location.text:
+        frame.em.store(slot, location)
     return slot
 
 
@@ -241,8 +246,8 @@ def _call(
         finish = frame.word("finish", number, "ptr")
         em.line(f"call void {finish}(ptr {block}, i64 0, i64 1)")
     if status:
-        found = em.value(f"load i64, ptr {status}")
-        frame.fail_unless(em.value(f"icmp eq i64 {found}, 0"), ErrorExit(node))
+        status_word = em.value(f"load i64, ptr {status}")
+        frame.fail_unless(em.value(f"icmp eq i64 {status_word}, 0"), ErrorExit(node))
 
 
 class _Limits(dict[str, int]):

@@ -88,9 +88,9 @@ def part(
             element = index  # addressed as an element, so that LLVM sees neighbours as such
         else:
             offset = frame.moved(offset, index, frame.stride(ref.strides[axis], ref.dtype))
-    kept = [axis for axis in range(len(ref.shape)) if axis not in axes]
-    return ArrayRef(ref.token, tuple(ref.shape[a] for a in kept),
-                    tuple(ref.strides[a] for a in kept), ref.dtype, offset, element)
+    axes_left = [axis for axis in range(len(ref.shape)) if axis not in axes]
+    return ArrayRef(ref.token, tuple(ref.shape[a] for a in axes_left),
+                    tuple(ref.strides[a] for a in axes_left), ref.dtype, offset, element)
 
 
 def _index(
@@ -100,9 +100,9 @@ def _index(
     index = emitter.scalar(value)
     if index.dtype != I64:
         index = emit_operation(em, "cast", I64, [index])
-    found = _constant_index(value, ref.shape[axis])
-    if found is not None:
-        return str(found)
+    constant = _constant_index(value, ref.shape[axis])
+    if constant is not None:
+        return str(constant)
     if axis in node.attrs["safe"]:
         return index.text
     size = frame.number(ref.shape[axis])
@@ -136,7 +136,7 @@ def reshape(emitter: GraphEmitter, node: Node) -> None:
     """The same memory where it lies in C order, else a copy."""
     value, shape = node.inputs[0], node.types[0].shape
     if not value.type.shape and not shape:
-        emitter.env[node.out()] = emitter.held(value)
+        emitter.env[node.out()] = emitter.location(value)
         return
     ref = emitter.array(value)
     if not (is_static(ref.shape) and is_static(shape)):

@@ -170,19 +170,19 @@ def _count(*graphs: Graph) -> int:
 def _is_of_numbers(graph: Graph) -> bool:
     return all(
         node.op not in ("Loop", "HostCall") and all(map(_is_of_numbers, node.graphs))
-        and not any(v.shape for v in _made(node)) for node in graph.nodes)
+        and not any(v.shape for v in _new_values(node)) for node in graph.nodes)
 
 
 def _grows(node: Node, number: int) -> bool:
     """Whether a carried number is one more after each iteration."""
     body = node.attrs["body"]
     scalars = [i for i in range(node.attrs["carried"]) if node.types[i].kind != "array"]
-    made = body.outputs[scalars.index(number)].node
-    return made.op == "Add" and body.inputs[number] in made.inputs and any(
-        v.node.op == "Const" and v.node.attrs["value"] == 1 for v in made.inputs)
+    update = body.outputs[scalars.index(number)].node
+    return update.op == "Add" and body.inputs[number] in update.inputs and any(
+        v.node.op == "Const" and v.node.attrs["value"] == 1 for v in update.inputs)
 
 
-def _made(node: Node) -> list[Value]:
+def _new_values(node: Node) -> list[Value]:
     """What a node makes; an array with another element is the array that it was."""
     if node.op == "Input":
         return []

@@ -19,7 +19,7 @@ from fusec.ops import get
 from fusec.ops.structured import changed_operands
 
 from . import steps
-from .arrays import ArrayRef, Held, Strides, contiguous
+from .arrays import ArrayRef, Location, Strides, contiguous
 from .copying import copy
 from .frame import Frame, NestCall
 from .graph_emitter import GraphEmitter
@@ -96,14 +96,14 @@ def _emit(frame: Frame, node: Node, strides: Sequence[Strides]) -> list[int]:
     """Emit the node as the only step of a graph; results end in their targets."""
     copied = changed_operands(node)
     graph = _wrapped(node)
-    operands: list[Held] = []
+    operands: list[Location] = []
     owned = {}
     for position, value in enumerate(node.inputs):
-        held = _operand(frame, position, value, strides[position], copied)
-        operands.append(held)
-        if position in copied and isinstance(held, ArrayRef):
-            owned[position] = held.token
-            frame.watch(copied.index(position), held.token)
+        location = _operand(frame, position, value, strides[position], copied)
+        operands.append(location)
+        if position in copied and isinstance(location, ArrayRef):
+            owned[position] = location.token
+            frame.watch(copied.index(position), location.token)
     emitter = GraphEmitter.of(frame, graph, operands, owned.values())
     steps.emit(emitter)
     _finish(emitter)
@@ -122,7 +122,7 @@ def _wrapped(node: Node) -> Graph:
 
 def _operand(
     frame: Frame, position: int, value: Value, strides: Strides, copied: Sequence[int]
-) -> Held:
+) -> Location:
     type_ = value.type
     if value.node.op == "Const":
         return frame.constant(type_.dtype, value.node.attrs["value"])
@@ -144,44 +144,45 @@ def _finish(emitter: GraphEmitter) -> None:
     """Bring the results to their targets; loops may have exchanged the memory of several."""
     frame, arrays = emitter.frame, {}
     for number, value in enumerate(emitter.graph.outputs):
-        held = emitter.held(value)
-        if isinstance(held, ArrayRef):
-            arrays[number] = held
+        location = emitter.location(value)
+        if isinstance(location, ArrayRef):
+            arrays[number] = location
         else:
-            frame.em.store(frame.scalar_address("result", number, held.dtype), held)
+            frame.em.store(frame.scalar_address("result", number, location.dtype), location)
     targets = {number: frame.early_word("target", number, "ptr") for number in arrays}
     sources = {
-        number: _set_aside(frame, held, [
+        number: _set_aside(frame, location, [
             targets[n] for n, other in arrays.items()
-            if n != number and other.token.nbytes == held.token.nbytes])
-        for number, held in arrays.items()}
+            if n != number and other.token.nbytes == location.token.nbytes])
+        for number, location in arrays.items()}
     for number, source in sources.items():
         _deliver(frame, source, targets[number])
 
 
-def _set_aside(frame: Frame, held: ArrayRef, others: Sequence[str]) -> ArrayRef:
+def _set_aside(frame: Frame, array: ArrayRef, others: Sequence[str]) -> ArrayRef:
     """The array, or a copy of it where it lies in another result's target, which is written."""
     em = frame.em
-    if not others or not held.is_whole:  # only whole arrays of one size are exchanged
-        return held
-    here = em.value(f"load ptr, ptr {held.token.slot}", "base")
-    token = frame.token(others[0], held.token.nbytes, held.dtype)  # for now: tokens begin in entry
-    em.line(f"store ptr {here}, ptr {token.slot}")
-    source = ArrayRef(token, held.shape, held.strides, held.dtype)
-    lies = [em.value(f"icmp eq ptr {here}, {target}") for target in others]
+    if not others or not array.is_whole:  # only whole arrays of one size are exchanged
+        return array
+    base = em.value(f"load ptr, ptr {array.token.slot}", "base")
+    # The address is for now: tokens begin in the entry block.
+    token = frame.token(others[0], array.token.nbytes, array.dtype)
+    em.line(f"store ptr {base}, ptr {token.slot}")
+    source = ArrayRef(token, array.shape, array.strides, array.dtype)
+    lies = [em.value(f"icmp eq ptr {base}, {target}") for target in others]
     anywhere = lies[0]
-    for one in lies[1:]:
-        anywhere = em.value(f"or i1 {anywhere}, {one}")
+    for is_equal in lies[1:]:
+        anywhere = em.value(f"or i1 {anywhere}, {is_equal}")
     with em.branch(anywhere):
-        dense = frame.temporary(held.shape, held.dtype)
-        copy(frame, dense, held)
+        dense = frame.temporary(array.shape, array.dtype)
+        copy(frame, dense, array)
         em.line(f"store ptr {em.value(f'load ptr, ptr {dense.token.slot}')}, ptr {token.slot}")
     return source
 
 
 def _deliver(frame: Frame, source: ArrayRef, target: str) -> None:
-    here = frame.em.value(f"load ptr, ptr {source.token.slot}", "base")
-    with frame.em.branch(frame.em.value(f"icmp ne ptr {here}, {target}")):
+    base = frame.em.value(f"load ptr, ptr {source.token.slot}", "base")
+    with frame.em.branch(frame.em.value(f"icmp ne ptr {base}, {target}")):
         token = frame.token(target, source.token.nbytes, source.dtype)
         dense = contiguous(source.shape, source.dtype.itemsize)
         copy(frame, ArrayRef(token, source.shape, dense, source.dtype), source)

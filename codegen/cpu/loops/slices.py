@@ -21,8 +21,8 @@ def extent(emitter: GraphEmitter, node: Node) -> None:
     size = frame.number(limit)
     low, high = ("0", size) if step > 0 else ("-1", em.add(size, "-1"))
     rest = iter(node.inputs)
-    start, stop = (_clamped(emitter, next(rest), size, low, high) if given else default
-                   for given, default in zip(
+    start, stop = (_clamped(emitter, next(rest), size, low, high) if is_given else default
+                   for is_given, default in zip(
                        node.attrs["given"], (low, high) if step > 0 else (high, low), strict=True))
     span = em.value(f"sub i64 {stop}, {start}" if step > 0 else f"sub i64 {start}, {stop}")
     span = em.value(f"call i64 @llvm.smax.i64(i64 {span}, i64 0)")
@@ -65,12 +65,12 @@ def fill(emitter: GraphEmitter, node: Node) -> None:
 
 def window(emitter: GraphEmitter, node: Node) -> None:
     """The view at slices that the run decides; with a step of the run, a copy of it."""
-    seen = _at(emitter, node, emitter.array(node.inputs[0]), node.inputs[1:])
+    view = _at(emitter, node, emitter.array(node.inputs[0]), node.inputs[1:])
     if 0 in node.attrs["steps"]:  # kernels know their strides when they are compiled
-        held = emitter.temporary(seen.shape, seen.dtype)
-        copy(emitter.frame, held, seen)
-        seen = held
-    emitter.env[node.out()] = seen
+        dense = emitter.temporary(view.shape, view.dtype)
+        copy(emitter.frame, dense, view)
+        view = dense
+    emitter.env[node.out()] = view
 
 
 def window_update(emitter: GraphEmitter, node: Node) -> None:
@@ -87,7 +87,7 @@ def window_update(emitter: GraphEmitter, node: Node) -> None:
 def _at(emitter: GraphEmitter, node: Node, ref: ArrayRef, places: Sequence[Value]) -> ArrayRef:
     frame, attrs = emitter.frame, node.attrs
     offset, shape, strides = ref.offset, list(ref.shape), list(ref.strides)
-    firsts, given = places[: len(attrs["axes"])], iter(places[2 * len(attrs["axes"]):])
+    firsts, steps = places[: len(attrs["axes"])], iter(places[2 * len(attrs["axes"]):])
     for axis, step, size, first in zip(
             attrs["axes"], attrs["steps"], attrs["sizes"], firsts, strict=True):
         begin = emitter.scalar(first).text
@@ -97,5 +97,5 @@ def _at(emitter: GraphEmitter, node: Node, ref: ArrayRef, places: Sequence[Value
         if step:
             strides[axis] = ref.strides[axis] * step
         else:
-            strides[axis] = frame.em.mul(emitter.scalar(next(given)).text, stride)
+            strides[axis] = frame.em.mul(emitter.scalar(next(steps)).text, stride)
     return ArrayRef(ref.token, tuple(shape), tuple(strides), ref.dtype, offset, ref.element)

@@ -14,7 +14,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
 from . import callbacks, kernels, picks, slices
-from .arrays import ArrayRef, Held, Token
+from .arrays import ArrayRef, Location, Token
 from .copying import copy
 from .frame import Frame
 from .graph_emitter import GraphEmitter
@@ -31,8 +31,8 @@ def emit(emitter: GraphEmitter) -> None:
             step(emitter, node)
         elif get(node.op).kind == "view":
             source = node.inputs[0]
-            held = emitter.array(source) if node.types[0].shape else emitter.held(source)
-            emitter.env[node.out()] = viewed(emitter.frame, node, held)
+            location = emitter.array(source) if node.types[0].shape else emitter.location(source)
+            emitter.env[node.out()] = viewed(emitter.frame, node, location)
         else:
             callbacks.library_call(emitter, node)
 
@@ -46,7 +46,7 @@ def _loop(emitter: GraphEmitter, node: Node) -> None:
     homes: list[Any] = []
     for value in node.inputs[:carried]:
         homes.append(_home(emitter, value))
-    others = [emitter.held(v) for v in node.inputs[carried:]]
+    others = [emitter.location(v) for v in node.inputs[carried:]]
     counted = Counted.of(node)
     if counted is not None:
         limit = _limit(emitter, node, counted)
@@ -67,7 +67,7 @@ def _limit(emitter: GraphEmitter, node: Node, counted: Counted) -> str:
 
 
 def _loop_of_any_kind(
-    emitter: GraphEmitter, node: Node, homes: Sequence[Any], others: Sequence[Held]
+    emitter: GraphEmitter, node: Node, homes: Sequence[Any], others: Sequence[Location]
 ) -> None:
     frame = emitter.frame
     with frame.em.while_loop() as (_, done):
@@ -92,12 +92,12 @@ def _home(emitter: GraphEmitter, value: Value) -> _Variable | ArrayRef:
         if not value.type.is_static:
             raise NotNativeError("a carried array of a size that only the run knows")
         return emitter.whole(value)
-    made = _Variable(emitter.frame.variable(value.dtype), value.dtype)
-    emitter.frame.em.store(made.slot, emitter.scalar(value))
-    return made
+    variable = _Variable(emitter.frame.variable(value.dtype), value.dtype)
+    emitter.frame.em.store(variable.slot, emitter.scalar(value))
+    return variable
 
 
-def _present(frame: Frame, home: _Variable | ArrayRef) -> Held:
+def _present(frame: Frame, home: _Variable | ArrayRef) -> Location:
     if isinstance(home, ArrayRef):
         return home
     return frame.em.load(home.slot, home.dtype, 1)
@@ -105,7 +105,7 @@ def _present(frame: Frame, home: _Variable | ArrayRef) -> Held:
 
 def _iteration(
     emitter: GraphEmitter, body: Graph, homes: Sequence[_Variable | ArrayRef],
-    operands: Sequence[Held],
+    operands: Sequence[Location],
 ) -> None:
     frame, em = emitter.frame, emitter.frame.em
     tokens = [h.token for h in homes if isinstance(h, ArrayRef)]
@@ -125,16 +125,16 @@ def _settle(
     """Bring every carried array's new contents home, by exchanging addresses where that does."""
     moves: list[tuple[ArrayRef, ArrayRef]] = []
     staying = {h.token for i, h in enumerate(homes) if isinstance(h, ArrayRef) and i not in finals}
-    taken: set[Token] = set(staying)
+    moved: set[Token] = set(staying)
     for i, final in finals.items():
         home: Any = homes[i]
-        whole = final.is_whole and final.token in inner.owned and final.token not in taken and (
+        whole = final.is_whole and final.token in inner.owned and final.token not in moved and (
             final.token.nbytes == home.token.nbytes)
         if not whole:  # seen elsewhere too, or in another order: a copy of it can move
             own = inner.temporary(final.shape, final.dtype)
             copy(inner.frame, own, final)
             final = own
-        taken.add(final.token)
+        moved.add(final.token)
         moves.append((home, final))
     _exchange(inner.frame, [(h.token, f.token) for h, f in moves])
 
@@ -151,9 +151,9 @@ def _exchange(frame: Frame, moves: Sequence[tuple[Token, Token]]) -> None:
     # A pair is of one size, so of each size as many are given up as are left without memory.
     free = sorted((h for h in homes if h not in finals), key=lambda t: t.nbytes)
     emptied = sorted((f for f in finals if f not in homes), key=lambda t: t.nbytes)
-    for token, given in zip(emptied, free, strict=True):
-        assert token.nbytes == given.nbytes
-        em.line(f"store ptr {address[given]}, ptr {token.slot}")
+    for token, memory in zip(emptied, free, strict=True):
+        assert token.nbytes == memory.nbytes
+        em.line(f"store ptr {address[memory]}, ptr {token.slot}")
 
 
 # ----------------------------------------------------------------------------------------- branches
@@ -164,7 +164,7 @@ def _cond(emitter: GraphEmitter, node: Node) -> None:
     test, *values = node.inputs
     changed = node.attrs["changed"]
     homes = [cast("ArrayRef", _home(emitter, v)) for v in values[:changed]]
-    operands: list[Held] = [*homes, *(emitter.held(v) for v in values[changed:])]
+    operands: list[Location] = [*homes, *(emitter.location(v) for v in values[changed:])]
     count = len(node.types) - changed
     results = [_result(emitter, v) for v in node.outputs[:count]]
     then, orelse, after = em.fresh("then"), em.fresh("else"), em.fresh("after")
@@ -185,7 +185,7 @@ def _result(emitter: GraphEmitter, value: Value) -> _Variable | ArrayRef:
 
 
 def _side(
-    emitter: GraphEmitter, graph: Graph, homes: Sequence[ArrayRef], operands: Sequence[Held],
+    emitter: GraphEmitter, graph: Graph, homes: Sequence[ArrayRef], operands: Sequence[Location],
     results: Sequence[_Variable | ArrayRef],
 ) -> None:
     frame = emitter.frame
@@ -194,7 +194,7 @@ def _side(
     emit(inner)
     for home, value in zip(results, inner.graph.outputs, strict=True):
         if isinstance(home, ArrayRef):
-            if inner.held(value) is not home:
+            if inner.location(value) is not home:
                 copy(frame, home, inner.array(value))
         else:
             frame.em.store(home.slot, inner.scalar(value))

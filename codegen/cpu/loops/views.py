@@ -10,11 +10,11 @@ from fusec.codegen.cpu.emitter import Operand
 from fusec.ir import Node
 from fusec.ir.dims import Dim, Size
 
-from .arrays import ArrayRef, Held
+from .arrays import ArrayRef, Location
 from .frame import Frame
 
 
-def viewed(frame: Frame, node: Node, source: Held) -> Held:
+def viewed(frame: Frame, node: Node, source: Location) -> Location:
     """The result of a view node; a scalar seen as a rank-0 array stays in its register."""
     shape = node.types[0].shape
     if isinstance(source, Operand):

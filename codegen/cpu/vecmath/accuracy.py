@@ -77,11 +77,11 @@ def row(name: str, dtype: np.dtype, count: int, dense: int) -> str:
     """One line of the table."""
     kernel = compiled(dtype, WIDTH[dtype.name], name)
     args = operands(name, dtype, vecmath.ARITY[name], count)
-    found = errors(name, kernel(*args), args, format_of(dtype))
+    ulps = errors(name, kernel(*args), args, format_of(dtype))
     ours, theirs = nanoseconds(name, dtype, kernel)
     return (
         f"| {name} | {dtype.name} | {vecmath.BOUNDS[name, dtype.name]} "
-        f"| {found.max():.3f} | {dense_error(name, dtype, dense)} | {ours:.2f} | {theirs:.2f} |"
+        f"| {ulps.max():.3f} | {dense_error(name, dtype, dense)} | {ours:.2f} | {theirs:.2f} |"
     )
 
 

@@ -85,10 +85,10 @@ def remez(fit: Fit, count: int) -> tuple[list[mpf], mpf]:
     for _ in range(12):
         c = solve(points, grid, f, w)
         error = errors(c, grid, f, w)
-        found = alternation(error, count + 1)
-        if len(found) <= count or found == points:
+        extrema = alternation(error, count + 1)
+        if len(extrema) <= count or extrema == points:
             break
-        points = found
+        points = extrema
     return c, max(abs(e) for e in error)
 
 
@@ -261,9 +261,9 @@ def table(single: bool) -> str:
         bits = fit.bits32 if single else fit.bits64
         if not bits:
             continue
-        found = least(fit, bits)
+        coefficients = least(fit, bits)
         text += show(fit.name, [float(np.float32(float(c))) if single else float(c)
-                                for c in found])
+                                for c in coefficients])
     return text
 
 

@@ -106,15 +106,15 @@ def expected(name: str, args: Sequence[np.ndarray]) -> np.ndarray:
     So where SciPy is the law only its special cases are: finite values come from mpmath.
     """
     with np.errstate(all="ignore"):
-        found = numpy_function(name)(*args)
+        values = numpy_function(name)(*args)
     if name not in SCIPY:
-        return found
+        return values
     low, high = DOMAIN.get(name, (-math.inf, math.inf))
     (x,) = args
     for i in np.flatnonzero(np.isfinite(x) & (x != 0) & (x >= low) & (x <= high)):
         with mpmath.workprec(120):
-            found[i] = float(EXACT[name](mpf(float(x[i]))))
-    return found
+            values[i] = float(EXACT[name](mpf(float(x[i]))))
+    return values
 
 
 def random_bits(count: int, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
@@ -138,13 +138,13 @@ def points(name: str, dtype: np.dtype, count: int, seed: int = 1) -> np.ndarray:
         for t in TURNS.get(name, (1.0,)) for k in range(-8, 9) for sign in (1.0, -1.0)
     ]
     bits = random_bits(part, dtype, rng)
-    chosen = np.concatenate([
+    sample = np.concatenate([
         np.where(np.isnan(bits), 1, bits).astype(float), magnitudes(part, -30, 12, rng),
         rng.uniform(-4, 4, part), 1 + magnitudes(part, -12, -1, rng), turns,
     ]).astype(dtype)
     low, high = DOMAIN.get(name, (-math.inf, math.inf))
-    chosen = np.where((chosen < low) & (-chosen >= low), -chosen, chosen)
-    return chosen[np.isfinite(chosen) & (chosen >= low) & (chosen <= high)]
+    sample = np.where((sample < low) & (-sample >= low), -sample, sample)
+    return sample[np.isfinite(sample) & (sample >= low) & (sample <= high)]
 
 
 def pairs(name: str, dtype: np.dtype, count: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -155,8 +155,8 @@ def pairs(name: str, dtype: np.dtype, count: int, seed: int = 1) -> tuple[np.nda
     if name == "pow":
         limit = 1.02 * math.log(float(np.finfo(dtype).max))
         with np.errstate(all="ignore"):
-            wanted = rng.uniform(-limit, limit, x.size) / np.log(x.astype(float))
-            y = np.where(rng.random(x.size) < 0.8, wanted, y).astype(dtype)
+            exponents = rng.uniform(-limit, limit, x.size) / np.log(x.astype(float))
+            y = np.where(rng.random(x.size) < 0.8, exponents, y).astype(dtype)
     else:
         with np.errstate(all="ignore"):
             near = (x * magnitudes(x.size, -30, 30, rng)).astype(dtype)
