@@ -42,10 +42,10 @@ def load_target(target: str) -> tuple[Any, Any]:
     if not module_name or not path:
         raise UsageError(f"{target!r} does not name a function: write module:function")
     module = _import(module_name)
-    thing: Any = module
+    value: Any = module
     for part in path.split("."):
-        thing = _attribute(thing, part, target)
-    return module, thing
+        value = _attribute(value, part, target)
+    return module, value
 
 
 def _import(name: str) -> Any:
@@ -60,11 +60,11 @@ def _import(name: str) -> Any:
                          "that an import statement would use, not a file name") from None
 
 
-def _attribute(thing: Any, name: str, target: str) -> Any:
+def _attribute(value: Any, name: str, target: str) -> Any:
     try:
-        return getattr(thing, name)
+        return getattr(value, name)
     except AttributeError:
-        close = difflib.get_close_matches(name, dir(thing), 3)
+        close = difflib.get_close_matches(name, dir(value), 3)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise UsageError(f"{target!r}: there is no {name!r} in it{hint}") from None
 
@@ -134,13 +134,13 @@ def cache(options: argparse.Namespace) -> int:
     """Print where machine code is kept between processes and how much; ``--clear`` deletes it."""
     from .codegen import disk_cache
 
-    found = disk_cache.info()
-    if found.path is None:
+    status = disk_cache.info()
+    if status.path is None:
         print("disk cache: off (FUSEC_CACHE_DIR)")
     elif options.clear:
-        print(f"disk cache: {disk_cache.clear()} entries deleted from {found.path}")
+        print(f"disk cache: {disk_cache.clear()} entries deleted from {status.path}")
     else:
-        print(f"disk cache: {found.path}\n{found.entries} entries, {found.size / 1e6:.1f} MB")
+        print(f"disk cache: {status.path}\n{status.entries} entries, {status.size / 1e6:.1f} MB")
     return 0
 
 

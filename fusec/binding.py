@@ -33,7 +33,7 @@ class Binder:
         self.reduce_retracing = reduce_retracing
         self.pinned: frozenset[str] = frozenset()
         self._dynamic: frozenset[str] = frozenset()
-        self._seen: dict[str, set[int]] = {}
+        self._int_values: dict[str, set[int]] = {}
 
     def flatten(self, fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> FlatCall:
         """The call's leaves and key; raises what Python raises for arguments that do not fit."""
@@ -61,9 +61,9 @@ class Binder:
     def again(self, call: FlatCall) -> FlatCall:
         """The call flattened anew, after other ints have become values of the run."""
         args, kwargs = _unflatten(call.separate or call)
-        made = flatten(self.signature, args, kwargs, self._dynamic, self.pinned)
-        made = replace(made, form=call.form)
-        return made if call.separate is None else merged(made) or made
+        anew = flatten(self.signature, args, kwargs, self._dynamic, self.pinned)
+        anew = replace(anew, form=call.form)
+        return anew if call.separate is None else merged(anew) or anew
 
     def relaxed(self, call: FlatCall) -> FlatCall:
         """A Python int seen with a second value becomes a run-time value."""
@@ -72,9 +72,9 @@ class Binder:
         changed = set()
         for leaf, path, part in zip(call.leaves, call.paths, call.key[1:], strict=True):
             if part[0] is int and len(part) == 2 and path not in self.pinned:
-                seen = self._seen.setdefault(path, set())
-                seen.add(leaf)
-                if len(seen) > 1:
+                values = self._int_values.setdefault(path, set())
+                values.add(leaf)
+                if len(values) > 1:
                     changed.add(path)
         if not changed:
             return call
@@ -100,7 +100,7 @@ class Binder:
         self.pinned, self._dynamic = ints
 
     def clear(self) -> None:
-        self._seen.clear()
+        self._int_values.clear()
         self._dynamic = self.pinned = frozenset()
 
 

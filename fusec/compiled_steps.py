@@ -180,8 +180,8 @@ class CompiledControl:
         """How it runs, and why not natively."""
         if self.run.is_native:
             count = self.run.nests
-            made = "one native function" + (f" with {count} fused nests" if count else "")
-            return made + (f", which calls Python: {', '.join(self.run.calls)}"
+            text = "one native function" + (f" with {count} fused nests" if count else "")
+            return text + (f", which calls Python: {', '.join(self.run.calls)}"
                            if self.run.calls else "")
         return f"step by step from Python: {self.run.reason}"
 

@@ -129,6 +129,6 @@ class CompiledTrace:
                                 (self.graph.inputs[i] for i in spec.updates))
             lines.append(f"writes to arguments: {written}")
         if self.build.traced.assignments:
-            done = dict.fromkeys(str(effect) for effect, _ in self.build.traced.assignments)
-            lines.append(f"after the call: {', '.join(done)}")
+            effects = dict.fromkeys(str(effect) for effect, _ in self.build.traced.assignments)
+            lines.append(f"after the call: {', '.join(effects)}")
         return lines + [f"note: {n}" for n in self.build.traced.notes]

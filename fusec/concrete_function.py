@@ -134,9 +134,9 @@ class ConcreteFunction(CompiledTrace):
                 values=[("difference", explain_miss(call.paths, self.build.call.key, call.key))],
             )
         metadata = RunMetadata()
-        wanted = metadata if options is not None and options.trace else None
+        report = metadata if options is not None and options.trace else None
         start = time.perf_counter()
-        result = self.run_leaves(call.leaves, wanted)
+        result = self.run_leaves(call.leaves, report)
         metadata.total_us = 1e6 * (time.perf_counter() - start)
         return result, metadata
 

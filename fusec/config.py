@@ -156,9 +156,9 @@ def _from_environment(setting: Setting, environ: Mapping[str, str]) -> Any:
 
 def unknown_environment(environ: Mapping[str, str] | None = None) -> list[str]:
     """Variables that start with ``FUSEC_`` and that nothing reads, sorted (usually misspelt)."""
-    known = {setting.env for setting in _ROWS}
+    variables = {setting.env for setting in _ROWS}
     names = os.environ if environ is None else environ
-    return sorted(n for n in names if n.startswith("FUSEC_") and n not in known)
+    return sorted(n for n in names if n.startswith("FUSEC_") and n not in variables)
 
 
 # --- checks ------------------------------------------------------------------------------------
@@ -181,11 +181,11 @@ def _as_type(setting: Setting, value: Any) -> Any:
 
 
 def _whole_path(setting: Setting, text: str) -> str:
-    found = os.path.expanduser(text)
-    if found.startswith("~"):
+    expanded = os.path.expanduser(text)
+    if expanded.startswith("~"):
         raise ValueError(f"fusec.config.{setting.name} = {text!r}: there is no such user; write "
                          f"./{text} for a folder of that name")
-    return os.path.abspath(found)
+    return os.path.abspath(expanded)
 
 
 def _checked(setting: Setting, value: Any) -> Any:
@@ -220,13 +220,13 @@ def _check_folder(setting: Setting, value: Any) -> None:
 def _why_no_folder(path: str) -> str:
     if "\0" in path:
         return "no path holds a NUL character"
-    there = path
-    while not os.path.lexists(there) and os.path.dirname(there) != there:
-        there = os.path.dirname(there)
-    if not os.path.isdir(there):
-        return f"{there} is no folder"
-    if not os.access(there, os.R_OK | os.X_OK if there == path else os.W_OK | os.X_OK):
-        return f"this user may not use {there}"
+    parent = path
+    while not os.path.lexists(parent) and os.path.dirname(parent) != parent:
+        parent = os.path.dirname(parent)
+    if not os.path.isdir(parent):
+        return f"{parent} is no folder"
+    if not os.access(parent, os.R_OK | os.X_OK if parent == path else os.W_OK | os.X_OK):
+        return f"this user may not use {parent}"
     return ""
 
 
@@ -286,14 +286,14 @@ def override(**values: Any) -> Iterator[None]:
     for name, value in checked.items():
         _check_folder(_setting(name), value)
     before = as_dict()
-    done: list[str] = []
+    names: list[str] = []
     try:
         for name, value in checked.items():
             _store(name, value)
-            done.append(name)
+            names.append(name)
         yield
     finally:
-        for name in reversed(done):
+        for name in reversed(names):
             _store(name, before[name])
 
 

@@ -68,8 +68,8 @@ def _place(loc: Loc) -> list[str]:
     source = linecache.getline(loc.file, loc.line).rstrip()
     if not source.strip():
         return [where]
-    shown = source.lstrip()
-    return [where, f"    {shown}", *_carets(source, loc)]
+    text = source.lstrip()
+    return [where, f"    {text}", *_carets(source, loc)]
 
 
 def _carets(source: str, loc: Loc) -> list[str]:
@@ -246,8 +246,8 @@ def error_class(base: type[Exception]) -> type[FusecError]:
     if base not in _classes:
         namespace = {"__module__": __name__, "__reduce__": _reduce_user_error,
                      "__doc__": f"A {base.__name__} with a diagnostic."}
-        made = type(f"Fusec{base.__name__}", (FusecError, base), namespace)
-        _classes.setdefault(base, made)  # another thread may have been first
+        combined = type(f"Fusec{base.__name__}", (FusecError, base), namespace)
+        _classes.setdefault(base, combined)  # another thread may have been first
     return _classes[base]
 
 
@@ -293,13 +293,13 @@ def __getattr__(name: str) -> Any:
 # --- tracebacks --------------------------------------------------------------------------------
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
-    kept: list[TracebackType] = []
+    users: list[TracebackType] = []
     while traceback is not None:
         if not is_ours(traceback.tb_frame.f_globals):
-            kept.append(traceback)
+            users.append(traceback)
         traceback = traceback.tb_next
     chain: TracebackType | None = None
-    for tb in reversed(kept):
+    for tb in reversed(users):
         chain = TracebackType(chain, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
     return chain
 
@@ -312,12 +312,12 @@ def hide_frames(error: BaseException) -> BaseException:
     """
     if config.verbose_errors or isinstance(error, InternalError):
         return error
-    todo, seen = [error], set[int]()
+    todo, visited = [error], set[int]()
     while todo:
         current = todo.pop()
-        if id(current) in seen:
+        if id(current) in visited:
             continue
-        seen.add(id(current))
+        visited.add(id(current))
         current.__traceback__ = _without_ours(current.__traceback__)
         todo += [e for e in (current.__cause__, current.__context__) if e is not None]
     return error
@@ -325,13 +325,13 @@ def hide_frames(error: BaseException) -> BaseException:
 
 def innermost_line(error: BaseException) -> Loc | None:
     """The last line of user code in an exception's traceback."""
-    found, traceback = None, error.__traceback__
+    loc, traceback = None, error.__traceback__
     while traceback is not None:
         if not is_ours(traceback.tb_frame.f_globals):
             code = traceback.tb_frame.f_code
-            found = Loc(code.co_filename, traceback.tb_lineno, -1, code.co_name)
+            loc = Loc(code.co_filename, traceback.tb_lineno, -1, code.co_name)
         traceback = traceback.tb_next
-    return found
+    return loc
 
 
 def users_own(error: Raised) -> Raised:
@@ -359,14 +359,14 @@ def located(error: Raised, loc: Loc | None) -> Raised | Exception:
 
 def _would_be_caught(error: BaseException, loc: Loc | None, handler: Loc) -> UnsupportedError:
     """Compiled code cannot go on in a handler of the program's."""
-    said = f": {error}" if str(error) else ""
-    made = unsupported(
+    message = f": {error}" if str(error) else ""
+    refusal = unsupported(
         f"catching {type(error).__name__}, which compiled code raises here,", loc=loc,
         cure="test for it before it happens, or catch it outside of the compiled function",
-        values=[("raised", f"{type(error).__name__}{said}"), ("caught by", f"the `try` or `with` "
-                f"at {handler}")])
-    made.__cause__ = error
-    return made
+        values=[("raised", f"{type(error).__name__}{message}"),
+                ("caught by", f"the `try` or `with` at {handler}")])
+    refusal.__cause__ = error
+    return refusal
 
 
 class _ShortErrors:

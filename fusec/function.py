@@ -32,7 +32,7 @@ _all: weakref.WeakValueDictionary[int, Function] = weakref.WeakValueDictionary()
 
 def every_function() -> list[Function]:
     """The functions that are alive, those of methods too."""
-    return [found for reference in _all.valuerefs() if (found := reference()) is not None]
+    return [function for reference in _all.valuerefs() if (function := reference()) is not None]
 
 
 @functools.cache
@@ -178,7 +178,7 @@ class Function:
     @property
     def traces(self) -> list[ConcreteFunction]:
         """Every trace held, newest last."""
-        return [] if self._dispatcher is None else self._dispatcher.traces.held()
+        return [] if self._dispatcher is None else self._dispatcher.traces.every_trace()
 
     @property
     def trace_count(self) -> int:

@@ -98,12 +98,12 @@ def jit(
             return fn
         with short_errors:
             _check_compilable(fn)
-            made = Function(_as_function(fn), static=statics, fp=fp, check_indices=check_indices,
-                            reduce_retracing=reduce_retracing, input_signature=input_signature,
-                            fallback=fallback)
+            jitted = Function(_as_function(fn), static=statics, fp=fp, check_indices=check_indices,
+                              reduce_retracing=reduce_retracing, input_signature=input_signature,
+                              fallback=fallback)
         if not isinstance(fn, (FunctionType, MethodType, functools.partial)):
-            made.__name__ = made.__qualname__ = type(fn).__name__
-        return made
+            jitted.__name__ = jitted.__qualname__ = type(fn).__name__
+        return jitted
 
     if f is None:
         return wrap

@@ -91,27 +91,27 @@ class Method:
 class BoundFunctions(Generic[Function]):
     """The `Function` of one method for each instance that it was looked up on."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_functions",)
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Callable[[], Any], Function]] = {}
+        self._functions: dict[int, tuple[Callable[[], Any], Function]] = {}
 
     def of(self, instance: Any, make: Callable[[Callable[[], Any]], Function]) -> Function:
         """The one of this instance; ``make`` gives it for a receiver, which returns the instance.
         """
-        known = self._known.get(id(instance))
-        if known is None or known[0]() is not instance:
+        entry = self._functions.get(id(instance))
+        if entry is None or entry[0]() is not instance:
             receiver = self._reference(instance)
-            known = self._known[id(instance)] = (receiver, make(receiver))
-        return known[1]
+            entry = self._functions[id(instance)] = (receiver, make(receiver))
+        return entry[1]
 
     def _reference(self, instance: Any) -> Callable[[], Any]:
         """A weak reference that drops the instance's traces with it; strong where it must be."""
-        key, known = id(instance), self._known
+        key, entries = id(instance), self._functions
         try:
-            return weakref.ref(instance, lambda _: known.pop(key, None))
+            return weakref.ref(instance, lambda _: entries.pop(key, None))
         except TypeError:  # instances with __slots__ and no __weakref__
-            strong = [k for k, (r, _) in known.items() if not isinstance(r, weakref.ref)]
+            strong = [k for k, (r, _) in entries.items() if not isinstance(r, weakref.ref)]
             for old in strong[: max(0, len(strong) - MAX_STRONG + 1)]:
-                del known[old]
+                del entries[old]
             return lambda: instance

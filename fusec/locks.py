@@ -68,7 +68,7 @@ def hold_over_forks(lock: contextlib.AbstractContextManager[Any]) -> None:
     _quiet.append(lock)
 
 
-def known() -> list[Lock]:
+def every_lock() -> list[Lock]:
     """Every lock that is alive, for tests."""
     return [*_all, *(lock for lock in _quiet if isinstance(lock, Lock))]
 

@@ -82,9 +82,9 @@ def _checked(key: Key) -> Key:
     """The key; traced in a trace.  Raises ``TypeError`` for what is no key."""
     shape, dtype = getattr(key, "shape", None), getattr(key, "dtype", None)
     if shape != (2,) or dtype != np.uint32:
-        found = key.__class__.__name__ if dtype is None else f"{dtype}{list(shape or ())}"
+        kind = key.__class__.__name__ if dtype is None else f"{dtype}{list(shape or ())}"
         raise users_own(TypeError(
-            f"a key is a uint32 array of length 2, this is a {found}: make one with "
+            f"a key is a uint32 array of length 2, this is a {kind}: make one with "
             f"fusec.random.key(seed), and take split(key)[i] one at a time"))
     return _lifted(key)
 
@@ -201,8 +201,8 @@ def integers(
         low, high = operator.index(low), operator.index(high)
         _check_ends(low, high, target)
         if high - low <= MASK:
-            found = _scaled(a, b, np.uint32(high - low))
-            return _shaped(_offset(found, low, target), shape)
+            offset = _scaled(a, b, np.uint32(high - low))
+            return _shaped(_offset(offset, low, target), shape)
         width: Any = np.uint64((high - low) & ((1 << 64) - 1))
     else:
         width = _wide_int(high) - _wide_int(low)
@@ -271,11 +271,11 @@ def normal(
         first = (a >> np.uint32(1)).astype(np.int32).astype(target) * np.float32(2.0**-31) + (
             np.float32(2.0**-32))
     angle = _unit(c, d, target) * target.type(2 * math.pi)
-    found = np.sqrt(np.log(first) * target.type(-2)) * np.cos(angle)
-    found = _shaped(found.astype(dtype), shape)
+    sample = np.sqrt(np.log(first) * target.type(-2)) * np.cos(angle)
+    sample = _shaped(sample.astype(dtype), shape)
     if type(loc) in (int, float) and type(scale) in (int, float) and (loc, scale) == (0, 1):
-        return found
-    return found * scale + loc
+        return sample
+    return sample * scale + loc
 
 
 def exponential(key: Key, shape: Any = (), scale: Any = 1.0, dtype: Any = np.float64) -> Any:
@@ -307,15 +307,15 @@ def choice(
         raise users_own(NotImplementedError("choice with p and replace=False: take the first of "
                                             "permutation, or choose with replacement"))
     if not replace:
-        wanted = math.prod(_axes(shape))
-        if not _is_traced(size) and wanted > size:
-            raise users_own(ValueError(f"{wanted} of {size} elements without replacement"))
-        chosen = permutation(key, size)[:wanted].reshape(_axes(shape))
-        chosen = chosen if _axes(shape) else chosen[()]
+        count = math.prod(_axes(shape))
+        if not _is_traced(size) and count > size:
+            raise users_own(ValueError(f"{count} of {size} elements without replacement"))
+        picked = permutation(key, size)[:count].reshape(_axes(shape))
+        picked = picked if _axes(shape) else picked[()]
     elif p is None:
-        chosen = integers(key, shape, size)
+        picked = integers(key, shape, size)
     else:
         edges = np.cumsum(p)
-        chosen = np.searchsorted(edges, uniform(key, shape) * edges[-1], side="right")
-    return np.take(a, chosen, axis=0) if is_array else chosen
+        picked = np.searchsorted(edges, uniform(key, shape) * edges[-1], side="right")
+    return np.take(a, picked, axis=0) if is_array else picked
 

@@ -17,27 +17,27 @@ class Storm:
     """Counts the traces of one function by cause."""
 
     def __init__(self) -> None:
-        self._made: Counter[str] = Counter()
-        self._told: set[str] = set()
+        self._counts: Counter[str] = Counter()
+        self._warned: set[str] = set()
 
     def note(self, fn: Callable[..., Any], reason: str, ints: Collection[str]) -> None:
         """A trace was made for this reason, with the arguments ``ints`` static for their values."""
         cause = _cause(reason, ints)
-        self._made[cause] += 1
-        if self._made[cause] >= MANY:
+        self._counts[cause] += 1
+        if self._counts[cause] >= MANY:
             self._tell(cause, fn, f"was traced {MANY} times: {_text(cause, reason)}")
 
-    def note_dropped(self, fn: Callable[..., Any], held: int, paths: Sequence[str]) -> None:
-        """More traces than are held: the least recently used is forgotten."""
+    def note_dropped(self, fn: Callable[..., Any], limit: int, paths: Sequence[str]) -> None:
+        """More traces than ``limit``: the least recently used is forgotten."""
         names = ", ".join(dict.fromkeys(path.partition("[")[0] for path in paths))
-        self._tell("dropped", fn, f"has more than {held} traces, of which the least recently used "
+        self._tell("dropped", fn, f"has more than {limit} traces, of which the least recently used "
                    f"are dropped and traced again; they differ in {names}. Pad arrays to a few "
                    "sizes, or call it with pieces of one size")
 
     def _tell(self, cause: str, fn: Callable[..., Any], text: str) -> None:
-        if cause in self._told:
+        if cause in self._warned:
             return
-        self._told.add(cause)
+        self._warned.add(cause)
         code = getattr(fn, "__code__", None)
         where = (code.co_filename, code.co_firstlineno) if code else ("<unknown>", 1)
         log.warn(f"{getattr(fn, '__name__', fn)} {text}", RetraceWarning, *where)

@@ -37,8 +37,8 @@ class TraceCache:
 
     def remember(self, call: FlatCall, concrete: ConcreteFunction, ints: Collection[str]) -> None:
         """Keep a new trace; ``ints`` are the arguments that are static for their values."""
-        known = self._traces.setdefault(call.key, [])
-        known[:] = [concrete, *(c for c in known if not c.is_for_once)]
+        traces = self._traces.setdefault(call.key, [])
+        traces[:] = [concrete, *(c for c in traces if not c.is_for_once)]
         self._traces.move_to_end(call.key)
         self._storm.note(self._fn, concrete.reason, ints)
         while sum(map(len, self._traces.values())) > MAX_TRACES:
@@ -67,7 +67,7 @@ class TraceCache:
                 RuntimeError, f"{name} would be traced again inside fusec.no_retrace()",
                 None, "call it once with such arguments before", notes=[self.miss_reason(call)])
 
-    def held(self) -> list[ConcreteFunction]:
+    def every_trace(self) -> list[ConcreteFunction]:
         """Every trace, newest last."""
         return [c for group in self._traces.values() for c in reversed(group)]
 

@@ -60,14 +60,14 @@ class TracingCompiler:
         return self.binder.flatten(self._target.python_function, args, kwargs)
 
     def _lookup(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
-        found = self.traces.find(call.key)
-        if found is not None:
-            return found, False
+        concrete = self.traces.find(call.key)
+        if concrete is not None:
+            return concrete, False
         with self._lock:
             call = self.binder.relaxed(call)
-            found = self.traces.find(call.key)
-            if found is not None:
-                return found, False
+            concrete = self.traces.find(call.key)
+            if concrete is not None:
+                return concrete, False
             return self._make(call), True
 
     def _make(self, call: FlatCall) -> ConcreteFunction:
@@ -82,9 +82,9 @@ class TracingCompiler:
             static = self.binder.pin(call)
             if static is None:
                 raise
-            found = self.traces.find(static.key)
-            if found is not None:
-                return found
+            existing = self.traces.find(static.key)
+            if existing is not None:
+                return existing
             names = ", ".join(sorted(self.binder.pinned))
             reason = f"{names} must be known while tracing, so each value has its own trace"
             call = static
@@ -105,9 +105,9 @@ class TracingCompiler:
     def _build(self, call: FlatCall) -> ConcreteFunction:
         """Trace and compile; what fails after the trace is a defect and says so."""
         with stack.deeper(), no_collections_inside():
-            return self._built(call)
+            return self._trace_and_compile(call)
 
-    def _built(self, call: FlatCall) -> ConcreteFunction:
+    def _trace_and_compile(self, call: FlatCall) -> ConcreteFunction:
         stage = self._stage(call)
         if call.separate is None:
             self._check_overlap(call, stage.traced)
@@ -125,14 +125,14 @@ class TracingCompiler:
         if entangled is not None:
             traced.container_changes.take_back()
             raise entangled_error(call.paths[entangled])
-        found = overlapping(call, traced.written_leaves)
-        if found is None:
+        pair = overlapping(call, traced.written_leaves)
+        if pair is None:
             return
         if len(self._written) >= trace_cache.MAX_TRACES:
             self._written.clear()
         self._written[call.key] = traced.written_leaves
         traced.container_changes.take_back()
-        raise overlap_error(*(call.paths[i] for i in found))
+        raise overlap_error(*(call.paths[i] for i in pair))
 
     def _stage(self, call: FlatCall) -> TracedStage:
         check_supported(self._target.fn)
@@ -159,23 +159,23 @@ class TracingCompiler:
         with short_errors:
             call = self._flatten(args, kwargs)
             try:
-                found = self._unrun(call)
+                compiled = self._unrun(call)
             except OverlapError:
                 separate = merged(self._flatten(args, kwargs))
                 if separate is None:
                     raise
                 return self._unrun(separate)
-            if found.executable.refuses_overlap(call.leaves):
+            if compiled.executable.refuses_overlap(call.leaves):
                 call = merged(self._flatten(args, kwargs)) or call
-                found = self._unrun(call)
-            return found
+                compiled = self._unrun(call)
+            return compiled
 
     def _unrun(self, call: FlatCall) -> ConcreteFunction:
         """What would answer the call; what tracing changed for this call alone is taken back."""
-        found, is_new = self._lookup(call)
-        if is_new and found.is_for_once:
-            found.build.traced.container_changes.take_back()
-        return found
+        concrete, is_new = self._lookup(call)
+        if is_new and concrete.is_for_once:
+            concrete.build.traced.container_changes.take_back()
+        return concrete
 
     def _forget(self) -> None:
         """Forget every trace; the lock is held."""

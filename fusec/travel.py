@@ -56,22 +56,22 @@ def reduced(function: Jitted) -> tuple[Any, ...]:
         return _function_of, (function._receiver(), method_name(function))
     fn = function._fn
     module, name = str(getattr(fn, "__module__", "")), str(getattr(fn, "__qualname__", ""))
-    is_named = _found(module, name) is function
+    is_named = _target_of(module, name) is function
     if is_named and module not in _MAIN:
         return _named, (module, name)
     if any(function is f for f in _open.written):
         position = next(k for k, f in enumerate(_open.written) if f is function)
         _open.lowest = min(_open.lowest, position)
         return _being_read, (position,)
-    found = _by_value(function)
-    if found is None and is_named:
+    by_value = _by_value(function)
+    if by_value is None and is_named:
         return _named, (module, name)
-    if found is None:
+    if by_value is None:
         raise pickle.PicklingError(
             f"{function!r} cannot be pickled by name: define it at the top level of a module, or "
             f"install cloudpickle, with which it goes by value")
     home = (module, name, code_mark(fn)) if is_named else None
-    return _arrived, (type(function), home, *found)
+    return _arrived, (type(function), home, *by_value)
 
 
 def _by_value(function: Jitted) -> tuple[bytes, bool] | None:
@@ -127,20 +127,20 @@ def _values(fn: FunctionType) -> Iterator[Any]:
 # ----------------------------------------------------------------------------------------- reading
 
 
-def _found(module: str, name: str) -> Any:
+def _target_of(module: str, name: str) -> Any:
     """What a qualified name stands for in this process; None where it is nothing."""
-    found: Any = sys.modules.get(module)
+    target: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        target = getattr(target, part, None)
+    return target
 
 
 def _named(module: str, name: str) -> Any:
     importlib.import_module(module)
-    found = _found(module, name)
-    if found is None:
+    target = _target_of(module, name)
+    if target is None:
         raise AttributeError(f"module {module!r} has no {name!r} here")
-    return found
+    return target
 
 
 def _function_of(instance: Any, name: str) -> Any:
@@ -157,9 +157,9 @@ def _arrived(
     """The function of these bytes: the one of that name here, one that came before, or a new one.
     """
     if home is not None:
-        found = _found(*home[:2])
-        if type(found) is kind and code_mark(found._fn) == home[2]:
-            return found
+        target = _target_of(*home[:2])
+        if type(target) is kind and code_mark(target._fn) == home[2]:
+            return target
     if not is_whole:
         return _read(kind, data)
     key = hashlib.sha256(data).digest()
@@ -173,17 +173,17 @@ def _arrived(
 
 
 def _read(kind: type[Jitted], data: bytes) -> Jitted:
-    made = object.__new__(kind)  # which its own globals may name
-    _open.read.append(made)
+    function = object.__new__(kind)  # which its own globals may name
+    _open.read.append(function)
     try:
         texts, (fn, options, name, qualname) = pickle.loads(data)
     finally:
         _open.read.pop()
     for file, lines in texts.items():
         remember(file, lines)
-    made.__init__(fn, **options)  # type: ignore[misc]
-    made.__name__, made.__qualname__ = name, qualname
-    return made
+    function.__init__(fn, **options)  # type: ignore[misc]
+    function.__name__, function.__qualname__ = name, qualname
+    return function
 
 
 # ------------------------------------------------------------------------------------------- marks
@@ -213,11 +213,11 @@ def tokenized(function: Jitted) -> Any:
         return head if isinstance(plain, FunctionType) else (*head, plain)
     _open.marked.add(id(function))
     try:
-        held = [_token(v) for v in _values(plain)] if (
-            _found(plain.__module__, plain.__qualname__) is not function
+        constants = [_token(v) for v in _values(plain)] if (
+            _target_of(plain.__module__, plain.__qualname__) is not function
             or plain.__module__ in _MAIN) else []
         receiver = getattr(fn, "__self__", None)
-        return (*head, plain.__defaults__, plain.__kwdefaults__, held, receiver)
+        return (*head, plain.__defaults__, plain.__kwdefaults__, constants, receiver)
     finally:
         _open.marked.discard(id(function))
 

@@ -87,8 +87,8 @@ class Vectorized:
             return self(*arrays)
 
         elementwise.__name__ = self.python.__name__
-        made: Function = jit(elementwise)
-        return made
+        function: Function = jit(elementwise)
+        return function
 
     def _traced(self, trace: Trace, args: tuple[Any, ...]) -> Any:
 
@@ -161,22 +161,22 @@ def _name_of(python: FunctionType) -> str:
     return f"user.{plain}.{digest}"
 
 
-def _contents(value: Any, seen: set[int]) -> Any:
+def _contents(value: Any, visited: set[int]) -> Any:
     """Plain data, equal only for values that compute the same."""
     value = getattr(value, "py_func", value)  # what Numba has wrapped
     if isinstance(value, CodeType):
-        consts = tuple(_contents(c, seen) for c in value.co_consts)
+        consts = tuple(_contents(c, visited) for c in value.co_consts)
         return value.co_code.hex(), consts, value.co_names, value.co_varnames, value.co_freevars
     if isinstance(value, FunctionType):
-        if id(value) in seen:
+        if id(value) in visited:
             return value.__name__
-        seen.add(id(value))
-        return (_contents(value.__code__, seen), _contents(value.__defaults__, seen),
-                [(name, _contents(x, seen)) for name, x in _read(value)])
+        visited.add(id(value))
+        return (_contents(value.__code__, visited), _contents(value.__defaults__, visited),
+                [(name, _contents(x, visited)) for name, x in _read(value)])
     if isinstance(value, _NUMBERS):
         return type(value).__name__, repr(value)
     if isinstance(value, (tuple, list)):
-        return type(value).__name__, [_contents(x, seen) for x in value]
+        return type(value).__name__, [_contents(x, visited) for x in value]
     if isinstance(value, ModuleType):
         return value.__name__
     return type(value).__name__, getattr(value, "__qualname__", ""), id(value)

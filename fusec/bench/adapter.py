@@ -92,8 +92,8 @@ class FusecBackend(Backend):
         return hasattr(f, "python_function")
 
     def jit(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        made: Callable[..., Any] = jit(f)
-        return made
+        compiled: Callable[..., Any] = jit(f)
+        return compiled
 
     def eager(self, compiled: Any) -> Callable[..., Any]:
         return compiled.python_function

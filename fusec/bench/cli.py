@@ -143,8 +143,8 @@ def run(args: argparse.Namespace, backend: Backend | None = None) -> int:
     except KeyError as error:
         console.print(f"[red]error[/red]: {error.args[0]}")
         return 2
-    wanted = list(rows(programs, args))
-    reports, failures = _measure_all(wanted, args, backend or FusecBackend(), console)
+    requested = list(rows(programs, args))
+    reports, failures = _measure_all(requested, args, backend or FusecBackend(), console)
     _show(reports, console)
     for line in failures:
         console.print(f"  [red]FAILED[/red] {escape(line)}", highlight=False, soft_wrap=True)
@@ -179,7 +179,7 @@ def _run_ops(args: argparse.Namespace, console: Any) -> int:
 
 
 def _measure_all(
-    wanted: Sequence[Row], args: argparse.Namespace, backend: Backend, console: Any
+    requested: Sequence[Row], args: argparse.Namespace, backend: Backend, console: Any
 ) -> tuple[list[Report], list[str]]:
     """Measure under a progress bar; a row that raises becomes a line, and the others go on."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -189,8 +189,8 @@ def _measure_all(
                    disable=not console.is_terminal)
     reports, failures = [], []
     with bar:
-        task = bar.add_task("", total=len(wanted))
-        for row in wanted:
+        task = bar.add_task("", total=len(requested))
+        for row in requested:
             name = f"{row.program.name} {row.size:,} {row.dtype}"
             # A bar that redraws itself would take time from the kernels being timed.
             bar.update(task, description=name, refresh=True)
@@ -230,8 +230,8 @@ def _write(
         console.print(f"wrote {args.plot}", highlight=False)
     if args.markdown:
         old = args.markdown.read_text() if args.markdown.exists() else ""
-        made = page.render(reports, cold_start.cold_compile(backend))
-        args.markdown.write_text(ops.with_section(made, ops.section_of(old)))
+        text = page.render(reports, cold_start.cold_compile(backend))
+        args.markdown.write_text(ops.with_section(text, ops.section_of(old)))
         console.print(f"wrote {args.markdown}", highlight=False)
 
 

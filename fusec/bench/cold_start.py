@@ -67,6 +67,6 @@ def cold_compile(backend: Backend | None = None) -> dict[str, Cold]:
     return {name: _summary(values) for name, values in times.items()}
 
 
-def lines(found: dict[str, Cold]) -> list[str]:
+def lines(results: dict[str, Cold]) -> list[str]:
     """One line of text a compiler."""
-    return [f"{name}: {cold}" for name, cold in found.items()]
+    return [f"{name}: {cold}" for name, cold in results.items()]

@@ -73,11 +73,11 @@ def has_extended_precision() -> bool:
 
 def widen(args: Sequence[Any], dtype: Any) -> tuple[Any, ...]:
     """The arguments with every float array or NumPy float in ``dtype``; copies, so never shared."""
-    def one(leaf: Any) -> Any:
+    def widened(leaf: Any) -> Any:
         if isinstance(leaf, np.ndarray):
             return leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf.copy()
         return np.dtype(dtype).type(leaf) if isinstance(leaf, np.floating) else leaf
-    return mapped(one, args)
+    return mapped(widened, args)
 
 
 def reference_run(
@@ -121,8 +121,8 @@ def compare(
     if len(compiled) != len(eager):
         return failure(f"{len(compiled)} results where NumPy gives {len(eager)}", name)
     worst = EXACT
-    for i, (got, want) in enumerate(zip(compiled, eager, strict=True)):
-        verdict = compare_leaf(got, want, None if reference is None else reference[i], name)
+    for i, (ours, numpys) in enumerate(zip(compiled, eager, strict=True)):
+        verdict = compare_leaf(ours, numpys, None if reference is None else reference[i], name)
         if not verdict.equal:
             return failure(f"result {i}: {verdict.reason}", name, verdict)
         if worst is EXACT or verdict.margin > worst.margin:

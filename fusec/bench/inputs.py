@@ -35,12 +35,12 @@ def perturbed(args: Sequence[Any], k: int) -> tuple[Any, ...]:
     The scaling keeps signs, zeros, NaN and the rough size, so it takes every program down the path
     of its original arguments.
     """
-    def one(leaf: Any) -> Any:
+    def moved(leaf: Any) -> Any:
         fresh = _copy(leaf)
         if isinstance(fresh, np.ndarray) and fresh.dtype.kind in "fc" and fresh.flags.writeable:
             np.multiply(fresh, fresh.dtype.type(1.0 + k * STEP), out=fresh)
         return fresh
-    return mapped(one, args)
+    return mapped(moved, args)
 
 
 def varying(args: Sequence[Any]) -> Inputs:
@@ -53,6 +53,6 @@ def nbytes(args: Any) -> int:
     return sum(leaf.nbytes for leaf in optree.tree_leaves(args) if isinstance(leaf, np.ndarray))
 
 
-def pool_size(args: Sequence[Any], wanted: int) -> int:
-    """How many sets of inputs to keep at once: at most ``wanted`` and 256 MiB, at least two."""
-    return max(2, min(wanted, MEMORY // max(1, nbytes(tuple(args)))))
+def pool_size(args: Sequence[Any], requested: int) -> int:
+    """How many sets of inputs to keep at once: at most ``requested`` and 256 MiB, at least two."""
+    return max(2, min(requested, MEMORY // max(1, nbytes(tuple(args)))))

@@ -112,10 +112,10 @@ def _check(
         reference, name = equality.reference_run(eager, args, want, REFERENCE_ELEMENTS)
         for n in counts:
             with backend.threads(n):
-                found = equality.compare(_outcome(compiled, args), want, reference, name)
-            if not found.equal:
-                return found
-            worst = max(worst, found, key=lambda e: (e is not equality.EXACT, e.margin))
+                verdict = equality.compare(_outcome(compiled, args), want, reference, name)
+            if not verdict.equal:
+                return verdict
+            worst = max(worst, verdict, key=lambda e: (e is not equality.EXACT, e.margin))
     return worst
 
 

@@ -55,8 +55,8 @@ class Result:
 
     def ns(self, name: str) -> float | None:
         """Nanoseconds an element."""
-        found = self.seconds.get(name)
-        return None if found is None else 1e9 * found / self.elements
+        times = self.seconds.get(name)
+        return None if times is None else 1e9 * times / self.elements
 
     @property
     def speed_up(self) -> float:
@@ -114,8 +114,8 @@ def _peers(case: OpCase, args: Sequence[Any], want: Sequence[Any]) -> Iterator[t
             peer = make(case.function)
             assert peer.prepare is not None
             result = peer.call(*peer.prepare(tuple(args)))
-            got = [np.asarray(leaf) for leaf in optree.tree_leaves(result)]
-            if not disagreement(got, want):
+            leaves = [np.asarray(leaf) for leaf in optree.tree_leaves(result)]
+            if not disagreement(leaves, want):
                 yield peer
 
 
@@ -173,9 +173,9 @@ def reason(row: Sequence[Result]) -> str:
     if smallest.externs:
         return (f"library call, NumPy's own code between kernels: {digits(max(extra, 0.0))} µs "
                 f"a call on top")
-    known = [why for name, why in _WHY.items() if smallest.case.name.startswith(name)]
-    if known:
-        return known[0]
+    reasons = [why for name, why in _WHY.items() if smallest.case.name.startswith(name)]
+    if reasons:
+        return reasons[0]
     if row[-1].speed_up >= SLOWER:
         return f"a call's fixed cost: {digits(max(extra, 0.0))} µs more than NumPy's for small ones"
     return "the kernel is slower"
@@ -209,9 +209,9 @@ def render(table: Sequence[Sequence[Result]], sizes: Sequence[int] = SIZES) -> s
     slower = sorted((row for row in table if is_slower(row)),
                     key=lambda row: min(r.speed_up for r in row))
     others = [row for row in table if not is_slower(row)]
-    shown = " and ".join(f"{n:,}" for n in sizes)
+    counts = " and ".join(f"{n:,}" for n in sizes)
     lines = [INTRO.format(title=TITLE, machine=host.sentence(), load=os.getloadavg()[0]),
-             f"Small and large are {shown} elements; sorting and its like stop at 100,000, cubic",
+             f"Small and large are {counts} elements; sorting and its like stop at 100,000, cubic",
              "linear algebra at 10,000.", ""]
     if slower:
         lines += [f"### Slower than NumPy ({len(slower)} of {len(table)})", "",

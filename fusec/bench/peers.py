@@ -55,9 +55,9 @@ class Peer:
         except Exception as error:  # whatever a foreign compiler raises is its result here
             return PeerResult(self.version, None, f"{type(error).__name__}: {first_line(error)}")
         first_ms = 1e3 * (time.perf_counter() - start)
-        got = [np.asarray(leaf) for leaf in self.leaves(result)]
-        wrong = disagreement(got, want)
-        return PeerResult(self.version, None, wrong, error_ulp(got, want), first_ms)
+        leaves = [np.asarray(leaf) for leaf in self.leaves(result)]
+        wrong = disagreement(leaves, want)
+        return PeerResult(self.version, None, wrong, error_ulp(leaves, want), first_ms)
 
 
 def first_line(error: BaseException) -> str:

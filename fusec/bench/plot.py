@@ -87,10 +87,10 @@ def _markers(panel: Any, points: Sequence[Point], names: Sequence[str], dtype: s
     least = {name: min((p.size for p in points if p.program == name), default=0.0)
              for name in names}
     for is_least in (False, True):
-        chosen = [p for p in points if (p.size == least[p.program]) == is_least]
+        marked = [p for p in points if (p.size == least[p.program]) == is_least]
         colour = COLOURS.get(dtype, "0.3")
         panel.scatter(
-            [p.speedup for p in chosen], [names.index(p.program) + offset for p in chosen], s=22,
+            [p.speedup for p in marked], [names.index(p.program) + offset for p in marked], s=22,
             facecolors="white" if is_least else colour, edgecolors=colour, linewidths=1.2,
             zorder=3, label=f"{dtype}, {'smallest' if is_least else 'larger'} size")
 

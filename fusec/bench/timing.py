@@ -90,9 +90,9 @@ def _choose_calls(cases: Sequence[Case], args: tuple[Any, ...], mutates: bool) -
     total = 0.0
     for case in cases:
         seconds = _warm_up(case, args, mutates)
-        wanted = math.ceil(BATCH_SECONDS / max(seconds, 1e-8))
+        calls = math.ceil(BATCH_SECONDS / max(seconds, 1e-8))
         # A function that writes to its arguments must meet each set of them once.
-        case.calls = min(wanted, MAX_POOL if mutates else MAX_CALLS)
+        case.calls = min(calls, MAX_POOL if mutates else MAX_CALLS)
         total += seconds * case.calls
     return total
 
@@ -108,11 +108,11 @@ def run(
     rng = random.Random(seed)
     round_seconds = _choose_calls(cases, inputs(0), mutates)
     rounds = repeats or max(MIN_ROUNDS, min(MAX_ROUNDS, int(budget / max(round_seconds, 1e-6))))
-    wanted = min(MAX_POOL, max(case.calls for case in cases))
+    requested = min(MAX_POOL, max(case.calls for case in cases))
     deadline = time.perf_counter() + 3.0 * budget
     with no_garbage_collection():
         for k in range(rounds):
-            base = _round_inputs(inputs, k, wanted)
+            base = _round_inputs(inputs, k, requested)
             for case in rng.sample(list(cases), len(cases)):
                 pool = _pool(case, base, mutates)
                 with case.context():
@@ -121,8 +121,8 @@ def run(
                 break
 
 
-def _round_inputs(inputs: Inputs, k: int, wanted: int) -> list[tuple[Any, ...]]:
+def _round_inputs(inputs: Inputs, k: int, requested: int) -> list[tuple[Any, ...]]:
     """This round's sets of arguments: never those of the round before."""
-    first = inputs(1 + k * wanted)
-    count = wanted if wanted == 1 else pool_size(first, wanted)
-    return [first, *(inputs(1 + k * wanted + j) for j in range(1, count))]
+    first = inputs(1 + k * requested)
+    count = requested if requested == 1 else pool_size(first, requested)
+    return [first, *(inputs(1 + k * requested + j) for j in range(1, count))]

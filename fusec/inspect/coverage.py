@@ -50,10 +50,10 @@ def numpy_names() -> Iterator[str]:
 
 def find(name: str) -> Any:
     """The object of that name below ``np.``; None when NumPy has none."""
-    thing: Any = np
+    target: Any = np
     for part in name.split("."):
-        thing = getattr(thing, part, None)
-    return thing
+        target = getattr(target, part, None)
+    return target
 
 
 def classify(name: str) -> Entry:
@@ -133,15 +133,15 @@ def array_api_entries() -> dict[str, list[Entry]]:
     return {section: [classify(n) for n in names] for section, names in ARRAY_API.items()}
 
 
-def percentage(found: list[Entry]) -> float:
+def percentage(rows: list[Entry]) -> float:
     """How many of the functions are not refused, in percent."""
-    return 100 * sum(e.status != REFUSAL for e in found) / len(found)
+    return 100 * sum(e.status != REFUSAL for e in rows) / len(rows)
 
 
-def _count_row(title: str, found: list[Entry]) -> str:
-    counts = Counter(e.status for e in found)
+def _count_row(title: str, rows: list[Entry]) -> str:
+    counts = Counter(e.status for e in rows)
     cells = " | ".join(str(counts[status]) for status in ORDER)
-    return f"| {title} | {len(found)} | {cells} | {percentage(found):.1f} % |"
+    return f"| {title} | {len(rows)} | {cells} | {percentage(rows):.1f} % |"
 
 
 def _home(entry: Entry) -> str:
@@ -150,7 +150,7 @@ def _home(entry: Entry) -> str:
 
 def page() -> str:
     """The page, as Markdown."""
-    found, standard = entries(), array_api_entries()
+    functions, standard = entries(), array_api_entries()
     parts = [e for section in standard.values() for e in section]
     homes = {"": "`numpy`", "linalg": "`numpy.linalg`", "fft": "`numpy.fft`"}
     lines = [
@@ -163,7 +163,7 @@ def page() -> str:
         "The last column is the share that is not refused.", "",
         "| | functions | fused | library call | plain | refused | works |",
         "|---|---|---|---|---|---|---|",
-        *[_count_row(title, [e for e in found if _home(e) == home])
+        *[_count_row(title, [e for e in functions if _home(e) == home])
           for home, title in homes.items()],
         _count_row("Array API 2024.12", parts),
     ]
@@ -172,19 +172,19 @@ def page() -> str:
     for section, members in standard.items():
         lines += [f"### {section.capitalize()}", "", *_table(members), ""]
     for home, title in homes.items():
-        lines += [f"## {title}", "", *_table([e for e in found if _home(e) == home]), ""]
+        lines += [f"## {title}", "", *_table([e for e in functions if _home(e) == home]), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(found: list[Entry]) -> list[str]:
+def _table(rows: list[Entry]) -> list[str]:
     """One line a function for refusals, one line a class for the rest."""
     lines = []
     for status in (FUSED, LIBRARY):
-        names = ", ".join(f"`{e.name}`" for e in found if e.status == status)
+        names = ", ".join(f"`{e.name}`" for e in rows if e.status == status)
         lines += [f"- **{status}**: {names}"] if names else []
     for status, joint in ((PLAIN_CALL, ", "), (REFUSAL, ", because ")):
         reasons: dict[str, list[str]] = {}
-        for e in found:
+        for e in rows:
             if e.status == status:
                 reasons.setdefault(e.reason, []).append(f"`{e.name}`")
         lines += [f"- **{status}**{joint}{reason}: {', '.join(names)}"

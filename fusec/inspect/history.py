@@ -49,8 +49,8 @@ class Launch(NamedTuple):
         return self.nbytes / (1e3 * self.run_us) if self.run_us > 0 else 0.0
 
     def __str__(self) -> str:
-        built = "hit" if self.hit else f"miss, built in {self.build_ms:.1f} ms"
-        return (f"#{self.id} {self.function}: {self.elements} elements, {self.ops} ops, {built}, "
+        outcome = "hit" if self.hit else f"miss, built in {self.build_ms:.1f} ms"
+        return (f"#{self.id} {self.function}: {self.elements} elements, {self.ops} ops, {outcome}, "
                 f"{self.run_us:.1f} us, {self.gbps:.2f} GB/s")
 
 

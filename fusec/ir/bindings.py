@@ -38,8 +38,8 @@ def attrs_evaluator(attrs: Mapping[str, Any]) -> Callable[[Bindings], dict[str, 
         return lambda bindings: fixed
     names: dict[str, Any] = {"min": min, "max": max}
     parts = (f"{name!r}: {_data_source(value, names)}" for name, value in attrs.items())
-    made: Callable[[Bindings], dict[str, Any]] = eval(f"lambda b: {{{', '.join(parts)}}}", names)
-    return made
+    run: Callable[[Bindings], dict[str, Any]] = eval(f"lambda b: {{{', '.join(parts)}}}", names)
+    return run
 
 
 def _data_source(data: Any, names: dict[str, Any]) -> str:
@@ -68,11 +68,11 @@ def typical(size: Size) -> int:
     return size.evaluate(_TYPICAL) if isinstance(size, Dim) else size
 
 
-def bind(shape: tuple[Size, ...], found: tuple[int, ...], bindings: dict[str, int]) -> bool:
+def bind(shape: tuple[Size, ...], actual: tuple[int, ...], bindings: dict[str, int]) -> bool:
     """Match a shape found at run time with a type's: unknown symbols are bound, others compared."""
-    if len(shape) != len(found):
+    if len(shape) != len(actual):
         return False
-    for size, number in zip(shape, found, strict=True):
+    for size, number in zip(shape, actual, strict=True):
         if isinstance(size, Dim) and size.name is not None:
             if bindings.setdefault(size.name, number) != number:
                 return False

@@ -75,11 +75,11 @@ def _atom_bounds(atom: str | Call) -> Bounds:
         return 0, None
     (low, high), (below, above) = bounds(atom.left), bounds(atom.right)
     if atom.function == "min":
-        known = [x for x in (high, above) if x is not None]
-        return None if low is None or below is None else min(low, below), min(known, default=None)
+        finite = [x for x in (high, above) if x is not None]
+        return None if low is None or below is None else min(low, below), min(finite, default=None)
     if atom.function == "max":
-        known = [x for x in (low, below) if x is not None]
-        return max(known, default=None), _most(high, above)
+        finite = [x for x in (low, below) if x is not None]
+        return max(finite, default=None), _most(high, above)
     if below is None or below <= 0:
         return None, None
     if atom.function == "%":

@@ -148,16 +148,16 @@ def _is_size(x: Any) -> bool:
 
 def _make(terms: Mapping[Monomial, int]) -> Size:
     """The canonical size of these terms: an int where no symbol is left."""
-    kept = {m: f for m, f in terms.items() if f}
-    if not kept or set(kept) == {()}:
-        return kept.get((), 0)
-    key = tuple(sorted(kept.items(), key=lambda item: tuple(map(text_of, item[0]))))
-    found = _interned.get(key)
-    if found is None:
-        found = Dim.__new__(Dim)
-        found.terms, found._hash = key, hash(key)
-        found = _interned.setdefault(key, found)
-    return found
+    nonzero = {m: f for m, f in terms.items() if f}
+    if not nonzero or set(nonzero) == {()}:
+        return nonzero.get((), 0)
+    key = tuple(sorted(nonzero.items(), key=lambda item: tuple(map(text_of, item[0]))))
+    size = _interned.get(key)
+    if size is None:
+        size = Dim.__new__(Dim)
+        size.terms, size._hash = key, hash(key)
+        size = _interned.setdefault(key, size)
+    return size
 
 
 def symbol(name: str) -> Dim:
@@ -215,7 +215,7 @@ def _remainder(a: Size, b: Size) -> Size:
     return _call("%", a, b)
 
 
-def _chosen(function: str, a: Size, b: Size, other: str) -> Size:
+def _extremum(function: str, a: Size, b: Size, other: str) -> Size:
     if a == b:
         return a
     low, high = bounds(a - b)
@@ -228,12 +228,12 @@ def _chosen(function: str, a: Size, b: Size, other: str) -> Size:
 
 def minimum(a: Size, b: Size) -> Size:
     """The smaller size; a plain operand where bounds decide."""
-    return _chosen("min", a, b, "max")
+    return _extremum("min", a, b, "max")
 
 
 def maximum(a: Size, b: Size) -> Size:
     """The larger size; a plain operand where bounds decide."""
-    return _chosen("max", a, b, "min")
+    return _extremum("max", a, b, "min")
 
 
 def equal(a: Size, b: Size) -> bool:

@@ -173,8 +173,8 @@ class Graph:
     @lazy
     def ops(self) -> frozenset[str]:
         """Names of the ops of its nodes and of those in the graphs inside it."""
-        found = {node.op for node in self.nodes}
-        return frozenset(found.union(*(g.ops for node in self.nodes for g in node.graphs)))
+        names = {node.op for node in self.nodes}
+        return frozenset(names.union(*(g.ops for node in self.nodes for g in node.graphs)))
 
     def __getitem__(self, name: str) -> Node:
         """The node of that name; raises ``KeyError`` with close matches when there is none."""
@@ -219,13 +219,13 @@ def topological_order(roots: Iterable[Node]) -> list[Node]:
 
     Nodes are immutable, so an input is always made before its users: ids sort the graph.
     """
-    seen: dict[int, Node] = {}
+    visited: dict[int, Node] = {}
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if node.id in seen:
+        if node.id in visited:
             continue
-        seen[node.id] = node
+        visited[node.id] = node
         stack.extend(v.node for v in node.inputs)
         stack.extend(node.control_inputs)
-    return [seen[i] for i in sorted(seen)]
+    return [visited[i] for i in sorted(visited)]

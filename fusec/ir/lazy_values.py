@@ -42,9 +42,9 @@ def asked_once(function: Callable[[S], T]) -> Callable[[S], T]:
 
     @wraps(function)
     def ask(x: S) -> T:
-        known = x.__dict__
-        if name not in known:
-            known.setdefault(name, function(x))
-        return known[name]
+        cached = x.__dict__
+        if name not in cached:
+            cached.setdefault(name, function(x))
+        return cached[name]
 
     return ask

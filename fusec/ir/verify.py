@@ -41,11 +41,11 @@ def verify(graph: Graph) -> None:
 
 
 def _check_names(graph: Graph) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for node in graph.nodes:
-        if node.name in seen:
+        if node.name in names:
             _fail(graph, f"two nodes are named {node.name!r}", node)
-        seen.add(node.name)
+        names.add(node.name)
 
 
 def _check_parameters(graph: Graph) -> None:
@@ -105,8 +105,8 @@ def _check_compute_dtype(graph: Graph, node: Node) -> None:
     """Operands of an elementwise op share its compute dtype; a condition is ``bool``."""
     operands = node.inputs[1:] if node.op == "Where" else node.inputs
     if len({v.dtype for v in operands}) > 1:
-        shown = ", ".join(str(v.type) for v in node.inputs)
-        _fail(graph, f"the operands of {node.op} differ in dtype ({shown}): a Cast is missing",
+        types = ", ".join(str(v.type) for v in node.inputs)
+        _fail(graph, f"the operands of {node.op} differ in dtype ({types}): a Cast is missing",
               node)
     if node.op == "Where" and node.inputs[0].dtype.kind != "b":
         _fail(graph, f"the condition of Where is {node.inputs[0].type}, not bool", node)
@@ -156,8 +156,8 @@ def excerpt(graph: Graph, node: Node | None = None, context: int = CONTEXT) -> s
     names = ", ".join(f"{print_name(v.node.name)}: {v.type}" for v in graph.inputs)
     lines = [f"   graph {print_name(graph.name)}({names}) {{"]
     lines += [f"     … {first} nodes"] if first else []
-    for i, shown in enumerate(graph.nodes[first : at + context + 1], first):
+    for i, neighbour in enumerate(graph.nodes[first : at + context + 1], first):
         mark = MARK if i == at else "  "
-        lines += [f"{mark}   {line}" for line in node_lines(shown)]
+        lines += [f"{mark}   {line}" for line in node_lines(neighbour)]
     rest = len(graph.nodes) - (at + context + 1)
     return "\n".join(lines + ([f"     … {rest} nodes"] if rest > 0 else []))

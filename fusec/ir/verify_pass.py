@@ -26,13 +26,13 @@ def verify_pass(before: Graph, after: Graph) -> None:
     edges = [(c, n) for n in before.nodes for c in n.control_inputs]
     if devices <= {""} and not edges:
         return
-    known = {n.name for n in before.nodes}
-    _check_devices(before, after, known, devices)
+    original = {n.name for n in before.nodes}
+    _check_devices(before, after, original, devices)
     homes = {n.name: home for home in after.nodes for n in _inside(home)}
     if edges:
         live = {n.id for n in topological_order(
             [v.node for v in before.roots] + [n for n in before.nodes if has_effects(n)])}
-        new = [n for n in after.nodes if n.name not in known and n.op != "Fused"]
+        new = [n for n in after.nodes if n.name not in original and n.op != "Fused"]
         for first, then in edges:
             if then.id in live:
                 _check_edge(after, first, then, homes, new)
@@ -49,16 +49,16 @@ def _inside(node: Node) -> Iterator[Node]:
         yield from _computing(node.attrs["body"])
 
 
-def _check_devices(before: Graph, after: Graph, known: set[str], devices: set[str]) -> None:
+def _check_devices(before: Graph, after: Graph, original: set[str], devices: set[str]) -> None:
     for home in _computing(after):
         for node in _inside(home):
             if node.device != home.device:
                 _fail(after, f"{node.name!r} for {node.device!r} is computed on {home.device!r}",
                       home)
-            if node.name in known and not get(node.op).is_given:
-                wanted = before[node.name]
-                if not get(wanted.op).is_given and wanted.device != node.device:
-                    _fail(after, f"{node.name!r} was placed on {wanted.device!r} and is on "
+            if node.name in original and not get(node.op).is_given:
+                placed = before[node.name]
+                if not get(placed.op).is_given and placed.device != node.device:
+                    _fail(after, f"{node.name!r} was placed on {placed.device!r} and is on "
                                  f"{node.device!r} now", home)
             elif node.device not in devices and not _copies_an_argument(node):
                 _fail(after, f"{node.name!r} is new and on {node.device!r}, where nothing was",

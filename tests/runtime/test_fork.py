@@ -59,7 +59,7 @@ def loop(n):  # a native loop's lock, too
 fusec.jit(loop)(np.float64(3.0))
 check(1, 1001)
 shared(np.ones(3_000_000))  # starts the workers
-found = locks.known()
+found = locks.every_lock()
 assert len(found) >= 8, found
 for number, lock in enumerate(found):
     held, release = threading.Event(), threading.Event()

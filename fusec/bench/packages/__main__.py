@@ -25,17 +25,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", choices=[*PACKAGES, []])
     parser.add_argument("--markdown", type=Path, help="write the page to this file")
     parser.add_argument("--here", action="store_true", help="in this process, as lines of JSON")
-    asked = parser.parse_args(arguments)
-    names = asked.packages or list(PACKAGES)
-    if asked.here:
+    options = parser.parse_args(arguments)
+    names = options.packages or list(PACKAGES)
+    if options.here:
         for name in names:
             for function in PACKAGES[name].calls:
-                found = measured(name, PACKAGES[name], function)
-                print(json.dumps(dataclasses.asdict(found)), flush=True)
+                finding = measured(name, PACKAGES[name], function)
+                print(json.dumps(dataclasses.asdict(finding)), flush=True)
         return 0
     findings, is_whole = survey(names)
-    if asked.markdown:
-        asked.markdown.write_text(render(findings))
+    if options.markdown:
+        options.markdown.write_text(render(findings))
     return int(not is_whole or any(f.problem for f in findings))
 
 
@@ -44,14 +44,14 @@ def survey(names: Sequence[str]) -> tuple[list[Finding], bool]:
     findings, is_whole = [], True
     for name in names:
         command = [sys.executable, "-m", "fusec.bench.packages", "--here", name]
-        done = subprocess.run(command, capture_output=True, text=True)
-        for line in done.stdout.splitlines():
+        process = subprocess.run(command, capture_output=True, text=True)
+        for line in process.stdout.splitlines():
             if line.startswith('{"package"'):
                 findings.append(Finding(**json.loads(line)))
                 print(_line(findings[-1]), flush=True)
-        if done.returncode:
+        if process.returncode:
             is_whole = False
-            print(f"{name}: stopped\n{done.stderr}", file=sys.stderr)
+            print(f"{name}: stopped\n{process.stderr}", file=sys.stderr)
     return findings, is_whole
 
 

@@ -20,14 +20,14 @@ class Cases:
 
     def function(self, name: str) -> Callable[..., Any]:
         """Raises ``ImportError`` or ``AttributeError`` where the package has none."""
-        found: Any = importlib.import_module(self.home)
+        target: Any = importlib.import_module(self.home)
         path = self.home
         for part in name.partition(" ")[0].split("."):
             path = f"{path}.{part}"
-            if not hasattr(found, part):
+            if not hasattr(target, part):
                 importlib.import_module(path)
-            found = getattr(found, part)
-        return found
+            target = getattr(target, part)
+        return target
 
 
 __all__ = ["Cases"]

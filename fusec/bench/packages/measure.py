@@ -54,11 +54,11 @@ def measured(package: str, cases: Cases, name: str) -> Finding:
         start = time.perf_counter()
         try:
             with _at_most(LONGEST):
-                got = compiled(*compiled_args)
+                result = compiled(*compiled_args)
         except Exception as error:
             return Finding(package, name, refusal=_reason(error), place=_place(error))
         first = time.perf_counter() - start
-        problem = difference(got, want) or difference(compiled_args, eager_args)
+        problem = difference(result, want) or difference(compiled_args, eager_args)
         times = _rounds(function, compiled, args)
     return Finding(package, name, *times, first, problem=problem)
 
@@ -91,29 +91,35 @@ def _rounds(
     samples: dict[Any, list[float]] = {eager: [], compiled: []}
     end = time.perf_counter() + SECONDS
     while time.perf_counter() < end or len(samples[eager]) < 5:
-        for call, found in samples.items():
-            given = copied(args)
+        for call, seconds in samples.items():
+            own_args = copied(args)
             start = time.perf_counter()
-            call(*given)
-            found.append(time.perf_counter() - start)
-    first, second = (statistics.median(found) for found in samples.values())
+            call(*own_args)
+            seconds.append(time.perf_counter() - start)
+    first, second = (statistics.median(seconds) for seconds in samples.values())
     return first, second
 
 
-def difference(got: Any, want: Any) -> str:
+def difference(ours: Any, numpys: Any) -> str:
     """How results differ in kind or value; nothing where they do not."""
-    if isinstance(want, (tuple, list)):
-        if type(got) is not type(want) or len(got) != len(want):
-            return f"{type(got).__name__} for {type(want).__name__}"
-        return next(filter(None, map(difference, got, want)), "")
-    if isinstance(want, dict):
-        return f"keys {list(got)} for {list(want)}" if list(got) != list(want) else (
-            difference(list(got.values()), list(want.values())))
-    if not isinstance(want, (np.ndarray, np.generic, int, float, complex)):
-        return "" if type(got) is type(want) else f"{type(got).__name__} for {type(want).__name__}"
-    if type(got) is not type(want):
-        return f"{type(got).__name__} for {type(want).__name__}"
-    return _numbers(np.asarray(got), np.asarray(want))
+    if isinstance(numpys, (tuple, list)):
+        if type(ours) is not type(numpys) or len(ours) != len(numpys):
+            return f"{type(ours).__name__} for {type(numpys).__name__}"
+        return next(filter(None, map(difference, ours, numpys)), "")
+    if isinstance(numpys, dict):
+        return f"keys {list(ours)} for {list(numpys)}" if list(ours) != list(numpys) else (
+            difference(list(ours.values()), list(numpys.values())))
+    if not isinstance(numpys, (np.ndarray, np.generic, int, float, complex)):
+        return _kinds(ours, numpys)
+    if type(ours) is not type(numpys):
+        return _kinds(ours, numpys)
+    return _numbers(np.asarray(ours), np.asarray(numpys))
+
+
+def _kinds(ours: Any, numpys: Any) -> str:
+    if type(ours) is type(numpys):
+        return ""
+    return f"{type(ours).__name__} for {type(numpys).__name__}"
 
 
 def _numbers(a: np.ndarray, b: np.ndarray) -> str:
