@@ -28,7 +28,7 @@ Strides = tuple[Size, ...]
 
 
 class NotNativeError(Exception):
-    """Something in a loop that only runs step by step; the message names it."""
+    """A loop or branch cannot be compiled as one native function; the message says why."""
 
     def __init__(self, reason: str, loc: Loc | None = None) -> None:
         super().__init__(reason)
@@ -38,10 +38,14 @@ class NotNativeError(Exception):
 class Backend(ABC):
     """Makes code for one kind of device.
 
-    With ``is_native`` the code of a form is a `NativeNest`, which the launcher calls by address
-    with the words of `block`.  Without, it is a Python function ``code(buffers, sizes)`` that runs
-    the form on arrays in the memory of its device, for these values of the sizes' symbols, and
-    answers whether no check failed; several forms of a kernel run in order.
+    ``is_native``: the code of a form is a `NativeNest`.  The launcher calls it by address with the
+    argument block that `block` makes.
+
+    Not ``is_native``: the code of a form is a Python function ``code(buffers, sizes)``.  It runs
+    the form on arrays in device memory, with ``sizes`` as the values of the symbols, and returns
+    True unless a check failed.
+
+    The forms of one kernel run in order.
     """
 
     name: str
@@ -55,8 +59,8 @@ class Backend(ABC):
     def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[Any]:
         """The forms that the kernel runs as, in order, for buffers with these byte strides.
 
-        A form says in ``mode`` how it runs, and in ``is_static`` whether it is one of known sizes;
-        then it counts its ``points``.
+        A form has a ``mode`` (how it runs) and ``is_static`` (whether its sizes are known); a
+        static form also has ``points``, their number.
         """
 
     @abstractmethod

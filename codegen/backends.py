@@ -34,7 +34,7 @@ def current() -> Backend:
 
 @contextmanager
 def using(name: str) -> Iterator[Backend]:
-    """Compile for another back end in this block; calls of what is compiled already stay."""
+    """Compile for another back end inside this block; what is compiled already keeps its own."""
     selected = backend(name)
     token = _current.set(name)
     try:

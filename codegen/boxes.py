@@ -71,8 +71,9 @@ def _concat_branch(box: Box, node: Node, index: IndexMap) -> int:
 class Writes:
     """The boxes that an array was written in, one after the other, newest first.
 
-    A loop that writes row after row makes a thousand updates of one array and a nest for each:
-    which of them a nest reads is asked of all at once.
+    A loop that writes row after row makes a chain of a thousand updates of one array, and a nest
+    for each.  To find which update a nest reads, all boxes are compared in one array operation:
+    walking the chain for every nest would be quadratic.
     """
 
     def __init__(self, value: Value) -> None:

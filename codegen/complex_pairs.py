@@ -72,9 +72,9 @@ class _Real:
 
 @functools.cache
 def rounds_once() -> bool:
-    """Whether NumPy's vector loops fuse a product with the addition on this machine.
+    """Whether NumPy's vector loops compute a product and an addition as one FMA on this machine.
 
-    They do where the processor has fused multiply-adds: x*x - round(x*x) is then not zero.
+    They do where the CPU has FMA.  The test: with an FMA, x*x - round(x*x) is not zero.
     """
     x = np.full(4, (1 + 2**-30) * (1 + 1j))
     return bool(np.any((x * x).real))
@@ -86,7 +86,7 @@ def _mul(r: _Real, a: Pair, b: Pair) -> Pair:
 
 
 def _vector_mul(r: _Real, a: Pair, b: Pair) -> Pair:
-    """As NumPy's vector loops: of each part, the first product is not rounded by itself."""
+    """As NumPy's vector loops: in each part the first product is fused, so it is not rounded."""
     if not rounds_once():
         return _mul(r, a, b)
     return (r.fma(a[0], b[0], r.neg(r.mul(a[1], b[1]))),
@@ -94,7 +94,7 @@ def _vector_mul(r: _Real, a: Pair, b: Pair) -> Pair:
 
 
 def _div(r: _Real, a: Pair, b: Pair) -> Pair:
-    """Smith's method, both of its sides computed and one selected; x/0 as NumPy's special case."""
+    """Smith's method: both branches are computed, a select takes one; x/0 is a case of its own."""
     left, right, up, down, scale = _smith(r, a, b)
     inverse = r.div(r.number(1), scale)
     real, imag = r.mul(r.add(left, right), inverse), r.mul(r.sub(up, down), inverse)
@@ -149,7 +149,7 @@ _OF_PYTHON: dict[str, Callable[..., Any]] = {"Div": _python_div}
 
 
 def _rule(node: Node) -> Callable[..., Any]:
-    """The formula, which depends on whether the operands are arrays."""
+    """The node's formula: NumPy's arrays, its scalars and Python's numbers round differently."""
     if any(v.type.kind == "array" for v in node.inputs):
         return _RULES[node.op]
     weak = all(v.type.is_weak for v in node.inputs)

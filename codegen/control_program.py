@@ -1,5 +1,5 @@
-"""A branch or loop as one compiled function: what Python must put into its argument block, and do
-when it is called from there or when it leaves early.
+"""A branch or loop as one compiled function, as the runtime sees it: the words of its argument
+block, the calls that it makes into Python, and its early exits.
 
 A back end that compiles such functions makes a `ControlProgram`; the runtime calls it.  The block
 is an array of 64-bit words; the function is ``i64 run(ptr block)`` and gives 0, or 1 plus the
@@ -22,25 +22,34 @@ if TYPE_CHECKING:
     from .native_nest import NativeNest, NestBlock
 
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-CALLS = ("release", "hold", "call_python", "poll")  # of the lock, each told where its state is
-OF_NOTHING = -2  # the axis of an error exit for an extremum of nothing
+CALLS = ("release", "hold", "call_python", "poll")  # functions of the lock; they take its state
+OF_NOTHING = -2  # the axis of an error exit for an extremum of an empty array
 
 
 @dataclass(frozen=True)
 class Word:
-    """One word of the block: ``kind`` says what Python puts there.
+    """One word of the argument block.  ``kind`` says what it holds:
 
-    ``number``: a constant; ``operand`` and ``target``: the address of an operand, of a result;
-    ``scalar``: the bits of an operand; ``rest``: the second half of the number in the word before;
-    ``temp``: the address of fresh memory of ``value`` bytes; ``nest``: the address of a nest's
-    block; ``code`` and ``finish``: of its functions; ``pool``: of the function that spreads tasks
-    over threads; ``work``: the ns that one of a nest's tasks takes; those of `CALLS`: of
-    functions of the interpreter's lock, and ``lock``: their state; ``size``: the value of a symbol
-    that was decided before; ``result``: where a scalar result is stored; ``callback``: of Python's
-    side of a host call, and ``host``: what is passed to it and back; ``index``: the index that is
-    out of range and, where only the run knows it, the size; ``left``: where a result's memory is
-    when the function is left early; ``failure``: the status of nests, then their record
-    (`RECORD` of `.native_nest`).
+    ========================  ======================================================================
+    ``number``                a constant
+    ``operand``, ``target``   the address of an operand, of a result
+    ``scalar``                the bits of an operand
+    ``rest``                  the second half of the number in the word before
+    ``temp``                  the address of fresh memory of ``value`` bytes
+    ``nest``                  the address of a nest's argument block
+    ``code``, ``finish``      the addresses of a nest's functions
+    ``pool``                  the address of the function that spreads tasks over threads
+    ``work``                  the estimated ns of one task of a nest
+    those of `CALLS`          the addresses of functions of the interpreter's lock
+    ``lock``                  the state of that lock
+    ``size``                  the value of a symbol that is defined before the loop
+    ``result``                where a scalar result is stored
+    ``callback``              the address of Python's side of a host call
+    ``host``                  an operand or result of a host call
+    ``index``                 the index out of range; a second word: the size, if a run-time size
+    ``left``                  the address of a result's memory, at an early exit
+    ``failure``               the status word of the nests, then `RECORD` of `.native_nest`
+    ========================  ======================================================================
     """
 
     kind: str
@@ -49,10 +58,11 @@ class Word:
 
 @dataclass(frozen=True)
 class ErrorExit:
-    """An index out of range: the node that picks, the axis, its size (None: as the code noted).
+    """An early exit of the function: ``node`` raises.
 
-    Those of a kernel's own checks are in the ``failure`` words.  ``call``: a scalar function that
-    raised, by its symbol, and the ``host`` words of its arguments.
+    For an index out of range: the axis, and its size (None: it is in the second ``index`` word).
+    Failures inside of a kernel are in the ``failure`` words.  For a scalar function that raised:
+    ``call`` is its symbol and the ``host`` words of its arguments.
     """
 
     node: Node
@@ -63,8 +73,10 @@ class ErrorExit:
 
 @dataclass(frozen=True)
 class HostSize:
-    """An axis of an array whose size only the run knows, and the word that holds it: Python writes
-    it where the call ``defines`` it, the native function does otherwise."""
+    """An axis with a run-time size, and the word that holds the size.
+
+    Python writes the word where the call ``defines`` the size; else the native function does.
+    """
 
     axis: int
     word: int
@@ -73,7 +85,10 @@ class HostSize:
 
 @dataclass(frozen=True)
 class HostValue:
-    """A word: the bits of a number, or with ``strides`` the address of an array."""
+    """An operand or result of a host call, as a word: a number's bits, or an array's address.
+
+    ``strides`` are None for a number.
+    """
 
     word: int
     type: TensorType
@@ -83,7 +98,7 @@ class HostValue:
 
 @dataclass(frozen=True)
 class HostSite:
-    """A call of Python in a native function; the order is neither operand nor result."""
+    """A call of Python from a native function; without the node's *order* operand and result."""
 
     node: Node
     name: str
@@ -93,7 +108,7 @@ class HostSite:
 
 @dataclass(frozen=True)
 class LoopNest:
-    """A nest of fused loops that the function calls: its block, filled for the largest sizes."""
+    """A nest that the function calls, and its argument block, filled for the largest sizes."""
 
     block: NestBlock
     code: NativeNest
@@ -109,6 +124,6 @@ class ControlProgram:
     words: list[Word]
     nests: list[LoopNest]
     exits: list[ErrorExit]
-    copied: list[int]  # results that start as copies of these operands; -1: made by the function
+    copied: list[int]  # for each result, the operand that it starts as a copy of; -1: none
     sites: list[HostSite]  # where it calls Python
-    passed: list[str]  # the symbols of its ``size`` words
+    passed: list[str]  # the symbols of the ``size`` words, in order

@@ -1,4 +1,4 @@
-"""What a back end gives to the runtime of a kernel: machine code, and the words to call it with."""
+"""A compiled nest as the runtime gets it: machine code, and the argument block to call it with."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from .llvm import NativeCode
 
 NEST_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-# What a nest with checks notes of the first that fails, as words.  The failure with the smallest
-# (check, begin) stays, whichever thread met it: checks are numbered in the program's order, and
-# begin is the first task of the call that failed.
+# The words in which a nest records its first failed check.  Several threads may fail at once: the
+# failure with the smallest (check, begin) wins, so the record does not depend on timing.  Checks
+# are numbered in program order; begin is the first task of the range in which the check failed.
 RECORD = ("lock", "check", "begin", "index", "size")
 NONE = -1  # the number of a word that an argument block does not have
 
 
 @dataclass
 class CompileStats:
-    """What one request cost: new nests, milliseconds in code generation and in LLVM."""
+    """The cost of one compile request: new and reused nests, ms in codegen and in LLVM."""
 
     compiled: int = 0
     reused: int = 0
@@ -33,8 +33,11 @@ class CompileStats:
 
 @dataclass(frozen=True)
 class NativeNest:
-    """Addresses of a form's functions, of `NEST_SIGNATURE`: they take the address of an argument
-    block and do a range of the nest's tasks.  ``finish``, if not 0, is called once after all."""
+    """The addresses of a form's functions, both of type `NEST_SIGNATURE`.
+
+    ``entry`` takes the address of an argument block and a range of tasks, and runs these tasks.
+    ``finish``, unless 0, is called once after all tasks are done.
+    """
 
     symbol: str
     entry: int
@@ -44,13 +47,15 @@ class NativeNest:
 
 @dataclass(eq=False)
 class NestBlock:
-    """A nest's argument block, 64-bit words, and which of them whoever runs it has to fill in.
+    """A nest's argument block of 64-bit words, and which of them the caller has to fill in.
 
-    ``words`` hold all that is known already.  ``pointers``: (word, buffer of the kernel, byte
-    offset) for each address of a buffer's memory; ``open``: words that are sizes of the run, and
-    ``task_count``, if there is one, the number of tasks then.  ``status`` gets the address of a
-    word that is set where a check fails, ``partials`` that of ``partial_bytes`` of memory for each
-    task.  A point of the nest takes about ``ns`` on one thread.
+    ``words``: the block, with everything that is known at compile time.
+    ``pointers``: (word, buffer of the kernel, byte offset) for each word that takes an address.
+    ``open``: (word, size) for each word that takes a run-time size; ``task_count`` is the word for
+    the number of tasks, where that is a run-time size.
+    ``status``: the word for the address of a flag that a failed check sets.
+    ``partials``: the word for the address of partial results, ``partial_bytes`` for each task.
+    ``ns``: the estimated time of one point on one thread.
     """
 
     words: np.ndarray
@@ -59,10 +64,10 @@ class NestBlock:
     tasks: Size
     points: Size
     ns: float
-    sequential: bool  # tasks may store to one place
-    in_order: bool  # and no runs of them are known that do not
-    together: int  # tasks that one thread takes at least
+    sequential: bool  # two tasks may store to the same element
+    in_order: bool  # sequential, and no grouping of tasks is known to avoid that
+    together: int  # the least number of tasks that one thread takes
     status: int = NONE
     partials: int = NONE
     task_count: int = NONE
-    partial_bytes: int = 0  # of each task
+    partial_bytes: int = 0  # for each task

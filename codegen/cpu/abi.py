@@ -1,11 +1,16 @@
 """The argument block of a nest function: an array of 64-bit slots.
 
-``void nest(ptr block, i64 begin, i64 end)`` does tasks ``begin`` to ``end - 1``.  Slots: base
-pointer per operand (first element included), extent per loop, byte strides operand by operand, raw
-bits of each parameter, for full reductions the address of the partial results and the number of
-tasks, byte strides of computed indices operand by operand, and for nests with checks the address of
-a status word, which they set to 1 where a check fails, and that of a record of the first failure
-(`RECORD` of `fusec.codegen.native_nest`) or 0.
+``void nest(ptr block, i64 begin, i64 end)`` runs tasks ``begin`` to ``end - 1``.  The slots, in
+order:
+
+- the base pointer of each operand, which points at the first element that is accessed;
+- the extent (trip count) of each loop;
+- the byte strides of each operand, a slot for each loop;
+- the raw bits of each parameter;
+- for full reductions: the address of the partial results, and the number of tasks;
+- the byte strides of each operand's computed indices;
+- for nests with checks: the address of a status word, which a failed check sets to 1, and the
+  address of the failure record (`RECORD` of `fusec.codegen.native_nest`), or 0.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ class BlockLayout:
     loops: int
     params: int
     partials: int
-    gathered: tuple[int, ...] = ()  # computed indices of each operand
+    gathered: tuple[int, ...] = ()  # the number of computed indices of each operand
     checks: bool = False
 
     @classmethod
@@ -83,7 +88,7 @@ def raw_bits(dtype: np.dtype, value: object) -> int:
 
 
 def fill_block(form: LoopForm, params: tuple[Param, ...]) -> np.ndarray:
-    """A block with everything but pointers; pointers are written per call."""
+    """The words of a block, all but the pointers, which each call writes."""
     layout = BlockLayout.of(form)
     block = np.zeros(layout.size, np.int64)
     block[layout.operands: layout.operands + layout.loops] = form.extents
@@ -100,7 +105,7 @@ def fill_block(form: LoopForm, params: tuple[Param, ...]) -> np.ndarray:
 
 
 def open_words(form: LoopForm) -> Iterator[tuple[int, Size]]:
-    """The block's words that are sizes of the run, by slot: extents and strides."""
+    """The slots that take run-time sizes (extents and strides), with these sizes."""
     layout = BlockLayout.of(form)
     words = [(layout.extent(loop), extent) for loop, extent in enumerate(form.extents)]
     for number, operand in enumerate(form.operands):
@@ -118,7 +123,7 @@ class _Ones(dict[str, int]):
 
 
 def nest_block(form: LoopForm, params: tuple[Param, ...]) -> NestBlock:
-    """The form's block with all that is known, and where the rest belongs."""
+    """The form's argument block, and which of its words are left to the caller."""
     layout, nest, is_flat = BlockLayout.of(form), form.nest, form.mode == "flat"
     reductions = sum(len(stage.reductions) for stage in nest.stages)
     return NestBlock(

@@ -1,9 +1,9 @@
-"""The vectorised loop of a stage: whole vectors, then the last, partial step through padding.
+"""The vectorised loop of a stage: whole vectors, then a last, partial step through padding.
 
-Padding: operands of a partial step are copied to stack memory, the same code runs on whole vectors
-there, and what it stored is copied back.  So a stage's code exists once where it is long, absent
-elements never reach a reduction, and no element is computed by other instructions than its
-neighbours.
+The last step may have fewer elements than its vectors have lanes.  Its operands are copied to
+padding, which is stack memory; the same vector code runs there; what it stored is copied back.
+Reasons: the code of a long stage is emitted once; absent elements never reach a reduction; every
+element is computed by the same instructions as its neighbours.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .nest_function import NestFunction
 from .scalar_ops import emit_operation
 
 Run = Callable[..., None]
-# A stage of less scalar work than this is short: its code is repeated rather than padded at each
-# step (reductions), or its last elements run one by one (elementwise stages).
+# A stage of less scalar work than this is short.  Short reductions have their code twice, for whole
+# and partial steps, instead of a test at each step; short elementwise stages end in a scalar loop.
 LONG_COST = 12.0
 
 
@@ -33,7 +33,7 @@ def can_vectorise(form: LoopForm, stage: Stage) -> bool:
 
 
 def vectors_per_step(stage: Stage, lanes: int) -> int:
-    """As many as the stage's sums have accumulators."""
+    """The number of accumulators that the stage's sums need."""
     sums = [sum_lanes(r.dtype) // lanes for r in stage.reductions if is_cascaded(r)]
     return max(sums, default=UNROLL) if stage.reductions else 1
 
@@ -51,7 +51,8 @@ class AxisLoop:
         self.step = self.lanes * self.copies
         self.needs_valid = bool(stage.reductions or stage.checks) or any(
             (e.op == "load" and e.args) or e.op in CALLS for e in walk(stage.roots))
-        # Stores at computed indices cannot go through padding, nor may scans see its elements.
+        # Not through padding: stores at computed indices, which have no place in it, and scans,
+        # which would run on over the absent elements.
         cost = sum(scalar_cost(e.op) for e in walk(stage.roots))
         unpadded = any(s.index for s in stage.stores) or any(
             e.op == "scan" for e in walk(stage.roots))
@@ -80,7 +81,7 @@ class AxisLoop:
         self._one_by_one(whole, high)
 
     def _blocks(self, low: str, high: str) -> None:
-        """Floating-point sums: a block at a time onto the cascade."""
+        """Floating-point sums: the total of each block of elements goes onto the cascade."""
         em = self.em
         cascaded = [a for a in self.accs if a.stack]
         with em.loop(low, high, sum_block(cascaded[0].dtype)) as start:
@@ -97,7 +98,7 @@ class AxisLoop:
     # -- whole steps
 
     def _whole_steps(self, low: str, high: str) -> str:
-        """Run the steps that have all their elements; returns where they end."""
+        """Emit the steps that have all their elements; returns the counter where they end."""
         em = self.em
         count = em.value(f"sub i64 {high}, {low}")
         whole = em.add(low, em.value(f"and i64 {count}, {-self.step}"))
@@ -143,13 +144,13 @@ class AxisLoop:
                  valid=valid)
 
     def _valid(self, left: str, first: int) -> Operand:
-        """Which lanes hold elements, when ``left`` are left at the start of the step."""
+        """The mask of lanes that hold elements; ``left`` elements remain at the step's start."""
         em = self.em
         ends = em.splat(Operand(left, I64, 1), self.lanes)
         return emit_operation(em, "lt", BOOL, [em.iota(str(first), self.lanes), ends])
 
     def _moving(self) -> tuple[list[int], list[int]]:
-        """Operands that the stage loads, and stores, at places that move along the loop."""
+        """The operands that the stage loads, and stores, at addresses that vary along the loop."""
         form = self.nest.form
         loads = {e.attr for e in walk(self.stage.roots) if e.op == "load" and not e.args}
         stores = {s.access for s in self.stage.stores}
@@ -185,7 +186,7 @@ class AxisLoop:
         return self.nest.stride[number][self.nest.form.axis]
 
     def _stride(self, number: int, partial: str) -> str:
-        """Bytes between lanes: those of the operand, or of its padding."""
+        """The bytes between lanes in a partial step: those of the padding; else of the operand."""
         size, near = self._itemsize(number), self.nest.form.near_stride(number)
         if self._is_unit(number) or near:
             return str(near or size)

@@ -1,4 +1,4 @@
-"""Machine code by what it depends on: alive as long as a plan uses it, and a little longer."""
+"""A cache of machine code: an entry lives while a plan uses it, and the latest ones longer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-RECENT = 32  # that outlive their plans, for functions that are jitted at each use
+RECENT = 32  # entries that outlive their plans, for programs that jit a function anew at each use
 
 
 class CodeCache(Generic[K, V]):
-    """A dictionary that does not keep its values alive, but for those found or made last.
+    """A weak-valued dictionary that also keeps its `RECENT` last used values alive.
 
-    A plan that holds a value holds its machine code, whose memory is freed with the last of them.
+    Plans hold the values that they use.  When the last holder of a value goes, its machine code is
+    unloaded.
     """
 
     def __init__(self) -> None:
@@ -34,6 +35,6 @@ class CodeCache(Generic[K, V]):
         return value
 
     def clear(self) -> None:
-        """Forget every value; those in use live on with their plans."""
+        """Forget every value; plans keep those that they use."""
         self._alive.clear()
         self._recent.clear()

@@ -1,4 +1,4 @@
-"""Reductions over outer loops: vectors lie across them, a lane for each column."""
+"""Column reductions: the vector axis is not reduced, so each lane accumulates one column."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .nest_expressions import Point
 
 # A column pass this cheap keeps four vectors of columns in flight at once.
 CHEAP_OPERATIONS = 6
-WIDEST = 256  # bytes of its vectors, to which LLVM aligns them
+WIDEST = 256  # bytes of the widest vector, which is also its alignment in LLVM
 
 
 class ColumnNest(NestEmitter):
-    """Reductions over inner loops, vectors across them: a task is a block of outer points."""
+    """Reductions over inner loops, vectors along an outer one; a task is a block of columns."""
 
     def _body(self) -> None:
         self._allocate_scratch(max(self._column_widths()))
@@ -30,7 +30,7 @@ class ColumnNest(NestEmitter):
 
     @contextmanager
     def _tasks(self) -> Iterator[tuple[str, str, list[str], dict[int, str]]]:
-        """A task's columns, and the place of what is outside of them."""
+        """For each task: its first and last column, pointers and counters of the outer loops."""
         em, form, block = self.em, self.form, BLOCKS[self.form.mode]
         loops = [loop for loop in range(form.outer) if loop != form.axis]
         extent = self.extent[form.axis]
@@ -45,8 +45,7 @@ class ColumnNest(NestEmitter):
         return range(self.form.outer, len(self.form.extents)) if stage.inner else ()
 
     def _steps(self, low: str, high: str) -> Iterator[tuple[int, str]]:
-        """The columns in loops, with ever narrower steps: the width of one, and its first column.
-        """
+        """Loops over the columns in ever narrower steps; yields each step's width and column."""
         for width in self._column_widths():
             whole = high if width == 1 else self._whole(low, high, width)
             with self.em.loop(low, whole, width) as column:
@@ -54,7 +53,7 @@ class ColumnNest(NestEmitter):
             low = whole
 
     def _whole(self, low: str, high: str, step: int) -> str:
-        """The end of the last whole step of this many columns; steps are powers of two."""
+        """Where whole steps of this many columns end; the step is a power of two."""
         count = self.em.value(f"sub i64 {high}, {low}")
         return self.em.add(low, self.em.value(f"and i64 {count}, {-step}"))
 
@@ -83,7 +82,7 @@ class ColumnNest(NestEmitter):
                 self.reduced[acc.reduction.number] = finish_lanes(em, acc)
 
     def _still(self, stage: Stage, point: Point) -> dict[int, Operand]:
-        """Loads of an inner stage that its loops repeat, done before them."""
+        """The loads of an inner stage that are invariant in its loops, hoisted out of them."""
         form, loops = self.form, self._rows(stage)
         loads = {e.attr for e in walk(stage.roots) if e.op == "load" and not e.args}
         repeated = [k for k in sorted(loads) if form.stride_class(form.operands[k]) != "zero"
@@ -92,15 +91,16 @@ class ColumnNest(NestEmitter):
 
 
 class TiledNest(ColumnNest):
-    """The same for rows that lie far apart: accumulators of a tile of columns are in memory.
+    """The same for rows that lie far apart in memory: a tile of columns, accumulators in memory.
 
-    So each row is read in a piece long enough for the processor to fetch ahead; a few registers of
-    columns at a time would be another page with every step.
+    Each row is read in a run that is long enough for the hardware prefetcher.  With accumulators in
+    registers a step would read a few columns only, and touch another page at every row.
     """
 
     def __init__(self, form: LoopForm, name: str) -> None:
         super().__init__(form, name)
-        self.tiles: dict[int, tuple[str, str]] = {}  # by number: accumulators, and their positions
+        # By reduction: memory of the accumulators, and of their positions.
+        self.tiles: dict[int, tuple[str, str]] = {}
 
     def _body(self) -> None:
         stages = self.form.nest.stages
@@ -118,7 +118,7 @@ class TiledNest(ColumnNest):
         return values, at
 
     def _accumulator(self, reduction: Reduction, width: int, place: str) -> Accumulator:
-        """That of the columns from this place of the tile on."""
+        """The accumulator of ``width`` columns, from offset ``place`` of the tile on."""
         em, (values, at) = self.em, self.tiles[reduction.number]
         size = reduction.value.dtype.itemsize
         slots = [em.offset(values, em.mul(place, size))]
@@ -135,7 +135,7 @@ class TiledNest(ColumnNest):
         self, stage: Stage, tile: tuple[str, str], pointers: list[str], counters: dict[int, str],
         linear: str,
     ) -> None:
-        """One row of the tile, or one evaluation of each column after all rows."""
+        """One row of the tile; for an outer stage, one evaluation of each column after all rows."""
         em, form = self.em, self.form
         invariant = self._invariants(stage, pointers)
         needed = {e.attr for e in walk(stage.roots) if e.op == "reduced"}

@@ -1,4 +1,4 @@
-"""Machine code for loop forms, shared by structure: one LLVM module for all that are new."""
+"""Machine code for loop forms: forms of equal structure share it, new ones make one module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .code_cache import CodeCache
 from .emitter import METADATA, UNLIKELY, Emitter
 from .modes import emit_nest
 
-LINKED_SPEED = 3  # loops over lanes that call the user's functions are LLVM's to vectorise
+LINKED_SPEED = 3  # with LLVM's vectoriser, for the lane loops that call the user's functions
 
 _nests: CodeCache[tuple, NativeNest] = CodeCache()
 _lock = locks.Lock()
@@ -22,18 +22,18 @@ _nest_count = 0
 
 
 def nests_made() -> int:
-    """How many nests this process has compiled, or loaded from disk."""
+    """The number of nests that this process has compiled, or loaded from disk."""
     return _nest_count
 
 
 def clear_cache() -> None:
-    """Forget compiled nests; those in use live on with their plans."""
+    """Forget compiled nests; plans keep those that they use."""
     with _lock:
         _nests.clear()
 
 
 def compile_forms(forms: Sequence[LoopForm], stats: CompileStats) -> list[NativeNest]:
-    """The machine code of each form, compiling all unknown ones as one module."""
+    """The machine code of each form; those not in the cache are compiled as one module."""
     global _nest_count
     keys = [structure_key(f) for f in forms]
     with _lock:

@@ -36,9 +36,10 @@ def _int_divide(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> tuple[O
 def _float_rest(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> Operand:
     """C's fmod, exactly, without its loop where the quotient has no more bits than a number.
 
-    The rounded quotient is not below the true one's whole part n, and at most n + 1.  What it
-    leaves is between -b and b, in steps of b's last place at least, so the fused multiply-add does
-    not round; nor does adding b.  Other quotients, infinities and NaN are left to the library.
+    Let n be the whole part of the true quotient.  The rounded quotient, truncated, is n or n + 1.
+    So the remainder that it leaves lies between -b and b and is a multiple of b's last place: the
+    fused multiply-add does not round, nor does adding b.  Larger quotients, infinities and NaN are
+    left to the library.
     """
     lanes, zero = a.lanes, em.const(dtype, 0, a.lanes)
     x, y = (em.intrinsic("fabs", dtype, lanes, v) for v in (a, b))

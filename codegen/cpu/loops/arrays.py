@@ -11,7 +11,7 @@ import numpy as np
 from fusec.codegen.cpu.emitter import Operand
 from fusec.ir.dims import Dim, is_static
 
-Strides = tuple[Any, ...]  # bytes; the register of one that the run decides
+Strides = tuple[Any, ...]  # in bytes: an int, or the register that holds a run-time stride
 
 
 def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
@@ -24,7 +24,7 @@ def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
 
 
 def is_dense(shape: Sequence[int], strides: Strides, itemsize: int) -> bool:
-    """Whether the strides are those of C order, also for sizes that only the run knows."""
+    """Whether the strides are those of C order, run-time sizes included."""
     step: int | None = itemsize
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
         if stride != step:
@@ -35,7 +35,7 @@ def is_dense(shape: Sequence[int], strides: Strides, itemsize: int) -> bool:
 
 @dataclass(eq=False)
 class Token:
-    """Memory of an array; ``slot`` holds its address, which loops may exchange with another's."""
+    """An array's memory.  ``slot`` holds its address: a loop may swap those of two tokens."""
 
     slot: str
     nbytes: int
@@ -44,9 +44,9 @@ class Token:
 
 @dataclass(frozen=True)
 class ArrayRef:
-    """An array as a view of a token's memory: where it begins, and its byte strides.
+    """An array as a view of a token's memory, with byte strides.
 
-    It begins ``offset`` bytes and then ``element`` elements (SSA names or literals) into it.
+    Its first element lies at ``offset`` bytes plus ``element`` elements (SSA names or literals).
     """
 
     token: Token
@@ -58,12 +58,12 @@ class ArrayRef:
 
     @property
     def repeats(self) -> bool:
-        """Whether several elements lie in one place, as those that were broadcast."""
+        """Whether several elements have the same address, as after a broadcast."""
         return any(s == 0 and n != 1 for s, n in zip(self.strides, self.shape, strict=True))
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of the memory, in C order."""
+        """Whether it covers the token's memory, in C order."""
         if not is_static(self.shape):
             return False
         size = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize

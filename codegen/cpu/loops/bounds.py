@@ -1,7 +1,8 @@
-"""Bounds of sizes that only the run knows, while a native loop is compiled.
+"""Upper bounds of run-time sizes, while a native loop is compiled.
 
-A symbol is defined by a slice of an axis of known length, which bounds it.  Temporaries of such
-sizes are allocated once, at their bounds, and strides are those of the bounds: only extents vary.
+A symbol is defined by a slice of an axis; the length of that axis is its upper bound.  A temporary
+with such a size is allocated once, at the bound, and its strides are those of the bound: during the
+run only extents vary.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from fusec.ir.dims import Dim, Size
 
 
 def bound_of(size: Size, limits: Mapping[str, int]) -> int:
-    """What a size is at most."""
+    """The upper bound of a size."""
     if not isinstance(size, Dim):
         return int(size)
     missing = [name for name in size.symbols if name not in limits]
@@ -25,7 +26,7 @@ def bound_of(size: Size, limits: Mapping[str, int]) -> int:
 
 
 def _grows(size: Size) -> bool:
-    """Whether it is largest where its symbols are."""
+    """Whether the size is monotonic: largest where all its symbols are largest."""
     if not isinstance(size, Dim) or size.name is not None:
         return True
     return all(factor >= 0 and all(

@@ -1,8 +1,8 @@
 """Calls of Python from a native loop: random generators, prints and library functions.
 
-The function leaves operands, or their addresses, in words of its block and calls a callback, which
-Python has put into another word; results come back the same way.  The interpreter's lock is taken
-back for it.
+The function stores the operands, or the addresses of arrays, in words of its argument block.  Then
+it takes the interpreter's lock back and calls a callback, whose address is in another word.
+Results come back in words too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .polls import call_python
 
 
 def host_call(emitter: GraphEmitter, node: Node) -> None:
-    """A call of the user's object; the order of such calls is that of the code."""
+    """A call of the user's object.  The code's own order is the order of such calls."""
     order, *values = node.inputs
     *types, _ = node.types
     _call(emitter, node, called_on_host(node.attrs), values, types)
@@ -34,7 +34,7 @@ def host_call(emitter: GraphEmitter, node: Node) -> None:
 
 
 def library_call(emitter: GraphEmitter, node: Node) -> None:
-    """A call of NumPy or SciPy; sizes that it defines need a bound."""
+    """A call of NumPy or SciPy.  Run-time sizes of its results need an upper bound."""
     name, limits = _title(node), emitter.frame.limits
     if symbols_of(tuple(v for k, v in node.attrs.items() if k != "results")):
         raise NotNativeError(f"{name} is a library call told a size that only the run knows",
@@ -50,7 +50,7 @@ def library_call(emitter: GraphEmitter, node: Node) -> None:
 
 
 def _elements(emitter: GraphEmitter, node: Node) -> int:
-    """How many elements the first array has at most."""
+    """The upper bound of the number of elements of the first array."""
     shape = next(v.shape for v in node.inputs if v.type.kind == "array")
     return math.prod(bound_of(size, emitter.frame.limits) for size in shape)
 
@@ -80,7 +80,7 @@ def _call(
 
 
 def _define(frame: Frame, result: HostValue) -> None:
-    """The sizes that the call gave a result."""
+    """Set the symbols whose values are sizes of this result."""
     for size in result.sizes:
         if size.defines:
             name = _dim(result.type, size.axis).name
@@ -101,7 +101,10 @@ def _passed(emitter: GraphEmitter, value: Value) -> HostValue:
 def _word(
     emitter: GraphEmitter, type_: TensorType, array: ArrayRef | None, node: Node | None = None
 ) -> HostValue:
-    """A word of its own, which holds the array's address if there is one; ``node`` makes it."""
+    """A new word for a number or, with ``array``, for its address.
+
+    ``node``: the call that this is a result of; None for an operand.
+    """
     frame = emitter.frame
     number = frame.host_word(type_.dtype if array is None else I64)
     at = frame.word_address("host", number)

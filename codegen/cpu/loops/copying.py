@@ -12,7 +12,7 @@ from .polls import BYTES_OF_A_NS, spend
 
 
 def copy(frame: Frame, target: ArrayRef, source: ArrayRef) -> None:
-    """Copy an array of the same shape; the two may be the same memory, or none of it."""
+    """Copy an array to one of the same shape; the two may share memory."""
     em, itemsize = frame.em, target.dtype.itemsize
     to, come = frame.address(target), frame.address(source)
     if is_dense(target.shape, target.strides, itemsize) and (
@@ -25,7 +25,7 @@ def copy(frame: Frame, target: ArrayRef, source: ArrayRef) -> None:
         spend(frame, em.value(f"lshr i64 {count}, {BYTES_OF_A_NS.bit_length() - 1}"))
         em.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {come}, i64 {count}, i1 false)")
         return
-    if target.token is source.token:  # element by element it might overwrite what is still to come
+    if target.token is source.token:  # else a store might overwrite an element not yet read
         temporary = frame.temporary(source.shape, source.dtype)
         copy(frame, temporary, source)
         copy(frame, target, temporary)
@@ -48,7 +48,7 @@ def _copy_elements(
 
 
 def stepped(frame: Frame, address: str, counter: str, stride: int, ref: ArrayRef) -> str:
-    """An address moved by as many strides as the counter says."""
+    """The address plus ``counter`` strides."""
     if stride == 0:
         return address
     return frame.em.offset(address, frame.em.mul(counter, frame.stride(stride, ref.dtype)))

@@ -42,7 +42,7 @@ class NestCall:
 
 @dataclass
 class Frame:
-    """What all parts of the function share."""
+    """The state that all emitters of one function share."""
 
     em: Emitter = field(default_factory=Emitter)
     words: list[Word] = field(default_factory=list)
@@ -50,20 +50,20 @@ class Frame:
     nests: list[NestCall] = field(default_factory=list)
     exits: list[ErrorExit] = field(default_factory=list)
     sites: list[HostSite] = field(default_factory=list)
-    sizes: dict[str, str] = field(default_factory=dict)  # symbols, by the memory of their values
-    limits: dict[str, int] = field(default_factory=dict)  # and what they are at most
-    outer: frozenset[str] = frozenset()  # symbols that were decided before the loop
-    passed: list[str] = field(default_factory=list)  # those of them that it is told
-    left: dict[int, str] = field(default_factory=dict)  # memory of the addresses of results
-    code: str = ""  # memory of what is returned early
-    budget: str = ""  # memory of the ns of work that are left before others may run
-    at_end: str = ""  # an instruction before any return
-    has_loops: bool = True  # whether any part of the function may run again
+    sizes: dict[str, str] = field(default_factory=dict)  # by symbol, the memory of its value
+    limits: dict[str, int] = field(default_factory=dict)  # by symbol, its upper bound
+    outer: frozenset[str] = frozenset()  # symbols that are defined before the loop
+    passed: list[str] = field(default_factory=list)  # the outer symbols that the block passes in
+    left: dict[int, str] = field(default_factory=dict)  # by result, memory of its address
+    code: str = ""  # memory of the code that an early exit returns
+    budget: str = ""  # memory of the ns of work left until the next poll
+    at_end: str = ""  # an instruction to run before every return
+    has_loops: bool = True  # whether any part of the function may run twice
     _numbers: dict[Word, int] = field(default_factory=dict)
     _registers: dict[Word, str] = field(default_factory=dict)
 
     def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:
-        """The value of a word, which the function does not change."""
+        """The value of a word that the function only reads."""
         if not self._loads_in_place:
             return self.early_word(kind, value, type_)
         place = self.em.value(f"getelementptr i64, ptr %block, i64 {self._number(kind, value)}")
@@ -73,16 +73,17 @@ class Frame:
     def _loads_in_place(self) -> bool:
         """Whether words are loaded where they are used, not at the entry.
 
-        What runs once gains nothing from registers, and what thousands of words at the entry take
-        of LLVM's register allocator grows with their square.
+        Code that runs once gains nothing from a register.  And a value loaded at the entry is live
+        through the whole function: with thousands of them, LLVM's register allocator takes time
+        that grows with the square of their number.
         """
         if self.has_loops:
             return len(self.words) > MANY_WORDS
         return self.em.depth == 0
 
     def early_word(self, kind: str, value: int = 0, type_: str = "i64") -> str:
-        """The same, loaded at the entry; equal words are one, so LLVM sees which sizes and strides
-        agree."""
+        """The same, loaded at the entry.  Equal words are one load: LLVM sees which sizes
+        and strides are equal."""
         key = Word(kind, value)
         if key not in self._registers:
             number = self._number(kind, value)
@@ -92,7 +93,7 @@ class Frame:
         return self._registers[key]
 
     def _number(self, kind: str, value: int) -> int:
-        """The number of a word, new or known."""
+        """The number of the word, which is added to the block if it is new."""
         key = Word(kind, value)
         if key not in self._numbers:
             self._numbers[key] = len(self.words)
@@ -109,26 +110,26 @@ class Frame:
         return self._registers[key]
 
     def scalar_address(self, kind: str, value: int, dtype: np.dtype) -> str:
-        """The same for a number; a complex one may take a second word, which follows."""
+        """The same for a number; a complex one may take the next word too."""
         address = self.word_address(kind, value)
         if dtype.itemsize > WORD and self.words[-1] == Word(kind, value):
             self.words.append(Word("rest", len(self.words)))
         return address
 
     def host_word(self, dtype: np.dtype = I64) -> int:
-        """The number of a new word that is passed to Python."""
+        """Add a ``host`` word to the block; returns its number."""
         number = sum(w.kind == "host" for w in self.words)
         self.scalar_address("host", number, dtype)
         return number
 
     def number(self, value: Size) -> str:
-        """A size or stride: 0 and 1 are part of the code, others are words."""
+        """A size or stride: 0 and 1 are literals in the code, others are words of the block."""
         if isinstance(value, Dim):
             return self._expression(value)
         return str(value) if value in (0, 1) else self.word("number", value)
 
     def _expression(self, size: Dim) -> str:
-        """The value of a size of the run."""
+        """The value of a run-time size."""
         em, total = self.em, ""
         for monomial, factor in size.terms:
             product = str(factor)
@@ -150,7 +151,7 @@ class Frame:
         return em.value(f"{'udiv' if call.function == '//' else 'urem'} i64 {a}, {b}")
 
     def define(self, name: str, value: str, limit: int) -> None:
-        """Note the value of a size that the run decides, and its bound."""
+        """Set the value of a run-time symbol, and its upper bound."""
         if name not in self.sizes:
             self.sizes[name] = self.em.alloca("i64", "size", 8)
         bound = bound_of(limit, self.limits)
@@ -169,7 +170,8 @@ class Frame:
         return self.em.value(f"load i64, ptr {self.sizes[name]}", "n")
 
     def constant(self, dtype: np.dtype, value: Any) -> Operand:
-        """A number of the program; large integers are mostly sizes, so they are words."""
+        """A constant of the program.  Large integers are mostly sizes: these are words, so that the
+        code does not depend on them."""
         if dtype.kind == "c":
             bits = int.from_bytes(np.array(value, dtype).tobytes(), sys.byteorder)
             return Operand(str(bits), dtype, 1)
@@ -178,8 +180,8 @@ class Frame:
         return self.em.const(dtype, value)
 
     def stride(self, value: int | str, dtype: np.dtype) -> str:
-        """A byte stride: 0 and that of neighbours are part of the code, those of the run are
-        registers already."""
+        """A byte stride: 0 and the item size are literals in the code, run-time strides are in
+        registers already, others are words."""
         if isinstance(value, str):
             return value
         return str(value) if value in (0, dtype.itemsize) else self.word("number", value)
@@ -195,12 +197,12 @@ class Frame:
         return Token(slot, nbytes, dtype)
 
     def temporary(self, shape: Sequence[int], dtype: np.dtype) -> ArrayRef:
-        """Fresh memory, there for the whole call; sizes of the run at their bounds."""
+        """Fresh memory that lives as long as the call; run-time sizes count as their bounds."""
         most = tuple(bound_of(size, self.limits) for size in shape)
         nbytes = int(np.prod(most, dtype=np.int64)) * dtype.itemsize
         at = len(self.words)
         self.words.append(Word("temp", nbytes))
-        early = self.has_loops or self.em.depth > 0  # their addresses may be exchanged in a loop
+        early = self.has_loops or self.em.depth > 0  # a loop may swap their addresses
         lines = self.entry if early else self.em.lines
         lines.append(f"  %w{at}.at = getelementptr i64, ptr %block, i64 {at}")
         lines.append(f"  %temp{at} = load ptr, ptr %w{at}.at")
@@ -227,13 +229,13 @@ class Frame:
     # -- scalars
 
     def variable(self, dtype: np.dtype) -> str:
-        """Memory of one scalar, which LLVM turns into registers."""
+        """An alloca for one scalar; LLVM promotes it to a register."""
         return self.em.alloca(memory_type(dtype), "var", 8)
 
     # -- errors
 
     def failure_words(self) -> tuple[str, str]:
-        """The addresses of the status word of nests and of their record, clear at entry."""
+        """The addresses of the nests' status word and failure record; both are 0 at the entry."""
         if Word("failure", 0) not in self._registers:
             places = [self.word_address("failure", k) for k in range(1 + len(RECORD))]
             for number, place in enumerate(places):
@@ -242,7 +244,7 @@ class Frame:
         return self.word_address("failure", 0), self.word_address("failure", 1)
 
     def watch(self, number: int, token: Token) -> None:
-        """Let Python know where a result's memory is when the function is left early."""
+        """At an early exit, store the address of the result's memory in the block, for Python."""
         self.left[number] = token.slot
 
     def leave(self, code: int) -> None:
@@ -253,7 +255,7 @@ class Frame:
         self.em.line("br label %leave")
 
     def _leaving(self) -> list[str]:
-        """The end of the function that is reached early."""
+        """The code of early exits: a block of its own at the function's end."""
         if not self.code:
             return []
         em = Emitter()
@@ -269,8 +271,8 @@ class Frame:
     def fail_unless(
         self, condition: str, exit_: ErrorExit, index: str = "0", size: str = "0"
     ) -> None:
-        """Leave the function where the condition does not hold, noting the index, and the size
-        where the exit has none."""
+        """Emit an early exit where the condition is false.  It stores the index in the block, and
+        the size if the exit does not have it."""
         em, number = self.em, len(self.exits)
         self.exits.append(exit_)
         good, bad = em.fresh("good"), em.fresh("bad")

@@ -1,4 +1,4 @@
-"""One sub-graph of a native loop: what its values are, and which memory it may change."""
+"""One sub-graph of a native loop: where its values live, and which memory it may change."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .copying import copy
 from .frame import Frame
 from .order import ordered
 
-END = 1 << 60  # the position of what is read after all steps
+END = 1 << 60  # the position of reads after the last step
 
 
 @dataclass
 class GraphEmitter:
-    """What the steps of one sub-graph share, which `steps.emit` emits one after the other."""
+    """The state that the steps of one sub-graph share; `steps.emit` emits them in order."""
 
     frame: Frame
     graph: Graph
@@ -33,17 +33,20 @@ class GraphEmitter:
     nodes: list[Node] = field(default_factory=list)
     readers: dict[Value, list[int]] = field(default_factory=dict)
     position: int = 0
-    put_back: set[Value] = field(default_factory=set)  # parts changed where they belong already
-    places: dict[Value, ArrayRef] = field(default_factory=dict)  # where results are wanted
+    # Updates that were made in the larger array itself.
+    put_back: set[Value] = field(default_factory=set)
+    # By value, the memory that it is to be computed into.
+    places: dict[Value, ArrayRef] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, frame: Frame, graph: Graph, operands: Sequence[Location], owned: Iterable[Token] = (),
         changed: int = 0,
     ) -> GraphEmitter:
-        """A graph over these operands; ``owned`` memory may be changed.
+        """The emitter of a graph with these operands; ``owned`` memory may be changed.
 
-        The first ``changed`` inputs live on: those without an update as they are.
+        The first ``changed`` inputs are carried: they are live at the end.  One without an update
+        must still hold its old value then.
         """
         fused = run_passes(native_loop(), graph, verified=config.verify)
         emitter = cls(frame, fused, dict(zip(fused.inputs, operands, strict=True)), set(owned))
@@ -60,7 +63,7 @@ class GraphEmitter:
     # -- values
 
     def location(self, value: Value) -> Location:
-        """What a value is here; constants are made on the way."""
+        """Where a value lives: in a register or in memory.  Constants are made when first used."""
         if value.node.op == "Const":
             return self.frame.constant(value.dtype, value.node.attrs["value"])
         return self.env[value]
@@ -92,11 +95,11 @@ class GraphEmitter:
         return ref
 
     def memory_for(self, value: Value) -> ArrayRef:
-        """Memory of what a step makes: where it is wanted in the end, if that is known."""
+        """Memory for a step's result: its final place, where that is known, else a temporary."""
         return self.places.get(value) or self.temporary(value.shape, value.dtype)
 
     def want(self, results: Sequence[Any]) -> None:
-        """Let steps make outputs in this memory, which nothing here reads, instead of a copy."""
+        """Let steps compute outputs directly in this memory, which no step here reads."""
         updated = {v for _, v in self.graph.updates}
         for place, value in zip(results, self.graph.outputs, strict=True):
             if isinstance(place, ArrayRef) and get(value.node.op).kind == "call" and (
@@ -107,8 +110,10 @@ class GraphEmitter:
     def is_read_later(
         self, token: Token, but: Sequence[Value] = (), except_at: int | None = None
     ) -> bool:
-        """Whether a later step, but the one at ``except_at``, reads what this memory holds now;
-        this step may read ``but``, once each."""
+        """Whether a later step reads what this memory holds now.
+
+        The step at ``except_at`` does not count, nor does one read of each of ``but`` by this step.
+        """
         for value, location in self.env.items():
             if isinstance(location, ArrayRef) and location.token is token and (
                     value not in self.put_back):
@@ -122,8 +127,10 @@ class GraphEmitter:
     def part_to_change(self, node: Node) -> tuple[ArrayRef, bool]:
         """The first operand's memory if the update may change it, else a copy.
 
-        A part of a larger array that the next step puts back changes where it lies; then True.
-        What is written may lie in that memory itself: it is copied as a whole.
+        The operand may be a part of a larger array, and a later update may put the changed part
+        back where it was.  Then the part is changed in the larger array itself, and the second
+        result is True.  The value that is written may lie in the memory that it is written to; it
+        is copied as a whole.
         """
         later = self._putting_back(node)
         ref = self.array(node.inputs[0])
@@ -133,7 +140,7 @@ class GraphEmitter:
         return self.changeable(node.inputs[0], node.inputs[1:2]), False
 
     def _putting_back(self, node: Node) -> int | None:
-        """The position of the update that writes this one's result back to where it was read."""
+        """The position of the update that puts this one's result back where it was read."""
         source, uses = node.inputs[0].node, self.readers.get(node.out(), ())
         if get(source.op).picks != "read" or len(uses) != 1 or uses[0] >= END:
             return None
@@ -146,7 +153,9 @@ class GraphEmitter:
         return uses[0] if is_same else None
 
     def changeable(self, value: Value, written: Sequence[Value] = ()) -> ArrayRef:
-        """The array's own memory if it may be changed now, else a copy; ``written`` is read first.
+        """The array's own memory if it may be changed now, else a copy.
+
+        This step reads ``written`` before it changes the array.
         """
         ref = self.array(value)
         if ref.token in self.owned and not ref.repeats and not self.is_read_later(
@@ -157,7 +166,7 @@ class GraphEmitter:
         return own
 
     def whole(self, value: Value) -> ArrayRef:
-        """Like `changeable`, and all of its memory in C order."""
+        """Like `changeable`; the result covers its token's memory, in C order."""
         ref = self.changeable(value)
         if ref.is_whole:
             return ref

@@ -1,4 +1,4 @@
-"""Fused kernels inside a native loop: scalar ones in registers, others as calls of their nests."""
+"""Fused kernels in a native loop: scalar ones run in registers, others are calls of nests."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def fused(emitter: GraphEmitter, node: Node) -> None:
 
 
 def _refuse_nothing(emitter: GraphEmitter, node: Node) -> None:
-    """Leave the function where an extremum of a size of the run is one of nothing."""
+    """Emit an early exit where an extremum goes over a run-time size that is 0."""
     frame = emitter.frame
     for inner in node.attrs["body"].nodes:
         if not get(inner.op).chooses:
@@ -111,7 +111,7 @@ def _evaluate(
 
 
 def _joined(frame: Frame, parts: Sequence[Operand], dtype: np.dtype) -> Operand:
-    """A number of what is stored for it: the parts of a complex one become its bits."""
+    """The number stored; the two parts of a complex number are joined to its bits."""
     if dtype.kind != "c":
         return parts[-1]
     em, slot = frame.em, frame.variable(dtype)
@@ -121,7 +121,8 @@ def _joined(frame: Frame, parts: Sequence[Operand], dtype: np.dtype) -> Operand:
 
 
 def _scalar_call(frame: Frame, node: Node, e: Expr, args: Sequence[Operand]) -> Operand:
-    """A function of ``fusec.vectorize``; where it raises, its arguments are kept for the error."""
+    """A function of ``fusec.vectorize``.  Where it raises, its arguments go into the block, for the
+    error."""
     result, status = call_once(frame.em, e, args)
     if e.op == CHECKED:
         words = []
@@ -174,11 +175,12 @@ def _by_calls(emitter: GraphEmitter, node: Node, kernel: Kernel) -> None:
 def _results(
     emitter: GraphEmitter, node: Node, kernel: Kernel
 ) -> tuple[Kernel, list[Location]]:
-    """Where each output goes: the memory it updates where that may be, else memory of its own."""
+    """Where each output is stored: in the operand that it updates, if that is safe, else in new
+    memory."""
     results: list[Location] = []
     first = len(node.inputs)
     pairs = updated_operands(node)
-    last = {source: out for out, source in pairs.items()}  # one output fits in an operand's memory
+    last = {source: out for out, source in pairs.items()}  # one output for an operand's memory
     for out, value in enumerate(node.outputs):
         if not value.shape:
             results.append(Operand("", value.dtype, 1))
@@ -210,7 +212,7 @@ def _in_place(
 
 
 def _place(frame: Frame, location: Any) -> str:
-    """The address of an operand; scalars get memory for it."""
+    """The address of an operand; a scalar is stored to an alloca."""
     if isinstance(location, ArrayRef):
         return frame.address(location)
     slot = frame.variable(location.dtype)
@@ -238,7 +240,7 @@ def _call(
     code, pool = frame.word("code", number, "ptr"), frame.word("pool", 0, "ptr")
     tasks, grain = _tasks(frame, number, block, form), frame.word("grain", number)
     before_work(frame, em.mul(tasks, frame.word("work", number)))
-    with em.branch(em.value(f"icmp ule i64 {tasks}, {grain}")):  # one thread's: no pool needed
+    with em.branch(em.value(f"icmp ule i64 {tasks}, {grain}")):  # for one thread: no pool needed
         em.line(f"call void {code}(ptr {block}, i64 0, i64 {tasks})")
     with em.branch(em.value(f"icmp ugt i64 {tasks}, {grain}")):
         em.line(f"call void {pool}(ptr {code}, ptr {block}, i64 {tasks}, i64 {grain})")
@@ -251,14 +253,14 @@ def _call(
 
 
 class _Limits(dict[str, int]):
-    """Bounds of the symbols; a symbol without one cannot be in a native loop."""
+    """The upper bounds of symbols; raises `NotNativeError` for a symbol without one."""
 
     def __missing__(self, name: str) -> int:
         raise NotNativeError(f"the size {name}, which is defined outside of it")
 
 
 def _tasks(frame: Frame, number: int, block: str, form: LoopForm) -> str:
-    """The number of tasks, which the nest's block also holds where it has partial results."""
+    """The number of tasks.  A nest with partial results needs it in its block too."""
     if is_static(form.extents):
         return frame.word("tasks", number)
     tasks = frame.number(tasks_of(form))
@@ -270,7 +272,7 @@ def _tasks(frame: Frame, number: int, block: str, form: LoopForm) -> str:
 
 
 def _status(frame: Frame, number: int, form: LoopForm) -> str:
-    """The word in which the nest notes that an index is out of range; its block gets it once."""
+    """The status word that a failed check sets; its address goes into the nest's block once."""
     layout, (status, record) = BlockLayout.of(form), frame.failure_words()
     block = frame.early_word("nest", number, "ptr")
     for slot, address in ((layout.status, status), (layout.record, record)):

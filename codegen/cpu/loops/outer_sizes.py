@@ -1,4 +1,4 @@
-"""Sizes that are decided before a native loop: words of its block, with what they are at most."""
+"""Sizes that are defined before a native loop: words of its block, with their upper bounds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def outer_sizes(node: Node) -> frozenset[str]:
 
 
 def outer_limits(node: Node) -> dict[str, int]:
-    """What these are at most, as far as slices and selections before the loop say."""
+    """Their upper bounds, where slices and selections before the loop give one."""
     if not outer_sizes(node):
         return {}
     limits: dict[str, int] = {}
@@ -28,7 +28,7 @@ def outer_limits(node: Node) -> dict[str, int]:
         for name, limit in _defined(before):
             try:
                 bound = bound_of(limit, limits)
-            except NotNativeError:  # then it is not known, which only temporaries need
+            except NotNativeError:  # no bound, which only temporaries need
                 continue
             if bound < UNLIMITED:
                 limits[name] = bound

@@ -27,7 +27,7 @@ def pick(emitter: GraphEmitter, node: Node) -> None:
 
 
 def pick_update(emitter: GraphEmitter, node: Node) -> None:
-    """Store into the array's own memory where nothing else reads it any more."""
+    """Store into the array's own memory where it is not read later, else into a copy."""
     frame = emitter.frame
     _, value, *indices = node.inputs
     # The indices are checked before anything changes.
@@ -45,14 +45,14 @@ def pick_update(emitter: GraphEmitter, node: Node) -> None:
 
 
 def check(emitter: GraphEmitter, node: Node) -> None:
-    """Leave the function where the condition does not hold."""
+    """Emit an early exit where the condition is false."""
     holds = emitter.scalar(node.inputs[0])
     emitter.frame.fail_unless(holds.text, ErrorExit(node))
     emitter.env[node.out()] = holds
 
 
 def bounds_check(emitter: GraphEmitter, node: Node) -> None:
-    """Leave the function where an index is out of range."""
+    """Emit an early exit where an index is out of range."""
     frame, em = emitter.frame, emitter.frame.em
     indices, limit = node.inputs
     size = emitter.scalar(limit).text
@@ -65,7 +65,7 @@ def bounds_check(emitter: GraphEmitter, node: Node) -> None:
 
 
 def _elements(emitter: GraphEmitter, stack: ExitStack, value: Value) -> Operand:
-    """A number, or each element of an array in loops that the stack closes."""
+    """A number, or each element of an array: the loops over it end when the stack is closed."""
     if value.type.kind != "array":
         return emitter.scalar(value)
     em, ref = emitter.frame.em, emitter.array(value)
@@ -79,7 +79,7 @@ def _elements(emitter: GraphEmitter, stack: ExitStack, value: Value) -> Operand:
 def part(
     emitter: GraphEmitter, node: Node, ref: ArrayRef, indices: tuple[Value, ...] | list[Value]
 ) -> ArrayRef:
-    """The view at the indices, each of them checked unless it is known to be in range."""
+    """The view at the indices; each is checked unless it is known to be in range."""
     frame, axes = emitter.frame, node.attrs["axes"]
     offset, element = ref.offset, ref.element
     for axis, value in zip(axes, indices, strict=True):
@@ -115,8 +115,8 @@ def _index(
 
 
 def _constant_index(value: Value, size: Size) -> int | None:
-    """A constant that is in range, which may be so since the passes only, counted from the start.
-    """
+    """The index as a non-negative number, if it is a constant in range (it may have become one in
+    the passes)."""
     if value.node.op != "Const" or not is_static((size,)):
         return None
     index, length = int(value.node.attrs["value"]), int(size)
@@ -126,7 +126,7 @@ def _constant_index(value: Value, size: Size) -> int | None:
 
 
 def _wrapped(em: Emitter, index: str, size: str) -> str:
-    """The index, counted from the end where it is negative."""
+    """The index; a negative one counts from the end."""
     negative = em.value(f"icmp slt i64 {index}, 0")
     from_end = em.add(index, size) if size != "0" else index
     return em.value(f"select i1 {negative}, i64 {from_end}, i64 {index}")

@@ -1,9 +1,9 @@
-"""Where a native loop lets others run: it gives up the interpreter's lock, and handles signals.
+"""Polls of a native loop: it gives up the interpreter's lock, and lets signals be handled.
 
-Work is counted in estimated nanoseconds.  When `BUDGET_NS` are used up the function calls
-``release`` before a kernel and ``poll`` between two iterations, which look at the clock (see
-``fusec.runtime.native.interrupts``).  An exception of a signal's handler ends the call between two
-iterations, so arrays hold what whole iterations left.
+Work is counted in estimated nanoseconds.  When `BUDGET_NS` are spent, the function calls
+``release`` before a kernel, or ``poll`` between two iterations; these look at the clock (see
+``fusec.runtime.native.interrupts``).  A signal's handler may raise.  The call then ends between two
+iterations, so arrays hold the results of whole iterations.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from fusec.ir import Graph, Node, Value
 from .frame import Frame
 
 BUDGET_NS = 50_000
-# Iterations without a poll of loops that LLVM may vectorise, and their least time.
+# A loop that LLVM may vectorise runs so many iterations between polls, of so many ns at least.
 CHUNK, NODE_NS = 1 << 14, 1
-BYTES_OF_A_NS = 8  # that are copied
+BYTES_OF_A_NS = 8  # bytes that are copied in one ns
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A loop over a few numbers while the carried ``number``, one more each time, is below a limit:
-    LLVM may vectorise it."""
+    """A loop that LLVM may vectorise: it carries a few numbers only, and runs while one of them,
+    ``number``, which grows by one, is below a limit."""
 
     number: int
     limit: Value  # an input of the test, or a constant
@@ -48,11 +48,11 @@ class Counted:
 
 @contextmanager
 def in_chunks(frame: Frame, node: Node, counter: str, limit: str) -> Iterator[None]:
-    """Repeats while what is in the slot ``counter`` is below the limit.
+    """Repeats while the value in the slot ``counter`` is below the limit.
 
-    `CHUNK` iterations are a loop of their own, with nothing in it that LLVM does not know.  It is
-    told that the counter only grows: a chunk, which begins anywhere, would check for negative
-    indices otherwise.
+    `CHUNK` iterations are an inner loop without polls, which LLVM can vectorise.  LLVM cannot see
+    where a chunk begins, so it is told that the counter only grows; otherwise every chunk would
+    test for negative indices.
     """
     em = frame.em
     for name in ("llvm.sadd.sat.i64", "llvm.smin.i64"):
@@ -74,7 +74,7 @@ def in_chunks(frame: Frame, node: Node, counter: str, limit: str) -> Iterator[No
 
 
 def enter(frame: Frame, going: str, done: str) -> None:
-    """Leave a loop for ``done`` unless it is going on."""
+    """Branch to ``done`` unless ``going`` is true."""
     inside = frame.em.fresh("inside")
     frame.em.line(f"br i1 {going}, label %{inside}, label %{done}")
     frame.em.label(inside)
@@ -90,7 +90,7 @@ def _cost(node: Node) -> int:
 
 
 def _poll(frame: Frame, cost: str) -> None:
-    """Between two iterations, the last of which took so many ns besides what was spent in it."""
+    """A poll between two iterations; ``cost``: ns of the last one that were not yet counted."""
     em = frame.em
     spend(frame, cost)
     with em.branch(_is_spent(frame), UNLIKELY):
@@ -100,16 +100,16 @@ def _poll(frame: Frame, cost: str) -> None:
 
 
 def before_work(frame: Frame, cost: str) -> None:
-    """Before so many ns of work during which nobody looks at signals."""
+    """Give the lock up, if the budget is spent, before so many ns of work without a poll."""
     spend(frame, cost)
     with frame.em.branch(_is_spent(frame), UNLIKELY):
         frame.em.line(f"call void {_callee(frame, 'release')}(ptr {_state(frame)})")
 
 
 def call_python(frame: Frame, number: int) -> str:
-    """Call the callback of that number; the text of whether it did what it should.
+    """Call the callback of that number; the register that says whether it succeeded.
 
-    The function is left where an exception of a signal's handler came before or after that.
+    An exception of a signal's handler, before or after the call, is an early exit.
     """
     em = frame.em
     code = em.value(f"call i64 {_callee(frame, 'call_python')}(ptr {_state(frame)}, "
@@ -126,7 +126,7 @@ def spend(frame: Frame, cost: str) -> None:
 
 
 def _leave_if(frame: Frame, raised: str) -> None:
-    """Leave the function where an exception is set."""
+    """Emit an early exit where an exception is set."""
     em = frame.em
     leave, on = em.fresh("leave"), em.fresh("on")
     em.line(f"br i1 {raised}, label %{leave}, label %{on}")
@@ -152,7 +152,10 @@ def _callee(frame: Frame, name: str) -> str:
 
 
 def _state(frame: Frame) -> str:
-    """The address of the lock's two words; who asks may give it up, so the end takes it back."""
+    """The address of the lock's two words.
+
+    Whoever asks may give the lock up, so the function takes it back at its end.
+    """
     if not frame.at_end:
         first, second = (frame.word_address("lock", number) for number in range(2))
         frame.entry += [f"  store i64 0, ptr {first}", f"  store i64 0, ptr {second}"]
@@ -161,8 +164,8 @@ def _state(frame: Frame) -> str:
 
 
 def _count(*graphs: Graph) -> int:
-    """How many operations the graphs and those of their branches have; loops count for themselves.
-    """
+    """The number of operations of the graphs and of the branches inside them; loops inside them
+    count their own."""
     return sum(1 + (_count(*node.graphs) if node.op != "Loop" else 0)
                for graph in graphs for node in graph.nodes)
 
@@ -174,7 +177,7 @@ def _is_of_numbers(graph: Graph) -> bool:
 
 
 def _grows(node: Node, number: int) -> bool:
-    """Whether a carried number is one more after each iteration."""
+    """Whether each iteration adds one to a carried number."""
     body = node.attrs["body"]
     scalars = [i for i in range(node.attrs["carried"]) if node.types[i].kind != "array"]
     update = body.outputs[scalars.index(number)].node
@@ -183,7 +186,7 @@ def _grows(node: Node, number: int) -> bool:
 
 
 def _new_values(node: Node) -> list[Value]:
-    """What a node makes; an array with another element is the array that it was."""
+    """The values that a node computes anew; an update of an element changes an array in place."""
     if node.op == "Input":
         return []
     return [node.inputs[1]] if node.op == "PickUpdate" else list(node.outputs)

@@ -1,4 +1,4 @@
-"""From a control node to a compiled function and what Python must put into its block."""
+"""A control node as a compiled function, and the words of its argument block."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from .outer_sizes import outer_limits, outer_sizes
 
 LOOP_SPEED = 3  # LLVM's own pipeline, its vectoriser included: scalar loops are emitted as they are
 BRANCH_SPEED = 2  # code that runs once
-# An unrolled loop of many branches: its function is no hot loop, and LLVM's time grows faster than
-# its length.  2.8 MB took 8.5 s at speed 3, 4.5 s at this one.
+# An unrolled loop of many branches makes a long function that is no hot loop, and LLVM's time grows
+# faster than its length: 2.8 MB of text took 8.5 s at speed 3, 4.5 s at this one.
 LONG_TEXT, LONG_SPEED = 500_000, 1
-UNKNOWN = -1  # bytes of an operand, which is only read
+UNKNOWN = -1  # the number of bytes of an operand that is only read
 
 _codes: CodeCache[str, NativeCode] = CodeCache()
 _lock = locks.Lock()
@@ -61,7 +61,7 @@ def _has_loops(node: Node) -> bool:
 
 def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:
     text = _module(frame.em, frame.text("run"))
-    links = frame.em.links  # their symbols, which the text names, say what they are
+    links = frame.em.links  # the text has their symbols, which depend on their contents
     key = hashlib.sha256(text.encode()).hexdigest()
     with _lock:
         code = _codes.get(key)
@@ -74,7 +74,7 @@ def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:
 
 
 def clear_cache() -> None:
-    """Forget compiled functions; those in use live on with their plans."""
+    """Forget compiled functions; plans keep those that they use."""
     with _lock:
         _codes.clear()
 
@@ -93,7 +93,7 @@ def _nest(call: NestCall, native: NativeNest) -> LoopNest:
 
 
 def _emit(frame: Frame, node: Node, strides: Sequence[Strides]) -> list[int]:
-    """Emit the node as the only step of a graph; results end in their targets."""
+    """Emit the node as the only step of a graph, then move the results to their targets."""
     copied = changed_operands(node)
     graph = _wrapped(node)
     operands: list[Location] = []
@@ -141,7 +141,7 @@ def _operand(
 
 
 def _finish(emitter: GraphEmitter) -> None:
-    """Bring the results to their targets; loops may have exchanged the memory of several."""
+    """Move the results to their targets: loops may have swapped the memory of several."""
     frame, arrays = emitter.frame, {}
     for number, value in enumerate(emitter.graph.outputs):
         location = emitter.location(value)
@@ -160,9 +160,9 @@ def _finish(emitter: GraphEmitter) -> None:
 
 
 def _set_aside(frame: Frame, array: ArrayRef, others: Sequence[str]) -> ArrayRef:
-    """The array, or a copy of it where it lies in another result's target, which is written."""
+    """The array, or a copy where it lies in another result's target, which would overwrite it."""
     em = frame.em
-    if not others or not array.is_whole:  # only whole arrays of one size are exchanged
+    if not others or not array.is_whole:  # loops swap whole arrays of equal size only
         return array
     base = em.value(f"load ptr, ptr {array.token.slot}", "base")
     # The address is for now: tokens begin in the entry block.

@@ -1,4 +1,4 @@
-"""Slices whose length only the run knows, and numbers and arrays of such sizes."""
+"""Slices of run-time length, and numbers and arrays of run-time sizes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def extent(emitter: GraphEmitter, node: Node) -> None:
     none = em.value(f"icmp eq i64 {count}, 0")
     first = em.value(f"select i1 {none}, i64 0, i64 {start}")
     emitter.env[node.out(0)] = Operand(first, I64, 1)
-    emitter.env[node.out(1)] = Operand("false", node.types[1].dtype, 1)  # what only has the size
+    emitter.env[node.out(1)] = Operand("false", node.types[1].dtype, 1)  # only its size is used
     frame.define(node.attrs["length"], count, limit)
 
 
@@ -50,13 +50,13 @@ def _clamped(emitter: GraphEmitter, value: Value, size: str, low: str, high: str
 
 
 def size_number(emitter: GraphEmitter, node: Node) -> None:
-    """A size as a number of the program."""
+    """A size as a scalar value of the program."""
     text = emitter.frame.number(node.attrs["size"])
     emitter.env[node.out()] = Operand(text, I64, 1)
 
 
 def fill(emitter: GraphEmitter, node: Node) -> None:
-    """A value seen as an array of sizes that it does not have."""
+    """A value broadcast to run-time sizes."""
     ref, shape = emitter.array(node.inputs[0]), node.attrs["shape"]
     strides = broadcast_strides(ref, shape)
     emitter.env[node.out()] = ArrayRef(ref.token, shape, strides, ref.dtype, ref.offset,
@@ -64,9 +64,9 @@ def fill(emitter: GraphEmitter, node: Node) -> None:
 
 
 def window(emitter: GraphEmitter, node: Node) -> None:
-    """The view at slices that the run decides; with a step of the run, a copy of it."""
+    """The view at run-time slices; a copy of it where a step is a run-time value too."""
     view = _at(emitter, node, emitter.array(node.inputs[0]), node.inputs[1:])
-    if 0 in node.attrs["steps"]:  # kernels know their strides when they are compiled
+    if 0 in node.attrs["steps"]:  # kernels are compiled for known strides
         dense = emitter.temporary(view.shape, view.dtype)
         copy(emitter.frame, dense, view)
         view = dense
@@ -74,7 +74,7 @@ def window(emitter: GraphEmitter, node: Node) -> None:
 
 
 def window_update(emitter: GraphEmitter, node: Node) -> None:
-    """Write into the array's own memory where nothing else reads it any more."""
+    """Write into the array's own memory where it is not read later, else into a copy."""
     _, value, *places = node.inputs
     target, is_back = emitter.part_to_change(node)
     if is_back:

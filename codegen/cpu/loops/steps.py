@@ -122,7 +122,7 @@ def _iteration(
 def _settle(
     inner: GraphEmitter, homes: Sequence[_Variable | ArrayRef], finals: dict[int, ArrayRef]
 ) -> None:
-    """Bring every carried array's new contents home, by exchanging addresses where that does."""
+    """Give every carried array its new contents, by swapping addresses where that is enough."""
     moves: list[tuple[ArrayRef, ArrayRef]] = []
     staying = {h.token for i, h in enumerate(homes) if isinstance(h, ArrayRef) and i not in finals}
     moved: set[Token] = set(staying)
@@ -130,7 +130,7 @@ def _settle(
         home: Any = homes[i]
         whole = final.is_whole and final.token in inner.owned and final.token not in moved and (
             final.token.nbytes == home.token.nbytes)
-        if not whole:  # seen elsewhere too, or in another order: a copy of it can move
+        if not whole:  # aliased, or not in C order: a copy of it is moved
             own = inner.temporary(final.shape, final.dtype)
             copy(inner.frame, own, final)
             final = own
@@ -140,7 +140,8 @@ def _settle(
 
 
 def _exchange(frame: Frame, moves: Sequence[tuple[Token, Token]]) -> None:
-    """Each first token gets the memory of its second; the memory given up goes where it is free."""
+    """Each first token gets the memory of its second; memory given up goes to tokens left
+    without any."""
     moves = [(home, final) for home, final in moves if home is not final]
     homes, finals = [h for h, _ in moves], [f for _, f in moves]
     em = frame.em
@@ -148,7 +149,8 @@ def _exchange(frame: Frame, moves: Sequence[tuple[Token, Token]]) -> None:
                for t in dict.fromkeys([*homes, *finals])}
     for home, final in moves:
         em.line(f"store ptr {address[final]}, ptr {home.slot}")
-    # A pair is of one size, so of each size as many are given up as are left without memory.
+    # The two tokens of a pair have one size.  So, of each size, as many memories are given up as
+    # tokens are left without one.
     free = sorted((h for h in homes if h not in finals), key=lambda t: t.nbytes)
     emptied = sorted((f for f in finals if f not in homes), key=lambda t: t.nbytes)
     for token, memory in zip(emptied, free, strict=True):
