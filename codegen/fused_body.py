@@ -25,7 +25,7 @@ class FusedBody:
         self.checks = {n: k for k, n in enumerate(index_checks(self.graph))}
         self.constants = Constants()
         self._writes: dict[Value, Writes] = {}
-        # Reductions and results, in an order that respects their dependencies.
+        # Reductions and results, in topological order.
         reduced = (n.out() for n in self.graph.nodes if get(n.op).kind == "reduce")
         self.roots = sorted({*self.graph.outputs, *reduced}, key=lambda v: v.node.id)
         self.operands_of = {v: root_operands(v, self.unrolled.get(v)) for v in self.roots}

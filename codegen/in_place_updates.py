@@ -19,7 +19,7 @@ from .loop_ir import Access, Buffer, Expr, Kernel, Nest, Stage, Store, expr, wal
 def drop_unchanged(kernel: Kernel, out: int, source: int) -> Kernel:
     """The kernel without stores to buffer ``out`` of what ``source`` holds at the same index.
 
-    Those stay that may put back what the kernel has overwritten before.
+    A store stays if an earlier one may have overwritten its elements: it restores them.
     """
     nests: list[Nest] = []
     for nest in kernel.nests:
@@ -54,7 +54,7 @@ def _drop(nest: Nest, out: int, source: int, earlier: Sequence[Nest]) -> Nest | 
 
 
 def without_unused(nest: Nest) -> Nest:
-    """The nest with the accesses that it still makes, renumbered."""
+    """The nest without unused accesses; the others are renumbered."""
     used = {e.attr for e in walk(nest.roots) if e.op == "load"}
     used |= {s.access for stage in nest.stages for s in stage.stores}
     if len(used) == len(nest.accesses):

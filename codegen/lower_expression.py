@@ -107,7 +107,7 @@ class ExpressionLowering:
         return draft.memo[goal]
 
     def _below(self, value: Value, index: IndexMap) -> tuple[Value, IndexMap]:
-        """What is read there: of many parts written one by one, all but one lie elsewhere."""
+        """The array as the last update that reaches the box left it; all others are elsewhere."""
         if value.node.op != "SliceUpdate" or not has_unit_region(value.node):
             return value, index
         return self.body.writes(value).reaching(self.box, index), index
@@ -149,7 +149,7 @@ class ExpressionLowering:
     def _from_earlier_stage(
         self, draft: StageDraft, value: Value, index: IndexMap
     ) -> Expr | None:
-        """An expensive value of this very point that an earlier pass over the row computed."""
+        """An expensive value that an earlier stage computed at this point, from row scratch."""
         if not draft.inner or value.shape != self.body.domain or index != identity(value.shape):
             return None
         for earlier in self.drafts:

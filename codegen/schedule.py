@@ -173,7 +173,7 @@ def may_fail(node: Node) -> bool:
 
 
 def sizes_of_extrema(node: Node) -> tuple[Size, ...]:
-    """How many elements, where only the run knows it, a kernel's extrema are chosen from."""
+    """The run-time sizes over which a kernel takes extrema: of no elements NumPy raises."""
     sizes = (
         math.prod(n.inputs[0].shape[axis] for axis in n.attrs["axes"])
         for n in node.attrs["body"].nodes if get(n.op).chooses

@@ -67,7 +67,7 @@ class Scheduler:
         self.reshaped = self._reshaped_results()
 
     def _reshaped_results(self) -> dict[Value, int]:
-        """Values that are read only to be a result in another shape: computed right there."""
+        """Values whose only reader is a reshape to a result: they are computed in its memory."""
         counts = Counter(v for node in self.graph.nodes for v in node.inputs)
         reshaped = {}
         for value, (number, strides) in self.results.items():

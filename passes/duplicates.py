@@ -14,10 +14,12 @@ MANY_NODES = 300  # graphs of more than these get several such values a round
 
 
 def duplicates(units: list[Unit], materialised: set[Value], size: int) -> set[Value]:
-    """What to store next, of a graph of ``size`` nodes: the last such value.
+    """The values to store next: the last such value, or several in a graph of many nodes.
 
-    Once it is stored, what comes before may be computed once: everything is grouped anew then.  A
-    round looks at every node, so for large graphs what the grouping would find is counted instead.
+    Storing a value may make those before it be computed once only.  So after each round the nodes
+    are grouped anew.  A round is linear in ``size``, the number of nodes.  So that large graphs do
+    not take quadratic time, several values are stored in one round, and the effect of each on the
+    kernels is counted here instead of by grouping.
     """
     stored: set[Value] = set()
     shared = _Shared(units)

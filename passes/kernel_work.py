@@ -37,9 +37,9 @@ def cuts(graph: Graph, stored: Collection[Value]) -> set[Value]:
 
 
 class _Cutter:
-    """Walks from the arguments to the results, with what a kernel that computes each value does.
+    """Walks the nodes in order and keeps, for each value, the kernel that would compute it.
 
-    That is, by value, the work in it: of a value that is stored, one.
+    A kernel is the work of each value in it; a value that is stored counts as one, its load.
     """
 
     def __init__(self, graph: Graph, stored: Collection[Value]) -> None:
@@ -62,14 +62,15 @@ class _Cutter:
                 self.stored.add(value)
             elif total <= 4 * MAX_WORK:
                 self.kernels[value] = kernel
-            # else: what cannot be cut is counted anew, or this would be quadratic itself
+            # else: too large, but it may not be stored.  It is dropped and counts as one for its
+            # readers: to copy an ever larger kernel to each would be quadratic.
         return cut
 
     def _may_store(self, value: Value) -> bool:
         return get(value.node.op).kind == "elementwise" and value.shape in self.shapes
 
     def _joined(self, values: Iterable[Value]) -> dict[Value, float]:
-        """The kernel that reads these; each is forgotten with its last reader."""
+        """The union of the values' kernels; one is dropped after its value's last reader."""
         joined: dict[Value, float] = {}
         for value in values:
             self.readers[value] -= 1

@@ -43,8 +43,8 @@ Context = tuple[tuple[int, ...], IndexMap, bool, bool]
 
 
 def required_values(graph: Graph) -> set[Value]:
-    """Values that must be in memory: results, updates, what libraries and reshapes read, and what
-    is tied to its place."""
+    """Values that must be in memory: results, updates, operands of library calls and reshapes, and
+    tied values."""
     tied = tied_values(graph)
     needed = tied.union(graph.roots)
     for node in graph.nodes:
@@ -58,8 +58,8 @@ def required_values(graph: Graph) -> set[Value]:
 
 
 def tied_values(graph: Graph) -> set[Value]:
-    """What cannot be computed with others, wherever they are: both ends of control edges, and
-    what is read on another device than it is made on."""
+    """Values that cannot be fused with others: those of nodes at either end of a control edge, and
+    those that are read on another device than they are computed on."""
     tied = {v for node in graph.nodes for v in node.inputs if v.node.device != node.device}
     for node in graph.nodes:
         if node.control_inputs:
@@ -68,7 +68,7 @@ def tied_values(graph: Graph) -> set[Value]:
 
 
 def _read_before_written(node: Node) -> list[Value]:
-    """Operands of a scatter that read what it writes: computed before it writes in place."""
+    """Operands of a scatter that alias what it writes: they are computed before it writes."""
     written = _sources(node.inputs[0])
     return [v for v in node.inputs[1:] if not written.isdisjoint(_sources(v))]
 
@@ -129,7 +129,7 @@ def _start(
         reads = [(operand, without_loop(index, axis, None)) for operand, index in reads]
     for position, (operand, index) in enumerate(reads):
         if position == 1 and is_piecewise(value.node) and not has_unit_region(value.node):
-            domain = operand.shape  # what is written has loops of its own
+            domain = operand.shape  # the written region has a loop nest of its own
         contexts.setdefault(operand, set()).add((domain, index, reduction, False))
 
 
@@ -143,7 +143,8 @@ def _propagate(node: Node, uses: set[Context], contexts: dict[Value, set[Context
 
 
 def _region(node: Node, number: int, domain: tuple[int, ...], index: IndexMap) -> tuple[int, ...]:
-    """The domain, one point along the axes of which an operand of a piecewise op is one row."""
+    """The domain in which an operand of a piecewise op is read; axes of which it is a single row
+    have extent 1."""
     if node.op == "Concat":
         sizes = {node.attrs["axis"]: node.inputs[number].shape[node.attrs["axis"]]}
     else:
@@ -164,7 +165,7 @@ def _is_worth_storing(value: Value, uses: set[Context], stored: set[Value]) -> b
     if value.node.op == "CheckIndex" and any(_is_partial(value, use) for use in uses):
         return True
     distinct = len({(domain, index) for domain, index, *_ in uses})
-    # Short rows (Fold): the innermost loop repeats it as often as others.
+    # A Fold is recomputed at every point of a loop that it lacks, also of the innermost one.
     is_repeated = any(
         _missing(d, index) if value.node.op == "Fold"
         else _is_repeated(d, index) or _is_gathered(index) for d, index, *_ in uses)
@@ -175,7 +176,7 @@ def _is_worth_storing(value: Value, uses: set[Context], stored: set[Value]) -> b
 
 
 def _is_partial(value: Value, use: Context) -> bool:
-    """Whether some elements are not evaluated here: a check must see all of them."""
+    """Whether this use leaves out some elements; a check must be made for all of them."""
     domain, index, _, partly = use
     if partly or (0 in domain and (not value.type.is_static or value.type.size)):
         return True
@@ -187,7 +188,7 @@ def _is_partial(value: Value, use: Context) -> bool:
 
 
 def _is_gathered(index: IndexMap) -> bool:
-    """Whether it is read at computed indices: perhaps often, perhaps in a few places."""
+    """Whether it is read at computed indices, so that nobody knows how often."""
     return any(i.computed is not None for i in index)
 
 
@@ -198,16 +199,17 @@ def _is_awkward_piecewise(value: Value, uses: set[Context]) -> bool:
 
 
 def _is_repeated(domain: tuple[int, ...], index: IndexMap) -> bool:
-    """Whether an inner loop varies while an outer one, that the value lacks, repeats the work.
+    """Whether the value is invariant in a loop outside of one that it varies in.
 
-    A value that lacks only the innermost loops is computed once outside them.
+    Then every iteration of that loop repeats the work.  A value that is invariant in the innermost
+    loops only is hoisted out of them.
     """
     present = {loop for i in index for loop in i.loops}
     return any(loop < max(present, default=-1) for loop in _missing(domain, index))
 
 
 def _missing(domain: tuple[int, ...], index: IndexMap) -> list[int]:
-    """The loops that a value read at this map does not depend on."""
+    """The loops in which a value read with this map is invariant."""
     present = {loop for i in index for loop in i.loops}
     return [loop for loop, size in enumerate(domain) if size != 1 and loop not in present]
 

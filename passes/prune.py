@@ -31,7 +31,7 @@ def prune(graph: Graph) -> Graph:
     for node in graph.nodes:
         if node.id in needed:
             nodes.append(node)
-        # A check comes where the index was used, after the numbers made for it.
+        # A check stands where the dropped node stood, after the new nodes that it needs.
         nodes += [made for made in topological_order(checks.get(node.id, [])) if (
             made.id not in original)]
     return rebuilt(graph, nodes, {})
@@ -42,7 +42,7 @@ def _stays(node: Node) -> bool:
 
 
 def _lost_checks(graph: Graph, needed: set[int]) -> dict[int, list[Node]]:
-    """Checks in the place of nodes that are dropped, by these; none that others make."""
+    """By dropped node, the index checks to put in its place, unless other nodes make them."""
     dropped = [n for n in graph.nodes if n.id not in needed and uses_indices(n)]
     if not dropped:
         return {}

@@ -1,4 +1,4 @@
-"""What one call at a time writes to: scalars of a plan, as words of one array seen as numbers."""
+"""The scalars of a plan, which one call at a time uses: words of an array, viewed as numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ T = TypeVar("T")
 
 
 def idle_or_new(idle: list[T], make: Callable[[], T]) -> T:
-    """One that no other call uses; who takes it gives it back.  To ask first would be a race."""
+    """An idle item, else a new one; the caller appends it to ``idle`` again when it is done.
+
+    No test whether ``idle`` is empty: another thread might pop between the test and the pop.
+    """
     try:
         return idle.pop()
     except IndexError:

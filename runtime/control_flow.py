@@ -148,7 +148,7 @@ class NativeRun:
             self._idle.append(blocks)
 
     def _lying(self, position: int, operand: np.ndarray) -> np.ndarray:
-        """The operand in the memory layout that the code was compiled for."""
+        """The operand, copied unless it has the memory layout that the code is compiled for."""
         strides = self.strides[position]
         if operand.strides == strides:
             return operand
@@ -197,7 +197,7 @@ class NativeRun:
         return results
 
     def _settle(self, blocks: _Blocks, results: Sequence[Any]) -> None:
-        """Bring what an unfinished loop has computed into arrays that others see.
+        """Copy what an unfinished loop has computed into the arrays that the caller sees.
 
         Loops exchange the addresses of arrays instead of copying them.
         """
@@ -322,7 +322,7 @@ def _of_nothing(node: Node) -> Exception:
 
 
 def run_of(control: ControlRun, planner: Planner) -> Callable[..., list[np.ndarray]]:
-    """What runs it: ``run(operands, memory, sizes)`` gives the results."""
+    """The function that runs a control node: ``run(operands, memory, sizes)`` -> results."""
     if control.program is not None:
         return NativeRun(control, control.program)
     return (LoopRun if control.node.op == "Loop" else CondRun)(control, planner)

@@ -60,7 +60,7 @@ class Executable:
         return call
 
     def _with_outside(self, native: Callable[..., Any]) -> Callable[..., Any]:
-        """The native call of the leaves alone: what is read from outside, it is given as well."""
+        """The native call as a function of the leaves: captured values are appended to them."""
         names = {f"held{i}": captured for i, captured in enumerate(self.spec.captured)}
         if not names:
             return native
@@ -99,7 +99,7 @@ class Executable:
 
     @property
     def made_ms(self) -> float:
-        """Milliseconds that making the plan took, what its first call had to make included."""
+        """Milliseconds that it took to make the plan, with what its first call had to make."""
         return self._made_ms + (0.0 if self._first is None else self._first.made_ms)
 
     def refuses_overlap(self, leaves: Sequence[Any]) -> bool:

@@ -39,7 +39,7 @@ def _unexplained(graph: Graph) -> Exception:
 
 
 def numpy_error(schedule: Schedule, inputs: Sequence[Any]) -> Exception | None:
-    """What NumPy raises on these inputs, None: nothing."""
+    """What NumPy raises on these inputs, or None."""
     graphs = (schedule.graph,) if schedule.traced is None else (schedule.traced, schedule.graph)
     for graph in graphs:
         table, sizes = _arguments(graph, inputs)
@@ -50,7 +50,7 @@ def numpy_error(schedule: Schedule, inputs: Sequence[Any]) -> Exception | None:
 
 
 def do_before(error: Exception, schedule: Schedule, inputs: Sequence[Any]) -> None:
-    """What the program has assigned before it raises is assigned."""
+    """Carry out the assignments that the program makes before it raises this error."""
     node, table, sizes = error.__dict__.pop(_WHERE, (None, {}, {}))
     if node is None or schedule.states is None or schedule.traced is None:
         return
@@ -81,9 +81,9 @@ def _computed(table: dict[Value, Any], sizes: dict[str, int], value: Value) -> A
 def earlier_error(
     failed: Node, schedule: Schedule, inputs: Sequence[Any]
 ) -> Exception | None:
-    """What the program raises before it comes to the node that failed; None: nothing.
+    """What the program raises before it reaches the failed node, or None.
 
-    Loops, which may be long, and what depends on them are left out.
+    Loops, which may take long, and nodes that depend on loops are not run again.
     """
     graph = schedule.traced
     if graph is None or not any(op == "Cond" or get(op).checks for op in graph.ops):

@@ -89,7 +89,7 @@ class HostCaller:
         return array
 
     def _fixed_array(self, value: HostValue, address: np.ndarray) -> Callable[[], np.ndarray]:
-        """The few places that it takes are remembered: to make an array takes a microsecond."""
+        """Arrays are cached by address: loops use few of them, and making one takes 1 µs."""
         shape: Any = value.type.shape
         arrays: dict[int, np.ndarray] = {}
 
@@ -149,7 +149,7 @@ def _of_a_library(node: Node) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
 
 
 def _checked(result: Any, type_: TensorType) -> Any:
-    """The result if it is of the type that was asked of NumPy while tracing."""
+    """The result, if it has the type that NumPy was found to return when the call was traced."""
     if type(result) is not float or type_.dtype != np.float64 or type_.shape:
         array = np.asarray(result)
         if array.dtype != type_.dtype or array.shape != type_.shape:

@@ -75,7 +75,8 @@ class LibraryRun:
 
 
 def is_unshared(view: np.ndarray, *operands: Any) -> bool:
-    """Whether a view of a library's is of an array that it made: then nobody else sees it."""
+    """Whether a view that a library returned shows an array of its own, which nothing else
+    references."""
     base: Any = view.base
     return type(base) is np.ndarray and base.base is None and all(
         base is not o and (type(o) is not np.ndarray or base is not o.base) for o in operands)

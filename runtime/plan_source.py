@@ -39,7 +39,7 @@ class PlanSource(PlanText):
 
     @property
     def text(self) -> str:
-        """One ``try`` for all steps: compiling one for each takes twice the time."""
+        """One ``try`` around all steps: one for each would double the time to compile the text."""
         lines = [f"    {line}" for line in self.lines[:self.first_step]]
         steps = [f"        {line}" for line in self.lines[self.first_step:]]
         return "\n".join([
@@ -49,7 +49,7 @@ class PlanSource(PlanText):
             "            raise", "        raise found from None", ""])
 
     def node_at(self, line: int) -> Node | None:
-        """Whose library call a line of the text is part of."""
+        """The node whose library call this line of the text belongs to, or None."""
         return self.nodes.get(line - self.first_step - 3)
 
     def function(self) -> Callable[..., list[Any]]:
@@ -209,7 +209,7 @@ class PlanSource(PlanText):
         return f"({owned} or {self._once('is_unshared', is_unshared)}({result}{arrays}))"
 
     def _run(self, step: ExternStep, control: ControlRun, operands: list[str]) -> None:
-        """A step that gives all its results at once, in the memory that it is handed."""
+        """A step that takes the memory of its results and returns all of them at once."""
         from .control_flow import run_of  # few plans have branches or loops
 
         name = self._bind("step", run_of(control, self.plan.of_graph))

@@ -114,7 +114,7 @@ class PlanText:
         return text
 
     def _contents(self, place: Any, type_: TensorType) -> str:
-        """What a place holds, an array of rank 0 as the memory that it lies in."""
+        """What a place holds; for an array of rank 0 its memory, not a copy of the number."""
         is_array = isinstance(place, Place) and place.kind == "cell" and type_.kind == "array"
         return self._cell_array(place) if is_array and not place.views else self._read(place)
 
@@ -144,7 +144,7 @@ class PlanText:
         return self.assigned.get((place.kind, place.number)) or self._new(place)
 
     def _target_maker(self, place: Place) -> str:
-        """A function that gives that memory."""
+        """An expression of a function that returns that memory."""
         variable = self.assigned.get((place.kind, place.number))
         if place.kind == "cell":
             return f"partial(itself, {self._cell_array(place)})"
@@ -173,7 +173,10 @@ View = Callable[[np.ndarray, Bindings], np.ndarray]
 
 
 def _composed(views: Sequence[View]) -> View:
-    """One view after the other: a text of hundreds of calls in each other does not compile."""
+    """The views applied in turn.
+
+    As text they would be nested calls, and Python cannot compile hundreds of these.
+    """
     if len(views) == 1:
         return views[0]
 

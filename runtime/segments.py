@@ -70,7 +70,7 @@ class Segment:
             keys.setdefault((pointer.place.kind, pointer.place.number))
         self.keys = list(keys)
         self.call: Callable[..., Any] = self._first_call  # of the arrays of ``keys``, in order
-        self.made_ms = 0.0  # what the first call spent on making a plan
+        self.made_ms = 0.0  # the time that the first call took to make a plan
 
     def _first_call(self, *arrays: np.ndarray) -> Any:
         start = time.perf_counter()
@@ -80,9 +80,9 @@ class Segment:
         return self.call(*arrays)
 
     def finish(self, outcome: Any, *arrays: np.ndarray) -> bool:
-        """Whether a call with this outcome ran to the end after all: a failed check stops it.
+        """Whether the call ran to its end, that is without a failed check.
 
-        What does not fit the plan, an unaligned operand, say, is launched from here.
+        Where an operand did not fit the native plan (it is unaligned, say), it is launched here.
         """
         if outcome is launch.FAILED:
             return False
@@ -156,9 +156,9 @@ class SizedSegment:
         self, memory_of: Arrays, sizes: Mapping[str, int],
         error: Callable[[], Exception | None] | None,
     ) -> bool:
-        """Whether it ran to the end: a failed check stops it.
+        """Whether it ran to its end, that is without a failed check.
 
-        Raises ``error()``, if there is one, where an extremum is of nothing.
+        Raises ``error()``, if given, where an extremum goes over no elements.
         """
         if error is not None and any(resolve(size, sizes) == 0 for size in self.not_empty):
             raised = error()

@@ -24,7 +24,7 @@ from .failed_checks import do_before, do_before_call, earlier_error
 from .plan_source import PlanSource
 from .segments import CalledSegment, Segment, SizedSegment
 
-BY_OUTPUTS = (PickView, WindowView)  # views of results whose places are outputs of the graph
+BY_OUTPUTS = (PickView, WindowView)  # views of results at indices that are outputs of the graph
 
 
 class StepByStep:
@@ -39,7 +39,7 @@ class StepByStep:
         self.segments = [self._segment(s) for s in groups]
         self.names = [_step_name(g[0]) for g in groups]
         self.fresh = self._fresh()
-        # Kernels with checks may make the call start again: then host calls are taken back.
+        # A failed check makes the call start again: then the effects of host calls are undone.
         fallible = any(map(may_fail, schedule.graph.nodes))
         self.objects = host_objects(schedule.graph) if fallible else None
         self.mark: Mark | None = None
@@ -53,7 +53,7 @@ class StepByStep:
         return StepByStep(schedule, spec_of(schedule.graph))
 
     def _fresh(self) -> list[Place]:
-        """Places that kernels write and every call begins with; libraries bring their own."""
+        """The places that a call allocates at its start, for kernels; libraries allocate theirs."""
         schedule = self.schedule
         places = [p for p in schedule.outputs if isinstance(p, Place) and p.kind == "out"]
         called = {(p.kind, p.number) for s in schedule.externs for p in s.targets}
@@ -74,7 +74,7 @@ class StepByStep:
         self, leaves: Sequence[Any], times: list[tuple[str, float]] | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> list[Any]:
-        """Result leaves; ``sizes`` are symbols known already, of the plan around this one.
+        """Result leaves; ``sizes`` are the symbols that the enclosing plan has bound.
 
         ``times`` gets (step, microseconds) pairs of a plan made to run one by one.
         """
@@ -86,13 +86,13 @@ class StepByStep:
 
     @property
     def made_ms(self) -> float:
-        """Milliseconds that making it took, together with what its first call made."""
+        """Milliseconds that it took to make it, with what its first call had to make."""
         return self._made_ms + sum(s.made_ms for s in self.segments if isinstance(s, Segment))
 
     # -- what the text of the plan leaves to us
 
     def begin(self) -> None:
-        """Note how the outside world is, to start again from there."""
+        """Save the state of the user's objects (generators, say), to repeat the call from there."""
         assert self.objects is not None
         self.mark = Mark(self.objects)
 

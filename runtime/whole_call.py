@@ -98,8 +98,8 @@ class WholeCall:
 
 
 def guard_plan(spec: CallSpec) -> launch.Plan:
-    """A plan that runs nothing: it only compares the arguments with the signature, and what is
-    read from outside with what the trace found there."""
+    """A plan without steps.  It compares the arguments with the signature, and captured values with
+    those at the time of the trace."""
     cells = np.zeros(max(cell_count(spec.input_types), 1), np.int64)
     return launch.Plan(launch_spec.PlanSpec(
         args=tuple(_leaf_guard(spec, leaf, (), cells) for leaf in spec.native_leaves),
