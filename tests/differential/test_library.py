@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import check
+from tolerance import NEAR
 
 import fusec
 from fusec.ops import get
@@ -463,11 +464,17 @@ def test_forms_read_back() -> None:
 def test_several_results_feed_kernels() -> None:
     def f(x):
         u, s, vt = np.linalg.svd(x, full_matrices=False)
-        return (u * s) @ vt - x, s.sum(), u
+        return (u * s) @ vt - x, s.max(), u
 
     function = strict(f, RNG.normal(size=(5, 3)))
     names = [e.name for e in function.concrete(np.zeros((5, 3))).externs]
     assert names.count("np.linalg.svd") == 1
+
+
+def test_singular_values_are_summed() -> None:
+    """In an order of fusec's own, as all sums."""
+    x = RNG.normal(size=(5, 3))
+    check(lambda x: np.linalg.svd(x, full_matrices=False)[1].sum(), x, tolerance=NEAR)
 
 
 def test_graphs_with_calls_print_and_parse() -> None:
