@@ -26,7 +26,7 @@ ROOMS = ("facts", "source", "rewrite", "convert", "values", "call", "operands", 
 # Coefficients and rows of tables, one entry a line.
 TABLES = ("codegen/cpu/vecmath/", "fusec/inspect/coverage_")
 CEILINGS = {
-    "lines in fusec/trace": 30_520,
+    "lines in fusec/trace": 30430_520,
     "largest import circle in trace": 1, "largest import circle anywhere": 2,
     "late imports in trace": 1, "late imports of ours": 14,
     "files of trace in no room": 1, "imports running back up in trace": 0,
@@ -34,7 +34,7 @@ CEILINGS = {
     "files over 400 lines": 0,
     "functions, median": 6, "functions, 99th percentile": 26, "functions over 50 lines": 0,
     "fields of Trace": 11, "classes in the chain of hooks": 2, "classes of guards": 1,
-    "sets of ops outside ops/": 10,
+    "sets of ops outside ops/": 8,
 }
 
 

@@ -43,7 +43,7 @@ def _single_use(graph: Graph) -> set[str]:
 
 
 def _visit(node: Node, rewriter: Rewriter, is_single: Callable[[Value], bool]) -> Replacement:
-    if node.op not in ("Add", "Sub") or not _contractible(node):
+    if not registry.get(node.op).is_sum or not _contractible(node):
         return None
     left, right = node.inputs
     if _is_product(left) and not _is_product_through(right) and is_single(left):

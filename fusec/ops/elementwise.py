@@ -117,8 +117,9 @@ def square_reference(x: Any) -> Any:
 
 
 # --- arithmetic
-_ufunc("Add", np.add, "add", commutative=True, associative=True, combines=True, keeps_kind=True)
-_ufunc("Sub", np.subtract, "sub", combines=True, keeps_kind=True)
+_ufunc("Add", np.add, "add", commutative=True, associative=True, is_sum=True, combines=True,
+       keeps_kind=True)
+_ufunc("Sub", np.subtract, "sub", is_sum=True, combines=True, keeps_kind=True)
 _ufunc("Mul", np.multiply, "mul", commutative=True, associative=True, is_product=True,
        combines=True, keeps_kind=True)
 _ufunc("Div", np.divide, "div", 4, combines=True)

@@ -63,6 +63,7 @@ class Op:
     doc: str = ""
     # What passes and back ends ask.
     first_matters: bool = False  # of floats, though it is commutative: of 0.0 and -0.0, or two NaNs
+    is_sum: bool = False  # of its operands, the second one negated where it does not commute
     is_product: bool = False  # rounded once: a sum may take its factors into an Fma
     shows_product: bool = False  # of a product it is one still
     mixes_dtypes: bool = False  # operands need not share one

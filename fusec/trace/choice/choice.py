@@ -44,20 +44,10 @@ class Choice:
         """Of the variable that is not bound where the test holds; else nothing."""
         return self.then.name if type(self.then) is Absent else ""
 
-    @property
-    def absent(self) -> Any:
-        """The test, of a choice with an absent side."""
-        return self.test
-
-    @property
-    def held(self) -> Any:
-        """What it is where that side was not taken."""
-        return self.orelse
-
 
 def _parts(x: Any) -> Any:
     if x.then is None or type(x.then) is Absent:
-        return (x.test, x.orelse), x.then, ("absent", "held")
+        return (x.test, x.orelse), x.then, ("test", "orelse")
     return (x.test, x.then, x.orelse), Choice, ("test", "then", "orelse")
 
 

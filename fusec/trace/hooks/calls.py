@@ -15,7 +15,7 @@ from fusec.errors import FusecError, unsupported
 from fusec.ir.graph import Loc
 
 from ..call.foreign_arrays import check_names, is_foreign_class, public_name
-from ..choice.choice import Choice as Optional
+from ..choice.choice import Choice
 from ..choice.joined_kinds import check_kind
 from ..choice.optional import bound
 from ..convert.cache import convert
@@ -272,7 +272,7 @@ def format_value(
 ) -> str:
     hooks.where = where
     value = settled(hooks, where, value)
-    if type(value) is Optional and source and hooks.trace.in_region:
+    if type(value) is Choice and source and hooks.trace.in_region:
         return f"{{{source}}}"
     value = hooks.traced_if_outside(decided(hooks, where, value, "in a text"))
     if hooks.trace.active:

@@ -11,7 +11,7 @@ from typing import Any
 from fusec.code_roles import ON_BEHALF
 from fusec.ir import Value
 
-from ..choice.choice import Choice as Optional
+from ..choice.choice import Choice
 from ..control import in_python
 from ..control.branches import branch
 from ..control.ranges import sequence, taken_apart
@@ -42,8 +42,8 @@ def take(hooks: TracingHooks, where: Where, value: Any) -> Any:
 def decide(hooks: TracingHooks, test: Any) -> bool | None:
     """What the test is in every call; None where data decides."""
     test = settled(hooks, hooks.where, test)
-    if type(test) is Optional:
-        return None if hooks.decide(test.held) is not False else False
+    if type(test) is Choice:
+        return None if hooks.decide(test.orelse) is not False else False
     hooks.took(test)
     asked = hooks.asked_truth(test)
     if asked is not test:
@@ -59,10 +59,10 @@ def decide(hooks: TracingHooks, test: Any) -> bool | None:
 def truth(hooks: TracingHooks, test: Any) -> Value:
     """A test as a boolean of the graph."""
     test = bound(hooks, hooks.where, test.truth if type(test) is Tested else test)
-    if type(test) is Optional:
-        there = hooks.trace.emit("LogicalNot", hooks.truth(test.absent))
-        held = hooks.decide(test.held)
-        return there if held else hooks.trace.emit("LogicalAnd", there, hooks.truth(test.held))
+    if type(test) is Choice:
+        there = hooks.trace.emit("LogicalNot", hooks.truth(test.test))
+        held = hooks.decide(test.orelse)
+        return there if held else hooks.trace.emit("LogicalAnd", there, hooks.truth(test.orelse))
     asked = hooks.asked_truth(test)
     if asked is not test:
         return hooks.truth(asked)

@@ -10,8 +10,7 @@ from typing import Any
 from fusec.code_roles import ON_BEHALF
 from fusec.errors import unsupported
 
-from ..choice.choice import Choice as Optional
-from ..choice.choice import unbound
+from ..choice.choice import Choice, unbound
 from ..choice.half_choices import UnboundReads
 from ..choice.optional import Assumed, is_absent
 from ..choice.optional import settled as settled_value
@@ -40,12 +39,12 @@ _OF_DATA = "an index of data (None would insert an axis)"
 
 def bound(hooks: TracingHooks, where: Where, x: Any) -> Any:
     """The value of a variable that some way through the program did not bind."""
-    while type(x) is Optional and x.name:
+    while type(x) is Choice and x.name:
         x = _checked(hooks, where, x, unbound(x.name))
     return x
 
 
-def _checked(hooks: TracingHooks, where: Where, x: Optional, error: Exception) -> Any:
+def _checked(hooks: TracingHooks, where: Where, x: Choice, error: Exception) -> Any:
     """Its value; the exception is raised where it is absent."""
     hooks.where = where
     absent = is_absent(hooks.trace, x)
@@ -54,14 +53,14 @@ def _checked(hooks: TracingHooks, where: Where, x: Optional, error: Exception) -
     if absent:
         raise error
     if absent is None:
-        hooks.trace.check(hooks.trace.emit("LogicalNot", hooks.truth(x.absent)), error)
-        hooks.trace.part(Assumed)[x.absent.value] = False
-    return x.held
+        hooks.trace.check(hooks.trace.emit("LogicalNot", hooks.truth(x.test)), error)
+        hooks.trace.part(Assumed)[x.test.value] = False
+    return x.orelse
 
 
 def settled(hooks: TracingHooks, where: Where, x: Any) -> Any:
     """What is known to be None, or not, by now."""
-    if type(x) is Optional:
+    if type(x) is Choice:
         hooks.where = where
         return settled_value(hooks.trace, bound(hooks, where, x))
     return x
@@ -70,16 +69,16 @@ def settled(hooks: TracingHooks, where: Where, x: Any) -> Any:
 def _present(hooks: TracingHooks, where: Where, x: Any, error: Exception) -> Any:
     """The value; ``error`` is raised where it is None."""
     x = settled(hooks, where, x)
-    while type(x) is Optional:
+    while type(x) is Choice:
         x = settled(hooks, where, _checked(hooks, where, x, error))
     return x
 
 
 def _needed(hooks: TracingHooks, where: Where, x: Any, what: str) -> Any:
     """The value, also within a tuple or list, of what takes no None."""
-    if type(x) in (tuple, list) and any(type(item) is Optional for item in x):
+    if type(x) in (tuple, list) and any(type(item) is Choice for item in x):
         return type(x)(_needed(hooks, where, item, what) for item in x)
-    if type(x) is slice and Optional in map(type, (x.start, x.stop, x.step)):
+    if type(x) is slice and Choice in map(type, (x.start, x.stop, x.step)):
         return slice(*(decided(hooks, where, part, "in a slice")
                        for part in (x.start, x.stop, x.step)))
     return _present(hooks, where, x, TypeError(f"{what} must not be None"))
@@ -88,19 +87,19 @@ def _needed(hooks: TracingHooks, where: Where, x: Any, what: str) -> Any:
 def decided(hooks: TracingHooks, where: Where, x: Any, use: str) -> Any:
     """What is known to be None, or not; refuses anything else."""
     x = settled(hooks, where, x)
-    if type(x) is Optional:
+    if type(x) is Choice:
         raise unsupported(f"a value that data makes None or not {use}", loc=hooks.loc,
                           cure="test it before: if x is None: ...")
     return x
 
 
 def _holds_optional(x: Any) -> bool:
-    return type(x) is Optional or (
-        type(x) in (list, tuple) and any(type(item) is Optional for item in x))
+    return type(x) is Choice or (
+        type(x) in (list, tuple) and any(type(item) is Choice for item in x))
 
 
 def unop(hooks: TracingHooks, where: Where, op: str, a: Any) -> Any:
-    if type(a) is not Optional:
+    if type(a) is not Choice:
         return UNHANDLED
     error = TypeError(f"bad operand type for unary {_SYMBOLS[op]}: 'NoneType'")
     return Operands((op, _present(hooks, where, a, error)))
@@ -108,7 +107,7 @@ def unop(hooks: TracingHooks, where: Where, op: str, a: Any) -> Any:
 
 def _binary(end: str) -> Handler:
     def present(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
-        if Optional not in (type(a), type(b)):
+        if Choice not in (type(a), type(b)):
             return UNHANDLED
         error = TypeError(f"unsupported operand type(s) for {_SYMBOLS[op]}{end}: "
                           f"{_kind(a)!r} and {_kind(b)!r}")
@@ -121,12 +120,12 @@ binop, iop = _binary(""), _binary("=")
 
 
 def compare(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
-    if Optional not in (type(a), type(b)):
+    if Choice not in (type(a), type(b)):
         return UNHANDLED
     a, b = settled(hooks, where, a), settled(hooks, where, b)
-    if type(b) is Optional:
+    if type(b) is Choice:
         a, b, op = b, a, _MIRRORED.get(op, op)
-    if type(a) is not Optional:
+    if type(a) is not Choice:
         return Operands((op, a, b))
     if op in ("is", "eq", "is not", "ne"):
         return _equals(hooks, where, op, a, b)
@@ -135,32 +134,32 @@ def compare(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
     return hooks.compare(where, op, _present(hooks, where, a, error), b)
 
 
-def _equals(hooks: TracingHooks, where: Where, op: str, a: Optional, b: Any) -> Any:
+def _equals(hooks: TracingHooks, where: Where, op: str, a: Choice, b: Any) -> Any:
     """None equals None alone."""
     trace, positive = hooks.trace, op in ("is", "eq")
-    if type(b) is Optional:
+    if type(b) is Choice:
         return _both_equal(hooks, where, op, a, b)
     if b is None:
-        return a.absent if positive else hooks.not_(where, a.absent)
-    if op not in ("eq", "ne") or not _is_number(a.held) or not _is_number(b):
+        return a.test if positive else hooks.not_(where, a.test)
+    if op not in ("eq", "ne") or not _is_number(a.orelse) or not _is_number(b):
         a = decided(hooks, where, a, f"in a comparison ({op})")
         return hooks.compare(where, op, a, b)
-    equal = hooks.compare(where, "eq", a.held, b)
-    there = trace.emit("LogicalNot", hooks.truth(a.absent))
+    equal = hooks.compare(where, "eq", a.orelse, b)
+    there = trace.emit("LogicalNot", hooks.truth(a.test))
     same = trace.emit("LogicalAnd", there, hooks.truth(equal))
     found = same if positive else trace.emit("LogicalNot", same)
     is_weak = type(equal) is not TracedArray or equal.type.is_weak  # Python's own, not NumPy's
     return number(trace, weak(trace, found, BOOL) if is_weak else found)
 
 
-def _both_equal(hooks: TracingHooks, where: Where, op: str, a: Optional, b: Optional) -> Any:
+def _both_equal(hooks: TracingHooks, where: Where, op: str, a: Choice, b: Choice) -> Any:
     """Where both are None, or are equal numbers."""
     trace = hooks.trace
-    if op not in ("eq", "ne") or not _is_number(a.held) or not _is_number(b.held):
+    if op not in ("eq", "ne") or not _is_number(a.orelse) or not _is_number(b.orelse):
         b = decided(hooks, where, b, f"in a comparison ({op})")
-    one, other = hooks.truth(a.absent), hooks.truth(b.absent)
+    one, other = hooks.truth(a.test), hooks.truth(b.test)
     there = trace.emit("LogicalNot", trace.emit("LogicalOr", one, other))
-    equal = hooks.truth(hooks.compare(where, "eq", a.held, b.held))
+    equal = hooks.truth(hooks.compare(where, "eq", a.orelse, b.orelse))
     same = trace.emit("LogicalOr", trace.emit("LogicalAnd", one, other),
                       trace.emit("LogicalAnd", there, equal))
     found = same if op == "eq" else trace.emit("LogicalNot", same)
@@ -168,7 +167,7 @@ def _both_equal(hooks: TracingHooks, where: Where, op: str, a: Optional, b: Opti
 
 
 def contains(hooks: TracingHooks, where: Where, item: Any, container: Any) -> Any:
-    if Optional not in (type(item), type(container)):
+    if Choice not in (type(item), type(container)):
         return UNHANDLED
     container = _present(hooks, where, container, TypeError(
         "argument of type 'NoneType' is not iterable"))
@@ -181,20 +180,20 @@ def _is_number(x: Any) -> bool:
 
 def _kind(x: Any) -> str:
     """The name of a type as Python's messages have it."""
-    kind = type(None) if type(x) is Optional else x.__class__
+    kind = type(None) if type(x) is Choice else x.__class__
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return f"{module}{kind.__name__}"
 
 
 def owner(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
-    if type(obj) is not Optional:
+    if type(obj) is not Choice:
         return UNHANDLED
     error = AttributeError(f"'NoneType' object has no attribute {name!r}")
     return Operands((_present(hooks, where, obj, error), name))
 
 
 def setattribute(hooks: TracingHooks, where: Where, value: Any, obj: Any, name: str) -> Any:
-    if Optional not in (type(value), type(obj)):
+    if Choice not in (type(value), type(obj)):
         return UNHANDLED
     error = AttributeError(f"'NoneType' object has no attribute {name!r}")
     obj = _present(hooks, where, obj, error)
@@ -202,7 +201,7 @@ def setattribute(hooks: TracingHooks, where: Where, value: Any, obj: Any, name: 
 
 
 def getitem(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
-    if type(obj) is not Optional and not _holds_any(key):
+    if type(obj) is not Choice and not _holds_any(key):
         return UNHANDLED
     obj = _present(hooks, where, obj, TypeError("'NoneType' object is not subscriptable"))
     if not isinstance(obj, dict):
@@ -211,7 +210,7 @@ def getitem(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
 
 
 def setitem(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
-    if type(obj) is not Optional and not _holds_any(key) and not _holds_any(value):
+    if type(obj) is not Choice and not _holds_any(key) and not _holds_any(value):
         return UNHANDLED
     obj = _present(hooks, where, obj, TypeError(
         "'NoneType' object does not support item assignment"))
@@ -224,12 +223,12 @@ def setitem(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -
 
 def _holds_any(x: Any) -> bool:
     return _holds_optional(x) or (
-        type(x) is slice and Optional in map(type, (x.start, x.stop, x.step)))
+        type(x) is slice and Choice in map(type, (x.start, x.stop, x.step)))
 
 
 def _taken_apart(complaint: str) -> Handler:
     def present(hooks: TracingHooks, where: Where, value: Any) -> Any:
-        if type(value) is not Optional:
+        if type(value) is not Choice:
             return UNHANDLED
         return Operands((_present(hooks, where, value, TypeError(complaint)),))
 
@@ -241,7 +240,7 @@ starred = _taken_apart("Value after * must be an iterable, not NoneType")
 
 
 def unpack(hooks: TracingHooks, where: Where, value: Any, count: int | None) -> Any:
-    if type(value) is not Optional:
+    if type(value) is not Choice:
         return UNHANDLED
     return Operands((_present(hooks, where, value, TypeError(
         "cannot unpack non-iterable NoneType object")), count))
@@ -249,14 +248,14 @@ def unpack(hooks: TracingHooks, where: Where, value: Any, count: int | None) -> 
 
 def matched(hooks: TracingHooks, where: Where, value: Any) -> Any:
     value = decided(hooks, where, value, "as the subject of match")
-    if any(type(x) is Optional for x in flattened(value)[0]) or _holds_optional(value):
-        decided(hooks, where, next(x for x in value if type(x) is Optional),
+    if any(type(x) is Choice for x in flattened(value)[0]) or _holds_optional(value):
+        decided(hooks, where, next(x for x in value if type(x) is Choice),
                  "as a part of the subject of match")
     return Operands((value,))
 
 
 def call(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
-    if type(fn) is Optional:
+    if type(fn) is Choice:
         return hooks.called(where, _present(hooks, where, fn, TypeError(
             "'NoneType' object is not callable")), args, kwargs)
     if not any(map(_holds_optional, args)) and not any(map(_holds_optional, kwargs.values())):

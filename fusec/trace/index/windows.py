@@ -12,6 +12,7 @@ import numpy as np
 from fusec.errors import UnsupportedError
 from fusec.ir import Value
 from fusec.ir.dims import Dim, Size, symbols_of
+from fusec.ops import registry
 
 from ..operands.operands import as_traced, is_run_time_int
 from ..operands.python_numbers import from_ints, interval, weak
@@ -192,7 +193,7 @@ def linear(trace: Trace, value: Value) -> Counter[Any]:
     node = value.node
     if node.op == "Const":
         return Counter({"": int(node.attrs["value"])})
-    if node.op not in ("Add", "Sub"):
+    if not registry.get(node.op).is_sum:
         return Counter({value_number(trace, value): 1})
     result = linear(trace, node.inputs[0])
     other = linear(trace, node.inputs[1])
