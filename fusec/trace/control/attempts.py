@@ -22,7 +22,7 @@ from ..choice.merge import converted
 from ..choice.optional import assuming
 from ..choice.regions import placeholder
 from ..guards.places import Places
-from ..ufuncs.calls import call_ufunc
+from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray
 from ..values.storage import Storage
 from ..values.trace import Trace

@@ -23,8 +23,8 @@ from .cache import convert
 from .call_table import CallTable
 from .callbacks import CALLS
 from .logic import Tested, Thunk, untested
-from .operators import BINARY, CONVERSIONS, IN_PLACE, UNARY, unary_of_bool
 from .properties import class_attribute, getter_of
+from .python_operators import BINARY, CONVERSIONS, IN_PLACE, UNARY, unary_of_bool
 
 _START: Where = ("", 0, -1, "", -1)
 

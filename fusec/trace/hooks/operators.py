@@ -14,7 +14,7 @@ from fusec.ir.graph import Loc
 
 from ..call.foreign_arrays import is_foreign, refusal
 from ..choice.flat_results import identity
-from ..convert.operators import BINARY
+from ..convert.python_operators import BINARY
 from ..facts.constant_values import constant_value
 from ..guards.array_values import guard_identity
 from ..guards.process_state import ENVIRONMENT

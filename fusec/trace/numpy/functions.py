@@ -16,8 +16,8 @@ from ..library.calls import call_library
 from ..operands import sizes
 from ..operands.dtypes import resolve
 from ..operands.operands import as_traced, store, strong
-from ..ufuncs.calls import call_ufunc
 from ..ufuncs.complex_numbers import by_parts, squared_size
+from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray, from_value
 from ..values.handlers import entry
 from ..values.trace import Trace

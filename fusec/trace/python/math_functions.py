@@ -15,7 +15,7 @@ from ..objects.tracing_hooks import TracingHooks
 from ..operands.operands import as_traced, cast
 from ..operands.python_errors import check_integer, check_math, check_math_power
 from ..operands.python_numbers import BOOL, check_number, index_of, scalar_of, weak
-from ..ufuncs.calls import call_ufunc
+from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray, from_value
 from ..values.handlers import TABLE, when_called
 from ..values.trace import Trace

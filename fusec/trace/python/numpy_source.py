@@ -38,7 +38,13 @@ from ..values.array import TracedArray, copy_of
 from ..values.handlers import NUMPYS_TABLE, TABLE, when_traced
 from ..values.operations import operation
 from ..values.trace import Trace
-from . import functions, iterators, math_functions, ordering, warning_calls  # noqa: F401 (TABLE)
+from . import (  # noqa: F401 (fill TABLE)
+    builtin_functions,
+    iterators,
+    math_functions,
+    ordering,
+    warning_calls,
+)
 
 
 def _converted(hooks: TracingHooks, fn: FunctionType) -> Callable[..., Any]:

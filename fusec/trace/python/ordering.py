@@ -11,10 +11,10 @@ from fusec.errors import UnsupportedError
 
 from ..objects.tracing_hooks import TracingHooks
 from ..operands.operands import as_traced
-from ..ufuncs.calls import call_ufunc
+from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray
 from ..values.handlers import TABLE
-from .functions import chosen
+from .builtin_functions import chosen
 
 MOST_NUMBERS = 16  # that are exchanged in pairs
 

@@ -16,8 +16,8 @@ from fusec.ops.special import SPECIAL
 from ..operands.dtypes import resolve
 from ..operands.operands import as_traced
 from ..ufuncs import composed
-from ..ufuncs.calls import call_row
 from ..ufuncs.methods import call_ufunc_method
+from ..ufuncs.ufunc_calls import call_row
 from ..values.operations import operation
 from ..values.trace import Trace
 

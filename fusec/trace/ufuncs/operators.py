@@ -9,8 +9,8 @@ import numpy as np
 
 from ..operands.operands import is_operand_beside
 from ..values.array import TracedArray, from_value
-from .calls import call_ufunc
 from .powers import known_to_operator
+from .ufunc_calls import call_ufunc
 
 
 def _known_power(x: TracedArray, y: Any, in_place: bool) -> Any:

@@ -35,8 +35,8 @@ from ..operands.decimal_rounding import MOST_DIGITS, rounded
 from ..operands.operands import as_traced, cast
 from ..operands.python_errors import check_integer
 from ..operands.python_numbers import check_number, index_of, scalar_of, weak
-from ..ufuncs.calls import call_ufunc
 from ..ufuncs.complex_numbers import python_complex
+from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray, from_value
 from ..values.handlers import TABLE, any_traced, everywhere, when_called
 from ..values.trace import Trace
