@@ -1,7 +1,6 @@
-"""Arrays from outside that Python takes the value of: a truth, a shape, an index, text.
+"""Arrays from outside whose content Python reads while tracing: as a truth, an index, text.
 
-The value is the one of the call that is traced; a guard on the array's content sees to it that only
-calls with this value use the trace.
+The trace then depends on the content, so a guard ensures that only calls with equal content use it.
 """
 
 from __future__ import annotations
@@ -22,39 +21,40 @@ from .measures import Identity
 
 
 class GuardedArrays(dict[int, tuple[np.ndarray, list[Guard]]]):
-    """Of a trace: arrays that Python took the value of."""
+    """Of a trace: arrays from outside that have guards of their own."""
 
 
 def guard_content(trace: Trace, x: np.ndarray) -> None:
-    """Python is about to use what is in the array; one that the trace made is a constant."""
+    """Guard the content of an array that Python is about to read; one that the trace made is a
+    constant."""
     if not trace.active or id(x) in trace.local.arrays or id(x) in trace.part(GuardedArrays):
         return
     trace.part(GuardedArrays)[id(x)] = x, _guards(trace, x, ArrayContent)
 
 
 def guard_identity(trace: Trace, x: np.ndarray) -> None:
-    """Python asks which array it is (``G is H``)."""
+    """Guard which array it is, for ``G is H``."""
     if trace.active and id(x) not in trace.local.arrays and -id(x) not in trace.part(GuardedArrays):
         trace.part(GuardedArrays)[-id(x)] = x, _guards(trace, x, Identity)
 
 
 def _guards(trace: Trace, x: np.ndarray, by: type) -> list[Guard]:
-    """For every place of the array."""
+    """A guard for every place that holds the array."""
     reader, places = trace.feeds.readers.get(id(x)), trace.world.reachable.places_of(x)
     title = trace.feeds.titles.get(id(x)) or "an array from outside the function"
-    found = [(p.subject, p.read) for p in places] or [(title, reader or partial(itself, x))]
+    readers = [(p.subject, p.read) for p in places] or [(title, reader or partial(itself, x))]
     return [Guard(subject, subject.removeprefix("attribute "), read, by(x))
-            for subject, read in found]
+            for subject, read in readers]
 
 
 @operation
 def value_of(trace: Trace, value: Value) -> Any:
-    """What a value is that depends on arrays from outside alone, whose content is guarded then;
-    None where arguments or effects are behind it."""
-    found = constant_value(value)
-    if found is not None:
-        return found
-    arrays = _behind(trace, value)
+    """The content of a value that depends on no argument and no effect, else None.  Arrays from
+    outside that it depends on get guards."""
+    constant = constant_value(value)
+    if constant is not None:
+        return constant
+    arrays = _outside_inputs(trace, value)
     if arrays is None:
         return None
     for node, array in arrays.items():
@@ -63,29 +63,29 @@ def value_of(trace: Trace, value: Value) -> Any:
     return constant_value(value)
 
 
-def _behind(trace: Trace, value: Value) -> dict[Node, np.ndarray] | None:
-    """The inputs behind a value, if all are arrays from outside that nothing assigns."""
+def _outside_inputs(trace: Trace, value: Value) -> dict[Node, np.ndarray] | None:
+    """The inputs that a value depends on, if all are arrays from outside that nothing assigns."""
     first = len(trace.feeds.inputs) - len(trace.feeds.captured)
     numbers = {v.node: i for i, v in enumerate(trace.feeds.inputs)}
-    found: dict[Node, np.ndarray] = {}
-    todo, seen = [value.node], set[Node]()
+    arrays: dict[Node, np.ndarray] = {}
+    todo, visited = [value.node], set[Node]()
     while todo:
         node = todo.pop()
-        if node in seen:
+        if node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         if node.op != "Input":
             todo += [v.node for v in node.inputs]
             continue
         number = numbers.get(node, -1)
         if number < first:
             return None
-        held = trace.feeds.captured[number - first]
-        array = held() if callable(held) else held
+        source = trace.feeds.captured[number - first]
+        array = source() if callable(source) else source
         if type(array) is not np.ndarray:
             return None
-        found[node] = array
-    return found
+        arrays[node] = array
+    return arrays
 
 
 __all__ = ["guard_content", "guard_identity", "value_of"]

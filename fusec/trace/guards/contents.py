@@ -1,7 +1,7 @@
-"""What lies in containers, and the measure of that.
+"""Walks over the content of containers, and the measures that compare it.
 
-``Content``: a container, or an array that Python took the value of (`ArrayContent`), with the same
-in it, at any depth.
+``Content``: a container with equal content at any depth.  ``ArrayContent``: an array whose elements
+the trace has read.
 """
 
 from __future__ import annotations
@@ -34,70 +34,70 @@ DICT_VIEWS: tuple[type, ...] = tuple(
     type(view) for d in _DICTS for view in (d.keys(), d.values(), d.items()))
 _SEQUENCES: Any = (tuple, list, deque, UserList, *DICT_VIEWS)
 Key = Any
-_SMALL = 512  # bytes of an array that is compared by content although nothing is known to read it
+_SMALL = 512  # bytes: arrays up to this size are always compared by content
 
 
-def inside(found: Any) -> list[tuple[Key, Any]] | None:
-    """Keys or positions, and what lies there; None for what is no container of items."""
-    if isinstance(found, VIEWS) and not isinstance(found, UserList):
-        found = dict(found)
-    if isinstance(found, dict):
-        return None if "__builtins__" in found else list(found.items())
-    if type(found) is partial:
-        return list(enumerate(parts_of(found)))
-    if isinstance(found, _SEQUENCES) and found.__class__ is type(found):
-        return list(enumerate(found))
+def inside(container: Any) -> list[tuple[Key, Any]] | None:
+    """The (key or position, item) pairs of a container; None for other values."""
+    if isinstance(container, VIEWS) and not isinstance(container, UserList):
+        container = dict(container)
+    if isinstance(container, dict):
+        return None if "__builtins__" in container else list(container.items())
+    if type(container) is partial:
+        return list(enumerate(parts_of(container)))
+    if isinstance(container, _SEQUENCES) and container.__class__ is type(container):
+        return list(enumerate(container))
     return None
 
 
-def parts_of(found: partial[Any]) -> list[Any]:
-    """The function, its arguments, and those by name, which may be changed."""
-    return [found.func, found.args, found.keywords, found.__dict__]
+def parts_of(function: partial[Any]) -> list[Any]:
+    """What a partial consists of, mutable dicts included."""
+    return [function.func, function.args, function.keywords, function.__dict__]
 
 
-def item_of(found: Any, key: Any) -> Any:
-    """What lies under a key that `inside` gave."""
-    return parts_of(found)[key] if type(found) is partial else found[key]
+def item_of(container: Any, key: Any) -> Any:
+    """The item at a key that `inside` has returned."""
+    return parts_of(container)[key] if type(container) is partial else container[key]
 
 
-def values_inside(found: Any) -> Iterable[Any]:
+def values_inside(container: Any) -> Iterable[Any]:
     """The items of a container, of a set too; nothing for other values."""
-    if isinstance(found, (set, frozenset)):
-        return found
-    return [item for _, item in inside(found) or ()]
+    if isinstance(container, (set, frozenset)):
+        return container
+    return [item for _, item in inside(container) or ()]
 
 
 def everything_in(
     root: Any, items: Callable[[Any], Iterable[Any]] = values_inside,
-    seen: dict[int, Any] | None = None,
+    visited: dict[int, Any] | None = None,
 ) -> Iterator[Any]:
     """``root`` and all that lies in it at any depth, in the order it lies there: each object once,
     numbers and text as often as they are there.  ``seen``: objects to pass over, new ones noted.
     """
-    todo, seen = [root], {} if seen is None else seen
+    todo, visited = [root], {} if visited is None else visited
     while todo:
-        found = todo.pop()
-        if isinstance(found, ATOMS):
-            yield found
-        elif id(found) not in seen:
-            seen[id(found)] = found
-            yield found
-            todo += reversed([*items(found)])
+        item = todo.pop()
+        if isinstance(item, ATOMS):
+            yield item
+        elif id(item) not in visited:
+            visited[id(item)] = item
+            yield item
+            todo += reversed([*items(item)])
 
 
 # --------------------------------------------------------------------------------------- measures
 
 
 def measure(value: Any, apart: Container[int] = ()) -> Measure:
-    """How a trace that read this value is bound to it.  Containers with the ids ``apart`` have
-    guards of their own, and are compared by identity."""
+    """The measure for a value that a trace has read.  Containers with the ids ``apart`` have guards
+    of their own, and are compared by identity."""
     if id(value) not in apart and inside(value) is not None:
         return Content(value, apart)
     return _of_one(value)
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether a trace may take the one for the other."""
+    """Whether a trace that read ``one`` may answer for ``other``."""
     return measure(one).matches(other)
 
 
@@ -108,21 +108,21 @@ def _of_one(value: Any) -> Measure:
     return Bits(value) if is_data else Identity(value)
 
 
-_INNER: Any = object()  # stands for what a node's own comparison leaves to others
+_INNER: Any = object()  # stands for an item that has an entry of its own
 
 
 class _Node:
-    """A container and what lies in it itself: numbers and text are compared here, all at once.
+    """One container: its numbers, texts, and short tuples of these are compared here, all at once.
 
-    Objects are compared here too where the container is a dictionary whose version is known: where
-    that is the same, they are.  Tuples of numbers and text are like these.
+    In a dictionary with a version tag objects are compared here too: while the tag is the same, so
+    are they.
     """
 
     __slots__ = ("expected", "inner", "inner_keys", "keys", "kind", "version")
 
-    def __init__(self, found: Any, items: list[tuple[Key, Any]], version: int) -> None:
-        self.kind: Any = list if type(found) is partial else type(found)
-        is_mapping = isinstance(found, (dict, MappingProxyType, ChainMap, UserDict))
+    def __init__(self, container: Any, items: list[tuple[Key, Any]], version: int) -> None:
+        self.kind: Any = list if type(container) is partial else type(container)
+        is_mapping = isinstance(container, (dict, MappingProxyType, ChainMap, UserDict))
         self.keys = [key for key, _ in items] if is_mapping else None
         self.version = version
         self.expected = [self._expected(item) for _, item in items]
@@ -137,35 +137,35 @@ class _Node:
             return Identity(item)
         return _INNER
 
-    def rest(self, found: Any) -> list[Any] | None:
-        """What is left to compare; None where the container differs."""
-        if not self.version or type(found) is not dict:
-            return self._rest(found)
-        version = version_now(found)
+    def rest(self, container: Any) -> list[Any] | None:
+        """The items that have entries of their own; None where the container differs."""
+        if not self.version or type(container) is not dict:
+            return self._rest(container)
+        version = version_now(container)
         if version == self.version:
-            return [found[key] for key in self.inner_keys]
-        rest = self._rest(found)
+            return [container[key] for key in self.inner_keys]
+        rest = self._rest(container)
         if rest is not None:
             self.version = version or self.version
         return rest
 
-    def _rest(self, found: Any) -> list[Any] | None:
-        if type(found) is partial:
-            found = parts_of(found)
-        if type(found) is not self.kind or len(found) != len(self.expected):
+    def _rest(self, container: Any) -> list[Any] | None:
+        if type(container) is partial:
+            container = parts_of(container)
+        if type(container) is not self.kind or len(container) != len(self.expected):
             return None
         if self.keys is None:
-            items = found
+            items = container
         else:
-            keys = list(found)
+            keys = list(container)
             if not all(map(operator.is_, keys, self.keys)) and not _same_keys(keys, self.keys):
                 return None
-            items = found.values()
+            items = container.values()
         rest = [a for a, b in zip(items, self.expected, strict=True) if a is not b]
         return rest if len(rest) == self.inner else self._compared(list(items))
 
     def _compared(self, items: list[Any]) -> list[Any] | None:
-        """The same where numbers or text are other objects, perhaps of the same bits."""
+        """`_rest` where numbers or texts are new objects, which may have the same bits."""
         for position, (item, expected) in enumerate(zip(items, self.expected, strict=True)):
             if expected is not _INNER and item is not expected:
                 if type(expected) is Identity:
@@ -174,7 +174,7 @@ class _Node:
                     continue
                 if not measure(expected).matches(item):
                     return None
-                self.expected[position] = item  # the next comparison is quicker
+                self.expected[position] = item  # next time identity suffices
         return [a for a, b in zip(items, self.expected, strict=True) if b is _INNER]
 
 
@@ -183,9 +183,9 @@ def _same_keys(keys: list[Key], expected: list[Key]) -> bool:
 
 
 class Content:
-    """A container by what is in it, in containers in it, and so on.
+    """A container by its content, nested containers included.
 
-    Arrays in it with guards of their own (`close`) are not compared again.
+    Arrays in it that have guards of their own (see `close`) are not compared again.
     """
 
     __slots__ = ("_arrays", "_entries", "_kind", "_size", "fixed")
@@ -196,29 +196,29 @@ class Content:
         self._entries: list[Any] = []  # in the order in which `matches` comes to them
         self._arrays: list[tuple[int, np.ndarray, Any]] = []
         self._size = 0
-        seen: dict[int, int] = {}
-        kept: list[Any] = []  # so that ids stay theirs
+        numbers: dict[int, int] = {}
+        containers: list[Any] = []  # kept alive, so that no other object gets their ids
         todo: list[tuple[Any, Any]] = [(root, None)]
         while todo:
-            found, path = todo.pop()
-            if id(found) in seen:
-                self._entries.append(seen[id(found)])
+            value, path = todo.pop()
+            if id(value) in numbers:
+                self._entries.append(numbers[id(value)])
                 continue
-            version = version_of(found) if type(found) is dict else 0  # before what it is one of
-            items = None if id(found) in apart else inside(found)
+            version = version_of(value) if type(value) is dict else 0  # before its items
+            items = None if id(value) in apart else inside(value)
             if items is None:
-                if isinstance(found, np.ndarray):
-                    self._arrays.append((len(self._entries), found, path))
-                self._entries.append(_of_one(found))
+                if isinstance(value, np.ndarray):
+                    self._arrays.append((len(self._entries), value, path))
+                self._entries.append(_of_one(value))
                 continue
-            seen[id(found)] = len(kept)
-            kept.append(found)
+            numbers[id(value)] = len(containers)
+            containers.append(value)
             self._size += len(items)
-            self._entries.append(node := _Node(found, items, version))
+            self._entries.append(node := _Node(value, items, version))
             todo += [(item, (path, key)) for (key, item), expected in reversed(list(zip(
                 items, node.expected, strict=True))) if expected is _INNER]
 
-        # Tuples of numbers and text alone: the same tuple has the same in it.
+        # Tuples of numbers and text are immutable: for the same tuple nothing is compared.
         fixed = all(type(e) is int or getattr(e, "kind", None) is tuple for e in self._entries)
         self.fixed: Any = root if fixed else None
 
@@ -229,32 +229,32 @@ class Content:
 
     def arrays(self) -> Iterator[tuple[np.ndarray, tuple[Key, ...]]]:
         """The arrays in it, with the keys that lead to each, until `close`."""
-        return ((held, _unlinked(path)) for _, held, path in self._arrays)
+        return ((array, _unlinked(path)) for _, array, path in self._arrays)
 
     def close(self, guarded: Container[int]) -> None:
         """Arrays with these ids have guards of their own; the others are no longer kept alive."""
-        for number, held, _ in self._arrays:
-            if id(held) in guarded:
+        for number, array, _ in self._arrays:
+            if id(array) in guarded:
                 self._entries[number] = ANY
         self._arrays.clear()
 
-    def matches(self, found: Any) -> bool:
-        if self.fixed is not None and found is self.fixed:
+    def matches(self, value: Any) -> bool:
+        if self.fixed is not None and value is self.fixed:
             return True
-        todo, seen = [found], list[Any]()
+        todo, containers = [value], list[Any]()
         for entry in self._entries:
-            one = todo.pop()
+            item = todo.pop()
             if type(entry) is _Node:
-                rest = entry.rest(one)
+                rest = entry.rest(item)
                 if rest is None:
                     return False
-                seen.append(one)
+                containers.append(item)
                 rest.reverse()
                 todo += rest
             elif type(entry) is int:
-                if one is not seen[entry]:
+                if item is not containers[entry]:
                     return False
-            elif not entry.matches(one):
+            elif not entry.matches(item):
                 return False
         return True
 
@@ -263,7 +263,7 @@ class Content:
 
 
 class ArrayContent:
-    """An array of any class and dtype by all that it holds."""
+    """An array of any class and dtype by its elements, mask and attributes."""
 
     __slots__ = ("content", "dtype", "kind", "shape")
     is_of_start = True
@@ -273,11 +273,11 @@ class ArrayContent:
         content = _held_in(value)
         self.content = content if type(content) is bytes else Content(content)
 
-    def matches(self, found: Any) -> bool:
-        if type(found) is not self.kind or found.dtype != self.dtype or (
-                found.shape != self.shape):
+    def matches(self, value: Any) -> bool:
+        if type(value) is not self.kind or value.dtype != self.dtype or (
+                value.shape != self.shape):
             return False
-        content = _held_in(found)
+        content = _held_in(value)
         return self.content.matches(content) if isinstance(self.content, Content) else bool(
             content == self.content)
 
@@ -286,7 +286,7 @@ class ArrayContent:
 
 
 def _held_in(x: np.ndarray) -> Any:
-    """The bytes of an array, or a container of what it holds."""
+    """The bytes of an array, or a container of all that it holds."""
     if type(x) is np.ndarray and not x.dtype.hasobject and x.dtype.kind != "T":
         return x.tobytes()
     if isinstance(x, np.ma.MaskedArray):

@@ -41,8 +41,8 @@ def is_in_object(obj: Any, name: str) -> bool:
     """Whether the attribute lies in the object itself, in a slot too."""
     if name in getattr(obj, "__dict__", ()):
         return True
-    held = getattr(type(obj), name, None)
-    return isinstance(held, MemberDescriptorType) and hasattr(obj, name)
+    attribute = getattr(type(obj), name, None)
+    return isinstance(attribute, MemberDescriptorType) and hasattr(obj, name)
 
 
 def is_own(value: Any) -> bool:
@@ -76,11 +76,11 @@ class Guard:
         trace began with: a program that changes it is traced again."""
         if self.measure.is_of_start:
             return
-        found = self.read()
-        if not self.measure.matches(found):
+        value = self.read()
+        if not self.measure.matches(value):
             kind: Any = type(self.measure)
             is_kept = kind is Layout or issubclass(kind, Relation)
-            self.measure = kind(found) if is_kept else measure(found)
+            self.measure = kind(value) if is_kept else measure(value)
 
     @property
     def is_once(self) -> bool:
@@ -93,10 +93,10 @@ class Guard:
         except LookupError:  # an item that the container has no more
             return False
 
-    def is_of(self, found: Any) -> bool:
+    def is_of(self, value: Any) -> bool:
         """Whether it is the array, or container, that the place holds."""
         try:
-            return self.read() is found
+            return self.read() is value
         except LookupError:
             return False
 
@@ -105,19 +105,19 @@ class Guard:
         if isinstance(self.measure, Relation):
             return self.measure.expression(self, bind)
         place = getattr(self.read, "expression", None)
-        found = f"{bind(self.read)}()" if place is None else place(bind)
+        value = f"{bind(self.read)}()" if place is None else place(bind)
         kind, measured = type(self.measure), self.measure
         if kind is Identity and measured.layout is None:
-            held = measured.reference
-            if type(held) is Kept:
-                return f"{found} is {bind(held.value)}"
+            reference = measured.reference
+            if type(reference) is Kept:
+                return f"{value} is {bind(reference.value)}"
             now = bind(None)  # an object that is gone is not None
-            return f"(({now} := {found}) is not None and {now} is {bind(held)}())"
-        matches = f"{bind(measured.matches)}({found})"
+            return f"(({now} := {value}) is not None and {now} is {bind(reference)}())"
+        matches = f"{bind(measured.matches)}({value})"
         if kind is Content and measured.fixed is not None:
-            return f"({found} is {bind(measured.fixed)} or {matches})"
+            return f"({value} is {bind(measured.fixed)} or {matches})"
         if kind is Bits and not measured.is_of_start:
-            return f"({found} is {bind(measured.value)} or {matches})"
+            return f"({value} is {bind(measured.value)} or {matches})"
         return matches
 
     @property
@@ -195,5 +195,5 @@ def check_of(guards: Sequence[Guard]) -> Callable[[], bool]:
     text = (f"def unchanged():\n    try:\n        return {tests}\n"
             "    except (LookupError, ValueError):\n        return False\n")
     exec(compile(text, "<guards>", "exec"), names)
-    made: Callable[[], bool] = names["unchanged"]
-    return made
+    check: Callable[[], bool] = names["unchanged"]
+    return check

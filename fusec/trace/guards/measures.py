@@ -1,4 +1,4 @@
-"""How a value is compared with what was there when it was traced: the measures of a `Guard`.
+"""Measures of a `Guard`: how the value at a call is compared with the traced one.
 
 ``Identity``: the same object; ``Bits``: a number or text of the same type and bits; ``Layout``: an
 array or number that the same code can run on.  That of a container is in `contents`.
@@ -27,13 +27,13 @@ _LONGEST_ROW = 64  # items of a tuple that is compared as one number is
 
 
 class Measure(Protocol):
-    """What a place must hold; ``is_of_start``: what can change inside is measured before it does.
-    """
+    """What a place must hold.  ``is_of_start``: measured when the trace begins, as the value is
+    mutable."""
 
     @property
     def is_of_start(self) -> bool: ...
 
-    def matches(self, found: Any) -> bool:
+    def matches(self, value: Any) -> bool:
         """Whether a trace that saw the measured value may answer for this one."""
 
     def text(self) -> str:
@@ -41,7 +41,7 @@ class Measure(Protocol):
 
 
 class Identity:
-    """One object, which is not kept alive where that can be avoided; an array of one layout."""
+    """One object, weakly referenced where possible; of an array the layout too."""
 
     __slots__ = ("layout", "reference")
 
@@ -54,16 +54,16 @@ class Identity:
         except TypeError:
             self.reference = Kept(value)
 
-    def matches(self, found: Any) -> bool:
-        return found is not None and self.reference() is found and (
-            self.layout is None or layout_of(found) == self.layout)
+    def matches(self, value: Any) -> bool:
+        return value is not None and self.reference() is value and (
+            self.layout is None or layout_of(value) == self.layout)
 
     def text(self) -> str:
         return short(self.reference())
 
 
 class Kept:
-    """A reference to what cannot be referenced weakly."""
+    """A strong reference, for objects without weak ones."""
 
     __slots__ = ("value",)
 
@@ -87,29 +87,29 @@ class Bits:
     def is_of_start(self) -> bool:
         return self.bits is not None
 
-    def matches(self, found: Any) -> bool:
+    def matches(self, value: Any) -> bool:
         if self.bits is None:
-            return found is self.value or (
-                type(found) is self.kind and bool(bits_of(found) == bits_of(self.value)))
-        return type(found) is self.kind and bool(bits_of(found) == self.bits)
+            return value is self.value or (
+                type(value) is self.kind and bool(bits_of(value) == bits_of(self.value)))
+        return type(value) is self.kind and bool(bits_of(value) == self.bits)
 
     def text(self) -> str:
         return short(self.value)
 
 
 def is_row(value: Any) -> bool:
-    """Whether it is a short tuple of numbers and text: the same tuple has the same in it."""
+    """Whether it is a short tuple of numbers and text, which is immutable throughout."""
     return type(value) is tuple and len(value) <= _LONGEST_ROW and all(
         isinstance(x, ATOMS) for x in value)
 
 
 def is_plain_object(value: Any) -> bool:
-    """Whether it is compared by which object it is, and nothing else."""
+    """Whether it is compared by identity only."""
     return not isinstance(value, (*DATA, *CONTAINERS, *BUFFERS, *VIEWS, slice, range, partial))
 
 
 def bits_of(value: Any) -> Any:
-    """Equal for values of one type that cannot be told apart."""
+    """A key that is equal for values of one type only if no program can tell them apart."""
     if isinstance(value, (float, complex, np.generic, slice, range)):
         return repr(value)
     if isinstance(value, BUFFERS):
@@ -129,8 +129,8 @@ class Layout:
     def __init__(self, value: Any) -> None:
         self.layout = layout_of(value)
 
-    def matches(self, found: Any) -> bool:
-        return bool(layout_of(found) == self.layout)
+    def matches(self, value: Any) -> bool:
+        return bool(layout_of(value) == self.layout)
 
     def text(self) -> str:
         first, *rest = self.layout
@@ -141,21 +141,21 @@ class Layout:
         return f"{text} (read at each call)"
 
 
-def layout_of(found: Any) -> tuple[Any, ...]:
-    """Compared at each call: no text is made."""
-    if type(found) is np.ndarray:
-        return (found.dtype, found.shape, found.strides, found.flags.writeable)
-    if type(found) is int and not -SMALL < found < SMALL:
-        return (found,)
-    return (type(found),)
+def layout_of(value: Any) -> tuple[Any, ...]:
+    """The layout as a tuple that is quickly compared, without texts."""
+    if type(value) is np.ndarray:
+        return (value.dtype, value.shape, value.strides, value.flags.writeable)
+    if type(value) is int and not -SMALL < value < SMALL:
+        return (value,)
+    return (type(value),)
 
 
 class _Any:
-    """What another guard compares."""
+    """Anything: another guard compares it."""
 
     is_of_start = False
 
-    def matches(self, found: Any) -> bool:
+    def matches(self, value: Any) -> bool:
         return True
 
     def text(self) -> str:

@@ -1,7 +1,7 @@
-"""State of the process that a program asks for: asked again at each call, and compared.
+"""Guards on state of the process that a program reads: it is read again at each call.
 
-Context variables, NumPy's error state and print options, the environment, and the functions that
-the program uses of libraries, which may be replaced.
+Context variables, NumPy's error state and print options, the environment, and library functions
+that the program uses, which tests may replace.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .guard import Guard
 from .places import Global
 from .relations import SameCode
 
-_ASKING: frozenset[Any] = frozenset({
+_READERS: frozenset[Any] = frozenset({
     np.geterr, np.get_printoptions, np.getbufsize, sys.getrecursionlimit, sys.getswitchinterval,
     os.getenv, os.getcwd, locale.getlocale, locale.localeconv})
 ENVIRONMENT = type(os.environ)
@@ -42,12 +42,12 @@ _READING = frozenset({"get", "__getitem__", "__contains__", "keys", "values", "i
 
 
 def is_decimal(x: Any) -> bool:
-    """Whether it is a decimal, or a function or class that makes one or says how they are made."""
+    """Whether it is a decimal, or a function or class of module `decimal`."""
     return "decimal" in (type(x).__module__, getattr(x, "__module__", None))
 
 
 def reads_state(fn: Any) -> bool:
-    """Whether a call asks for state of the process that can be compared."""
+    """Whether a call of ``fn`` reads state of the process that a guard can compare."""
     owner = getattr(fn, "__self__", None)
     if type(fn) is weakref.ref:
         return True
@@ -55,11 +55,11 @@ def reads_state(fn: Any) -> bool:
         return bool(fn.__name__ == "get")
     if type(owner) is ENVIRONMENT:
         return getattr(fn, "__name__", "") in _READING
-    return isinstance(fn, FunctionType | type(len)) and fn in _ASKING
+    return isinstance(fn, FunctionType | type(len)) and fn in _READERS
 
 
 def guarded_call(trace: Trace, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What ``fn`` says now; raises what it raises."""
+    """``fn(*args, **kwargs)``, with a guard that the answer stays the same."""
     owner = getattr(fn, "__self__", None)
     name = owner.name if type(owner) is ContextVar else getattr(fn, "__qualname__", str(fn))
     title = f"{name}({', '.join(map(repr, args))})"
@@ -71,30 +71,31 @@ def guarded_call(trace: Trace, fn: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 def _answer(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
-        found = fn(*args, **kwargs)
+        answer = fn(*args, **kwargs)
     except (LookupError, ValueError) as error:
         return type(error)
-    return list(found) if isinstance(found, KeysView | ValuesView | ItemsView) else found
+    return list(answer) if isinstance(answer, KeysView | ValuesView | ItemsView) else answer
 
 
 # -------------------------------------------------------------------------------- what is replaced
 
 
 def note_decimals(trace: Trace) -> None:
-    """Decimals are computed: their precision and rounding must be the same at each call."""
+    """Guard the decimal context: decimals are computed with its precision and rounding."""
     if (0, "decimal") not in trace.world.guards:
-        what = "the decimal context"
-        trace.world.guards[0, "decimal"] = Guard(what, what, _context)
+        title = "the decimal context"
+        trace.world.guards[0, "decimal"] = Guard(title, title, _context)
 
 
 def _context() -> tuple[Any, ...]:
-    found = sys.modules["decimal"].getcontext()
-    traps = tuple(found.traps.values())
-    return (found.prec, found.rounding, found.Emin, found.Emax, found.capitals, found.clamp, *traps)
+    context = sys.modules["decimal"].getcontext()
+    traps = tuple(context.traps.values())
+    return (context.prec, context.rounding, context.Emin, context.Emax, context.capitals,
+            context.clamp, *traps)
 
 
 def note_library(trace: Trace, module: ModuleType, name: str) -> None:
-    """The program uses something of a library, in whose place tests put something else."""
+    """Guard a library's function that the program uses: tests may replace it."""
     key = id(module), name
     if trace.active and name in vars(module) and key not in trace.world.guards:
         title = f"{module.__name__}.{name}"
@@ -102,17 +103,17 @@ def note_library(trace: Trace, module: ModuleType, name: str) -> None:
 
 
 def builtin_guards(functions: Iterable[FunctionType]) -> Iterator[Guard]:
-    """The builtins that functions use must go on to be these, under their names."""
-    known: set[tuple[int, str]] = set()
+    """Guards that builtins which the functions use are not replaced or shadowed by globals."""
+    noted: set[tuple[int, str]] = set()
     for fn in functions:
         scope = fn.__globals__
         for name in _globals_in(fn.__code__):
-            if name in scope or (id(scope), name) in known or not hasattr(builtins, name):
+            if name in scope or (id(scope), name) in noted or not hasattr(builtins, name):
                 continue
-            known.add((id(scope), name))
+            noted.add((id(scope), name))
             yield Guard(name, f"{name}, which is no global", Global(scope, name), is_quiet=True)
-            if (0, name) not in known:
-                known.add((0, name))
+            if (0, name) not in noted:
+                noted.add((0, name))
                 yield Guard(name, f"the builtin {name}", Global(vars(builtins), name),
                             is_quiet=True)
 
@@ -130,8 +131,8 @@ def _globals_in(code: CodeType) -> tuple[str, ...]:
 def code_guards(
     functions: Iterable[FunctionType], entry: Collection[FunctionType]
 ) -> Iterator[Guard]:
-    """For functions of the program, less those that it makes itself; for that of the ``entry`` the
-    launcher does it."""
+    """Guards on the code of the program's functions, except those that it defines itself; those of
+    the ``entry`` are compared by the launcher."""
     for fn in dict.fromkeys(functions):
         if HOOKS_NAME not in fn.__code__.co_freevars:
             yield Guard(fn.__name__, f"the code of {fn.__name__}", weakref.ref(fn),

@@ -32,7 +32,7 @@ class Never(Relation):
 
     __slots__ = ()
 
-    def matches(self, found: Any) -> bool:
+    def matches(self, value: Any) -> bool:
         return False
 
     def text(self) -> str:
@@ -47,8 +47,8 @@ class SameCode(Relation):
     def __init__(self, code: CodeType) -> None:
         self.code = code
 
-    def matches(self, found: FunctionType | None) -> bool:
-        return found is None or found.__code__ is self.code
+    def matches(self, value: FunctionType | None) -> bool:
+        return value is None or value.__code__ is self.code
 
     def text(self) -> str:
         return "the same code"

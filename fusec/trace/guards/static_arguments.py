@@ -1,9 +1,8 @@
-"""Arguments that are objects: what can be reached through them was there before the call, as what
-lies in globals and closure variables was.
+"""Static arguments that are objects: what the program reads through them is guarded, as what it
+reads through globals and closure variables.
 
-Methods of C's that the program got from outside (``seen.append``, ``table.get``, ``x.sum``) read
-and change the object whose methods they are: a container's content is guarded, an array is an
-input.
+Bound methods of C types from outside (``items.append``, ``table.get``, ``x.sum``) read and change
+the object that they are bound to: a container's content is guarded, an array is an input.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ _READ = (*CONTAINERS, *VIEWS, *BUFFERS)
 
 
 def note_arguments(trace: Trace, call: FlatCall) -> None:
-    """Guard what can be reached through the call's static arguments."""
+    """Guard the objects that are the call's static arguments."""
     for leaf, path, static in zip(call.leaves, call.paths, call.is_static, strict=True):
         if static and not isinstance(leaf, _VALUES) and not is_generator(leaf):
             _note(trace, leaf, f"argument {path}")
 
 
-def _note(trace: Trace, found: Any, subject: str) -> None:
-    known = id(found), ""
-    if known not in trace.world.guards:
-        guard = Guard(subject, subject, partial(itself, found))
-        trace.world.reachable.note(guard, known)
+def _note(trace: Trace, value: Any, subject: str) -> None:
+    key = id(value), ""
+    if key not in trace.world.guards:
+        guard = Guard(subject, subject, partial(itself, value))
+        trace.world.reachable.note(guard, key)
         if type(guard.measure) is not Identity:  # which the key compares
-            trace.world.guards[known] = guard
+            trace.world.guards[key] = guard
 
 
 def note_owners(trace: Trace, *values: Any) -> None:
-    """Methods of C's among these are called: what they may read is guarded."""
+    """Guard the owners of the bound C methods among these, which are about to be called."""
     for value in values:
         while type(value) is partial:
             value = value.func

@@ -1,5 +1,4 @@
-"""What code may do to the world, from its bytecode: code that runs as it is while a trace is made.
-"""
+"""Side effects and reads of code that runs unconverted during a trace, found in its bytecode."""
 
 from __future__ import annotations
 
@@ -38,8 +37,8 @@ _ROUTED = frozenset({
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a code object does: ``assigns`` names an attribute or outer variable; ``changes``:
-    items of something."""
+    """What a code object may do: ``assigns`` names an attribute or outer variable; ``changes``:
+    whether it changes items of containers."""
 
     code: CodeType
     is_users: bool
@@ -51,33 +50,33 @@ _verdicts: dict[int, Verdict] = {}
 
 
 def verdict(code: CodeType, module_globals: dict[str, Any]) -> Verdict:
-    """The verdict on code that is about to run, known from the last time."""
-    known = _verdicts.get(id(code))
-    if known is None or known.code is not code:
+    """The verdict on code that is about to run, cached."""
+    cached = _verdicts.get(id(code))
+    if cached is None or cached.code is not code:
         is_users = not is_converted(code) and not is_plain_code(code, module_globals)
-        known = Verdict(code, is_users, *(
+        cached = Verdict(code, is_users, *(
             (assigned_in(code), changes_items(code)) if is_users else ()))
         if len(_verdicts) > 10_000:
             _verdicts.clear()
-        _verdicts[id(code)] = known
-    return known
+        _verdicts[id(code)] = cached
+    return cached
 
 
 @functools.lru_cache(1000)
 def assigned_in(code: CodeType) -> str:
     """An attribute, or variable of an outer scope, that the code itself assigns; "" for none.
     Attributes of the object that a constructor makes are no effect."""
-    made = code.co_varnames[:1] if code.co_name in _MAKING else ()
+    own_object = code.co_varnames[:1] if code.co_name in _MAKING else ()
     before: Any = None
     for i in dis.get_instructions(code):
         target = before[-1] if isinstance(before, tuple) and before else before
-        if i.opname in _ASSIGNING and not (i.opname == "STORE_ATTR" and target in made):
+        if i.opname in _ASSIGNING and not (i.opname == "STORE_ATTR" and target in own_object):
             return str(i.argval)
         if i.opname in _OF_CELLS and i.argval in code.co_freevars:
             return str(i.argval)
         if i.opname != "CACHE":
             before = i.argval
-    if not made:
+    if not own_object:
         return next((name for name in code.co_names if name in _SETTING), "")
     return ""
 
@@ -93,23 +92,23 @@ def changes_items(code: CodeType) -> bool:
 
 
 def may_matter(fn: FunctionType, kind: type | None = None) -> bool:
-    """Whether a call of ``fn``, a method of ``kind``, may change something or read what may change,
-    but for the attributes of its arguments."""
+    """Whether a call of ``fn``, a method of ``kind``, may have side effects or read mutable state
+    other than the attributes of its arguments."""
     return _may_matter(fn, kind, set())
 
 
-def _may_matter(fn: FunctionType, kind: type | None, seen: set[CodeType]) -> bool:
-    if fn.__code__ in seen:
+def _may_matter(fn: FunctionType, kind: type | None, visited: set[CodeType]) -> bool:
+    if fn.__code__ in visited:
         return False
-    seen.add(fn.__code__)
+    visited.add(fn.__code__)
     for code in with_inner(fn.__code__):
         if assigned_in(code) or changes_items(code) or _reads_far(code):
             return True
-    return any(_is_unsure(found, kind, seen) for found in _named(fn, kind))
+    return any(_is_unsure(value, kind, visited) for value in _named(fn, kind))
 
 
 def _reads_far(code: CodeType) -> bool:
-    """Whether it reads an attribute of what an attribute holds."""
+    """Whether it reads an attribute of an attribute."""
     before = ""
     for i in dis.get_instructions(code):
         if i.opname in _LOADS and before in _LOADS and i.argval not in _OF_ARRAYS:
@@ -119,8 +118,7 @@ def _reads_far(code: CodeType) -> bool:
 
 
 def _named(fn: FunctionType, kind: type | None) -> Iterator[Any]:
-    """What the function can reach by names: outer variables, and methods of its class; an object
-    that stands for a method of something unknown."""
+    """What the function can reach by names: free variables, globals and methods of its class."""
     for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
         if name != "__class__":
             yield _content(cell)
@@ -138,31 +136,31 @@ def _content(cell: Any) -> Any:
         return None
 
 
-def _is_unsure(found: Any, kind: type | None, seen: set[CodeType]) -> bool:
-    if isinstance(found, property):
-        found = found.fget
-    if isinstance(found, MethodType):
-        found = found.__func__
-    if type(found) is FunctionType:
-        return not stays_plain(found) and _may_matter(found, kind, seen)
-    return not isinstance(found, ModuleType | type | BuiltinFunctionType) and not (
-        type(found).__module__ == "builtins" and callable(found))
+def _is_unsure(value: Any, kind: type | None, visited: set[CodeType]) -> bool:
+    if isinstance(value, property):
+        value = value.fget
+    if isinstance(value, MethodType):
+        value = value.__func__
+    if type(value) is FunctionType:
+        return not stays_plain(value) and _may_matter(value, kind, visited)
+    return not isinstance(value, ModuleType | type | BuiltinFunctionType) and not (
+        type(value).__module__ == "builtins" and callable(value))
 
 
 _flagged: dict[int, tuple[weakref.ref[type], tuple[bool, bool]]] = {}
 
 
 def runs_code(kind: type) -> tuple[bool, bool]:
-    """Whether Python itself may run code of the class that matters: anywhere in a program, and
-    where one of its objects is handed to a library."""
+    """Whether Python itself may run code of the class that matters (see `may_matter`): anywhere in
+    a program, and where one of its objects is passed to a library."""
     if not kind.__flags__ & HEAP_TYPE:
         return False, False
-    known = _flagged.get(id(kind))
-    if known is None or known[0]() is not kind:
+    cached = _flagged.get(id(kind))
+    if cached is None or cached[0]() is not kind:
         names = set(_mattering(kind))
         special = {n for n in names if n.startswith("__")}  # the program reads properties itself
-        known = _flagged[id(kind)] = weakref.ref(kind), (bool(special - _ROUTED), bool(names))
-    return known[1]
+        cached = _flagged[id(kind)] = weakref.ref(kind), (bool(special - _ROUTED), bool(names))
+    return cached[1]
 
 
 def _mattering(kind: type) -> Iterator[str]:
@@ -177,10 +175,10 @@ def users_methods(kind: type) -> Iterator[tuple[str, FunctionType]]:
     what nothing assigns."""
     is_frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
     for base in kind.__mro__:
-        for name, found in list(vars(base).items()) if base.__flags__ & HEAP_TYPE else ():
-            fn = getattr(found, "__func__", found)
-            if isinstance(found, property):
-                fn = found.fget
+        for name, member in list(vars(base).items()) if base.__flags__ & HEAP_TYPE else ():
+            fn = getattr(member, "__func__", member)
+            if isinstance(member, property):
+                fn = member.fget
             if type(fn) is FunctionType and not stays_plain(fn) and not (
                     is_frozen and _is_generated(fn)):
                 yield name, fn

@@ -83,9 +83,9 @@ def _number(kind: type, dtype: np.dtype) -> None:
 @when_called(bool)
 def _truth(hooks: TracingHooks, value: Any) -> Any:
     """``bool(x)`` of a traced scalar stays in the graph as a Python bool."""
-    found = hooks.decide(value)
-    if found is not None:
-        return found
+    truth = hooks.decide(value)
+    if truth is not None:
+        return truth
     return TracedArray(hooks.trace, None, (), weak(
         hooks.trace, hooks.truth(value), np.dtype(np.bool_)))
 
@@ -157,8 +157,8 @@ def _extremum(
                 raise hooks.trace.error(ValueError(
                     "The truth value of an array with more than one element is ambiguous. "
                     "Use np.minimum or np.maximum"), [x.value, y.value])
-            taken = call_ufunc(hooks.trace, better, "__call__", (y, x), {}, True)
-            best = chosen(hooks.trace, taken, y, x)
+            is_better = call_ufunc(hooks.trace, better, "__call__", (y, x), {}, True)
+            best = chosen(hooks.trace, is_better, y, x)
         return best
 
 
@@ -179,10 +179,10 @@ def _quantifier(
                 hooks.where, "test", not deciding, *map(_thunk, iterable))))
         for item in iterable:
             item = hooks.asked_truth(item)
-            found = hooks.decide(item)
-            if found is deciding:
+            truth = hooks.decide(item)
+            if truth is deciding:
                 return deciding
-            if found is None:
+            if truth is None:
                 tests.append(hooks.truth(item))
         if not tests:
             return not deciding

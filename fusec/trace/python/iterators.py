@@ -1,7 +1,5 @@
-"""Python's and NumPy's iterators over what a loop of the graph can count.
-
-Over anything else they are what they always are.
-"""
+"""Python's and NumPy's iterators: over sequences that a loop of the graph can index they become
+traced sequences, over anything else they are Python's own."""
 
 from __future__ import annotations
 
@@ -97,7 +95,7 @@ def _ndenumerate(hooks: TracingHooks, arr: Any) -> Any:
 
 
 class Broadcast:
-    """What ``np.broadcast`` says of its operands; it does not go through them."""
+    """The attributes of ``np.broadcast``; iterating over it is refused."""
 
     def __init__(self, trace: Trace, arrays: tuple[Any, ...]) -> None:
         self.trace = trace

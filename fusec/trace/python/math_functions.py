@@ -92,11 +92,11 @@ def _of_ints(function: Callable[..., Any], ufunc: np.ufunc, neutral: int) -> Non
     def call(hooks: TracingHooks, *args: Any) -> Any:
         trace = hooks.trace
         numbers = [_int_of(trace, a) for a in args]
-        found = numbers[0] if len(numbers) > 1 else from_value(
+        result = numbers[0] if len(numbers) > 1 else from_value(
             trace, cast(trace, trace.builder.const(neutral), I64))
         for number in numbers[1:] or numbers:
-            found = call_ufunc(trace, ufunc, "__call__", (found, number), {})
-        return TracedArray(trace, None, (), weak(trace, found.value, I64))
+            result = call_ufunc(trace, ufunc, "__call__", (result, number), {})
+        return TracedArray(trace, None, (), weak(trace, result.value, I64))
 
 
 def _int_of(trace: Trace, x: Any) -> TracedArray:
@@ -116,11 +116,11 @@ def _isclose(
     least: Any
     x, y, rel, least = (from_value(trace, cast(trace, _float_of(trace, v), F64))
                         for v in (a, b, rel_tol, abs_tol))
-    for given, tolerance in ((rel_tol, rel), (abs_tol, least)):
+    for argument, tolerance in ((rel_tol, rel), (abs_tol, least)):
         error = ValueError("tolerances must be non-negative")
-        if isinstance(given, TracedArray):
+        if isinstance(argument, TracedArray):
             trace.check(trace.emit("LogicalNot", (tolerance < 0.0).value), error)
-        elif given < 0.0:
+        elif argument < 0.0:
             raise trace.error(error)
     difference = abs(x - y)
     near = (difference <= abs(rel * y)) | (difference <= abs(rel * x)) | (difference <= least)
@@ -134,9 +134,9 @@ def _parts(function: Callable[..., Any], ufunc: np.ufunc, dtypes: tuple[np.dtype
     def call(hooks: TracingHooks, x: Any) -> Any:
         trace = hooks.trace
         strong = from_value(trace, cast(trace, _float_of(trace, x), F64))
-        found = call_ufunc(trace, ufunc, "__call__", (strong,), {})
+        parts = call_ufunc(trace, ufunc, "__call__", (strong,), {})
         return tuple(TracedArray(trace, None, (), weak(trace, part.value, dtype))
-                     for part, dtype in zip(found, dtypes, strict=True))
+                     for part, dtype in zip(parts, dtypes, strict=True))
 
 
 for _name, _ufunc in {

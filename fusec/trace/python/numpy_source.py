@@ -1,4 +1,4 @@
-"""NumPy's own Python functions, traced as the user's are.
+"""NumPy's own Python functions, converted and traced as the user's are.
 
 Much of NumPy is Python over a few primitives: ``np.pad`` fills slices, ``np.gradient`` subtracts
 them, ``np.cov`` multiplies matrices.  Here the installed NumPy's source of such a function is

@@ -1,4 +1,4 @@
-"""``sorted`` of numbers of the graph: few are exchanged in pairs, arrays are sorted by NumPy."""
+"""``sorted`` of a few traced numbers, as a network of exchanges."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _sorted(
     if key is None and type(reverse) is bool and _are_numbers(items):
         _check_ordered(hooks, items)
         return _in_order(hooks, items[::-1] if reverse else items)[::-1 if reverse else 1]
-    given = {} if key is None else {"key": hooks.wrap(key)}
-    return sorted(items, reverse=reverse, **given)
+    options = {} if key is None else {"key": hooks.wrap(key)}
+    return sorted(items, reverse=reverse, **options)
 
 
 def _sort(
@@ -37,8 +37,8 @@ def _sort(
     if key is None and type(reverse) is bool and _are_numbers(items):
         items[:] = _sorted(hooks, items, reverse=reverse)
         return
-    given = {} if key is None else {"key": hooks.wrap(key)}
-    items.sort(reverse=reverse, **given)
+    options = {} if key is None else {"key": hooks.wrap(key)}
+    items.sort(reverse=reverse, **options)
 
 
 def _are_numbers(items: list[Any]) -> bool:

@@ -59,21 +59,21 @@ class _Announcement:
         return str(self.places[0].names.get("__name__")).partition(".")[0] in ("numpy", "scipy")
 
     def _place(self) -> _Place:
-        """What ``stacklevel`` says, in the callers of compiled code too."""
+        """The line that ``stacklevel`` selects among the compiled calls and their callers."""
         places = chain(self.places, _callers(_frames(sys._getframe(1))))
         if self.skipped:
             outside = (p for p in places if not p.file.startswith(self.skipped))
-            return next(islice(outside, max(self.level - 2, 0), None), None) or _nowhere()
-        return next(islice(places, max(self.level - 1, 0), None), None) or _nowhere()
+            return next(islice(outside, max(self.level - 2, 0), None), None) or _outermost()
+        return next(islice(places, max(self.level - 1, 0), None), None) or _outermost()
 
 
 @cache
-def _nowhere() -> _Place:
-    """What Python says beyond the last caller; it is asked, for it depends on the version."""
-    with warnings.catch_warnings(record=True) as found:
+def _outermost() -> _Place:
+    """The location Python reports beyond the last caller, which depends on its version."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.warn("", stacklevel=1 << 20)
-    return _Place(found[0].filename, found[0].lineno, sys.__dict__)
+    return _Place(caught[0].filename, caught[0].lineno, sys.__dict__)
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
@@ -83,22 +83,22 @@ def _frames(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _callers(frames: Iterable[FrameType]) -> Iterator[_Place]:
-    """The program's functions among these, less what conversion has made of their parts."""
+    """The frames of the program's functions, except local ones that conversion has made."""
     for frame in frames:
-        if _module(frame).partition(".")[0] != "fusec" and not (
+        if _module_name(frame).partition(".")[0] != "fusec" and not (
                 frame.f_code.co_name.startswith("_fusec_")):
             yield _Place(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
 
 
-def _module(frame: FrameType) -> str:
+def _module_name(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", "fusec"))  # compiled plans are of no module
 
 
-def _compiled(line: int) -> tuple[_Place, ...]:
+def _traced_calls(line: int) -> tuple[_Place, ...]:
     """The calls that are being traced, the innermost first, which is at that line."""
-    traced = takewhile(lambda f: _module(f) != _TRACER, _frames(sys._getframe(1)))
-    first, *others = _callers(traced)
-    return (first._replace(line=line), *others)
+    traced = takewhile(lambda f: _module_name(f) != _TRACER, _frames(sys._getframe(1)))
+    first, *callers = _callers(traced)
+    return (first._replace(line=line), *callers)
 
 
 @everywhere(warnings.warn)
@@ -109,7 +109,7 @@ def _warn(
     trace = hooks.trace
     says = _Announcement(
         type(message) if isinstance(message, Warning) else category or UserWarning,
-        int(stacklevel), source, skip_file_prefixes, _compiled(hooks.where[1]))
+        int(stacklevel), source, skip_file_prefixes, _traced_calls(hooks.where[1]))
     if says.is_numeric:  # data decides in a branch, and compiled code does not warn of numbers
         if not trace.in_region:
             says(message)

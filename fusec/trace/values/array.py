@@ -101,9 +101,9 @@ class TracedArray:
 
     @property
     def dtype(self) -> np.dtype:
-        seen = [dict(s.attrs)["dtype"] for s in self.steps if s.op == "Reinterpret"]
-        if seen:
-            return np.dtype(seen[-1])
+        dtypes = [dict(s.attrs)["dtype"] for s in self.steps if s.op == "Reinterpret"]
+        if dtypes:
+            return np.dtype(dtypes[-1])
         whole = self.origin.dtype
         is_part = whole.kind == "c" and any(s.op in PARTS for s in self.steps)
         return component(whole) if is_part else whole
@@ -142,13 +142,13 @@ class TracedArray:
         self.check_alive()
         return OPERATIONS.call_function(self.trace, func, args, kwargs)
 
-    def concrete(self, wanted: str, otherwise: str) -> Any:
+    def concrete(self, needed: str, otherwise: str) -> Any:
         """The value itself where no argument decides it; else raises `ConcreteValueError`."""
-        found = OPERATIONS.value_of(self.trace, self.value)
-        if found is not None:
-            return found
+        constant = OPERATIONS.value_of(self.trace, self.value)
+        if constant is not None:
+            return constant
         raise ConcreteValueError(
-            f"{wanted} is needed while {self.trace.name} is traced, but this value is only known "
+            f"{needed} is needed while {self.trace.name} is traced, but this value is only known "
             f"when the compiled code runs", loc=self.trace.loc,
             values=[("value", describe(self.value, None, self.trace.feeds.outside))],
             cure=way_out(self.value, otherwise),
@@ -180,10 +180,10 @@ class TracedArray:
                                  "as a static argument"))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        found = self.concrete(
+        array = self.concrete(
             "an ndarray", "call the library before or after the compiled function, and pass its "
             "result as an argument")
-        return np.array(found, dtype)
+        return np.array(array, dtype)
 
     def __hash__(self) -> int:
         if self.is_array:
@@ -329,13 +329,13 @@ class TracedArray:
     @property
     def flat(self) -> TracedArray:
         """The elements in C order: a view, or a copy that cannot be written to."""
-        found = OPERATIONS.ravel(self.trace, self)
-        if found.storage is self.storage:
-            found = TracedArray(self.trace, found.storage, found.steps)
+        elements = OPERATIONS.ravel(self.trace, self)
+        if elements.storage is self.storage:
+            elements = TracedArray(self.trace, elements.storage, elements.steps)
         else:
-            found = found.view_through("ReadOnly", found.strides)
-        self.trace.local.flats[id(found)] = found, self
-        return found
+            elements = elements.view_through("ReadOnly", elements.strides)
+        self.trace.local.flats[id(elements)] = elements, self
+        return elements
 
     @property
     def flags(self) -> Any:
@@ -350,9 +350,9 @@ class TracedArray:
         if name == "device" and hasattr(self.__class__, name):
             return "cpu"
         if hasattr(self.__class__, name):
-            found = constant_value(self.value)
-            if found is not None and name not in (*_WRITING, *_SHARING):
-                return getattr(found, name)
+            constant = constant_value(self.value)
+            if constant is not None and name not in (*_WRITING, *_SHARING):
+                return getattr(constant, name)
             owner = "ndarray" if self.is_array else self.kind_name.replace("numpy.", "np.")
             raise unsupported(f"{owner}.{name}", loc=self.trace.loc,
                               cure=OPERATIONS.cure_for_use(name).replace("call it", "use it"))

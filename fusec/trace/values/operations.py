@@ -1,4 +1,4 @@
-"""Operations on traced values that rooms above carry out: each is put here by its own module."""
+"""A registry of operations on traced values: modules of rooms above register their functions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fusec.errors import InternalError
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _not_there(*args: Any, **kwargs: Any) -> NoReturn:
+def _unregistered(*args: Any, **kwargs: Any) -> NoReturn:
     raise InternalError("an operation on traced values whose module was not imported")
 
 
 class Operations:
-    """By name, what an array, an operand or the trace asks for; see where they are defined."""
+    """What arrays, operands and the trace call, by name; see the functions for what they do."""
 
     # Of arrays and numbers: NumPy's protocols, operators, items and attributes.
     call_ufunc: Callable[..., Any]
@@ -49,16 +49,16 @@ _NAMES = frozenset(Operations.__annotations__)
 OPERATIONS = Operations()
 OPERATIONS.methods = {}
 for _name in _NAMES - {"methods"}:
-    setattr(OPERATIONS, _name, _not_there)
+    setattr(OPERATIONS, _name, _unregistered)
 
 
 def missing() -> list[str]:
-    """Operations that no module has put here yet."""
-    return [name for name in sorted(_NAMES) if getattr(OPERATIONS, name) is _not_there]
+    """Operations that no module has registered."""
+    return [name for name in sorted(_NAMES) if getattr(OPERATIONS, name) is _unregistered]
 
 
 def operation(function: Function) -> Function:
-    """Puts the function there, under its own name."""
+    """Registers the function under its name."""
     assert function.__name__ in _NAMES
     setattr(OPERATIONS, function.__name__, function)
     return function

@@ -1,10 +1,10 @@
 """Arrays that plain NumPy makes during a trace: constants until the program writes to them.
 
-``np.arange(n)``, ``np.eye(n)`` and what is computed from them stay plain arrays, so that Python
-may look at their elements.  The first write that must be seen in the graph (of a traced value, at a
-traced index, in a branch or loop, or after the array has entered the graph) makes the memory
-traced: a `Storage` that starts with what the array holds.  Every array that shares that memory is
-from then on seen as a view of the storage.
+``np.arange(n)``, ``np.eye(n)`` and what is computed from them stay plain arrays, so that Python can
+read their elements.  The first write that must be in the graph (of a traced value, at a traced
+index, in a branch or loop, or after the array was used in the graph) makes the memory traced: a
+`Storage` that starts with the array's content.  From then on every array that shares the memory is
+a view of that storage.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WHAT = "an array made in the function"
 
 @dataclass
 class _Memory:
-    """Memory of the trace's own: since when it exists, and its storage once it is in the graph."""
+    """Memory allocated during the trace: its birth, and its storage once it is in the graph."""
 
     root: np.ndarray
     born: int
@@ -58,7 +58,7 @@ class OwnArrays:
         self._foreign: set[int] = set()
 
     def exclude(self, x: np.ndarray) -> None:
-        """``x`` is memory of the caller, although the trace takes it for a constant."""
+        """``x`` is the caller's memory, although a constant of the trace."""
         self._foreign.add(id(root_of(x)))
 
     def note(self, x: np.ndarray) -> None:
@@ -89,13 +89,13 @@ class OwnArrays:
             loc=self.trace.loc, cure="copy it before writing: x = np.array(x)")
 
     def written_now(self) -> tuple[frozenset[int], frozenset[int]]:
-        """What `restore` takes: the memory that was written in the graph, and that is in it."""
+        """The state for `restore`: the memory written in the graph, and the memory in it."""
         traced = (key for key, memory in self._memory.items() if memory.storage is not None)
         return frozenset(self._written), frozenset(traced)
 
     def restore(self, before: tuple[frozenset[int], frozenset[int]]) -> None:
-        """Forget the writes of an attempt that was taken back, and what entered the graph only in
-        it: such arrays stay plain, and Python may go on looking at their elements."""
+        """Back to the state before an attempt that was given up: arrays that only the attempt put
+        into the graph are plain again, and Python can read their elements."""
         written, traced = before
         self._written = set(written)
         for key, memory in self._memory.items():
@@ -103,27 +103,27 @@ class OwnArrays:
                 memory.storage = None
 
     def traced(self, x: np.ndarray) -> TracedArray | None:
-        """``x`` as a view of its memory's storage; None if it is not the trace's own, or no view
-        that the graph can express."""
+        """``x`` as a view of its memory's storage; None if the memory is not from this trace, or
+        the graph cannot express the view."""
         memory = self._memory.get(id(root_of(x)))
         if memory is None:
             return None
         check_array(x, WHAT, self.trace.loc)
         diagonal = _diagonal(memory.root, x)
         if diagonal is not None:
-            return self._whole(memory).diagonal(diagonal)
+            return self._storage_view(memory).diagonal(diagonal)
         for base in (memory.root, *self._whole_views(memory.root)):
             viewed = viewing(base, x)
             if viewed is not None:
-                return viewed(_reshaped(self._whole(memory), base))
+                return viewed(_reshaped(self._storage_view(memory), base))
         if id(memory.root) in self._written:
             raise unsupported(
                 "reading a view of an array made in the function once that array was written",
                 loc=self.trace.loc, cure="take the view after the write, or write to a copy")
-        self._whole(memory)  # so that later writes are the graph's, and x stays what it is
+        self._storage_view(memory)  # so that later writes are in the graph, and x keeps its content
         return None
 
-    def _whole(self, memory: _Memory) -> TracedArray:
+    def _storage_view(self, memory: _Memory) -> TracedArray:
         if memory.storage is None:
             trace, copied = self.trace, memory.root.copy(order="K")
             trace.feeds.outside[len(trace.feeds.inputs)] = WHAT
@@ -159,31 +159,31 @@ def _diagonal(base: np.ndarray, x: np.ndarray) -> int | None:
 
 
 def viewing(base: np.ndarray, x: np.ndarray) -> Callable[[TracedArray], Any] | None:
-    """How ``x`` is indexed out of ``base``, which shares its memory; None if it cannot be said."""
+    """A function that takes the view ``x`` of ``base``; None if indexing cannot express it."""
     if x is base:
         return lambda array: array
     if x.dtype != base.dtype or not x.size:
         return None
     if x.size == base.size and x.flags.c_contiguous and base.flags.c_contiguous:
         return lambda array: array.reshape(x.shape)
-    key = _key(base, x)
+    key = _index(base, x)
     if key is None:
         return None
     index, axes, shape = key
     return lambda array: array[*index, ...].transpose(axes).reshape(shape)  # a view of one element
 
 
-def _key(base: np.ndarray, x: np.ndarray) -> tuple[Any, tuple[int, ...], tuple[int, ...]] | None:
-    """Slices of ``base``'s axes, and the order and shape in which ``x`` has what they leave."""
+def _index(base: np.ndarray, x: np.ndarray) -> tuple[Any, tuple[int, ...], tuple[int, ...]] | None:
+    """A key into ``base``, and the order of axes and the shape that then give ``x``."""
     starts = _position(base, x)
-    kept = [d for d, size in enumerate(x.shape) if size > 1]
+    axes = [d for d, size in enumerate(x.shape) if size > 1]
     entries: list[Any] = list(starts)
     sources: list[int] = []
-    for d in kept:
-        found = _source(base, x.strides[d], x.shape[d], starts, sources)
-        if found is None:
+    for d in axes:
+        source = _source_axis(base, x.strides[d], x.shape[d], starts, sources)
+        if source is None:
             return None
-        axis, step = found
+        axis, step = source
         sources.append(axis)
         last = starts[axis] + step * (x.shape[d] - 1)
         stop = last + (1 if step > 0 else -1)
@@ -202,15 +202,15 @@ def _position(base: np.ndarray, x: np.ndarray) -> list[int]:
     return starts
 
 
-def _source(
-    base: np.ndarray, stride: int, size: int, starts: list[int], taken: list[int]
+def _source_axis(
+    base: np.ndarray, stride: int, size: int, starts: list[int], used: list[int]
 ) -> tuple[int, int] | None:
     """The axis of ``base`` along which a stride moves, and its step."""
     for axis in sorted(range(base.ndim), key=lambda a: -base.strides[a]):
-        own = base.strides[axis]
-        if axis in taken or base.shape[axis] < 2 or stride % own:
+        base_stride = base.strides[axis]
+        if axis in used or base.shape[axis] < 2 or stride % base_stride:
             continue
-        step = stride // own
+        step = stride // base_stride
         if step and 0 <= starts[axis] + step * (size - 1) < base.shape[axis]:
             return axis, step
     return None

@@ -1,7 +1,7 @@
-"""What the program has assigned where it may raise: done when it does, as in Python.
+"""Assignments that the program has made before it may raise: carried out when it does.
 
-A call in which a check failed is repeated through NumPy up to the node that raises, which computes
-these values too; calls that do not raise know nothing of them.
+A call in which a check failed is repeated through NumPy up to the node that raises; that run
+computes the assigned values.  Calls that do not raise never compute them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class State:
     written: list[tuple[int, Value]]
 
     def apply(self, read: Read, inputs: Sequence[Any]) -> None:
-        """Do it; ``read`` gives what a value is in this call."""
+        """Carry out the assignments; ``read`` gives a graph value's content in this call."""
         content = [(inputs[number], read(value)) for number, value in self.written]
         assigned = [(assignment, tree.unflatten([_leaf(x, read) for x in leaves]))
                     for assignment, tree, leaves in self.assigned]
@@ -49,7 +49,7 @@ class States:
     noted: list[tuple[Node, State]] = field(default_factory=list)
 
     def before(self, node: Node, nodes: Sequence[Node]) -> State | None:
-        """The latest of them that was reached when ``node``, one of these in order, raises."""
+        """The latest state noted at or before ``node``, one of these nodes in order."""
         order = {n: i for i, n in enumerate(nodes)}
         end, found = order.get(node, -1), None
         for at, state in self.noted:  # in the program's order
@@ -61,12 +61,12 @@ class States:
 def _leaf(leaf: Any, read: Read) -> Any:
     if type(leaf) is not Computed:
         return leaf
-    found = read(leaf.value)
+    value = read(leaf.value)
     if leaf.is_array:
-        return np.array(found)
+        return np.array(value)
     if leaf.value.type.is_weak:
-        return found.item() if isinstance(found, np.generic | np.ndarray) else found
-    return leaf.value.dtype.type(found)
+        return value.item() if isinstance(value, np.generic | np.ndarray) else value
+    return leaf.value.dtype.type(value)
 
 
 __all__ = ["Computed", "State", "States"]

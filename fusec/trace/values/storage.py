@@ -153,7 +153,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 def with_step(
     steps: tuple[ViewStep, ...], step: ViewStep, shape: tuple[int, ...], strides: Strides
 ) -> tuple[ViewStep, ...]:
-    """The steps and one more; slices of slices of a memory of that shape become one or none."""
+    """The steps and one more; two slices become one, and a slice of all of the memory none."""
     joined = step.after(steps[-1]) if steps else None
     if joined is None:
         return (*steps, step)
@@ -171,8 +171,7 @@ class Storage:
 
     ``origin`` is the position of the graph input it came with (``None``: made in the trace);
     ``writeable`` as NumPy's flag; ``version`` counts writes; ``born``: ids of nodes made later are
-    larger; ``is_constant``: an array that plain
-    NumPy made during the trace, the same in every call, so writing to it has no meaning.
+    larger; ``is_constant``: an array that plain NumPy made during the trace.
     """
 
     __slots__ = (
@@ -205,18 +204,17 @@ class Storage:
         return sum(array() is not None for array in self.shown_by) > 1
 
     def check_apart(self) -> None:
-        """Before it is written, or read after others were: nothing else is its memory, or may be.
-        """
+        """Raise unless no other storage is, or may be, the same memory."""
 
     def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
         """The value seen through the steps now; equal reads between writes share nodes."""
         if not steps:
             return self.value
-        known = self._views.get(steps)
-        if known is None:
+        view = self._views.get(steps)
+        if view is None:
             base = self.read(builder, steps[:-1])
-            known = self._views[steps] = steps[-1].apply(builder, base)
-        return known
+            view = self._views[steps] = steps[-1].apply(builder, base)
+        return view
 
     def write(self, builder: Builder, steps: tuple[ViewStep, ...], value: Value) -> None:
         """Replace what the steps show by ``value``, which has that shape and the dtype."""
