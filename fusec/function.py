@@ -161,15 +161,18 @@ class Function:
 
     def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
         """The traced stage for these arguments; nothing is cached or run."""
-        return self._dispatching().trace(args, kwargs)
+        with short_errors:
+            return self._dispatching().trace(args, kwargs)
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """The lowered stage for these arguments: ``.kernels``, ``.as_text()``, ``.compile()``."""
-        return self._dispatching().lower(args, kwargs)
+        with short_errors:
+            return self._dispatching().lower(args, kwargs)
 
     def concrete(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
-        return self._dispatching().concrete(args, kwargs)
+        with short_errors:
+            return self._dispatching().concrete(args, kwargs)
 
     def compile_times(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Milliseconds per stage that the trace for these arguments cost."""

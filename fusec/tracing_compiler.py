@@ -17,7 +17,6 @@ from .errors import (
     OverlapError,
     entangled_error,
     overlap_error,
-    short_errors,
 )
 from .fast_calls import FastCalls
 from .input_signature import InputSignature
@@ -143,12 +142,12 @@ class TracingCompiler:
 
     def trace(self, args: tuple, kwargs: dict[str, Any]) -> TracedStage:
         """The traced stage for these arguments; nothing is cached or run."""
-        with short_errors, stack.deeper():
+        with stack.deeper():
             return self._stage(self._flatten(args, kwargs))
 
     def lower(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The lowered stage for these arguments."""
-        with short_errors, stack.deeper():
+        with stack.deeper():
             return self.trace(args, kwargs).optimize().lower()
 
     def concrete(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
@@ -156,19 +155,18 @@ class TracingCompiler:
         if self._specs is not None and not args and not kwargs:
             args = self._specs.specs
         args = example_of(args)
-        with short_errors:
-            call = self._flatten(args, kwargs)
-            try:
-                compiled = self._unrun(call)
-            except OverlapError:
-                separate = merged(self._flatten(args, kwargs))
-                if separate is None:
-                    raise
-                return self._unrun(separate)
-            if compiled.executable.refuses_overlap(call.leaves):
-                call = merged(self._flatten(args, kwargs)) or call
-                compiled = self._unrun(call)
-            return compiled
+        call = self._flatten(args, kwargs)
+        try:
+            compiled = self._unrun(call)
+        except OverlapError:
+            separate = merged(self._flatten(args, kwargs))
+            if separate is None:
+                raise
+            return self._unrun(separate)
+        if compiled.executable.refuses_overlap(call.leaves):
+            call = merged(self._flatten(args, kwargs)) or call
+            compiled = self._unrun(call)
+        return compiled
 
     def _unrun(self, call: FlatCall) -> ConcreteFunction:
         """What would answer the call; what tracing changed for this call alone is taken back."""

@@ -14,6 +14,7 @@ from tolerance import NEAR
 import fusec
 from fusec.ops import get
 from fusec.ops.library import LIBRARY, decode
+from fusec.trace import tracer  # noqa: F401 (it fills the tables)
 from fusec.trace.values.handlers import FUNCTIONS
 
 RNG = np.random.default_rng(20261121)

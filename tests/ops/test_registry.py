@@ -10,6 +10,7 @@ import pytest
 import fusec
 from fusec.ops import Op, all_ops
 from fusec.ops.library import LIBRARY
+from fusec.trace import tracer  # noqa: F401 (it fills the tables)
 from fusec.trace.values.handlers import FUNCTIONS
 
 ROWS = list(all_ops())

@@ -198,7 +198,7 @@ def _stand_in(x: TracedArray, method: str, parameter: str, alone: bool) -> Any:
     accepted = _ACCEPTED.get((method, parameter), _ACCEPTED.get(parameter, 1))
     if alone and parameter == "low":
         accepted = 1  # the upper end, then
-    plain = stand_in(x, method)
+    plain = stand_in(x, "")
     if not isinstance(plain, np.ndarray):
         return plain if is_number(x) else type(plain)(0.5 if callable(accepted) else accepted)
     made: Any = accepted(plain.shape) if callable(accepted) and plain.ndim else accepted

@@ -17,6 +17,7 @@ import scipy.special
 
 from fusec.codegen.cpu.vecmath import BOUNDS
 from fusec.ops import all_ops
+from fusec.trace import tracer  # noqa: F401 (it fills the tables)
 from fusec.trace.facts.refusals import is_compiled
 from fusec.trace.values.handlers import FUNCTIONS, METHODS, TABLE
 
