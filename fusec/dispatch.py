@@ -35,6 +35,7 @@ class Dispatcher(TracingCompiler):
         return 0 if self._eager is None else self._eager.calls
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The call's result: traced with the program around it, run eagerly, or run compiled."""
         trace = current()
         if trace is not None:
             return self._inline(trace, args, kwargs)

@@ -96,6 +96,3 @@ def _global_versions() -> Iterator[int]:
     for _ in range(_ROUNDS):
         scope["assign"]()
         yield version_now(scope)
-
-
-__all__ = ["version_now", "version_of"]

@@ -146,6 +146,3 @@ def slots_of(kind: type) -> Iterator[tuple[str, Any]]:
             slot = vars(base).get(name)
             if name not in ("__dict__", "__weakref__") and hasattr(slot, "__set__"):
                 yield name, slot
-
-
-__all__ = ["SameObject", "attributes_in", "has_attributes", "key_of", "slots_of"]

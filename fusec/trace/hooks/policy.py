@@ -8,7 +8,7 @@ Python itself, with special methods of the user's classes, comes last.
 from __future__ import annotations
 
 from ..convert.hooks import Hooks
-from ..objects.tracing_hooks import Policy, TracingHooks
+from ..objects.tracing_hooks import Policy, TracingHooks, with_policy
 from ..objects.watch import Watch
 from ..places.containers import Containers
 from ..places.outer_names import OuterNames
@@ -96,7 +96,7 @@ PROGRAM = Policy({
 
 def hooks_of_program(trace: Trace) -> TracingHooks:
     """The hooks of what is traced; they give the trace what it works with."""
-    hooks = TracingHooks(trace, PROGRAM)
+    hooks = with_policy(PROGRAM)(trace)
     world, trace.hooks = trace.world, hooks
     world.outer_names = OuterNames(trace)
     world.containers = Containers(trace)

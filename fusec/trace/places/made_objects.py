@@ -64,6 +64,3 @@ def _slots(kind: type) -> tuple[str, ...]:
     names = (names,) if isinstance(names, str) else tuple(names)
     return tuple(f"_{kind.__name__.lstrip('_')}{n}" if n.startswith("__") and not n.endswith("__")
                  else n for n in names if n not in ("__dict__", "__weakref__"))
-
-
-__all__ = ["Made", "attributes_of", "is_made"]

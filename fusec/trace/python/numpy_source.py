@@ -29,7 +29,7 @@ from ..facts.constant_values import constant_value
 from ..hooks import attributes
 from ..hooks.policy import PROGRAM
 from ..index import fixed
-from ..objects.tracing_hooks import UNHANDLED, Operands, Policy, TracingHooks
+from ..objects.tracing_hooks import UNHANDLED, Operands, Policy, TracingHooks, with_policy
 from ..operands.operands import BOOL, as_traced, spread_scalar
 from ..operands.python_numbers import weak
 from ..rewrite.transformer import Where
@@ -163,7 +163,7 @@ def run_source(
 
     Raises ``SourceUnavailable`` if the installation has no source.
     """
-    hooks = TracingHooks(trace, LIBRARY, NUMPYS_TABLE)
+    hooks = with_policy(LIBRARY)(trace, NUMPYS_TABLE)
     hooks.assume = assume
     lifted = [_from_user(hooks, a) for a in args]
     named = {k: _from_user(hooks, v) for k, v in kwargs.items()}

@@ -9,7 +9,7 @@ import pytest
 
 from fusec.trace.convert.hooks import Hooks
 from fusec.trace.hooks import policy
-from fusec.trace.objects.tracing_hooks import UNHANDLED, Operands, Policy, TracingHooks
+from fusec.trace.objects.tracing_hooks import UNHANDLED, Operands, Policy, TracingHooks, with_policy
 from fusec.trace.python.numpy_source import LIBRARY
 
 POLICIES = {"program": policy.PROGRAM, "library": LIBRARY}
@@ -36,7 +36,10 @@ def test_rows_are_events(name: str) -> None:
 
 def test_no_class_stands_between_the_table_and_python() -> None:
     assert TracingHooks.__mro__ == (TracingHooks, Hooks, object)
-    assert TracingHooks.__subclasses__() == []
+    for rows in POLICIES.values():
+        hooks = with_policy(rows)
+        assert hooks.__bases__ == (TracingHooks,)
+        assert {name for name in vars(hooks) if not name.startswith("__")} == set(rows.rows)
     overridden = {name for name, value in vars(TracingHooks).items()
                   if inspect.isfunction(value) and hasattr(Hooks, name)}
     assert overridden - OWN == set()
