@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .printing import check_numerics, print
     from .specs import PYTHON_VALUE, TensorSpec
     from .trace_cache import no_retrace
+    from .variable import Variable
     from .vectorize import vectorize
 
 __version__ = "0.1.0"
@@ -53,7 +54,7 @@ _LAZY = {
     "RunOptions": "concrete_function",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
-    "clear_caches": "caches",
+    "clear_caches": "caches", "Variable": "variable",
     "load_ipython_extension": "magics",
 }
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "TensorSpec",
     "TraceError",
     "UnsupportedError",
+    "Variable",
     "benchmark",
     "check_numerics",
     "clear_caches",

@@ -16,6 +16,7 @@ from fusec.errors import ConcreteValueError, FusecError, unsupported, users_own
 from fusec.ir import Graph, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops.checks import describe_error, has_effects
+from fusec.variable import snapshot
 
 from .boundary.arguments import input_strides, layout_guards, read_only, traced_arguments
 from .boundary.leftovers import check_containers, check_kept
@@ -39,6 +40,7 @@ from .hooks.policy import hooks_of_program
 from .index import indexing  # noqa: F401 (answers for arrays: see `values.operations`)
 from .library.host_calls import HostCalls
 from .numpy import methods  # noqa: F401 (as above)
+from .objects import variables  # noqa: F401 (answers for Variables)
 from .objects.tracing_hooks import TracingHooks
 from .operands.index_uses import lost_checks
 from .operands.sizes import undecided
@@ -120,6 +122,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         containers.check_unchosen([value for _, value in effects])
         later, result = linked(trace, [value for _, value in effects], result)
         leaves, treespec = flat_results(trace, result)
+        leaves = list(map(snapshot, leaves))
         assigned = [flat_results(trace, v) for v in later]
         leaves += [leaf for part, _ in assigned for leaf in part]
         outputs, values, strides = outputs_of(trace, leaves)

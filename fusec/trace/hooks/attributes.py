@@ -10,6 +10,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir.graph import Loc
+from fusec.variable import Variable
 
 from ..arrays.array_attributes import Flags, assign
 from ..call.foreign_arrays import is_foreign, refusal
@@ -98,6 +99,8 @@ def of_array(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
     """That the real array or number has the attribute: a Python number has no shape, say."""
     if name in _CHANGING:
         check_namespace(hooks, where, obj)
+    if isinstance(obj, Variable) and obj.answers(name):
+        return getattr(obj, name)
     obj = hooks.traced_if_outside(obj)
     if type(obj) is not TracedArray:
         return UNHANDLED

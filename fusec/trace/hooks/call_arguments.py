@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fusec.code_roles import ON_BEHALF
+from fusec.variable import WRITERS, Variable
 
 from ..guards.measures import ATOMS
 from ..guards.plain_calls import goes_over, takes_at_once, takes_values
@@ -18,7 +19,7 @@ from ..objects.tracing_hooks import Args, Named, TracingHooks
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
 from ..values.handlers import FUNCTIONS, any_traced
-from ..values.own_arrays import WRITERS, WRITING_METHODS
+from ..values.own_arrays import WRITING_METHODS
 
 FUSEC_ROLE = ON_BEHALF
 
@@ -91,6 +92,8 @@ def with_written_traced(
         fn = getattr(as_traced(hooks.trace, owner), fn.__name__)
     is_writer = args and (is_numpys(fn) or isinstance(owner, np.ufunc)) and (
         getattr(fn, "__name__", "") in WRITERS)
+    if is_writer and isinstance(args[0], Variable):
+        raise args[0].in_place(f"np.{fn.__name__}")
     if is_writer and type(args[0]) is np.ndarray and (
             own.must_trace(args[0]) or any_traced(args, kwargs)):
         args = (as_traced(hooks.trace, args[0]), *args[1:])

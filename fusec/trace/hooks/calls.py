@@ -13,6 +13,7 @@ import numpy as np
 from fusec.code_roles import ON_BEHALF
 from fusec.errors import FusecError, unsupported
 from fusec.ir.graph import Loc
+from fusec.variable import Variable
 
 from ..call.foreign_arrays import check_names, is_foreign_class, public_name
 from ..choice.choice import Choice
@@ -34,6 +35,7 @@ from ..objects import object_reads
 from ..objects.cached_calls import cached_behind, call_cached
 from ..objects.iteration import gone_over, items_of
 from ..objects.tracing_hooks import UNHANDLED, Args, Named, Operands, TracingHooks
+from ..objects.variables import into
 from ..objects.watch import CALLING
 from ..operands import texts
 from ..operands.operands import as_traced, joined_operands, spread_scalar
@@ -79,6 +81,8 @@ def hear(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) 
 def trace_arguments(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
     """Traced arrays for what the call goes over or writes to, and for what takes them."""
     trace = hooks.trace
+    if kwargs and isinstance(kwargs.get("out"), Variable):
+        return into(hooks, where, fn, args, kwargs)
     hooks.effects.check_call(fn, args, hooks.loc)
     if fn is range and trace.active:
         args = special_methods.as_index(hooks, args)

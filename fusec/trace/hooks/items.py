@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.variable import Variable
+
 from ..control.ranges import number_at
 from ..control.sequences import table
 from ..facts.constant_values import constant_value
@@ -108,6 +110,9 @@ def assign_in_array(hooks: TracingHooks, where: Where, value: Any, obj: Any, key
         elements = copy_of(x, "C").reshape(-1)
         elements[key] = value
         x[...] = elements.reshape(x.shape)
+        return None
+    if isinstance(obj, Variable):
+        obj[key] = value
         return None
     if hooks.is_from_outside(obj) or (type(obj) is np.ndarray and (
             any_traced((value, key), {}) or hooks.trace.local.memory.must_trace(obj))):

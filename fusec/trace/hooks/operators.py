@@ -11,6 +11,7 @@ import numpy as np
 from fusec.code_roles import ON_BEHALF
 from fusec.errors import unsupported
 from fusec.ir.graph import Loc
+from fusec.variable import Variable
 
 from ..call.foreign_arrays import is_foreign, refusal
 from ..choice.flat_results import identity
@@ -103,6 +104,8 @@ def write_traced(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> 
     """What is changed in place, if Python may: an array from outside, or one that becomes traced,
     as a traced one."""
     hooks.effects.check_change(a, "changing a container in place", hooks.loc)
+    if isinstance(a, Variable):
+        return UNHANDLED
     if hooks.is_from_outside(a) or (type(a) is np.ndarray and (
             is_traced_inside(b) or hooks.trace.local.memory.must_trace(a))):
         a = as_traced(hooks.trace, a)

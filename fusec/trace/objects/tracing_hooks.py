@@ -16,6 +16,7 @@ import numpy as np
 
 from fusec.ir import Value
 from fusec.ir.graph import new_id
+from fusec.variable import Variable
 
 from ..convert.call_table import CallTable
 from ..convert.hooks import Hooks
@@ -39,6 +40,7 @@ Args = tuple[Any, ...]
 Named = dict[str, Any]
 Handler = Callable[..., Any]
 UNHANDLED: Any = object()
+_ARRAYS = (np.ndarray, Variable)
 
 
 class Operands(tuple[Any, ...]):
@@ -156,8 +158,10 @@ class TracingHooks(Hooks):
     # -- what is from outside ---------------------------------------------------------------------
 
     def is_from_outside(self, x: Any) -> bool:
-        if not issubclass(type(x), np.ndarray) or not self.trace.active:
+        if not issubclass(type(x), _ARRAYS) or not self.trace.active:
             return False
+        if issubclass(type(x), Variable):
+            return True
         if type(x) not in (np.ndarray, np.memmap) or not is_compiled(x.dtype):
             guard_content(self.trace, x)
             return False

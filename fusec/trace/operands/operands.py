@@ -12,6 +12,7 @@ from fusec.ir import Value
 from fusec.ir.dims import Size, symbols_of
 from fusec.ops import Op, all_ops
 from fusec.ops.shapes import broadcast
+from fusec.variable import Variable
 
 from ..facts.constant_values import constant_value
 from ..operands.sizes import number
@@ -77,6 +78,8 @@ def as_traced(trace: Trace, x: Any) -> TracedArray:
         return OPERATIONS.array_from_sequence(trace, list(x) if isinstance(x, _SEQUENCES) else x)
     if isinstance(x, _BUFFERS):
         return TracedArray(trace, trace.capture(np.array(x)))
+    if isinstance(x, Variable):
+        return as_traced(trace, x.read_value())
     raise trace.error(TypeError(f"unsupported operand: {type(x).__name__}"))
 
 

@@ -23,9 +23,7 @@ from .array import TracedArray
 from .storage import Storage
 from .trace import Trace
 
-# Functions that write to their first argument, and methods that write to their array.
-WRITERS = frozenset({
-    "copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "at"})
+# Methods that write to their array.
 WRITING_METHODS = frozenset({"fill", "sort", "partition", "put", "resize"})
 
 

@@ -1,0 +1,391 @@
+"""`Variable`: state with a name, one buffer of fixed dtype, shape and address.
+
+    W = fusec.Variable(np.zeros((3, 2)), name="W")
+
+    @fusec.jit
+    def step(x, y, rate):
+        error = x @ W - y
+        W.assign_sub(rate * (x.T @ error))
+        return (error ** 2).mean()
+
+In compiled functions and outside of them a Variable means the same: reading gives the value that it
+has at that point of the program, assigning changes it for everyone who holds it.  What is read is a
+*snapshot*, never the buffer, so that nothing but an assignment changes a Variable.
+
+This module imports nothing of the front end: that says of itself how Variables are read and
+assigned in a trace (`answer_in_traces`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from . import locks
+from .errors import FusecError, user_error
+
+Trace = Any
+_SIZES = {"f": (2, 4, 8), "c": (8, 16)}
+_PYTHON = (bool, int, float, complex)
+# Functions of NumPy that write to their first argument.
+WRITERS = frozenset({
+    "copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "at"})
+# Methods of arrays that would change, or show, what is only a snapshot.
+_REFUSED = frozenset({"fill", "sort", "partition", "put", "resize", "itemset", "setfield",
+                      "byteswap", "setflags", "data", "ctypes", "base", "getfield", "flat"})
+
+
+class InTraces(Protocol):
+    """What the front end answers for Variables."""
+
+    def current(self) -> Trace | None:
+        """The trace in progress in this thread."""
+
+    def read(self, trace: Trace, variable: Variable) -> Any:
+        """Its value at this point of the program, as memory of its own."""
+
+    def write(self, trace: Trace, variable: Variable, value: Any, casting: str) -> None:
+        """Its new value from here on."""
+
+    def write_part(self, trace: Trace, variable: Variable, key: Any, value: Any) -> None:
+        """The same of ``variable[key]``, as NumPy assigns items."""
+
+    def create(self, trace: Trace, variable: Variable, value: Any, dtype: Any) -> None:
+        """Give a new Variable its buffer, and its first value when the code runs."""
+
+
+class _NoTraces:
+    """Before the front end is imported there are none."""
+
+    def current(self) -> None:
+        return None
+
+
+_traces: Any = _NoTraces()
+
+
+def answer_in_traces(front_end: InTraces) -> None:
+    """What Variables ask from now on."""
+    global _traces
+    _traces = front_end
+
+
+class Variable(np.lib.mixins.NDArrayOperatorsMixin):
+    """A value that programs read and assign, compiled and not.
+
+    ``value``: a number, an array or what `np.array` takes, or a function that gives one; it is
+    copied.  ``dtype``: by default that of the value; bool, integers, floats and complex numbers.
+    ``name`` is for messages, graphs and checkpoints; ``trainable`` is for who goes over variables.
+
+    Operators, NumPy's functions, indexing and the methods of arrays read it; `assign`,
+    `assign_add`, `assign_sub`, ``v[i] = x`` and ``v += x`` assign it.  Two Variables are the same
+    one only if they are one object, and that is what `hash` goes by; ``==`` compares elements.
+
+    Raises ``TypeError`` for dtypes that are not compiled, and for values that ``dtype`` would cut.
+    """
+
+    __slots__ = ("__weakref__", "_lock", "buffer", "name", "trainable")
+    __array_priority__ = 500.0
+    __hash__ = object.__hash__
+
+    buffer: np.ndarray
+
+    def __init__(
+        self, value: Any, dtype: Any = None, name: str | None = None, trainable: bool = True,
+    ) -> None:
+        self.name, self.trainable = name or "Variable", bool(trainable)
+        self._lock = locks.Lock()
+        value = value() if callable(value) and not isinstance(value, np.generic) else value
+        trace = _traces.current()
+        if trace is None:
+            self.buffer = first_buffer(value, dtype, self.name)
+        else:
+            _traces.create(trace, self, value, dtype)
+
+    # -- what it is
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return title(self.name)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.buffer.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.buffer.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.buffer.ndim
+
+    @property
+    def size(self) -> int:
+        return self.buffer.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.buffer.nbytes
+
+    # -- reading
+
+    def read_value(self) -> Any:
+        """Its value now, an array of its own: later assignments do not change it."""
+        trace = _traces.current()
+        if trace is not None:
+            return _traces.read(trace, self)
+        with self._lock:
+            return self.buffer.copy()
+
+    def numpy(self) -> Any:
+        """`read_value`: a NumPy array, traced in compiled functions."""
+        return self.read_value()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """A copy; raises ``ValueError`` where ``copy=False`` forbids one."""
+        if copy is False:
+            raise user_error(ValueError, f"{self.title} is never shown without a copy",
+                             cure="assign to it, or leave copy= out")
+        return np.asarray(self.read_value(), dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        targets = kwargs.pop("out", ())
+        called: Any = getattr(ufunc, method)
+        if method in WRITERS and isinstance(inputs[0], Variable):
+            raise self.in_place(f"np.{ufunc.__name__}.{method}")
+        if not any(isinstance(x, Variable) for x in targets):
+            kwargs |= {"out": targets} if targets else {}
+            return called(*map(snapshot, inputs), **{k: snapshot(x) for k, x in kwargs.items()})
+        return self._into(targets, called, inputs, kwargs)
+
+    def _into(
+        self, targets: tuple[Any, ...], called: Callable[..., Any], inputs: Any, kwargs: Any
+    ) -> Any:
+        """``np.add(v, x, out=v)`` and ``v += x``: cast as NumPy casts in place."""
+        if len(targets) > 1:
+            raise user_error(TypeError, "Variables as out= of a function with several results",
+                             cure="assign the results: v.assign(...)")
+        target: Variable = targets[0]
+        with target._lock:
+            value = called(*map(snapshot, inputs), **kwargs)
+            target.take(value, "same_kind")
+        return target
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if isinstance(kwargs.get("out"), Variable) or func.__name__ in WRITERS:
+            raise self.in_place(f"np.{func.__name__}")
+        return func(*snapshots(args), **snapshots(kwargs))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.read_value()[snapshots(key)]
+
+    def answers(self, name: str) -> bool:
+        """Whether an attribute is its own, or refused, rather than one of the value's."""
+        return hasattr(type(self), name) or name in _REFUSED
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _REFUSED:
+            raise self.in_place(f".{name}", AttributeError)
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.read_value(), name)
+
+    def in_place(self, what: str, kind: type[Exception] = TypeError) -> FusecError:
+        """The error for what would write to a snapshot."""
+        return user_error(
+            kind, f"{what} would change or show a copy of {self.title}, not itself",
+            None, "compute the new value and assign it: v.assign(np.sort(v))")
+
+    def __bool__(self) -> bool:
+        return bool(self.read_value())
+
+    def __int__(self) -> int:
+        return int(self.read_value())
+
+    def __float__(self) -> float:
+        return float(self.read_value())
+
+    def __complex__(self) -> complex:
+        return complex(self.read_value())
+
+    def __index__(self) -> int:
+        return operator.index(self.read_value())
+
+    def __len__(self) -> int:
+        return len(self.buffer)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.read_value())
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self.read_value()
+
+    def __format__(self, spec: str) -> str:
+        return format(self.read_value(), spec) if spec else str(self)
+
+    def __str__(self) -> str:
+        return str(self.read_value())
+
+    def __repr__(self) -> str:
+        if _traces.current() is not None:
+            return f"<fusec.Variable {self.name} {self.dtype}{list(self.shape)}>"
+        return f"<fusec.Variable {self.name} {self.dtype}{list(self.shape)}\n{self.read_value()}>"
+
+    # -- assigning
+
+    def assign(self, value: Any) -> Any:
+        """Take this value; gives it back, as `read_value` does.
+
+        Raises ``ValueError`` for another shape, ``TypeError`` for a dtype that does not cast to the
+        Variable's without loss (Python's numbers adapt, lists of them too).
+        """
+        with self._lock:
+            self.take(value, "safe")
+            return self.read_value()
+
+    def assign_add(self, delta: Any) -> Any:
+        """Take ``self + delta``, which must have its shape; gives the new value."""
+        with self._lock:
+            return self.assign(np.add(self, _operand(delta, self.dtype)))
+
+    def assign_sub(self, delta: Any) -> Any:
+        """Take ``self - delta``, which must have its shape; gives the new value."""
+        with self._lock:
+            return self.assign(np.subtract(self, _operand(delta, self.dtype)))
+
+    def take(self, value: Any, casting: Any) -> None:
+        """Take a value with the casts that NumPy calls ``safe`` or ``same_kind``."""
+        trace = _traces.current()
+        value = snapshot(value)
+        if trace is not None:
+            given = fitting(self, value) if casting == "safe" else value
+            _traces.write(trace, self, given, casting)
+            return
+        if casting == "safe":
+            value = fitting(self, value)
+        found = np.asarray(value)
+        self.check_dtype(found.dtype, None, casting)
+        self.check_shape(found.shape)
+        np.copyto(self.buffer, found, casting="same_kind")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """``v[key] = value`` as NumPy assigns items: broadcast, and cast to the dtype."""
+        key, value = snapshots(key), snapshot(value)
+        trace = _traces.current()
+        if trace is not None:
+            _traces.write_part(trace, self, key, value)
+            return
+        with self._lock:
+            self.buffer[key] = value
+
+    def check_shape(self, shape: tuple[Any, ...], loc: Any = None) -> None:
+        """Raise unless it is the Variable's."""
+        if shape != self.shape:
+            raise user_error(
+                ValueError, f"{self.title} has one shape, which an assignment keeps", loc,
+                "assign v[...] = x to broadcast, or make another Variable",
+                values=[(self.name, describe(self.dtype, self.shape)),
+                        ("assigned", f"an array of shape {list(shape)}")])
+
+    def check_dtype(self, dtype: np.dtype, loc: Any = None, casting: Any = "safe") -> None:
+        """Raise unless values of this dtype are values of the Variable's."""
+        if not np.can_cast(dtype, self.dtype, casting):
+            raise user_error(
+                TypeError, f"{self.title} keeps its dtype, and {dtype} does not fit into "
+                f"{self.dtype} without loss", loc, f"assign x.astype(np.{self.dtype})",
+                values=[(self.name, describe(self.dtype, self.shape)), ("assigned", dtype)])
+
+    # -- copies: another Variable with the same value
+
+    def __copy__(self) -> Variable:
+        return type(self)(self.read_value(), self.dtype, self.name, self.trainable)
+
+    def __deepcopy__(self, memo: Any) -> Variable:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.read_value(), self.dtype, self.name, self.trainable)
+
+
+def title(name: str) -> str:
+    """``Variable W``, or ``a Variable`` where nobody gave it a name."""
+    return "a Variable" if name == "Variable" else f"Variable {name}"
+
+
+def snapshot(x: Any) -> Any:
+    """The value of a Variable, others as they are."""
+    return x.read_value() if isinstance(x, Variable) else x
+
+
+def snapshots(x: Any) -> Any:
+    """The same of what lists, tuples and dicts hold."""
+    if isinstance(x, Variable):
+        return x.read_value()
+    if type(x) in (list, tuple):
+        return type(x)(map(snapshots, x))
+    if type(x) is dict:
+        return {key: snapshots(value) for key, value in x.items()}
+    return x
+
+
+def describe(dtype: Any, shape: Any) -> str:
+    """``float32[3, 2]``"""
+    return f"{dtype}{list(shape)}"
+
+
+def fitting(variable: Variable, value: Any) -> Any:
+    """What is assigned, in the Variable's dtype where it is no traced value; raises where that
+    would lose something."""
+    dtype = variable.dtype
+    if type(value) in _PYTHON:
+        variable.check_dtype(np.result_type(dtype, type(value)(0)))
+        return np.asarray(value, dtype)
+    if isinstance(value, (list, tuple)):
+        found = np.asarray(value)
+        if found.dtype != object:
+            if not np.can_cast(found.dtype, dtype, "same_kind"):
+                variable.check_dtype(found.dtype)
+            return np.asarray(value, dtype)
+    if isinstance(value, (np.ndarray, np.generic)) and type(value).__module__ == "numpy":
+        variable.check_dtype(value.dtype)
+    return value
+
+
+def _operand(delta: Any, dtype: np.dtype) -> Any:
+    """Lists of Python's numbers adapt to the Variable's dtype, as the numbers do."""
+    if not isinstance(delta, (list, tuple)):
+        return delta
+    found = np.asarray(delta)
+    return np.asarray(delta, dtype) if np.can_cast(found.dtype, dtype, "same_kind") else found
+
+
+def first_buffer(value: Any, dtype: Any, name: str) -> np.ndarray:
+    """The memory of a Variable that begins with this value: of its own, in C order.
+
+    Raises ``TypeError`` as `Variable` says.
+    """
+    found = np.asarray(snapshots(value))
+    wanted = np.dtype(found.dtype if dtype is None else dtype).newbyteorder("=")
+    if not (wanted.kind in "biu" or wanted.itemsize in _SIZES.get(wanted.kind, ())):
+        raise refused_dtype(name, wanted)
+    if not np.can_cast(found.dtype, wanted, "same_kind"):
+        raise user_error(
+            TypeError, f"{title(name)} of dtype {wanted} cannot begin with values of "
+            f"{found.dtype}", None, f"give x.astype(np.{wanted})")
+    source = value if isinstance(value, (list, tuple, *_PYTHON)) else found
+    return np.array(source, wanted, order="C", subok=False)
+
+
+def refused_dtype(name: str, dtype: np.dtype, loc: Any = None) -> FusecError:
+    """The error for a dtype that is not compiled."""
+    return user_error(TypeError, f"{title(name)} cannot be of dtype {dtype}", loc,
+                      "bool, integers, floats and complex numbers of 16 to 64 bits a part can")
+
+
+__all__ = ["WRITERS", "InTraces", "Variable", "answer_in_traces", "describe", "first_buffer",
+           "fitting", "refused_dtype", "snapshot", "snapshots"]
