@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .trace_cache import no_retrace
     from .variable import Variable
     from .vectorize import vectorize
+    from .wrapped_function import wrap_function
 
 __version__ = "0.1.0"
 _LAZY = {
@@ -55,6 +56,7 @@ _LAZY = {
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
     "clear_caches": "caches", "Variable": "variable",
+    "wrap_function": "wrapped_function",
     "load_ipython_extension": "magics",
 }
 __all__ = [
@@ -89,6 +91,7 @@ __all__ = [
     "switch",
     "vectorize",
     "while_loop",
+    "wrap_function",
 ]
 
 

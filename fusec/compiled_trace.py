@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from fusec import config
 from fusec.codegen.native_nest import CompileStats
@@ -21,7 +20,9 @@ from .compiled_steps import (
     control_steps,
     library_steps,
 )
+from .errors import user_error
 from .ir import Graph
+from .variable import Variable
 
 
 @dataclass
@@ -75,9 +76,23 @@ class CompiledTrace:
         return control_steps(self.build.schedule)
 
     @property
-    def variables(self) -> tuple[Any, ...]:
-        """Variables it reads or writes (none yet: state comes with a later release)."""
-        return ()
+    def variables(self) -> tuple[Variable, ...]:
+        """The Variables that it reads or writes, in the order in which the program met them."""
+        found = (met.reference() for met in self.build.traced.variables)
+        return tuple(variable for variable in found if variable is not None)
+
+    @property
+    def trainable_variables(self) -> tuple[Variable, ...]:
+        """Those of them that are trainable."""
+        return tuple(variable for variable in self.variables if variable.trainable)
+
+    def check_alive(self) -> None:
+        """Raise ``ReferenceError`` where one of its Variables is gone: traces keep none alive."""
+        gone = [met.title for met in self.build.traced.variables if met.reference() is None]
+        if gone:
+            raise user_error(
+                ReferenceError, f"{gone[0]}, which {self.name} uses, is gone", None,
+                "keep it in an object or a global variable: a trace keeps no Variable alive")
 
     @property
     def times(self) -> dict[str, float]:

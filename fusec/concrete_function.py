@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -54,7 +55,19 @@ class ConcreteFunction(CompiledTrace):
         # No other call can use it: the trace changed containers that outlive it.
         self.is_for_once = any(g.is_once for g in self.guards)
         self.hits = 0
+        self._deaths: list[Any] = []  # weak references to its Variables
         self.flatten: Callable[[tuple, dict[str, Any]], FlatCall] | None = None
+
+    def when_one_dies(self, drop: Callable[[ConcreteFunction], None]) -> None:
+        """Call this when a Variable that it uses has died: it holds the memory of it."""
+        itself = weakref.ref(self)
+
+        def dead(_: Any) -> None:
+            concrete = itself()
+            if concrete is not None:
+                drop(concrete)
+
+        self._deaths = [weakref.ref(variable, dead) for variable in self.variables]
 
     def guards_hold(self) -> bool:
         """Whether Python values read while tracing still are what they were."""
@@ -124,8 +137,9 @@ class ConcreteFunction(CompiledTrace):
     ) -> tuple[Any, RunMetadata]:
         """The result and what the run reported; arguments must have this signature.
 
-        Raises ``TypeError`` when they do not.
+        Raises ``TypeError`` when they do not, ``ReferenceError`` when a Variable is gone.
         """
+        self.check_alive()
         call = self.call_of(args, kwargs)
         if call.key != self.build.call.key:
             raise user_error(

@@ -57,14 +57,17 @@ class Dispatcher(TracingCompiler):
         if written is not None and overlapping(call, written):
             call = merged(call) or call
         try:
-            return self._run(call)
+            result = self._run(call)
         except OverlapError:
             if call.separate is not None:
                 raise
             separate = merged(self.binder.again(call))  # with what the first try learnt
             if separate is None:
                 raise
-        return self._run(separate)
+            result = self._run(separate)
+        if self.creations.are_new:
+            self.creations.check_kept()
+        return result
 
     def _looked_up(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
         if self._eager is None:
@@ -83,6 +86,7 @@ class Dispatcher(TracingCompiler):
             raise
         if is_new:
             concrete.build.traced.container_changes.forget()
+            self.creations.note_first_call(concrete.build.traced.created)
         if is_new or history.on:
             run_us = 1e6 * (time.perf_counter() - start)
             build_ms = sum(concrete.times.values()) if is_new else 0.0

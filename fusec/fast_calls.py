@@ -35,6 +35,12 @@ class FastCalls(RecentPlans):
     def clear(self) -> None:
         super().__init__()
 
+    def drop(self, concrete: ConcreteFunction) -> None:
+        """Forget the plan of a trace whose Variable is gone; calls that other tables know find
+        their plans anew."""
+        self.positional = [plan for plan in self.positional if plan[1] is not concrete]
+        self.shapes, self.structured = {}, {}
+
     def promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
         """Try this trace first from now on, if its calls need nothing but their leaves."""
         fast = concrete.executable.fast

@@ -174,6 +174,10 @@ class Function:
         with short_errors:
             return self._dispatching().concrete(args, kwargs)
 
+    def _traced_once(self, *args: Any) -> Any:
+        """For `wrap_function`: one trace, compiled, and the Variables that it created."""
+        return self._dispatching().once(args, {})
+
     def compile_times(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Milliseconds per stage that the trace for these arguments cost."""
         return self.concrete(*args, **kwargs).times

@@ -37,13 +37,23 @@ class TraceCache:
 
     def remember(self, call: FlatCall, concrete: ConcreteFunction, ints: Collection[str]) -> None:
         """Keep a new trace; ``ints`` are the arguments that are static for their values."""
-        traces = self._traces.setdefault(call.key, [])
-        traces[:] = [concrete, *(c for c in traces if not c.is_for_once)]
-        self._traces.move_to_end(call.key)
         self._storm.note(self._fn, concrete.reason, ints)
+        if concrete.build.traced.created:  # it would keep them alive
+            return
+        others = [c for c in self._traces.get(call.key, ()) if not c.is_for_once]
+        self._traces[call.key] = [concrete, *others]
+        self._traces.move_to_end(call.key)
         while sum(map(len, self._traces.values())) > MAX_TRACES:
             self._traces.popitem(last=False)
             self._storm.note_dropped(self._fn, MAX_TRACES, call.paths)
+
+    def drop(self, concrete: ConcreteFunction) -> None:
+        """Forget a trace whose Variable is gone.  This may happen at any moment: no table changes
+        its size."""
+        key = concrete.build.call.key
+        traces = self._traces.get(key)
+        if traces:
+            self._traces[key] = [c for c in traces if c is not concrete]
 
     def miss_reason(self, call: FlatCall) -> str:
         """Why no known trace answers this call: the difference from the nearest one."""

@@ -11,6 +11,7 @@ from fusec.trace.convert.constructs import check_supported
 
 from . import locks, stack, trace_cache
 from .binding import Binder
+from .creations import Creations
 from .errors import (
     FusecError,
     InternalError,
@@ -28,6 +29,7 @@ from .stages import TracedStage, traced_stage
 
 if TYPE_CHECKING:
     from .concrete_function import ConcreteFunction
+    from .trace.objects.variables import Created
     from .trace.tracer import Traced
 
 
@@ -50,6 +52,7 @@ class TracingCompiler:
         self.binder = Binder(signature, self._specs, reduce_retracing)
         self.traces = trace_cache.TraceCache(target.fn)
         self.fast = FastCalls(signature)
+        self.creations = Creations(target.name)
         self._lock = locks.Lock()
         self._written: dict[tuple, frozenset[int]] = {}  # leaves, where overlapping ones were met
 
@@ -97,9 +100,14 @@ class TracingCompiler:
         concrete.build.times.update(self.import_times)
         self.import_times.clear()
         self.traces.remember(call, concrete, self.binder.pinned)
+        concrete.when_one_dies(self._drop)
         self.fast.promote(call, concrete)
         compile_log.report(concrete, reason)
         return concrete
+
+    def _drop(self, concrete: ConcreteFunction) -> None:
+        self.traces.drop(concrete)
+        self.fast.drop(concrete)
 
     def _build(self, call: FlatCall) -> ConcreteFunction:
         """Trace and compile; what fails after the trace is a defect and says so."""
@@ -108,6 +116,7 @@ class TracingCompiler:
 
     def _trace_and_compile(self, call: FlatCall) -> ConcreteFunction:
         stage = self._stage(call)
+        self.creations.check(stage.traced.created)
         if call.separate is None:
             self._check_overlap(call, stage.traced)
         try:
@@ -168,9 +177,19 @@ class TracingCompiler:
             compiled = self._unrun(call)
         return compiled
 
+    def once(self, args: tuple, kwargs: dict[str, Any]) -> tuple[ConcreteFunction, list[Created]]:
+        """One trace for `wrap_function`, and the Variables that it created."""
+        concrete = self._build(self._flatten(example_of(args), kwargs))
+        concrete.flatten = self._flatten
+        traced = concrete.build.traced
+        created, traced.created = traced.created, []
+        return concrete, created
+
     def _unrun(self, call: FlatCall) -> ConcreteFunction:
         """What would answer the call; what tracing changed for this call alone is taken back."""
         concrete, is_new = self._lookup(call)
+        if is_new:
+            self.creations.check_called(concrete.build.traced.created)
         if is_new and concrete.is_for_once:
             concrete.build.traced.container_changes.take_back()
         return concrete
@@ -181,3 +200,4 @@ class TracingCompiler:
         self.fast.clear()
         self._written.clear()
         self.binder.clear()
+        self.creations.clear()

@@ -40,8 +40,8 @@ from .hooks.policy import hooks_of_program
 from .index import indexing  # noqa: F401 (answers for arrays: see `values.operations`)
 from .library.host_calls import HostCalls
 from .numpy import methods  # noqa: F401 (as above)
-from .objects import variables  # noqa: F401 (answers for Variables)
 from .objects.tracing_hooks import TracingHooks
+from .objects.variables import Created, Met, Variables
 from .operands.index_uses import lost_checks
 from .operands.sizes import undecided
 from .operands.texts import without_values
@@ -78,6 +78,8 @@ class Traced:
     calls_host: bool = False  # whether it calls objects of the user's: generators, print
     container_changes: ContainerChanges = field(default_factory=ContainerChanges)
     states: States = field(default_factory=States)  # what was assigned where it may raise
+    variables: list[Met] = field(default_factory=list)
+    created: list[Created] = field(default_factory=list)
 
     @property
     def updates(self) -> list[int]:
@@ -117,7 +119,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         check_containers(trace, given, taken)
         once = check_kept(trace)
         containers.check_new_items()
-        once += containers.once()
+        once += [*containers.once(), *trace.part(Variables).guards()]
         effects = containers.effects()
         containers.check_unchosen([value for _, value in effects])
         later, result = linked(trace, [value for _, value in effects], result)
@@ -135,6 +137,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         read_only(trace), positions, guards, 0.0, [*trace.record.notes, *map(str, once)],
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
         trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
+        *trace.part(Variables).close(trace),
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from fusec.errors import unsupported, user_error
 from fusec.ir import Value
+from fusec.variable import Variable
 
 from ..facts.layout import Strides, contiguous, like_order
 from ..facts.refusals import is_compiled
@@ -22,6 +23,8 @@ from ..values.selected import LibraryView
 from ..values.storage import Storage, ViewStep
 from ..values.trace import Trace
 from .leftovers import keeps_values
+
+_THEMSELVES = (str, bytes, int, float, Variable)  # made in the trace, and not to be copied
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def _output(
         _check_returned(trace, leaf)
         check_text(trace, leaf)
         changes = isinstance(leaf, (set, deque, bytearray, dict, list)) or (
-            id(leaf) in trace.local.objects and not isinstance(leaf, (str, bytes, int, float)))
+            id(leaf) in trace.local.objects and not isinstance(leaf, _THEMSELVES))
         return Output("fresh" if changes else "const", value=leaf)
     if leaf.trace is not trace:
         raise user_error(TypeError, "the function returns a value of another trace", trace.loc,

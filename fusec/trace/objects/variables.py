@@ -7,34 +7,70 @@ an assignment replaces it, in branches and loops as any array.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fusec import variable as variables
-from fusec.variable import Variable
+from fusec.errors import unsupported
+from fusec.ir import Loc
+from fusec.ir.dims import symbols_of
+from fusec.variable import Variable, first_buffer
 
-from ..operands.operands import PYTHON_KIND, as_traced, cast, spread
+from ..guards.guard import Guard
+from ..guards.relations import Never
+from ..operands.operands import PYTHON_KIND, as_traced, cast, spread, strong
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray
+from ..values.operations import OPERATIONS
 from ..values.storage import Storage
 from ..values.trace import Trace, assign, current
 from .tracing_hooks import Args, Named, TracingHooks
 
 
+class Created(NamedTuple):
+    """A Variable that the program made in the trace; ``is_known``: with a value that tracing
+    knew, so that the code has no first value to give it."""
+
+    variable: Variable
+    loc: Loc | None
+    is_known: bool
+
+
+class Met(NamedTuple):
+    """A Variable by the input of the graph that it is; it is not kept alive."""
+
+    input: int
+    title: str
+    reference: weakref.ref[Variable]
+
+
 class Variables:
-    """Those that one trace met, by the ids of their buffers."""
+    """Those that one trace met, by the ids of their buffers, and those that it made."""
 
     def __init__(self) -> None:
         self.met: dict[int, Variable] = {}
+        self.created: list[Created] = []
 
-    def references(self, trace: Trace) -> Iterator[tuple[int, weakref.ref[Variable]]]:
-        """The input of the graph that each is, and the Variable, which is not kept alive."""
-        for key, variable in self.met.items():
-            origin = trace.feeds.by_array[key].origin
-            assert origin is not None
-            yield origin, weakref.ref(variable)
+    def close(self, trace: Trace) -> tuple[list[Met], list[Created]]:
+        """At the end of the trace, which keeps no Variable: those that it met, and made."""
+        met = [Met(origin_of(trace, key), v.title, weakref.ref(v)) for key, v in self.met.items()]
+        created, self.created = self.created, []
+        self.met.clear()
+        return met, created
+
+    def guards(self) -> list[Guard]:
+        """A trace that makes Variables answers the call that it was made for and no other."""
+        return [Guard(f"the creation of {made.variable.title}",
+                      f"{made.variable.title} is created{f' at {made.loc}' if made.loc else ''}: "
+                      "the next call is traced", lambda: None, Never()) for made in self.created]
+
+
+def origin_of(trace: Trace, key: int) -> int:
+    """The input of the graph that the buffer of this id is."""
+    origin = trace.feeds.by_array[key].origin
+    assert origin is not None
+    return origin
 
 
 class FrontEnd:
@@ -64,7 +100,38 @@ class FrontEnd:
         TracedArray(trace, storage_of(trace, variable))[key] = value
 
     def create(self, trace: Trace, variable: Variable, value: Any, dtype: Any) -> None:
-        raise NotImplementedError
+        if trace.in_region:
+            raise unsupported(f"creating {variable.title} in a branch or loop that data decides",
+                              loc=trace.loc, cure="create it before the branch, or outside")
+        known = _known(trace, value)
+        if known is None:
+            self._begin(trace, variable, strong(trace, value), dtype)
+        else:
+            variable.buffer = first_buffer(known, dtype, variable.name)
+        trace.part(Variables).created.append(Created(variable, trace.loc, known is not None))
+
+    def _begin(self, trace: Trace, variable: Variable, value: TracedArray, dtype: Any) -> None:
+        """The buffer gets its first value when the code runs."""
+        if symbols_of(value.shape):
+            raise unsupported(f"creating {variable.title} of a size that only the run knows",
+                              loc=trace.loc, cure="create it with a size that is known")
+        variable.buffer = first_buffer(
+            np.zeros(value.shape, value.dtype), dtype, variable.name)
+        self.write(trace, variable, value, "same_kind")
+
+
+def _known(trace: Trace, value: Any) -> Any:
+    """A first value that tracing knows; None for one that the code computes."""
+    if isinstance(value, (list, tuple)):
+        return value if all(_known(trace, x) is not None for x in value) else None
+    if type(value) is np.ndarray:
+        storage = trace.feeds.by_array.get(id(value))
+        is_written = storage is not None and storage.version > 0
+        return None if is_written or trace.local.memory.is_traced(value) else value
+    if isinstance(value, (TracedArray, Variable)):
+        traced = as_traced(trace, value)
+        return OPERATIONS.value_of(trace, traced.value)
+    return value
 
 
 def storage_of(trace: Trace, variable: Variable) -> Storage:

@@ -18,6 +18,7 @@ import numpy as np
 
 from fusec.errors import FusecError, unsupported
 from fusec.ir import Loc
+from fusec.variable import Variable
 
 from ..facts.code_names import HEAP_TYPE
 from ..guards.container_changes import held_in, may_be_held
@@ -143,7 +144,8 @@ def _unassignable(obj: Any, name: str, loc: Loc | None) -> FusecError:
         notes=("properties and __setattr__ would run while tracing only",))
 
 
-_RESULTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.ndarray)
+_RESULTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.ndarray,
+            Variable)
 
 
 def is_result(value: Any) -> bool:
