@@ -76,11 +76,13 @@ class HostSize:
     """An axis with a run-time size, and the word that holds the size.
 
     Python writes the word where the call ``defines`` the size; else the native function does.
+    There is memory for a size up to ``limit``.
     """
 
     axis: int
     word: int
     defines: bool
+    limit: int | None = None
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from .control_functions import cond, fori_loop, map, scan, switch, while_loop
     from .explanation import explain
     from .function import Function
+    from .graph_function import GraphFunction
     from .inspect.history import history
+    from .ir.admit import admit
     from .jit import jit
     from .printing import check_numerics, print
     from .specs import PYTHON_VALUE, TensorSpec
@@ -52,7 +54,7 @@ _LAZY = {
     "while_loop": "control_functions", "fori_loop": "control_functions",
     "scan": "control_functions", "map": "control_functions",
     "ConcreteFunction": "concrete_function", "RunMetadata": "concrete_function",
-    "RunOptions": "concrete_function",
+    "RunOptions": "concrete_function", "admit": "ir.admit", "GraphFunction": "graph_function",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
     "clear_caches": "caches", "Variable": "variable",
@@ -66,6 +68,7 @@ __all__ = [
     "FallbackWarning",
     "Function",
     "FusecError",
+    "GraphFunction",
     "InternalError",
     "RunMetadata",
     "RunOptions",
@@ -74,6 +77,7 @@ __all__ = [
     "TraceError",
     "UnsupportedError",
     "Variable",
+    "admit",
     "benchmark",
     "check_numerics",
     "clear_caches",

@@ -113,12 +113,14 @@ class HostCaller:
             number = self.cell(value.word, type_.dtype)
             return lambda result: number.__setitem__(0, _checked(result, type_))
         array, sizes = self._array(value), self._sizes(value)
-        defined = [(s.axis, sizes[s.axis]) for s in value.sizes if s.defines]
+        defined = [(s.axis, s.limit, sizes[s.axis]) for s in value.sizes if s.defines]
         if not sizes:
             return lambda result: array().__setitem__(..., _checked(result, type_))
 
         def write(result: Any) -> None:
-            for axis, size in defined:
+            for axis, limit, size in defined:
+                if result.ndim <= axis or result.shape[axis] > limit:
+                    raise _unexpected(result, type_)
                 size[0] = result.shape[axis]
             memory = array()
             if memory.shape != result.shape or memory.dtype != result.dtype:

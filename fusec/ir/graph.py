@@ -6,6 +6,7 @@ graphs of 10**5 nodes work in linear time.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -191,8 +192,9 @@ class Graph:
 
     def value(self, name: str) -> Value:
         """The value ``"Square_1:0"`` (``"Square_1"`` means output 0)."""
-        node, _, index = name.partition(":")
-        return self[node].out(int(index or 0))
+        node, colon, index = name.rpartition(":")
+        is_port = bool(colon) and index.isascii() and index.isdigit()
+        return self[node].out(int(index)) if is_port else self[name].out(0)
 
     def users(self) -> dict[Value, list[Node]]:
         """For each value the nodes that read it, in order, once per reading operand."""
@@ -210,8 +212,29 @@ class Graph:
 
         return print_graph(self)
 
+    def to_json(self) -> str:
+        """The graph as JSON, which `fusec.admit` reads back, in any process."""
+        text: str = _module("ir.json_form").graph_to_json(self)
+        return text
+
+    def function(
+        self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None,
+        prune: bool = False,
+    ) -> Any:
+        """A compiled function from the edges ``inputs`` to the edges ``outputs``.
+
+        Edges are named ``"Square:0"``; None stands for the graph's own.  What becomes of updates,
+        and what it raises: see `fusec.ir.carve.carve`.
+        """
+        return _module("graph_function").graph_function(self, inputs, outputs, prune)
+
     def __len__(self) -> int:
         return len(self.nodes)
+
+
+def _module(name: str) -> Any:
+    """A module that stands above graphs: what writes and compiles them."""
+    return importlib.import_module(f"fusec.{name}")
 
 
 def topological_order(roots: Iterable[Node]) -> list[Node]:

@@ -19,6 +19,7 @@ from .parse_dims import parse_dim
 from .types import DTYPE_NAMES, TensorType, dtype_from_name, parse_type
 
 T = TypeVar("T")
+MOST_SHOWN = 200  # characters of a line in a message
 
 
 class GraphSyntaxError(ValueError):
@@ -45,6 +46,8 @@ _TOKEN = re.compile(
 _LOC = re.compile(
     r"#\s*(?P<file>.+?):(?P<line>\d+)(?::(?P<col>\d+)(?:-(?P<end>\d+))?)?(?: in (?P<fn>.+))?\Z"
 )
+_NUMBERS = (*DTYPE_NAMES, "float", "complex")
+_TYPED = {*_NUMBERS, *(f"{name}.bits" for name in _NUMBERS)}
 _WORDS: dict[str, Any] = {"None": None, "True": True, "False": False, "nan": float("nan")}
 
 
@@ -54,11 +57,31 @@ def parse_graph(text: str) -> Graph:
     Raises `GraphSyntaxError` with the line and a caret.  Types are taken as written: run
     `fusec.ir.verify.verify` to check them.
     """
+    return _whole(text, lambda parser: parser.graph())
+
+
+def attribute_of(text: str) -> Any:
+    """The attribute of this text form, such as ``f32(0.1)``; raises `GraphSyntaxError`."""
+    return _whole(text, lambda parser: parser.attr_value())
+
+
+def type_of(text: Any) -> TensorType:
+    """The type of this text form, such as ``f64[3]``; raises `GraphSyntaxError`."""
+    return _whole(text if type(text) is str else "", lambda parser: parser.type())
+
+
+def _whole(text: str, read: Callable[[_Parser], T]) -> T:
+    """What the parser reads, if that is all of the text."""
     parser = _Parser(text)
-    graph = parser.graph()
+    try:
+        result = read(parser)
+    except GraphSyntaxError:
+        raise
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        parser.fail(f"{type(error).__name__}: {error}", parser.tokens[max(parser.at - 1, 0)])
     if parser.peek().kind != "end":
         parser.fail("expected the end of the text")
-    return graph
+    return result
 
 
 def _tokens(text: str) -> list[Token]:
@@ -82,7 +105,10 @@ def _excerpt(text: str, at: int, message: str) -> str:
     start = text.rfind("\n", 0, at) + 1
     line = text[start:].split("\n", 1)[0]
     number = text.count("\n", 0, at) + 1
-    return f"{message}, on line {number} of the graph:\n  {line}\n  {' ' * (at - start)}^"
+    if at - start > MOST_SHOWN:
+        line, start = f"...{text[at - 40:at]}{text[at:at + 40]}".split("\n")[0], at - 43
+    return (f"{message}, on line {number} of the graph:\n  {line[:MOST_SHOWN]}\n  "
+            f"{' ' * (at - start)}^")
 
 
 class _Scope:
@@ -247,7 +273,7 @@ class _Parser:
         try:
             return parse_type(token.text)
         except ValueError:
-            return self.fail(f"expected a type such as f64[3,4], found {token.text!r}", token)
+            return self.fail(f"expected a type such as f64[3,4], found {token.text[:60]!r}", token)
 
     def device(self) -> str:
         return json.loads(self.next().text) if self.accept("@") else ""
@@ -290,9 +316,9 @@ class _Parser:
         if token.text == "size":
             self.expect("(")
             return parse_dim(self.many(self.name, ")")[0])
-        name, dot, bits = token.text.partition(".")
-        if name not in (*DTYPE_NAMES, "float", "complex") or (dot and bits != "bits"):
+        if token.text not in _TYPED:
             self.fail(f"expected an attribute value, found {token.text!r}", token)
+        name, _, bits = token.text.partition(".")
         if not self.accept("("):
             return dtype_from_name(name) if name in DTYPE_NAMES else self.expect("(")
         parts = self.many(self.attr_value, ")")

@@ -5,17 +5,24 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from .dims import maximum, minimum, symbol
+from .dims import Dim, is_at_least, maximum, minimum, symbol
 from .polynomials import NAME, Size
 
 _TOKEN = re.compile(r"\s*(\d+|[A-Za-z_]\w*|//|[-+*%(),])")
 
 
+# Sizes that a few characters make too long to reckon with: products of sums, and nested cases.
+MOST_TOKENS, MOST_CASES, MOST_TERMS = 400, 10, 64
+
+
 def parse_dim(text: str) -> Size:
-    """The size that ``str`` printed; raises ``ValueError`` when the text is none."""
+    """The size that ``str`` printed; raises ``ValueError`` when the text is none, or too long."""
     tokens = _TOKEN.findall(text)
     if "".join(tokens) != text.replace(" ", ""):
-        raise ValueError(f"not a size: {text!r}")
+        raise ValueError(f"not a size: {text[:80]!r}")
+    if len(tokens) > MOST_TOKENS or tokens.count("min") + tokens.count("max") > MOST_CASES or (
+            max(map(len, tokens), default=0) > 100):
+        raise ValueError(f"too long a size: {text[:80]!r}")
     parser = _DimParser(tokens, text)
     result = parser.sum()
     return result if not parser.tokens else parser.fail()
@@ -45,8 +52,12 @@ class _DimParser:
         result = self.atom()
         while sign := self.accept("*", "//", "%"):
             right = self.atom()
+            if sign != "*" and not is_at_least(right, 1):
+                self.fail()  # it may be 0
             result = (result * right if sign == "*" else
                       result // right if sign == "//" else result % right)
+            if isinstance(result, Dim) and len(result.terms) > MOST_TERMS:
+                self.fail()
         return result
 
     def atom(self) -> Size:

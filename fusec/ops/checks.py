@@ -6,6 +6,7 @@ effect too.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from fusec.errors import FusecError
 from fusec.ir import Node, TensorType
 
+from .admission import ANYTHING, BY_PASSES, Admission, require
 from .registry import Op, Types, get, register
 
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
@@ -89,14 +91,40 @@ def has_effects(node: Node) -> bool:
         get(op).stateful for graph in node.graphs for op in graph.ops)
 
 
+def _admitted(node: Node) -> None:
+    condition = node.inputs[0].type
+    require(condition.dtype.kind == "b" and not condition.shape, f"it checks {condition}")
+    _admitted_error(node.attrs["error"], 8)
+
+
+def _admitted_error(error: Any, depth: int) -> None:
+    """An exception of Python's own, described by plain data, which can be made of it."""
+    require(type(error) is tuple and len(error) in (2, 4) and depth > 0, "its error is none")
+    name, args, *rest = error
+    kind: Any = getattr(builtins, name, None) if type(name) is str else None
+    require(isinstance(kind, type) and issubclass(kind, Exception),
+            f"{name!r} is no exception of Python's own", "raise a built-in exception there")
+    require(type(args) is tuple and all(type(a) in PLAIN for a in args),
+            "the arguments of its error are no plain data")
+    require(not rest or rest[0] == (), "its error has attributes of its own")
+    if rest and rest[1] is not None:
+        _admitted_error(rest[1], depth - 1)
+    try:
+        kind(*args)
+    except Exception as raised:
+        require(False, f"{name} cannot be made of {args}: {raised}")
+    _classes[name] = kind
+
+
 register(Op(
     name="Check", kind="extern", arity=1, infer=infer_check, reference=check_reference,
     stateful=True, may_raise=True, checks="condition", takes="?",
+    admits=Admission({"error": ANYTHING}, rule=_admitted),
     doc="Raises where its operand is false; attrs: error: the exception's class and arguments.",
 ))
 register(Op(
     name="Verify", kind="elementwise", arity=1, scalar="verify", infer=infer_check,
-    reference=verify_reference, stateful=True, may_raise=True, takes="?",
+    reference=verify_reference, stateful=True, may_raise=True, takes="?", admits=BY_PASSES,
     doc="A Check that a kernel makes; where its operand is false the call is repeated through "
         "NumPy, which raises. attrs: error.",
 ))

@@ -15,6 +15,8 @@ import numpy as np
 from fusec.ir import Node, TensorType
 
 from . import registry
+from .admission import BY_PASSES, PLAIN, Admission
+from .admitted import WITH_PART
 from .elementwise import infer_same, result_type
 from .python_operators import PYTHON_OPERATORS
 from .registry import Op, Types, register
@@ -82,19 +84,22 @@ def _numpy_reference(*arrays: Any, of: str, attrs: tuple, results: Any) -> Any:
     return found if type(found) is not np.ndarray or found.ndim else found[()]
 
 
-def _part(name: str, infer: Any, reference: Any, arity: int = 1, **columns: Any) -> None:
+def _part(
+    name: str, infer: Any, reference: Any, arity: int = 1, admits: Admission = PLAIN,
+    **columns: Any,
+) -> None:
     register(Op(name=name, kind="elementwise", arity=arity, scalar="pos", infer=infer, takes="c",
-                reference=reference, doc="Of complex operands.", **columns))
+                reference=reference, doc="Of complex operands.", admits=admits, **columns))
 
 
 _part("Real", _infer_part, lambda x: np.real(np.asarray(x))[()])
 _part("Imag", _infer_part, lambda x: np.imag(np.asarray(x))[()])
 _part("Conj", infer_same, np.conjugate)
-_part("WithReal", _infer_whole, _with_real, 2, mixes_dtypes=True)
-_part("WithImag", _infer_whole, _with_imag, 2, mixes_dtypes=True)
+_part("WithReal", _infer_whole, _with_real, 2, WITH_PART, mixes_dtypes=True)
+_part("WithImag", _infer_whole, _with_imag, 2, WITH_PART, mixes_dtypes=True)
 register(Op(
     name="NumPy", kind="extern", infer=lambda types, attrs: tuple(attrs["results"]),
-    reference=_numpy_reference, cost=1000.0, takes="c",
+    reference=_numpy_reference, cost=1000.0, takes="c", admits=BY_PASSES,
     doc="An op that no kernel computes in these dtypes; attrs of: its name, attrs: (name, value) "
         "pairs, results: their types.",
 ))

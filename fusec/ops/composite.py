@@ -10,6 +10,7 @@ import numpy as np
 from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, maximum
 
+from .admitted import REDUCTION, SPREAD
 from .build import Builder
 from .reductions import _infer
 from .registry import Op, register
@@ -49,17 +50,20 @@ def decompose_std(builder: Builder, node: Node) -> list[Value]:
 
 
 register(Op(
-    name="Mean", kind="composite", arity=1, infer=_infer, decompose=decompose_mean, takes="fc",
+    name="Mean", kind="composite", arity=1, admits=REDUCTION, infer=_infer,
+    decompose=decompose_mean, takes="fc",
     reference=lambda x, axes: np.mean(x, axis=tuple(axes), dtype=np.asarray(x).dtype),
     doc="Arithmetic mean over attr axes, in the dtype given.",
 ))
 register(Op(
-    name="Var", kind="composite", arity=1, infer=_infer, decompose=decompose_var, takes="f",
+    name="Var", kind="composite", arity=1, admits=SPREAD, infer=_infer,
+    decompose=decompose_var, takes="f",
     reference=lambda x, axes, ddof: np.var(x, axis=tuple(axes), ddof=ddof),
     doc="Mean squared distance from the mean, in two passes; attrs: axes, ddof.",
 ))
 register(Op(
-    name="Std", kind="composite", arity=1, infer=_infer, decompose=decompose_std, takes="f",
+    name="Std", kind="composite", arity=1, admits=SPREAD, infer=_infer,
+    decompose=decompose_std, takes="f",
     reference=lambda x, axes, ddof: np.std(x, axis=tuple(axes), ddof=ddof),
     doc="Square root of Var; attrs: axes, ddof.",
 ))

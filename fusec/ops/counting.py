@@ -10,6 +10,7 @@ import numpy as np
 
 from fusec.ir import TensorType
 
+from .admitted import COUNTERS
 from .registry import Op, Types, register
 
 NEGATIVE = "'list' argument must have no negative elements"
@@ -30,7 +31,7 @@ def counters_reference(
 
 register(Op(
     name="Counters", kind="extern", arity=2, infer=infer_counters, reference=counters_reference,
-    cost=1000.0, takes=("i8",), called="np.zeros",
+    cost=1000.0, takes=("i8",), called="np.zeros", admits=COUNTERS,
     doc="Zeros for all integers from 0 to operand 1; raises if operand 0, the lowest, is negative. "
         "attrs minlength; results: the type, of a size that it defines.",
 ))

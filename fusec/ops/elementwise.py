@@ -13,6 +13,8 @@ import numpy as np
 
 from fusec.ir import TensorType
 
+from .admission import BY_PASSES, PLAIN, Admission
+from .admitted import CAST, REINTERPRET, WHERE
 from .exact_fma import exact_fma
 from .registry import Op, Types, register
 from .shapes import broadcast
@@ -63,18 +65,18 @@ def _ufunc(
     return register(Op(
         name=name, kind="elementwise", arity=ufunc.nin, scalar=scalar, ufunc=ufunc,
         numpy=(ufunc,), reference=reference or ufunc, infer=infer_bool if predicate else infer,
-        cost=cost, **columns,
+        cost=cost, admits=PLAIN, **columns,
         doc=f"np.{ufunc.__name__} of operands that share a dtype.",
     ))
 
 
 def _plain(
     name: str, arity: int, scalar: str, infer: Any, reference: Callable[..., Any],
-    cost: float = 1.0, *, doc: str, **columns: Any,
+    cost: float = 1.0, *, doc: str, admits: Admission = PLAIN, **columns: Any,
 ) -> Op:
     return register(Op(
         name=name, kind="elementwise", arity=arity, scalar=scalar, infer=infer,
-        reference=reference, cost=cost, doc=doc, **columns,
+        reference=reference, cost=cost, doc=doc, admits=admits, **columns,
     ))
 
 
@@ -204,15 +206,18 @@ _plain("MulHigh", 2, "mulhi", infer_same, mul_high_reference, 2, takes=("u4",),
            "made (Salmon et al., SC 2011).")
 # --- selection, conversion, contraction
 _plain("Where", 3, "select", infer_where, where_reference,
+       admits=WHERE,
        doc="The second operand where the first is true, else the third. attr kind, if not array.",
        keeps_kind=True)
 _plain("Cast", 1, "cast", infer_cast, cast_reference, shows_product=True, attrs=("dtype",),
+       admits=CAST,
        doc="Another dtype, as astype (docs/ir.md has the values). attrs: dtype, kind.",
        keeps_kind=True)
 _plain("Reinterpret", 1, "bitcast", infer_cast, reinterpret_reference, 0.5, takes="iuf",
+       admits=REINTERPRET,
        doc="The same bits as a dtype of the same size, as ndarray.view; a boolean is 0 or 1. "
            "attrs: dtype.")
-_plain("Fma", 3, "fma", infer_same, fma_reference, takes="f",
+_plain("Fma", 3, "fma", infer_same, fma_reference, takes="f", admits=BY_PASSES,
        is_folded=False,  # wider than it computes
        doc="a*b + c, rounded once (IEEE 754-2019, 5.4).")
 _plain("Copy", 1, "pos", infer_copy, np.array,

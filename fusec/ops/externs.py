@@ -8,6 +8,7 @@ import numpy as np
 
 from fusec.ir import TensorType
 
+from .admitted import MATMUL
 from .registry import Op, register
 from .shapes import broadcast
 
@@ -32,7 +33,7 @@ def infer_matmul(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 
 register(Op(
     name="MatMul", kind="extern", arity=2, infer=infer_matmul, ufunc=np.matmul,
-    reference=np.matmul, numpy=(np.matmul,), cost=1000.0, raises="never",
+    reference=np.matmul, numpy=(np.matmul,), cost=1000.0, raises="never", admits=MATMUL,
     called="np.matmul",
     doc="np.matmul: products of stacks of matrices, by BLAS where NumPy uses it.",
 ))

@@ -22,6 +22,7 @@ import numpy as np
 from fusec.errors import InternalError
 from fusec.ir import Graph, TensorType
 
+from .admitted import HOST
 from .library import decode
 from .registry import Op, Types, register
 
@@ -199,7 +200,7 @@ def _infer(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
 
 register(Op(
     name="HostCall", kind="extern", infer=_infer, reference=_reference, stateful=True, cost=1000.0,
-    may_raise=True, raises="often", takes="i",
+    may_raise=True, raises="often", takes="i", admits=HOST,
     doc="Calls an object of the user's: a random generator, print. attrs: action, target, method, "
         "form, named, results.",
 ))

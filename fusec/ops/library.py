@@ -8,16 +8,19 @@ are in ``fusec/trace/library/calls.py``.
 
 from __future__ import annotations
 
-import importlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from fusec.ir import Node, TensorType
 
+from .admission import ANYTHING, TYPES, Admission
+from .library_admission import check_call
+from .named_functions import find_scipy, find_ufunc
 from .registry import REAL, Op, register
 
 Form = Any  # plain data: literals, and tuples that start with a tag
@@ -140,27 +143,12 @@ def _set_item(array: np.ndarray, key: Any, value: Any) -> None:
     array[key] = value
 
 
-def find_ufunc(name: str) -> np.ufunc:
-    """The ufunc called ``add`` (NumPy's) or ``special.erf`` (SciPy's)."""
-    if name.startswith("special."):
-        import scipy.special
-
-        return getattr(scipy.special, name.removeprefix("special."))
-    return getattr(np, name)
-
-
 def _ufunc_method(name: str, method: str, *args: Any, **kwargs: Any) -> Any:
     return getattr(find_ufunc(name), method)(*args, **kwargs)
 
 
 def _ufunc_at(array: np.ndarray, name: str, *args: Any) -> None:
     find_ufunc(name).at(array, *args)
-
-
-def find_scipy(name: str) -> Any:
-    """The function called ``linalg.solve`` below ``scipy``; it is imported if need be."""
-    module, _, function = name.rpartition(".")
-    return getattr(importlib.import_module(f"scipy.{module}"), function)
 
 
 def _scipy_function(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -272,11 +260,13 @@ _TABLE: tuple[LibraryCall, ...] = (
     LibraryCall("Scipy", _scipy_function, raises="often"),
 )
 LIBRARY: dict[str, LibraryCall] = {call.op: call for call in _TABLE}
+_ADMITTED = Admission({"form": ANYTHING, "named": ANYTHING, "results": TYPES},
+                      rule=partial(check_call, LIBRARY))
 for _call in _TABLE:
     register(Op(
         name=_call.op, kind="extern", infer=_infer, reference=_reference(_call),
         numpy=(_call.function,), cost=1000.0, may_raise=True, takes=_call.takes,
-        raises=_call.raises,
+        raises=_call.raises, admits=_ADMITTED,
         doc=f"A call of {_call.function.__qualname__} while running. attrs: form, named, results.",
     ))
 

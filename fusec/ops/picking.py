@@ -16,6 +16,7 @@ import numpy as np
 
 from fusec.ir import Node, TensorType, Value
 
+from .admitted import PICK, PICK_UPDATE
 from .registry import Op, Types, register
 
 PICKS = frozenset({"Pick", "PickUpdate"})
@@ -80,11 +81,11 @@ def pick_update_reference(
 
 register(Op(
     name="Pick", kind="extern", infer=infer_pick, reference=pick_reference, may_raise=True,
-    shows_memory=True, picks="read", called="x[...]",
+    shows_memory=True, picks="read", called="x[...]", admits=PICK,
     doc="Part of an array at run-time indices; attrs: axes, safe, kind, unchecked.",
 ))
 register(Op(
     name="PickUpdate", kind="extern", infer=infer_pick_update, reference=pick_update_reference,
-    may_raise=True, picks="write", called="x[...] = ...",
+    may_raise=True, picks="write", called="x[...] = ...", admits=PICK_UPDATE,
     doc="An array with a part replaced; attrs: axes, safe, unchecked.",
 ))

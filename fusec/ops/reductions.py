@@ -17,6 +17,8 @@ import numpy as np
 
 from fusec.ir import TensorType
 
+from .admission import BY_PASSES
+from .admitted import REDUCTION
 from .registry import REAL, Op, get, register
 from .shapes import reduced
 
@@ -59,7 +61,8 @@ def _reduction(
 ) -> Op:
     return register(Op(
         name=name, kind="reduce", arity=1, scalar=scalar, reference=reference, infer=infer,
-        **columns, doc=f"{name} over attr axes; the order of sums is in docs/ir.md.",
+        admits=REDUCTION, **columns,
+        doc=f"{name} over attr axes; the order of sums is in docs/ir.md.",
     ))
 
 
@@ -101,6 +104,7 @@ def folded(parts: Sequence[Any], join: Callable[[Any, Any], Any], in_order: bool
 
 register(Op(
     name="Fold", kind="fold", arity=1, infer=_infer_fold, reference=fold_reference,
+    admits=BY_PASSES,
     doc="The reduction attr of over attrs axes, the last ones, in registers: no loop, no order "
         "but the one in docs/ir.md.",
 ))

@@ -11,6 +11,8 @@ import numpy as np
 
 from fusec.ir import TensorType, Value
 
+from .admission import Admission
+
 OpKind = Literal[
     "source", "elementwise", "view", "piecewise", "gather", "reduce", "fold", "scan", "composite",
     "extern", "call",
@@ -86,6 +88,7 @@ class Op:
     vjp: NodeRule | None = None  # cotangents of the operands, from those of the results
     batching: NodeRule | None = None  # the row for all elements along one more axis
     export: NodeRule | None = None  # the row in an exchange format's ops
+    admits: Admission | None = None  # what is admitted of it where a graph is read in
 
     @property
     def lowering(self) -> Lowering:

@@ -17,6 +17,7 @@ import numpy as np
 from fusec.errors import InternalError
 from fusec.ir import TensorType
 
+from .admitted import SCALAR
 from .registry import Op, Types, register
 from .shapes import broadcast
 
@@ -92,7 +93,7 @@ def call_reference(*arrays: Any, function: str, dtype: np.dtype, raises: bool) -
 
 register(Op(
     name="ScalarCall", kind="elementwise", scalar="scalar_call", infer=infer_call,
-    reference=call_reference, cost=60.0, takes="f",
+    reference=call_reference, cost=60.0, takes="f", admits=SCALAR,
     doc="A function of fusec.vectorize on each element. attrs: function, dtype (of its result), "
         "raises.",
 ))

@@ -10,6 +10,7 @@ import numpy as np
 from fusec.ir import TensorType
 
 from . import registry
+from .admitted import SCAN
 from .registry import Op, Types, register
 
 # The binary ops that may be scanned, with the value that changes no other (None: it depends on the
@@ -44,7 +45,7 @@ def scan_reference(x: Any, combine: str, axes: Sequence[int]) -> Any:
 
 register(Op(
     name="Scan", kind="scan", arity=1, infer=infer_scan, reference=scan_reference, cost=4.0,
-    raises="never", numpy=(np.cumsum, np.cumprod),
+    raises="never", numpy=(np.cumsum, np.cumprod), admits=SCAN,
     doc="Element i combines elements 0 to i along attrs axes (one), in order; combine: a binary "
         "op.",
 ))

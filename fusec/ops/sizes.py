@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import Node, TensorType, Value
+from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.dims import Dim, maximum, minimum, symbols_of
 
+from .admitted import FILL, SIZE_NUMBER
 from .build import Builder
-from .registry import Op, register
+from .registry import Op, get, register
 
 # What ops of integers do to sizes.
 SIZE_ARITHMETIC: dict[str, Callable[..., Any]] = {
@@ -27,6 +28,29 @@ def defined_symbols(node: Node) -> frozenset[str]:
     """The symbols that a node's results define: those of no operand's size."""
     made = symbols_of(tuple(t.shape for t in node.types))
     return made - symbols_of(tuple(v.shape for v in node.inputs)) if made else made
+
+
+def learnt_symbols(node: Node) -> frozenset[str]:
+    """Those that the run learns by looking at the node's results: of arguments and slices, and of
+    calls, branches and loops whose results have any size."""
+    looks = node.op in ("Input", "Extent") or "results" in node.attrs or get(node.op).is_control
+    return defined_symbols(node) if looks else frozenset()
+
+
+def needed_symbols(node: Node) -> frozenset[str]:
+    """Those that it must be told to run: of sizes in its attributes, and in the graphs there."""
+    own = symbols_of(tuple(v for k, v in node.attrs.items()
+                           if k not in ("results", "type") and not isinstance(v, Graph)))
+    return own.union(*(_told(graph) for graph in node.graphs))
+
+
+def _told(graph: Graph) -> frozenset[str]:
+    known: frozenset[str] = frozenset()
+    told: frozenset[str] = frozenset()
+    for node in graph.nodes:
+        told |= needed_symbols(node) - known
+        known |= learnt_symbols(node)
+    return told
 
 
 def definer(name: str, users: Iterable[Value]) -> Value:
@@ -60,7 +84,7 @@ def fill_reference(value: Any, *dims: Any, shape: Any) -> np.ndarray:
 
 register(Op(
     name="Fill", kind="extern", infer=infer_fill, reference=fill_reference, cost=1000.0,
-    raises="never", called="np.full",
+    raises="never", called="np.full", admits=FILL,
     doc="A value broadcast to sizes that it does not have: the other operands. attrs shape.",
 ))
 
@@ -71,6 +95,6 @@ def size_reference(*arrays: Any, size: int) -> int:
 
 register(Op(
     name="Size", kind="extern", infer=lambda types, attrs: (_TYPE,), reference=size_reference,
-    cost=1000.0, takes="i", raises="never", called="len",
+    cost=1000.0, takes="i", raises="never", called="len", admits=SIZE_NUMBER,
     doc="attrs size; the operands are the values whose results define its symbols.",
 ))

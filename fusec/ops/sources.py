@@ -8,6 +8,7 @@ import numpy as np
 
 from fusec.ir import TensorType
 
+from . import admitted
 from .registry import Op, register
 
 
@@ -25,16 +26,17 @@ def iota_reference(size: int, dtype: np.dtype) -> np.ndarray:
 
 register(Op(
     name="Input", kind="source", arity=0, infer=lambda types, attrs: (attrs["type"],),
-    reference=lambda **attrs: None, is_given=True,
+    reference=lambda **attrs: None, is_given=True, admits=admitted.INPUT,
     doc="An argument; attrs: index, path, type.",
 ))
 register(Op(
     name="Const", kind="source", arity=0, infer=infer_const,
-    reference=lambda value, kind: value, is_given=True,
+    reference=lambda value, kind: value, is_given=True, admits=admitted.CONST,
     doc="A constant of rank 0; attrs: value (Python or NumPy scalar), kind.",
 ))
 register(Op(
     name="Iota", kind="source", arity=0, reference=iota_reference, takes="i",
+    admits=admitted.IOTA,
     infer=lambda types, attrs: (TensorType(attrs["dtype"], (attrs["size"],)),),
     doc="0, 1, 2, … of length ``size``; attrs: size, dtype.",
 ))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .admission import PLAIN
 from .elementwise import infer_same
 from .registry import Op, register
 
@@ -47,7 +48,7 @@ def _of_scipy(name: str) -> Callable[..., Any]:
 def _row(name: str, scipys: str, reference: Callable[..., Any], cost: float) -> tuple[str, Op]:
     return scipys, register(Op(
         name=name, kind="elementwise", arity=1, scalar=scipys, infer=infer_same,
-        reference=reference, cost=cost, takes=("f4", "f8"),
+        reference=reference, cost=cost, takes=("f4", "f8"), admits=PLAIN,
         doc=f"scipy.special.{scipys}; method and bound in codegen/cpu/vecmath and "
             "docs/accuracy.md.",
     ))

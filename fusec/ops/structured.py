@@ -11,6 +11,8 @@ from typing import Any
 
 from fusec.ir import Node, TensorType, evaluate
 
+from .admission import BY_PASSES
+from .admitted import COND, LOOP
 from .registry import Op, register
 
 
@@ -23,7 +25,7 @@ def fused_reference(*arrays: Any, body: Any, **attrs: Any) -> Any:
 
 
 register(Op(
-    name="Fused", kind="call", infer=infer_fused, reference=fused_reference,
+    name="Fused", kind="call", admits=BY_PASSES, infer=infer_fused, reference=fused_reference,
     doc="A fusion group: one kernel. attrs: body (graph), domain, axes (reduced), boundaries.",
 ))
 
@@ -63,14 +65,14 @@ def loop_reference(*operands: Any, test: Any, body: Any, carried: int, names: An
 
 
 register(Op(
-    name="Cond", kind="call", infer=infer_cond, reference=cond_reference,
+    name="Cond", kind="call", admits=COND, infer=infer_cond, reference=cond_reference,
     is_control=True, may_raise=True, raises="often",
     doc="A branch on the first operand. attrs: then, orelse: graphs over the other operands; "
         "changed: how many of these are arrays that the graphs update. Results: the graphs' "
         "outputs, then the updated arrays.",
 ))
 register(Op(
-    name="Loop", kind="call", infer=infer_loop, reference=loop_reference,
+    name="Loop", kind="call", admits=LOOP, infer=infer_loop, reference=loop_reference,
     is_control=True, may_raise=True, raises="often",
     doc="A loop. attrs: carried: how many operands go from iteration to iteration; test, body: "
         "graphs over all operands; the body's outputs are the carried scalars, its updates the "

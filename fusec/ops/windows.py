@@ -19,6 +19,7 @@ import numpy as np
 from fusec.ir import TensorType
 from fusec.ir.dims import symbol
 
+from . import admitted
 from .registry import Op, Types, register
 
 _INT = TensorType(np.dtype(np.int64), (), "weak")
@@ -104,17 +105,19 @@ def window_update_reference(
 
 
 register(Op(
-    name="Extent", kind="extern", infer=infer_extent, reference=extent_reference,
+    name="Extent", kind="extern", admits=admitted.EXTENT, infer=infer_extent,
+    reference=extent_reference,
     raises="never", called="slice",
     doc="First index and length of a slice; attrs: given (start, stop), step, limit, length.",
 ))
 register(Op(
-    name="Window", kind="extern", infer=infer_window, reference=window_reference,
+    name="Window", kind="extern", admits=admitted.WINDOW, infer=infer_window,
+    reference=window_reference,
     shows_memory=True, picks="read", raises="never", called="x[...]",
     doc="A view at run-time slices; attrs: axes, steps, sizes.",
 ))
 register(Op(
-    name="WindowUpdate", kind="extern", infer=infer_window_update,
+    name="WindowUpdate", kind="extern", admits=admitted.WINDOW_UPDATE, infer=infer_window_update,
     reference=window_update_reference, picks="write", raises="never", called="x[...] = ...",
     doc="An array with a window replaced; attrs: axes, steps, sizes.",
 ))

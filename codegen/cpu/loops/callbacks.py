@@ -123,7 +123,8 @@ def _size(frame: Frame, type_: TensorType, axis: int, node: Node | None) -> Host
     if is_written:
         at = frame.word_address("host", number)
         frame.em.line(f"store i64 {frame.number(dim)}, ptr {at}")
-    return HostSize(axis, number, not is_written)
+    limit = None if is_written or dim.name is None else frame.limits[dim.name]
+    return HostSize(axis, number, not is_written, limit)
 
 
 def _dim(type_: TensorType, axis: int) -> Dim:

@@ -17,6 +17,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ops.library import LIBRARY, run_call
+from fusec.ops.named_functions import LIBRARY_CALLS
 
 from ..convert.call_table import CallTable
 from ..facts.constant_values import constant_value
@@ -29,41 +30,6 @@ from ..values.handlers import when_traced
 from ..values.trace import Trace
 from . import log_sums
 
-# Module → functions whose results' types follow from those of the arguments.
-LIBRARY_CALLS: dict[str, str] = {
-    "linalg": """
-        block_diag cho_solve cho_solve_banded cholesky cholesky_banded circulant companion
-        convolution_matrix cosm coshm det eig eig_banded eigh eigh_tridiagonal eigvals
-        eigvals_banded eigvalsh eigvalsh_tridiagonal expm expm_cond expm_frechet fiedler
-        fractional_matrix_power hankel hessenberg inv khatri_rao ldl leslie logm lstsq lu lu_factor
-        lu_solve matmul_toeplitz matrix_balance norm orthogonal_procrustes pinv pinvh polar qr
-        qr_multiply qz rq schur signm sinhm sinm solve solve_banded solve_circulant
-        solve_continuous_are solve_continuous_lyapunov solve_discrete_are solve_discrete_lyapunov
-        solve_lyapunov solve_sylvester solve_toeplitz solve_triangular solveh_banded sqrtm
-        subspace_angles svd svdvals tanhm tanm toeplitz""",
-    "linalg.lapack": " ".join(p + name for p in "sd" for name in (
-        "gtsv", "gesv", "gbsv", "ptsv", "pbsv", "posv", "sysv", "potrf", "potrs", "potri", "getrf",
-        "getrs", "getri", "geqrf", "trtrs", "trtri", "gttrf", "gttrs", "pttrf", "pttrs", "gtsvx")),
-    "linalg.blas": " ".join(p + name for p in "sd" for name in (
-        "dot", "nrm2", "asum", "gemv", "gemm", "symv", "symm", "syrk", "trsm")),
-    "ndimage": """
-        affine_transform binary_closing binary_dilation binary_erosion binary_fill_holes
-        binary_opening black_tophat center_of_mass convolve convolve1d correlate correlate1d
-        distance_transform_cdt distance_transform_edt gaussian_filter gaussian_filter1d
-        gaussian_gradient_magnitude gaussian_laplace grey_closing grey_dilation grey_erosion
-        grey_opening histogram label laplace map_coordinates maximum_filter maximum_filter1d
-        median_filter minimum_filter minimum_filter1d morphological_gradient morphological_laplace
-        percentile_filter prewitt rank_filter rotate shift sobel spline_filter spline_filter1d
-        uniform_filter uniform_filter1d white_tophat zoom""",
-    "signal": """
-        convolve convolve2d correlate correlate2d detrend fftconvolve filtfilt hilbert lfilter
-        medfilt medfilt2d oaconvolve resample savgol_filter sosfilt sosfiltfilt upfirdn wiener""",
-    "fft": """
-        fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft dct idct dst
-        idst dctn idctn dstn idstn""",
-    "integrate": "cumulative_trapezoid simpson cumulative_simpson",
-    "spatial.distance": "cdist pdist squareform",
-}
 # Functions with an array to write to, which the call would change unseen.
 _TARGETS = ("output", "out", "distances", "indices")
 

@@ -1,0 +1,330 @@
+"""Admission: the one step between a graph that is read in and a graph that may run.
+
+A graph from a file is a program of someone else's, and kernels trust graphs: a slice beyond its
+operand reads foreign memory.  `admit` believes nothing that the text says.  It makes every node
+anew: its op must have a row that admits it, its attributes must be the plain data that the row
+names, its types are inferred again, what kernels take for granted is proven, claims are dropped,
+library functions come from closed tables, indices that are not proven to be in range are checked
+when the code runs, and places in the source are kept as words that nothing opens.
+
+What it does not promise is that a run ends or that memory is enough: a loop may go on for ever
+(``RunOptions(timeout=...)``), a value may be as large as this machine's memory.
+
+Like the verifier it knows the registry, so `fusec.ir` does not import it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import FusecError
+from fusec.ops import registry
+from fusec.ops.admission import NotAdmitted, require, well_formed
+from fusec.ops.build import Builder, Namer
+from fusec.ops.claims import claimed_dtypes
+from fusec.ops.registry import Op
+from fusec.ops.sizes import learnt_symbols, needed_symbols, size_value
+
+from .dims import Dim, Size, is_at_least, symbols_of
+from .graph import Graph, Loc, Node, Value
+from .json_form import graph_from_json
+from .parse import GraphSyntaxError, parse_graph
+from .types import TensorType
+from .verify import VerificationError, verify
+
+MOST_NAME = 300
+
+
+class NotAdmittedError(FusecError, ValueError):
+    """A graph that was read in and may not run; says which node, and why."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large an admitted graph may be: nodes in all, graphs within graphs, bytes of a value."""
+
+    nodes: int = 200_000
+    depth: int = 32
+    value_bytes: int = 0  # 0: the memory of this machine
+
+    @property
+    def most_bytes(self) -> int:
+        return self.value_bytes or _memory_of_machine()
+
+
+def _memory_of_machine() -> int:
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return 1 << 36
+
+
+def admit(source: str | Graph, limits: Limits | None = None) -> Graph:
+    """The graph of a text, in the text form or as JSON, or a graph that was made by hand.
+
+    Raises `NotAdmittedError`, which names the node, for everything that may not run.
+    """
+    graph = source if isinstance(source, Graph) else _read(source)
+    step = _Admission(limits or Limits())
+    try:
+        admitted = step.graph(graph, frozenset(), 0)
+        verify(admitted)
+    except VerificationError as error:
+        raise NotAdmittedError(f"the graph is not admitted: {error.diagnostic.title}") from None
+    except RecursionError:
+        raise NotAdmittedError("the graph is not admitted: it is nested too deeply") from None
+    return admitted
+
+
+def _read(text: str) -> Graph:
+    """The graph that a text describes; believed in nothing yet."""
+    if not isinstance(text, str):
+        raise NotAdmittedError(f"a {type(text).__name__} is no graph", cure="give the text of "
+                               "graph.to_json() or str(graph), or a graph")
+    try:
+        return graph_from_json(text) if text.lstrip()[:1] == "{" else parse_graph(text)
+    except GraphSyntaxError as error:
+        raise NotAdmittedError(f"the text is no graph: {error}") from None
+    except RecursionError:
+        raise NotAdmittedError("the text is no graph: it is nested too deeply") from None
+
+
+@dataclass
+class _Admission:
+    """Of one graph, those inside it included."""
+
+    limits: Limits
+    nodes: int = 0
+    defined: dict[str, Node] = field(default_factory=dict)  # by which node each symbol is
+
+    def graph(self, graph: Graph, known: frozenset[str], depth: int) -> Graph:
+        """The graph made anew; ``known`` are the sizes that are known around it."""
+        require_graph(depth <= self.limits.depth, graph, "it is nested too deeply")
+        self.nodes += len(graph.nodes)
+        require_graph(self.nodes <= self.limits.nodes, graph,
+                      f"it has more than {self.limits.nodes} nodes")
+        require_graph(_is_name(graph.name), graph, "its name is too long")
+        return _Scope(self, graph, set(known), depth).admitted()
+
+
+class _Scope:
+    """One graph that is made anew, node by node."""
+
+    def __init__(self, whole: _Admission, graph: Graph, known: set[str], depth: int) -> None:
+        self.whole, self.graph, self.known, self.depth = whole, graph, known, depth
+        self.new: dict[int, Node] = {}
+        self.order: list[Node] = []
+        self.builder = Builder(Namer(n.name for n in graph.nodes))
+
+    def admitted(self) -> Graph:
+        graph = self.graph
+        for position, value in enumerate(graph.inputs):
+            self._guarded(value.node, lambda node, i=position: self._input(node, i))
+        for node in graph.nodes:
+            if node.op != "Input":
+                self._guarded(node, self._node)
+        updates = tuple((i, self._found(v)) for i, v in graph.updates)
+        targets = [i for i, _ in updates]
+        require_graph(len(set(targets)) == len(targets), graph, "it updates a parameter twice")
+        require_graph(all(graph.inputs[i].type.kind == "array" for i in targets), graph,
+                      "it updates a parameter that is no array")
+        return Graph(tuple(map(self._found, graph.inputs)), tuple(map(self._found, graph.outputs)),
+                     updates, tuple(self.order), graph.name)
+
+    def _guarded(self, node: Node, make: Any) -> None:
+        """Default deny: whatever goes wrong with hostile data is a refusal of the node."""
+        try:
+            self.new[node.id] = made = make(node)
+        except (NotAdmittedError, RecursionError):
+            raise
+        except Exception as error:
+            why = str(error) if isinstance(error, NotAdmitted) else (
+                f"{type(error).__name__}: {error}")
+            raise _refusal(self.graph, node, why, getattr(error, "cure", "")) from None
+        self.order.append(made)
+
+    def _found(self, value: Value) -> Value:
+        node = self.new.get(value.node.id)
+        require_graph(node is not None and 0 <= value.index < len(node.types), self.graph,
+                      f"{value.node.name}:{value.index} is read before it is defined")
+        assert node is not None
+        return node.out(value.index)
+
+    # -- nodes
+
+    def _input(self, node: Node, position: int) -> Node:
+        require(node.op == "Input" and len(node.types) == 1, "a parameter is an Input")
+        (type_,) = node.types
+        attrs = {"type": type_, "index": position, "path": node.attrs.get("path", node.name)}
+        require(set(node.attrs) <= set(attrs), f"a parameter has no {set(node.attrs)}")
+        require(_is_name(attrs["path"]), "its path is too long")
+        well_formed(type_, self.whole.limits.most_bytes)
+        self.known |= symbols_of(type_)
+        return self._made(node, (), (type_,), attrs)
+
+    def _node(self, node: Node) -> Node:
+        row = registry.get(node.op)
+        admission = row.admits
+        require(admission is not None, f"nobody has written what is admitted of {node.op}")
+        assert admission is not None
+        require(not admission.refused, f"{node.op} {admission.refused}", admission.cure)
+        require(row.arity is None or row.arity == len(node.inputs),
+                f"it takes {row.arity} operands, not {len(node.inputs)}")
+        inputs = [self._found(v) for v in node.inputs]
+        attrs = self._attrs(row, node)
+        types = tuple(row.infer([v.type for v in inputs], attrs))
+        require(types == node.types, f"its type is {_shown(node.types)}, it says; by the rule of "
+                f"{node.op} it is {_shown(types)}")
+        for type_ in types:
+            well_formed(type_, self.whole.limits.most_bytes)
+        _check_dtypes(row, inputs, types)
+        made = self._made(node, inputs, types, attrs)
+        if admission.rule is not None:
+            admission.rule(made)
+        self._check_sizes(made)
+        if admission.indices:
+            return self._with_checked_indices(made, admission.indices)
+        return made
+
+    def _attrs(self, row: Op, node: Node) -> dict[str, Any]:
+        admission = row.admits
+        assert admission is not None
+        kinds = {**admission.attrs, **admission.optional}
+        missing = [k for k in admission.attrs if k not in node.attrs]
+        require(not missing, f"it lacks {', '.join(missing)}")
+        unknown = [k for k in node.attrs if k not in kinds and k not in admission.claims]
+        require(not unknown, f"{node.op} has no attribute {', '.join(map(repr, unknown))}")
+        attrs: dict[str, Any] = {}
+        for name in (k for k in kinds if k in node.attrs):
+            value = node.attrs[name]
+            require(kinds[name].holds(value), f"{name} is not {kinds[name].words}")
+            attrs[name] = self.whole.graph(value, frozenset(self.known), self.depth + 1) if (
+                isinstance(value, Graph)) else value
+        return attrs | {k: v for k, v in admission.claims.items() if v is not None}
+
+    def _made(
+        self, node: Node, inputs: Iterable[Value], types: tuple[TensorType, ...],
+        attrs: Mapping[str, Any],
+    ) -> Node:
+        require(_is_name(node.name), "its name is too long, or no text")
+        require(type(node.device) is str and _is_name(node.device), "its device is too long")
+        control = []
+        for before in node.control_inputs:
+            require(before.id in self.new, f"{before.name} comes later")
+            control.append(self.new[before.id])
+        return Node(node.op, tuple(inputs), types, attrs, name=node.name,
+                    loc=_as_words(node.loc), control_inputs=control, device=node.device)
+
+    # -- sizes that the run binds
+
+    def _check_sizes(self, node: Node) -> None:
+        """Each symbol is known here, or is a size of a result that the run looks at."""
+        unknown = needed_symbols(node) - self.known
+        require(not unknown, f"nothing defines the size {', '.join(sorted(unknown))}")
+        made = symbols_of(tuple(t.shape for t in node.types)) - self.known
+        bare = {s.name for t in node.types for s in t.shape if isinstance(s, Dim)}
+        for name in sorted(made):
+            require(name in bare and name in learnt_symbols(node),
+                    f"nothing defines the size {name}")
+            require(name not in self.whole.defined, f"the size {name} is defined twice")
+            self.whole.defined[name] = node
+        self.known |= made
+
+    # -- indices
+
+    def _with_checked_indices(self, node: Node, first: int) -> Node:
+        """Those that are not proven to be in range are checked when the code runs."""
+        source = node.inputs[0]
+        inputs = list(node.inputs[:first])
+        for axis, index in zip(node.attrs["axes"], node.inputs[first:], strict=True):
+            length = source.shape[axis]
+            inputs.append(index if is_in_range(index, length) else self._checked(
+                node, index, length, axis))
+        return node.with_inputs(inputs)
+
+    def _checked(self, node: Node, index: Value, length: Size, axis: int) -> Value:
+        self.builder.stand_for(node)
+        limit = size_value(self.builder, length, [node.inputs[0]]) if isinstance(
+            length, Dim) else self.builder.const(np.int64(length))
+        if isinstance(length, Dim):
+            limit = self.builder.cast(limit, np.dtype(np.int64))
+        checked = self.builder.emit("CheckIndex", index, limit, axis=axis)
+        added = [n for n in (limit.node, checked.node) if n not in self.order]
+        if isinstance(length, Dim):
+            added.insert(0, limit.node.inputs[0].node)
+        self.order += added
+        return checked
+
+
+def is_in_range(index: Value, length: Size) -> bool:
+    """Whether an index is one of an axis of this length: checked, counted or constant."""
+    node = index.node
+    while registry.get(node.op).kind == "view":
+        node = node.inputs[0].node
+    if node.op == "Iota":
+        return _is_at_most(node.attrs["size"], length)
+    if node.op == "Const":
+        value = int(node.attrs["value"])
+        return value >= 0 and is_at_least(length, value + 1)
+    if node.op != "CheckIndex":
+        return False
+    limit = node.inputs[1].node
+    while limit.op == "Cast":
+        limit = limit.inputs[0].node
+    known = limit.attrs["value"] if limit.op == "Const" else (
+        limit.attrs["size"] if limit.op == "Size" else None)
+    return known is not None and _is_at_most(
+        known if isinstance(known, Dim) else int(known), length)
+
+
+def _is_at_most(size: Size, length: Size) -> bool:
+    return size is length or is_at_least(length - size, 0)
+
+
+def _check_dtypes(row: Op, inputs: list[Value], types: tuple[TensorType, ...]) -> None:
+    """The row computes in these dtypes, and NumPy gives results of the one inferred."""
+    if row.kind not in ("elementwise", "reduce", "scan", "composite"):
+        if row.name == "Iota":
+            require(types[0].dtype in claimed_dtypes(row), f"it does not give {types[0].dtype}")
+        return
+    computed = inputs[1:] if row.name == "Where" else inputs[:1] if row.mixes_dtypes else inputs
+    for value in computed:
+        require(value.dtype in claimed_dtypes(row), f"{row.name} does not take {value.dtype}")
+    if row.ufunc is not None and row.kind == "elementwise":
+        given = tuple(v.dtype for v in inputs)
+        found = row.ufunc.resolve_dtypes((*given, *(None,) * row.ufunc.nout))
+        require(found == (*given, types[0].dtype), f"NumPy's {row.ufunc.__name__} gives "
+                f"{found[-1]} of {', '.join(map(str, given))}: a Cast is missing")
+
+
+def _is_name(name: Any) -> bool:
+    return type(name) is str and len(name) <= MOST_NAME and "\0" not in name
+
+
+def _as_words(loc: Loc | None) -> Loc | None:
+    """A place that no message opens: files of that name may be anything on this machine."""
+    if loc is None:
+        return None
+    file = str(loc.file).strip("<>")[-MOST_NAME:]
+    return Loc(f"<{file}>", int(loc.line), -1, str(loc.function)[:MOST_NAME], -1)
+
+
+def _shown(types: Iterable[TensorType]) -> str:
+    return ", ".join(map(str, types)) or "nothing"
+
+
+def _refusal(graph: Graph, node: Node, why: str, cure: str) -> NotAdmittedError:
+    place = f"{node.loc.file.strip('<>')}:{node.loc.line}" if node.loc is not None else ""
+    return NotAdmittedError(
+        f"the graph {graph.name[:60]!r} is not admitted: {node.name[:60]} ({node.op[:60]}): "
+        f"{why[:500]}", cure=cure, values=[("made at", place)] if place else [])
+
+
+def require_graph(holds: bool, graph: Graph, why: str) -> None:
+    """Raises `NotAdmittedError` about a whole graph."""
+    if not holds:
+        raise NotAdmittedError(f"the graph {str(graph.name)[:60]!r} is not admitted: {why}")

@@ -1,0 +1,352 @@
+"""The admissions of fusec's own rows: their attributes, and what is proven of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import Graph, Node, TensorType
+from fusec.ir.dims import Dim, symbols_of
+
+from .admission import (
+    ANYTHING,
+    BOOLS,
+    DTYPE,
+    GRAPH,
+    INDEX,
+    INT,
+    INTS,
+    KIND,
+    NUMBER,
+    SIZE,
+    SIZES,
+    STARTS,
+    TEXT,
+    TEXTS,
+    TYPES,
+    Admission,
+    at_least_one,
+    check_axes,
+    check_index,
+    check_number,
+    check_region,
+    require,
+)
+from .claims import claimed_dtypes
+from .registry import all_ops, get
+
+# --- sources
+
+
+def _const(node: Node) -> None:
+    value, type_ = node.attrs["value"], node.types[0]
+    if node.attrs["kind"] == "weak":
+        require(type(value) in (bool, int, float, complex), f"{value!r} is no Python number")
+        require(type(value) is not int or -(1 << 63) <= value < 1 << 63,
+                f"the constant {value} does not fit into 64 bits")
+    else:
+        require(isinstance(value, np.generic) and value.dtype == type_.dtype,
+                f"{value!r} is no number of NumPy's")
+
+
+CONST = Admission({"value": ANYTHING, "kind": KIND}, rule=_const)
+IOTA = Admission({"size": SIZE, "dtype": DTYPE})
+
+# --- elementwise
+
+
+def _reinterpret(node: Node) -> None:
+    old, new = node.inputs[0].dtype, node.attrs["dtype"]
+    require(old.itemsize == new.itemsize and new.kind in "iuf",
+            f"the bits of {old} are not those of {new}")
+
+
+def _with_part(node: Node) -> None:
+    whole, part = (v.dtype for v in node.inputs)
+    require(part == np.dtype(f"f{whole.itemsize // 2}"), f"{part} is no part of {whole}")
+
+
+def _wraps_index(node: Node) -> None:
+    check_number(node.inputs[1], "the length of an axis")
+    require(node.inputs[0].dtype == INDEX, f"indices are {node.inputs[0].dtype}, not int64")
+
+
+CAST = Admission({"dtype": DTYPE}, {"kind": KIND})
+REINTERPRET = Admission({"dtype": DTYPE}, {"kind": KIND}, rule=_reinterpret)
+WHERE = Admission(optional={"kind": KIND})
+WITH_PART = Admission(rule=_with_part)
+CHECK_INDEX = Admission({"axis": INT}, rule=_wraps_index)
+
+# --- views and pieces
+
+
+def _is_array(node: Node, number: int = 0) -> TensorType:
+    type_ = node.inputs[number].type
+    require(type_.kind == "array", f"operand {number} is {type_}, not an array")
+    return type_
+
+
+def _slice(node: Node) -> None:
+    check_region(_is_array(node).shape, *(node.attrs[k] for k in ("starts", "steps", "sizes")))
+
+
+def _slice_update(node: Node) -> None:
+    _slice(node)
+    value, target = node.inputs[1].type, node.inputs[0].type
+    require(value.shape == node.attrs["sizes"] and value.dtype == target.dtype,
+            f"the value is {value}, the region of {target} is {node.attrs['sizes']}")
+
+
+def _transpose(node: Node) -> None:
+    perm, rank = node.attrs["perm"], _is_array(node).rank
+    check_axes(perm, rank, "perm")
+    require(len(perm) == rank, f"perm {perm} does not name the {rank} axes")
+
+
+def _expand_dims(node: Node) -> None:
+    axes = node.attrs["axes"]
+    check_axes(axes, node.inputs[0].type.rank + len(axes))
+    require(list(axes) == sorted(axes), f"axes {axes} are not in order")
+
+
+def _squeeze(node: Node) -> None:
+    shape, axes = _is_array(node).shape, node.attrs["axes"]
+    check_axes(axes, len(shape))
+    require(all(shape[a] == 1 for a in axes), f"axes {axes} of {shape} are not all of length 1")
+
+
+def _diagonal(node: Node) -> None:
+    check_axes(node.attrs["axes"], _is_array(node).rank)
+    require(len(node.attrs["axes"]) == 2, "a diagonal has two axes")
+    require(abs(node.attrs["offset"]) < 1 << 40, "the offset is too large")
+
+
+def _concat(node: Node) -> None:
+    require(bool(node.inputs), "it joins nothing")
+    axis, first = node.attrs["axis"], _is_array(node)
+    check_axes((axis,), first.rank)
+    for number in range(len(node.inputs)):
+        type_ = _is_array(node, number)
+        require(type_.dtype == first.dtype and _without(type_, axis) == _without(first, axis)
+                and type_.rank == first.rank, f"{type_} does not fit {first} along axis {axis}")
+
+
+def _without(type_: TensorType, axis: int) -> tuple[Any, ...]:
+    return (*type_.shape[:axis], *type_.shape[axis + 1:])
+
+
+_REGION = {"starts": STARTS, "steps": INTS, "sizes": SIZES}
+SLICE = Admission(_REGION, rule=_slice)
+SLICE_UPDATE = Admission(_REGION, rule=_slice_update)
+SHAPED = Admission({"shape": SIZES})
+TRANSPOSE = Admission({"perm": INTS}, rule=_transpose)
+EXPAND_DIMS = Admission({"axes": INTS}, rule=_expand_dims)
+SQUEEZE = Admission({"axes": INTS}, {"kind": KIND}, rule=_squeeze)
+DIAGONAL = Admission({"axes": INTS, "offset": INT}, rule=_diagonal)
+CONCAT = Admission({"axis": INT}, rule=_concat)
+
+# --- indices
+
+
+def _gather(node: Node) -> None:
+    _gathered(node, node.inputs[1:])
+
+
+def _gathered(node: Node, indices: Any) -> None:
+    axes, rank = node.attrs["axes"], _is_array(node).rank
+    check_axes(axes, rank)
+    require(bool(axes) and len(axes) == len(indices), f"{len(indices)} indices for axes {axes}")
+    require(all(v.dtype == INDEX for v in indices), "indices are not all int64")
+    require(0 <= node.attrs["at"] <= rank - len(axes), f"there is no place {node.attrs['at']}")
+
+
+def _scatter(node: Node) -> None:
+    require(len(node.inputs) >= 3, "it needs a target, a value and indices")
+    _gathered(node, node.inputs[2:])
+    combine = node.attrs.get("combine", "")
+    require(combine == "" or _combines(combine, node.inputs[0].dtype),
+            f"{combine!r} does not join elements of {node.inputs[0].dtype}")
+
+
+def _combines(name: str, dtype: np.dtype) -> bool:
+    row = next((row for row in all_ops() if row.name == name and row.combines), None)
+    return row is not None and dtype in claimed_dtypes(row)
+
+
+def _pick(node: Node) -> None:
+    _picked(node, 1)
+
+
+def _pick_update(node: Node) -> None:
+    _picked(node, 2)
+
+
+def _picked(node: Node, before: int) -> None:
+    shape, axes = _is_array(node).shape, node.attrs["axes"]
+    check_axes(axes, len(shape))
+    require(len(node.inputs) == before + len(axes), f"{len(axes)} indices are needed")
+    for axis, index in zip(axes, node.inputs[before:], strict=True):
+        check_index(index, shape[axis], axis)
+
+
+GATHER = Admission({"axes": INTS, "at": INT}, {"kind": KIND}, rule=_gather, indices=1)
+SCATTER = Admission({"axes": INTS, "at": INT}, {"combine": TEXT}, {"chunk": None}, rule=_scatter,
+                    indices=2)
+_CLAIMED = {"safe": (), "unchecked": None}
+PICK = Admission({"axes": INTS}, {"kind": KIND}, _CLAIMED, rule=_pick)
+PICK_UPDATE = Admission({"axes": INTS}, {}, _CLAIMED, rule=_pick_update)
+
+# --- slices whose bounds the run decides
+
+
+def _extent(node: Node) -> None:
+    given = node.attrs["given"]
+    require(len(given) == 2 and len(node.inputs) == sum(given), "it takes the bounds that it names")
+    require(node.attrs["step"] != 0, "the step is 0")
+    for value in node.inputs:
+        check_number(value, "a bound")
+
+
+def _window(node: Node) -> None:
+    _windowed(node, node.inputs[1:])
+
+
+def _window_update(node: Node) -> None:
+    require(len(node.inputs) >= 2, "it needs a value")
+    _windowed(node, node.inputs[2:])
+
+
+def _windowed(node: Node, places: Any) -> None:
+    """Each slice is one that an ``Extent`` of that axis gives: no other is proven to fit."""
+    shape = _is_array(node).shape
+    axes, steps, sizes = (node.attrs[k] for k in ("axes", "steps", "sizes"))
+    check_axes(axes, len(shape))
+    require(len(steps) == len(sizes) == len(axes) and 0 not in steps,
+            "its steps must be known", "write a slice with a step that is a constant")
+    require(len(places) == 2 * len(axes), "it needs the first index and the length of each slice")
+    for k, axis in enumerate(axes):
+        _check_slice(places[k], places[len(axes) + k], shape[axis], steps[k], sizes[k], axis)
+
+
+def _check_slice(
+    first: Any, count: Any, length: Any, step: int, size: Any, axis: int
+) -> None:
+    extent = first.node
+    fits = extent.op == "Extent" and first.index == 0 and extent.attrs["step"] == step and (
+        extent.attrs["limit"] is length or extent.attrs["limit"] == length)
+    fits = fits and isinstance(size, Dim) and size.name == extent.attrs["length"]
+    counted = count.node.op == "Size" and count.node.attrs["size"] is size
+    require(fits and counted, f"its slice of axis {axis} is not proven to lie in the length "
+            f"{length}", "slice where the bounds are computed, in the same branch or loop")
+
+
+EXTENT = Admission({"given": BOOLS, "step": INT, "limit": SIZE, "length": TEXT}, rule=_extent)
+_WINDOW = {"axes": INTS, "steps": INTS, "sizes": SIZES}
+WINDOW = Admission(_WINDOW, rule=_window)
+WINDOW_UPDATE = Admission(_WINDOW, rule=_window_update)
+
+# --- reductions, scans, products
+
+
+def _reduction(node: Node) -> None:
+    axes, shape = node.attrs["axes"], _is_array(node).shape
+    check_axes(axes, len(shape))
+    require(list(axes) == sorted(axes), f"axes {axes} are not in order")
+    if get(node.op).chooses:
+        at_least_one(math.prod(shape[a] for a in axes), node.op)
+
+
+def _scan(node: Node) -> None:
+    axes = node.attrs["axes"]
+    check_axes(axes, _is_array(node).rank)
+    require(len(axes) == 1, "a scan has one axis")
+    logical = node.attrs["combine"].startswith("Logical")
+    require(logical == (node.inputs[0].dtype.kind == "b") or not logical,
+            f"{node.attrs['combine']} does not combine {node.inputs[0].dtype}")
+
+
+def _matmul(node: Node) -> None:
+    require(node.inputs[0].dtype == node.inputs[1].dtype, "its operands differ in dtype")
+
+
+REDUCTION = Admission({"axes": INTS}, rule=_reduction)
+SPREAD = Admission({"axes": INTS, "ddof": NUMBER}, rule=_reduction)
+SCAN = Admission({"combine": TEXT, "axes": INTS}, rule=_scan)
+MATMUL = Admission(rule=_matmul)
+
+# --- sizes
+
+
+def _fill(node: Node) -> None:
+    require(len(node.inputs) == 1 + len(node.attrs["shape"]), "it takes a value and each size")
+    for value in node.inputs[1:]:
+        check_number(value, "a size")
+
+
+def _size(node: Node) -> None:
+    known = symbols_of(tuple(v.shape for v in node.inputs))
+    missing = symbols_of(node.attrs["size"]) - known
+    require(not missing, f"no operand has the size {', '.join(sorted(missing))}")
+
+
+def _counters(node: Node) -> None:
+    for value in node.inputs:
+        check_number(value, "a bound")
+    require(0 <= node.attrs["minlength"] < 1 << 40 and len(node.types) == 1
+            and node.types[0].rank == 1, "it gives one array of one axis")
+
+
+FILL = Admission({"shape": SIZES}, rule=_fill)
+SIZE_NUMBER = Admission({"size": SIZE}, rule=_size)
+COUNTERS = Admission({"results": TYPES, "minlength": INT}, rule=_counters)
+
+# --- branches and loops
+
+
+def _fits(graph: Graph, types: Any, changed: int, what: str) -> None:
+    found = tuple(v.type for v in graph.inputs)
+    require(found == tuple(types), f"{what} takes {_shown(found)}, its operands are "
+            f"{_shown(types)}")
+    require(all(i < changed and graph.inputs[i].type.kind == "array" for i, _ in graph.updates),
+            f"{what} changes what its node does not say")
+
+
+def _shown(types: Any) -> str:
+    return f"({', '.join(map(str, types))})"
+
+
+def _cond(node: Node) -> None:
+    require(bool(node.inputs), "it needs a test")
+    test, rest = node.inputs[0].type, [v.type for v in node.inputs[1:]]
+    require(not test.shape, f"its test is {test}, not a number")
+    changed = node.attrs["changed"]
+    require(0 <= changed <= len(rest) and all(t.kind == "array" for t in rest[:changed]),
+            f"{changed} of its operands are not arrays that it changes")
+    for side in ("then", "orelse"):
+        _fits(node.attrs[side], rest, changed, f"the side {side!r}")
+
+
+def _loop(node: Node) -> None:
+    types, carried = [v.type for v in node.inputs], node.attrs["carried"]
+    require(0 <= carried <= len(types), f"it carries {carried} of {len(types)} operands")
+    require(len(node.attrs.get("names", ())) in (0, carried), "it does not name what it carries")
+    _fits(node.attrs["test"], types, 0, "its test")
+    _fits(node.attrs["body"], types, carried, "its body")
+    outputs = node.attrs["test"].outputs
+    require(len(outputs) == 1 and not outputs[0].shape, "its test does not give one number")
+
+
+COND = Admission({"then": GRAPH, "orelse": GRAPH, "changed": INT}, rule=_cond)
+LOOP = Admission({"test": GRAPH, "body": GRAPH, "carried": INT}, {"names": TEXTS}, rule=_loop)
+
+# --- what stays where it is
+
+HOST = Admission(
+    refused="calls an object of the program that was traced, which no text holds",
+    cure="make random numbers with fusec.random, or draw and print outside of the graph")
+SCALAR = Admission(
+    refused="calls a function of fusec.vectorize, which no text holds",
+    cure="write it with NumPy's functions")
+INPUT = Admission({"type": ANYTHING, "index": INT, "path": TEXT})
