@@ -257,6 +257,3 @@ def _converted(trace: Trace, fn: Callable[..., Any], hooks: TracingHooks) -> Cal
         return convert(fn, hooks)
     except SourceUnavailable as error:
         raise error.located(trace.entry_loc) from None
-
-
-__all__ = ["ConcreteValueError", "Output", "Traced", "trace_function"]

@@ -358,10 +358,3 @@ def unstack(trace: Trace, x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
     if a.ndim == 0:
         raise trace.error(ValueError("Input array must be at least 1-d."))
     return tuple(shaping.moveaxis(trace, a, axis, 0))
-
-
-__all__ = [
-    "broadcast_arrays", "diag", "diagflat", "diagonal", "fill_diagonal", "inner",
-    "place", "putmask", "repeat", "static_number", "tile", "trace_", "tril", "triu",
-    "unstack", "vdot",
-]

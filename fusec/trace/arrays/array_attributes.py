@@ -187,5 +187,3 @@ def zero_imag(x: TracedArray) -> Any:
 
 
 OPERATIONS.flags = Flags
-
-__all__ = ["Flags", "array_namespace", "assign", "has_attribute", "to_device"]

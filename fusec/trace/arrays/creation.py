@@ -387,6 +387,3 @@ ZEROS = entry(np.zeros, np.empty, hooked="always")(_filled_with(0))
 ONES = entry(np.ones, hooked="always")(_filled_with(1))
 ZEROS_LIKE, ONES_LIKE = entry(np.zeros_like)(_like(0)), entry(np.ones_like)(_like(1))
 entry(np.empty_like, hooked="always")(ZEROS_LIKE)
-__all__ = ["ONES", "ONES_LIKE", "ZEROS", "ZEROS_LIKE", "arange", "array", "array_from_sequence",
-           "asarray", "astype", "copyto", "eye", "filled", "full", "full_like",
-           "spread", "where"]

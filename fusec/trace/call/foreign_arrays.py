@@ -100,6 +100,3 @@ def _loaded_globals(code: CodeType) -> Iterator[str]:
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             yield from _loaded_globals(inner)
-
-
-__all__ = ["check_names", "is_foreign", "is_foreign_class", "public_name", "refusal"]

@@ -174,6 +174,3 @@ def _cuts(
         length = stride
     count, stride = sizes[-1] if sizes else (1, 1)
     return [*result, (offset, offset + (count - 1) * stride + 1, (), stride)]
-
-
-__all__ = ["Layout", "merged", "view_of"]

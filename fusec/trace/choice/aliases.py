@@ -7,14 +7,12 @@ matters only when one of the two is written, and if another name can still see i
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Iterator
-from types import FrameType, FunctionType, ModuleType
+from collections.abc import Collection, Iterable, Iterator
+from types import FunctionType, ModuleType
 from typing import Any
+from weakref import WeakSet
 
-from fusec.code_roles import is_ours
-
-from ..guards.places import Attribute, Places
+from ..guards.places import Attribute, Cell, Places
 from ..values.array import TracedArray
 from ..values.selected import Copied, roots
 from ..values.storage import Storage
@@ -23,23 +21,27 @@ from ..values.trace import Trace, current
 _DEPTH = 3  # of containers and objects that are looked into
 
 
-def shown_elsewhere(storage: Storage, names: Collection[str]) -> bool:
-    """Whether an array of this memory outlives the binding anew of ``names``, as an argument or
-    under another name in the functions that are being traced."""
-    return any(isinstance(root, Copied) or root.origin is not None or _is_held(root, names)
-               or (root.stands_for is not None and shown_elsewhere(root.stands_for, names))
+class Frames:
+    """The functions of the program that run: each keeps what gives its cells until it ends."""
+
+    def __init__(self) -> None:
+        self.running: WeakSet[FunctionType] = WeakSet()
+
+
+def shown_elsewhere(storage: Storage, bound: Collection[int]) -> bool:
+    """Whether an array of this memory outlives that the cells ``bound``, by their ids, are bound
+    anew: as an argument, or in another variable of the functions that are being traced."""
+    return any(isinstance(root, Copied) or root.origin is not None or _is_held(root, bound)
+               or (root.stands_for is not None and shown_elsewhere(root.stands_for, bound))
                for root in roots(storage))
 
 
-def _is_held(root: Storage, names: Collection[str]) -> bool:
-    owner_found = False
-    for frame in _user_frames():
-        for name, value in frame.f_locals.items():
-            if (owner_found or name not in names) and _shows(value, root, _DEPTH):
-                return True
-        owner_found = owner_found or not _is_part(frame)
+def _is_held(root: Storage, bound: Collection[int]) -> bool:
     trace = current()
-    return trace is not None and any(_shows(value, root, 0) for value in _assigned(trace))
+    if trace is None:
+        return False
+    return any(_shows(fn, root, _DEPTH + 1, bound) for fn in trace.part(Frames).running) or any(
+        _shows(value, root, 0, ()) for value in _assigned(trace))
 
 
 def _assigned(trace: Trace) -> Iterator[Any]:
@@ -49,29 +51,19 @@ def _assigned(trace: Trace) -> Iterator[Any]:
         yield from (place.now(), places.initial[place.title])
 
 
-def _user_frames() -> Iterator[FrameType]:
-    """The functions being traced, innermost first, and what conversion made of their parts."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if not is_ours(frame.f_globals):
-            yield frame
-        elif frame.f_code.co_name == "trace_function":
-            return
-        frame = frame.f_back
-
-
-def _is_part(frame: FrameType) -> bool:
-    """Whether the frame is a piece of a converted function, made to be called by a hook."""
-    return frame.f_code.co_name.startswith(("_fusec", "<"))
-
-
-def _shows(value: Any, root: Storage, depth: int) -> bool:
+def _shows(value: Any, root: Storage, depth: int, bound: Collection[int]) -> bool:
     if type(value) is TracedArray:
         return value.storage is not None and root in roots(value.storage)
-    if depth == 0 or isinstance(value, (ModuleType, FunctionType, type)):
-        return False
+    return depth > 0 and any(
+        _shows(item, root, depth - 1, bound) for item in _held_by(value, bound))
+
+
+def _held_by(value: Any, bound: Collection[int]) -> Iterable[Any]:
+    """What containers, functions and objects hold."""
     if isinstance(value, (list, tuple, set)):
-        return any(_shows(item, root, depth - 1) for item in value)
-    inside = value if isinstance(value, dict) else getattr(value, "__dict__", None)
-    return isinstance(inside, dict) and any(
-        _shows(item, root, depth - 1) for item in list(inside.values()))
+        return value
+    if isinstance(value, FunctionType):
+        return [Cell(cell, "")() for cell in value.__closure__ or () if id(cell) not in bound]
+    held: Any = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+    is_data = isinstance(held, dict) and not isinstance(value, (ModuleType, type))
+    return list(held.values()) if is_data else ()

@@ -217,8 +217,11 @@ class Finals(Parameters):
             a.storage for a in self.arrays.values()])
         if written and (before.storage.origin is not None or before.storage.is_shared
                         or roots(before.storage) != [before.storage]
-                        or shown_elsewhere(before.storage, {n for n, _ in self.arrays})):
+                        or shown_elsewhere(before.storage, self._rebound_cells())):
             raise self._aliased(name)
+
+    def _rebound_cells(self) -> set[int]:
+        return self.parts.variables.ids(name for name, _ in self.arrays)
 
     def _is_changed(self, storage: Storage) -> bool:
         """Whether the body writes to memory that is older than the loop."""

@@ -178,8 +178,8 @@ class LoopResult:
         may_be, moved = self._may_be(key, leaf)
         if found.storage is None or not may_be:
             return found
-        names = {name for name, _ in self.attempt.arrays}
-        shared = [s for s in may_be if shown_elsewhere(s, names)]
+        bound = self.parts.variables.ids(name for name, _ in self.attempt.arrays)
+        shared = [s for s in may_be if shown_elsewhere(s, bound)]
         if not shared:
             return found
         entered = None if moved else self._entered()

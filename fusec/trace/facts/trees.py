@@ -82,7 +82,3 @@ def _is_ordered(x: Any) -> bool:
 
 def _in_order(x: Any) -> Any:
     return OrderedDict((key, in_order(x[key])) for key in x) if _is_ordered(x) else x
-
-
-__all__ = ["NAMESPACE", "flattened", "flattened_in_order", "holds_ordered", "in_order", "is_moved",
-           "key_types"]

@@ -86,6 +86,3 @@ def _outside_inputs(trace: Trace, value: Value) -> dict[Node, np.ndarray] | None
             return None
         arrays[node] = array
     return arrays
-
-
-__all__ = ["guard_content", "guard_identity", "value_of"]

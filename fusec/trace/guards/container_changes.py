@@ -94,6 +94,3 @@ class ContainerChanges:
             else:
                 container.update(before)
         self.forget()
-
-
-__all__ = ["CONTAINERS", "ContainerChanges", "held_in", "items_in", "may_be_held", "put_content"]

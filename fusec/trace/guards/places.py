@@ -295,7 +295,3 @@ class Places:
         for title, place in self.outside():
             if place.now() is not UNBOUND:
                 place.put(self.before[title])
-
-
-__all__ = ["UNBOUND", "Absent", "Attribute", "Cell", "Defaults", "Global", "Item", "Key", "Place",
-           "Places"]

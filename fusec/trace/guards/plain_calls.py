@@ -13,7 +13,6 @@ from typing import Any
 
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
-from .contents import DICT_VIEWS
 
 # These look at what an object is, not at its values.
 LOOKING = frozenset({
@@ -46,6 +45,3 @@ def goes_over(fn: Any) -> bool:
 def takes_at_once(fn: Any) -> bool:
     """Whether it is one of these, and no iterator."""
     return goes_over(fn) and fn in (sorted, sum, max, min, any, all)
-
-
-__all__ = ["DICT_VIEWS", "LOOKING", "goes_over", "takes_at_once", "takes_values"]

@@ -137,13 +137,3 @@ def code_guards(
         if HOOKS_NAME not in fn.__code__.co_freevars:
             yield Guard(fn.__name__, f"the code of {fn.__name__}", weakref.ref(fn),
                         SameCode(fn.__code__), is_native=fn in entry, is_quiet=True)
-
-
-__all__ = [
-    "ENVIRONMENT",
-    "builtin_guards",
-    "code_guards",
-    "guarded_call",
-    "note_library",
-    "reads_state",
-]

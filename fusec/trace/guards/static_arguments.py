@@ -54,6 +54,3 @@ def note_owners(trace: Trace, *values: Any) -> None:
                 id(owner) in trace.world.reachable.reached):
             title = trace.name_outside(owner) or f"a {type(owner).__name__} from outside"
             _note(trace, owner, title)
-
-
-__all__ = ["note_arguments", "note_owners"]

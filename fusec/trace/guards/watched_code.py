@@ -187,6 +187,3 @@ def users_methods(kind: type) -> Iterator[tuple[str, FunctionType]]:
 def _is_generated(fn: Any) -> bool:
     behind = getattr(fn, "__wrapped__", fn)
     return bool(behind.__code__.co_qualname.startswith("__create_fn__."))
-
-
-__all__ = ["Verdict", "assigned_in", "may_matter", "runs_code", "users_methods", "verdict"]

@@ -16,6 +16,7 @@ from fusec.ir.graph import Loc
 from fusec.variable import Variable
 
 from ..call.foreign_arrays import check_names, is_foreign_class, public_name
+from ..choice.aliases import Frames
 from ..choice.choice import Choice
 from ..choice.joined_kinds import check_kind
 from ..choice.optional import bound
@@ -155,10 +156,13 @@ def run(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -
     if call_arguments.is_unseen_by_numpy(hooks, fn, args, kwargs):
         result = call_function(hooks.trace, fn, args, kwargs)
     else:
+        outer, hooks.callee = hooks.callee, fn
         try:
             result = _called(hooks, where, fn, args, kwargs)
         except (FusecError, TypeError) as error:
             raise named(hooks.trace, fn, error, Loc._make(where))  # noqa: B904 (mostly the same one)
+        finally:
+            hooks.callee = outer
     if kwargs.get("out") is Ellipsis:  # which `__array_ufunc__` is not told
         result = _as_arrays(result)
     return _noted(hooks, where, fn, args, result)
@@ -237,8 +241,19 @@ def converted(hooks: TracingHooks, fn: FunctionType) -> Callable[..., Any]:
     return Hooks.converted(hooks, fn)
 
 
-def frame(hooks: TracingHooks, where: Where, variables: Callable[[], Any]) -> None:
-    hooks.trace.world.outer_names.note_frame(variables.__closure__ or ())
+def frame(
+    hooks: TracingHooks, where: Where, variables: FunctionType, assigned: tuple[str, ...]
+) -> Any:
+    if assigned:
+        cells = dict(zip(variables.__code__.co_freevars, variables.__closure__ or (), strict=True))
+        hooks.trace.world.outer_names.note_frame([cells[name] for name in assigned])
+    hooks.trace.part(Frames).running.add(variables)
+    return variables
+
+
+def framed(hooks: TracingHooks, where: Where, body: FunctionType) -> Any:
+    hooks.trace.part(Frames).running.add(body)
+    return body()
 
 
 def returned(hooks: TracingHooks, where: Where, value: Any) -> Any:

@@ -127,6 +127,3 @@ class _Cut:
     def attrs(self) -> dict[str, tuple[Size, ...]]:
         return {"axes": tuple(self.axes), "steps": (1,) * len(self.axes),
                 "sizes": tuple(self.sizes)}
-
-
-__all__ = ["assigned", "operands"]

@@ -281,7 +281,3 @@ def _counter(trace: Trace, shape: Sequence[int], axis: int) -> Value:
     counter = trace.emit("Iota", size=shape[axis], dtype=INDEX)
     others = tuple(d for d in range(len(shape)) if d != axis)
     return trace.emit("ExpandDims", counter, axes=others) if others else counter
-
-
-__all__ = ["are_static", "can_gather", "checked_index",
-           "get_item", "set_item", "ufunc_at", "with_arrays"]

@@ -80,6 +80,3 @@ def _checked(trace: Trace, position: TracedArray, count: int, what: str) -> Trac
         trace.emit("Less", real, const(np.int64(count))))
     trace.check(inside, IndexError(f"{what} out of range"))
     return number(trace, real)
-
-
-__all__ = ["is_position", "item_at", "put_at"]

@@ -71,6 +71,3 @@ def _order(arrays: Sequence[np.ndarray], rank: int) -> Order:
         step *= shape[fastest[-1]]
     axes = (*(d for d in range(rank) if d not in fastest), *reversed(fastest))
     return Order(axes, tuple(first[d] > 0 for d in axes))
-
-
-__all__ = ["in_numpys_order"]

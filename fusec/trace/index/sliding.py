@@ -48,6 +48,3 @@ def _as_strided(hooks: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
             "np.lib.stride_tricks.as_strided", loc=hooks.trace.loc,
             cure="use slices, np.lib.stride_tricks.sliding_window_view or np.broadcast_to")
     return np.lib.stride_tricks.as_strided(x, *args, **kwargs)
-
-
-__all__ = ["sliding_window_view"]

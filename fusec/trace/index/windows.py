@@ -209,6 +209,3 @@ def _as_value(trace: Trace, bound: Any) -> Bound:
     size = as_size(bound)
     found = number(trace, size)
     return found.value if type(found) is TracedArray else trace.builder.const(int(size))
-
-
-__all__ = ["from_ints", "has_run_time_slice", "linear", "new_shape", "window"]

@@ -140,6 +140,3 @@ def _refused(trace: Trace, fn: Any, error: TypeError) -> UnsupportedError:
         notes=("it is not compiled, and takes no traced values",))
     made.__cause__ = error
     return made
-
-
-__all__ = ["callee_name", "check_uncompiled", "in_numpys_words", "named", "runs_as_it_is"]

@@ -265,7 +265,3 @@ def set_item(array: TracedArray, key: Any, value: Any) -> None:
 
 
 # ---------------------------------------------------------------------------------------- methods
-
-
-__all__ = ["call_library", "get_item", "has_index_array", "has_mask",
-           "is_run_time_element", "set_item"]

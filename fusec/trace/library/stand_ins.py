@@ -153,6 +153,3 @@ def ask_on_stand_ins(
             errors.append(error)
     raise trace.error(errors[0], [x.value for x in operands],
                       [f"operand {i}" for i in range(len(operands))]) from None
-
-
-__all__ = ["ask", "ask_on_stand_ins", "is_accepted", "stand_in"]

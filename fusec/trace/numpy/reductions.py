@@ -327,6 +327,3 @@ def _by_library(trace: Trace, ufunc: np.ufunc, a: Any, **kwargs: Any) -> Any:
     if given["where"] is True:
         del given["where"]
     return call_method_of_library(trace, ufunc, "reduce", (a,), given)
-
-
-__all__ = ["reduce_by_ufunc", "sum_"]

@@ -239,6 +239,3 @@ def _guarded(x: Any, x0: Any, x1: Any, y0: Any, y1: Any) -> Any:
     forward, backward = slope * (x - x0) + y0, slope * (x - x1) + y1
     other = np.where(np.isnan(backward) & (y0 == y1), y0, backward)
     return np.where(np.isnan(forward), other, forward)
-
-
-__all__ = ["constant_table", "load", "search", "searchsorted", "sorted_table"]

@@ -100,6 +100,3 @@ def _result(
         return found
     trace.feeds.readers.setdefault(id(found), read)
     return captured(trace, found, read, title)
-
-
-__all__ = ["cached_behind", "call_cached"]

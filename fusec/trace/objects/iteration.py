@@ -87,6 +87,3 @@ def _read_anew(hooks: TracingHooks, x: Any) -> Any:
     if isinstance(x, PythonIterator) or type(x) not in _ITERATORS:
         return x
     return map(hooks.lifted_item, x)
-
-
-__all__ = ["gone_over", "items_of"]

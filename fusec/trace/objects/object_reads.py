@@ -214,6 +214,3 @@ def getter(hooks: TracingHooks, fn: Any, x: Any) -> Any:
 
 
 GETTERS = (operator.attrgetter, operator.itemgetter)
-
-__all__ = ["GETTERS", "getter", "instances", "note_compared", "note_instances", "note_ordered",
-           "note_read"]

@@ -106,6 +106,7 @@ class TracingHooks(Hooks):
     """
 
     refusals = REFUSALS
+    callee: Any = None  # what the innermost call of the program's calls
     assume: bool | None = None  # the truth of tests of data, in a library's code
     as_index: Callable[[Any], Any]  # an object by the index that it says it is
     bound: Callable[[Where, Any], Any]  # the value of a variable that perhaps has none

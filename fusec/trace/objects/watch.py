@@ -63,7 +63,7 @@ _NOT_RUN = (*ATOMS, np.ndarray, np.dtype, type(len), WrapperDescriptorType)
 _quiet: dict[int, Verdict] = {}
 
 
-CALLING: set[CodeType] = set()  # code of hooks whose variable ``fn`` the program calls
+CALLING: set[CodeType] = set()  # code of hooks that calls `TracingHooks.callee`
 
 
 class Watch:
@@ -247,12 +247,22 @@ class Watch:
     def _refused(self, found: Verdict, frame: FrameType) -> FusecError:
         code = found.code
         what = f"assigns {found.assigns!r}" if found.assigns else "changes a container"
+        caller = self._caller(frame)
         return unsupported(
-            f"{code.co_qualname} (line {code.co_firstlineno}), which {_caller(frame)} calls and "
-            f"which {what},", loc=self.trace.loc or self.trace.entry_loc,
+            f"{code.co_qualname} (line {code.co_firstlineno}), which {caller} calls and which {what},",
+            loc=self.trace.loc or self.trace.entry_loc,
             cure=f"call {code.co_name} in the program itself, or have it return what it "
             f"{'assigns' if found.assigns else 'changes'}",
             notes=("what is called by code that is not compiled runs while tracing only",))
+
+    def _caller(self, frame: FrameType) -> str:
+        """The function that the program called, as messages name it."""
+        outer: FrameType | None = frame.f_back
+        while outer is not None and not is_converted(outer.f_code):
+            if outer.f_code in CALLING:
+                return callee_name(self.hooks.callee)
+            outer = outer.f_back
+        return "Python" if outer is not None else "another thread"
 
     def _note_read(self, frame: FrameType) -> None:
         """What the code of the frame can read must be the same at each call."""
@@ -369,16 +379,3 @@ def _makers(kind: type) -> Iterator[Any]:
         made: Any = field.default_factory
         if made is not dataclasses.MISSING:
             yield getattr(made, "__func__", made)
-
-
-def _caller(frame: FrameType) -> str:
-    """The function that the program called, as messages name it."""
-    outer: FrameType | None = frame.f_back
-    while outer is not None and not is_converted(outer.f_code):
-        if outer.f_code in CALLING:
-            return callee_name(outer.f_locals["fn"])
-        outer = outer.f_back
-    return "Python" if outer is not None else "another thread"
-
-
-__all__ = ["Watch"]

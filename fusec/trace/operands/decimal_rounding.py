@@ -55,6 +55,3 @@ def rounded(trace: Trace, value: Value, digits: int) -> TracedArray:
 def _where(trace: Trace, test: Value, then: Value, orelse: Value) -> Value:
     found: Value = weak(trace, trace.emit("Where", test, then, orelse), F64)
     return found
-
-
-__all__ = ["MOST_DIGITS", "rounded"]

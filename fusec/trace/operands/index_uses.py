@@ -128,6 +128,3 @@ def note_inside(trace: Trace, node: Node) -> None:
     """Note a branch or loop in which indices are used: the graph may not need it."""
     if uses_indices(node):
         trace.record.index_uses.append(node)
-
-
-__all__ = ["lost_checks", "note_checked", "note_inside", "note_pick"]

@@ -113,6 +113,3 @@ def _and(trace: Trace, a: Value, b: Value) -> Value:
 
 def _or(trace: Trace, a: Value, b: Value) -> Value:
     return trace.emit("LogicalOr", a, b)
-
-
-__all__ = ["check_overflow", "is_overflow_check"]

@@ -118,6 +118,3 @@ def none_in(array: TracedArray) -> np.ndarray:
         return np.array(None, array.dtype)
     except TypeError as error:
         raise array.trace.error(error, [array.value]) from None
-
-
-__all__ = ["check_items", "check_number", "check_stored"]

@@ -123,7 +123,3 @@ def without_values(error: BaseException) -> None:
     for name, value in vars(error).items():
         if type(value) is TracedArray:
             setattr(error, name, str(Marker(value)))
-
-
-__all__ = ["Marker", "check_concrete", "check_text", "has_open", "is_open", "logged", "marked",
-           "percent", "without_values"]

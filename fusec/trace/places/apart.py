@@ -213,6 +213,3 @@ def _shares(one: np.ndarray, other: np.ndarray) -> bool:
         return bool(np.shares_memory(one, other, max_work=_MOST_WORK))
     except np.exceptions.TooHardError:
         return True
-
-
-__all__ = ["apart_guards", "as_input", "captured", "is_input", "same_guard", "stand_in"]

@@ -96,6 +96,3 @@ def _only_appends(code: CodeType, name: str) -> bool:
             if not is_call:
                 return False
     return all(_only_appends(c, name) for c in code.co_consts if isinstance(c, CodeType))
-
-
-__all__ = ["Uses"]

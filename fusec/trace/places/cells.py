@@ -48,6 +48,10 @@ class Variables:
         """Those that anything may read later: attributes and outer names."""
         return self.places.titles
 
+    def ids(self, names: Iterable[str]) -> set[int]:
+        """Those of the cells of these names."""
+        return {id(self.cells[name].scope) for name in names if name in self.cells}
+
     def kind(self, name: str) -> type[Place]:
         return type(self.cells.get(name) or self.places.by_title[name])
 

@@ -262,6 +262,3 @@ def _item_reader(read: Reader, key: Any, before: dict[int, Any]) -> Reader:
         return content[key]
 
     return item
-
-
-__all__ = ["Containers"]

@@ -47,6 +47,3 @@ def note_given(trace: Trace, owner: Any, values: Any, loc: Loc | None) -> None:
             trace.part(Given)[id(owner)] = owner, loc
             if not trace.world.containers.is_held(container):
                 trace.part(ContainerChanges).note(container, loc)  # so that it can be taken back
-
-
-__all__ = ["bound_to", "note_bound", "note_given"]

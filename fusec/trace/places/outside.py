@@ -224,6 +224,3 @@ def names_of(fn: Any) -> Iterator[Place]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         if (place := Cell(cell, name))() is not UNBOUND:
             yield place
-
-
-__all__ = ["Outside", "names_of"]

@@ -172,6 +172,3 @@ class _Links:
         for at, item in list(items_in(value)):
             content[at] = self.of(item, is_result)
         return content
-
-
-__all__ = ["linked"]

@@ -251,6 +251,3 @@ def _plain_masks(hooks: TracingHooks, shape: Any, dtype: Any = None, **kwargs: A
 
 
 NUMPYS_TABLE.register(np.ones, _plain_masks)
-
-
-__all__ = ["LIBRARY", "run_source"]

@@ -75,5 +75,3 @@ def _in_order(hooks: TracingHooks, items: list[Any]) -> list[Any]:
 
 TABLE.register(builtins.sorted, _sorted)
 TABLE.register(list.sort, _sort)
-
-__all__ = ["MOST_NUMBERS"]

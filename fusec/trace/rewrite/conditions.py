@@ -19,10 +19,6 @@ _TAKING_ALL = frozenset({"sum", "max", "min", "list", "tuple", "sorted"})
 class Conditions(Statements):
     """`Statements` whose tests and logic call hooks with functions."""
 
-    def _thunk(self, value: ast.expr, like: ast.AST) -> ast.expr:
-        args = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        return ast.copy_location(ast.Lambda(args, value), like)
-
     def condition(self, node: ast.expr) -> ast.expr:
         """``node`` as an operand of a hook that takes its truth."""
         if isinstance(node, ast.Constant):
@@ -67,7 +63,7 @@ class Conditions(Statements):
         operand = self.condition if role == "test" else self._operand
         values = [(v, operand(v)) for v in tested]
         values.append((last, self.visit(last) if role == "value" else operand(last)))
-        thunks = [self._thunk(value, like) for like, value in values[1:]]
+        thunks = [self.thunk(value, like) for like, value in values[1:]]
         return self.hook(name, node, constant(role, node), values[0][1], *thunks)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
@@ -85,7 +81,7 @@ class Conditions(Statements):
         special = {ast.In: "in", ast.NotIn: "not in"}
         ops = tuple(special.get(type(op)) or OPERATOR_NAMES[type(op)] for op in node.ops)
         first, second, *rest = [node.left, *node.comparators]
-        thunks = [self._thunk(self.visit(value), value) for value in rest]
+        thunks = [self.thunk(self.visit(value), value) for value in rest]
         return self.hook("chain", node, constant(role, node),
                          constant(ops, node),
                          self.visit(first), self.visit(second), *thunks)
@@ -94,7 +90,7 @@ class Conditions(Statements):
         if self._keeps_tests(node):
             return super().visit_IfExp(node)
         test = self.condition(node.test)
-        thunks = [self._thunk(self.visit(value), value) for value in (node.body, node.orelse)]
+        thunks = [self.thunk(self.visit(value), value) for value in (node.body, node.orelse)]
         return self.hook("if_expression", node, test, *thunks)
 
     # -- comprehensions -------------------------------------------------------------------------
@@ -102,12 +98,12 @@ class Conditions(Statements):
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
         """``[element for a, b in items]``, which can become a loop of the graph."""
         if self.in_class_body or not _is_simple(node):
-            return super().generic_visit(node)  # type: ignore[return-value]
+            return super().visit_ListComp(node)
         (part,) = node.generators
         items = ast.copy_location(ast.Name("_fusec_items", ast.Load()), part.iter)
         plain = copy.deepcopy(node)
         plain.generators[0].iter = items
-        function = self._items_function(items, super().generic_visit(plain))  # type: ignore[arg-type]
+        function = self._items_function(items, super().visit_ListComp(plain))
         names, count = _targets(part)
         element = self._element_function(names, node.elt, node)
         return self.hook("list_of", node, self.visit(part.iter), element,
@@ -115,7 +111,7 @@ class Conditions(Statements):
 
     def _element_function(self, names: list[str], value: ast.expr, like: ast.expr) -> ast.expr:
         """``lambda *names: value``"""
-        return ast.copy_location(ast.Lambda(_arguments(names, like), self.visit(value)), like)
+        return ast.copy_location(ast.Lambda(_arguments(names, like), self.framed(value)), like)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """``sum(… for …)``: for functions that consume all items a list does as well."""

@@ -235,7 +235,7 @@ class ControlFlow(Functions):
     def visit_While(self, node: ast.While) -> list[ast.stmt] | ast.stmt:
         if self._stays_python(node):
             return super().visit_While(node)
-        test = self._thunk(self.condition(node.test), node.test)
+        test = self.thunk(self.condition(node.test), node.test)
         return self._loop(node, "while_", test, None)
 
     def visit_For(self, node: ast.For) -> list[ast.stmt] | ast.stmt:
@@ -261,7 +261,7 @@ class ControlFlow(Functions):
         if "break" in exits:
             out.append(self._set_flag(self.loop.broke, False, node))
         stops = self._exit_flags(exits - {"continue"})
-        stop = constant(None, node) if not stops else self._thunk(self._any_flag(stops, node), node)
+        stop = constant(None, node) if not stops else self.thunk(self._any_flag(stops, node), node)
         if not local:
             _drop_flag(function, self.loop.skipped)
         needed = self._names_live_after_loop(node, names)
@@ -303,7 +303,7 @@ class ControlFlow(Functions):
             return super().visit_Assert(node)
         message = self.raised(node.msg) if node.msg else constant(None, node)
         call = self.hook("assert_", node, self.condition(node.test),
-                         self._thunk(message, node), constant(node.msg is not None, node))
+                         self.thunk(message, node), constant(node.msg is not None, node))
         return self._expr(call, node)
 
 

@@ -63,18 +63,14 @@ class Functions(Conditions):
         saved = self.current, self.loop, self.guarded, self.in_lambda
         self.current, self.loop, self.guarded = _function_facts(node.body, self.facts), None, set()
         self.in_lambda = False
-        shared = _assigned_by_nested(node, self.facts)
+        frame = self.frame(node, _assigned_by_nested(node, self.facts))
         body = self.tail(node.body)
         start = [self._declaration(name, node) for name in self.current.shared]
         if self.current.returns:
             start.append(self._set_flag(RETURNED, False, node.body[0]))
         start += [self._setter(name, like) for name, like in self.current.setters.items()]
-        if shared:
-            start.insert(0, self._expr(self.hook("frame", node.body[0], self._thunk(
-                ast.copy_location(ast.Tuple([self.name(n, LOAD, node) for n in shared], LOAD),
-                                  node), node)), node.body[0]))
         self.current, self.loop, self.guarded, self.in_lambda = saved
-        return [*start, *body]
+        return [frame, *start, *body]
 
     def tail(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Statements after which the function returns; see `ControlFlow`."""
@@ -218,10 +214,7 @@ def _assigned_by_nested(node: ast.FunctionDef, facts: StatementFacts) -> list[st
     inner = {name for n in ast.walk(node) if isinstance(n, ast.Nonlocal) for name in n.names}
     if not inner:
         return []
-    args = node.args
-    named = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
-    variables = {a.arg for a in named if a is not None} | {*facts.bound_names(node.body)}
-    return sorted((variables & inner) - _declared_names(node.body))
+    return sorted((facts.variables(node) & inner) - _declared_names(node.body))
 
 
 def _declared_names(nodes: Iterable[ast.AST]) -> set[str]:

@@ -92,6 +92,12 @@ class StatementFacts:
             self._add_names(node, names, comprehension=False)
         return names
 
+    def variables(self, node: ast.FunctionDef) -> set[str]:
+        """The parameters of a function, and the names that it binds."""
+        args = node.args
+        named = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+        return {a.arg for a in named if a is not None} | {*self.bound_names(node.body)}
+
     def _add_names(self, node: ast.AST, names: dict[str, None], comprehension: bool) -> None:
         if not isinstance(node, ast.stmt):
             self._add_names_inside(node, names, comprehension)
@@ -126,6 +132,3 @@ class StatementFacts:
         inner = comprehension or isinstance(node, COMPREHENSIONS)
         for child in ast.iter_child_nodes(node):
             self._add_names(child, names, inner)
-
-
-__all__ = ["StatementFacts"]

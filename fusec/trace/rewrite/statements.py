@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 from ..source.source import HOOKS_NAME, FunctionNode, Source
 from .statement_facts import StatementFacts
 from .transformer import DEL, LOAD, OPERATOR_NAMES, STORE, Expressions, constant
 from .transformer import without_definition_time as bare
+
+FRAME = "_fusec_frame"
 
 
 def is_plain_target(node: ast.expr) -> bool:
@@ -29,10 +32,23 @@ class Statements(Expressions):
     def convert(self, node: FunctionNode) -> FunctionNode:
         node = bare(node)
         if isinstance(node, ast.Lambda):
-            node.body = self.visit(node.body)
+            node.body = self.framed(node.body)
         else:
-            node.body = self.block(node.body)
+            node.body = [self.frame(node), *self.block(node.body)]
         return node
+
+    def frame(self, node: ast.FunctionDef, assigned: Sequence[str] = ()) -> ast.stmt:
+        """``_fusec_frame = __fusec__.frame(where, lambda: (x, y, ...), assigned)``: the cells of
+        the lambda are the function's variables, for as long as it runs."""
+        first = node.body[0]
+        # Those that are global in the function are so in the lambda, which is never called.
+        names = self.facts.variables(node) | {
+            n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        variables = ast.copy_location(ast.Tuple(
+            [self.name(n, LOAD, first) for n in sorted(names)], LOAD), first)
+        call = self.hook("frame", first, self.thunk(variables, first), constant(
+            tuple(assigned), first))
+        return self._assign(self.name(FRAME, STORE, first), call, first)
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """A statement list; one statement may become several."""
@@ -238,8 +254,7 @@ class Statements(Expressions):
         """A thunk of the tuple of exception classes."""
         flat = [k.elts if isinstance(k, ast.Tuple) else [k] for k in kinds]
         classes = ast.Tuple([kind for group in flat for kind in group], LOAD)
-        nothing = ast.arguments([], [], None, [], [], None, [])
-        return ast.copy_location(ast.Lambda(nothing, classes), kinds[0])
+        return self.thunk(classes, kinds[0])
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         if self.source.drops_asserts:
@@ -269,7 +284,7 @@ class Statements(Expressions):
         self.defaults(node.args)
         saved = self.function, self.walrus, self.in_class_body
         self.function, self.walrus, self.in_class_body = node.name, True, False
-        node.body = self.block(node.body)
+        node.body = [self.frame(node), *self.block(node.body)]
         self.function, self.walrus, self.in_class_body = saved
         return node
 

@@ -37,6 +37,7 @@ OPERATOR_NAMES: dict[type[ast.AST], str] = {
 # Builtins that look at their caller's frame, which would be the hook's.
 FRAME_CALLS = frozenset({"super", "globals", "eval", "exec"})
 LISTING_CALLS = frozenset({"locals", "vars", "dir"})
+_OF_FRAME = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 
 
 def looks_at_frame(node: ast.AST) -> bool:
@@ -311,9 +312,29 @@ class Expressions(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         self.defaults(node.args)
         outer, self.function = self.function, "<lambda>"
-        node.body = self.visit(node.body)
+        node.body = self.framed(node.body)
         self.function = outer
         return node
+
+    def visit_ListComp(self, node: Any) -> ast.expr:
+        for part in {"elt", "key", "value"} & set(node._fields):
+            setattr(node, part, self.framed(getattr(node, part)))
+        node.generators = [self.visit(part) for part in node.generators]
+        return node  # type: ignore[no-any-return,unused-ignore]
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
+
+    def framed(self, node: ast.expr) -> ast.expr:
+        """A lambda's body, or an element: where it calls others, a function of its own, whose cells
+        are the variables meanwhile."""
+        inside = list(ast.walk(node))
+        stays = any(isinstance(n, _OF_FRAME) or looks_at_frame(n) for n in inside)
+        calls, value = any(isinstance(n, ast.Call) for n in inside), self.visit(node)
+        return self.hook("framed", node, self.thunk(value, node)) if calls and not stays else value
+
+    def thunk(self, value: ast.expr, like: ast.AST) -> ast.expr:
+        args = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        return ast.copy_location(ast.Lambda(args, value), like)
 
     def decorators(self, node: ast.FunctionDef) -> list[ast.expr]:
         """They are called through the hooks, except in a class."""

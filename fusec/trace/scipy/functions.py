@@ -194,6 +194,3 @@ def _register(table: CallTable, full: str, plain: Any, function: Callable[..., A
     @when_traced(table, plain)
     def handler(hooks: Any, *args: Any, **kwargs: Any) -> Any:
         return guarded(hooks.trace, f"scipy.{full}", function, plain, args, kwargs, (hooks.trace,))
-
-
-__all__ = ["LIBRARY_CALLS", "TRACED", "call_scipy", "register_imported"]

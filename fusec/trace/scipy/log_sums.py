@@ -59,6 +59,3 @@ def log_softmax(trace: Trace, x: Any, axis: Any = None) -> Any:
     values = _floating(trace, x)
     shifted = values - _greatest(values, axis)
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
-
-
-__all__ = ["log_softmax", "logsumexp", "softmax"]

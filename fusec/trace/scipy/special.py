@@ -112,6 +112,3 @@ def _is_compiled(trace: Trace, ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
         return False
     dtypes = resolve(trace, ufunc, [as_traced(trace, x).value for x in inputs])
     return all(d.kind == "f" and d.itemsize in (4, 8) for d in dtypes)
-
-
-__all__ = ["FORMULAS", "ROWS", "call_special", ]

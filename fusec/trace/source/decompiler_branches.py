@@ -7,7 +7,7 @@ import ast
 from typing import Any
 
 from .bytecode import Step
-from .decompiler import _COMPREHENSIONS, STORE, CannotDecompile, InPlace, Iter, Reader, Stack
+from .decompiler import _COMPREHENSIONS, STORE, CannotDecompile, InPlace, Reader, Stack
 
 # What reading may raise after a wrong guess.
 _FAILURES = (CannotDecompile, LookupError, AttributeError, TypeError, ValueError)
@@ -326,6 +326,3 @@ def in_place(target: Any, value: InPlace) -> bool:
     if isinstance(target, ast.Attribute):
         return bool(left.attr == target.attr)
     return left.slice is target.slice or isinstance(left.slice, ast.Slice)
-
-
-__all__ = ["Branches", "Iter", "in_place"]

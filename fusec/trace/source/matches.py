@@ -66,6 +66,3 @@ def _pattern_test(name: str, pattern: ast.pattern) -> ast.expr | None:
 def _comparison(name: str, op: ast.cmpop, value: ast.expr, like: ast.pattern) -> ast.expr:
     subject = ast.copy_location(ast.Name(name, ast.Load()), like)
     return ast.copy_location(ast.Compare(subject, [op], [value]), like)
-
-
-__all__ = ["Matches"]

@@ -189,6 +189,3 @@ def outer(trace: Trace, ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any]) ->
         added = tuple(range(x.ndim, x.ndim + y.ndim))
         x = x.view_through("ExpandDims", (*x.strides, *[0] * y.ndim), axes=added)
     return ufunc(x, y, **kwargs)
-
-
-__all__ = ["FORMULAS", "call", "delivered", "outer"]

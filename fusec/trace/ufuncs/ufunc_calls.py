@@ -332,6 +332,3 @@ class _Call:
                     for o in self.operands if o.ndim > 2]
         order = (*k_order(shape, operands), *range(stacks, len(result.shape)))
         return contiguous(result.shape, result.dtype.itemsize, order)
-
-
-__all__ = ["call_row", "call_ufunc"]

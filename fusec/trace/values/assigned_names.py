@@ -93,6 +93,3 @@ def until_known(trace: Callable[[AssignedNames], Result]) -> Result:
 def is_named(functions: Any, name: str) -> bool:
     """Whether code of one of these functions may have read the outer variable."""
     return any(name in (*names_in(fn.__code__), *fn.__code__.co_freevars) for fn in functions)
-
-
-__all__ = ["AssignedLater", "AssignedNames", "is_named", "until_known"]

@@ -156,7 +156,3 @@ def _lead_here(function: Any, hooked: str) -> None:
         @when_traced(NUMPYS_TABLE, below)
         def call_below(hooks: Any, *args: Any, **kwargs: Any) -> Any:
             return FUNCTIONS[function].handler(hooks.trace, *args, **kwargs)
-
-
-__all__ = ["FUNCTIONS", "METHODS", "NUMPYS_TABLE", "TABLE", "Entry", "any_traced", "array_method",
-           "entry", "everywhere", "when_called", "when_traced"]

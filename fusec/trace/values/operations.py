@@ -72,6 +72,3 @@ def traced_source(function: Any, assume: bool | None = None) -> Callable[..., An
     handler.__name__ = function.__name__
     handler.__qualname__ = "traced_source"
     return handler
-
-
-__all__ = ["OPERATIONS", "missing", "operation", "traced_source"]

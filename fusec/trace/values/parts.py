@@ -75,6 +75,3 @@ class Local:
         self.chosen: dict[int, tuple[Any, bool]] = {}  # see `Trace.note_chosen`
         self.flats: dict[int, Any] = {}  # ``x.flat``, and x
         self.changes = 0  # of all these, as Python changes them
-
-
-__all__ = ["Feeds", "Local", "Record", "World"]

@@ -67,6 +67,3 @@ def _leaf(leaf: Any, read: Read) -> Any:
     if leaf.value.type.is_weak:
         return value.item() if isinstance(value, np.generic | np.ndarray) else value
     return leaf.value.dtype.type(value)
-
-
-__all__ = ["Computed", "State", "States"]

@@ -181,14 +181,56 @@ def view_of_another_before(c: Any, u: Any) -> Any:
     return v
 
 
+def _left_and_written(a: Any, n: Any) -> Any:
+    for _ in range(n[0]):
+        a = a + 1.0
+    a[0] = 7.0
+    return a
+
+
+def lambda_holds_it(c: Any, n: Any) -> Any:
+    return (lambda a: _left_and_written(a, n) + a)(c + 1.0)
+
+
+def comprehension_holds_it(c: Any, n: Any) -> Any:
+    return tuple([_left_and_written(a, n) + a for a in (c + 1.0, c + 2.0)])
+
+
+def dict_comprehension_holds_it(c: Any, n: Any) -> Any:
+    made = {k: _left_and_written(a, n) + a for k, a in enumerate((c + 1.0, c + 2.0))}
+    return made[0], made[1]
+
+
+def generator_holds_it(c: Any, n: Any) -> Any:
+    def generate() -> Any:
+        a = c + 1.0
+        yield _left_and_written(a, n)
+        yield a + 1.0
+
+    return tuple(generate())
+
+
+def closure_holds_it(c: Any, n: Any) -> Any:
+    def make() -> Any:
+        a = c + 1.0
+        return lambda: a
+
+    def use(held: Any) -> Any:
+        return _left_and_written(held(), n), held() + 1.0
+
+    return use(make())
+
+
 PROGRAMS = [
-    written_after, other_written_after, view_written_after, attribute_holds_it, caller_holds_it,
-    list_holds_it, argument, two_names_at_the_end, two_names_in_the_loop, exchanged_and_written,
-    alone, exit_after_exchanges, argument_in_nested_loops, alone_in_nested_loops,
-    view_of_another_before,
+    lambda_holds_it, comprehension_holds_it, dict_comprehension_holds_it, generator_holds_it,
+    closure_holds_it, written_after, other_written_after, view_written_after, attribute_holds_it,
+    caller_holds_it, list_holds_it, argument, two_names_at_the_end, two_names_in_the_loop,
+    exchanged_and_written, alone, exit_after_exchanges, argument_in_nested_loops,
+    alone_in_nested_loops, view_of_another_before,
 ]
 # What must run whenever there is an iteration, since then the loop has made the array.
-EXACT = {written_after, other_written_after, view_written_after, attribute_holds_it,
+EXACT = {lambda_holds_it, comprehension_holds_it, generator_holds_it, written_after,
+         other_written_after, view_written_after, attribute_holds_it,
          caller_holds_it, list_holds_it, argument, alone, alone_in_nested_loops}
 
 
