@@ -247,9 +247,9 @@ class Watch:
     def _refused(self, found: Verdict, frame: FrameType) -> FusecError:
         code = found.code
         what = f"assigns {found.assigns!r}" if found.assigns else "changes a container"
-        caller = self._caller(frame)
+        place = f"{code.co_qualname} (line {code.co_firstlineno})"
         return unsupported(
-            f"{code.co_qualname} (line {code.co_firstlineno}), which {caller} calls and which {what},",
+            f"{place}, which {self._caller(frame)} calls and which {what},",
             loc=self.trace.loc or self.trace.entry_loc,
             cure=f"call {code.co_name} in the program itself, or have it return what it "
             f"{'assigns' if found.assigns else 'changes'}",
