@@ -24,12 +24,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from . import locks
 from .errors import FusecError, user_error
+from .occupancy import Hold, Occupancy
+from .variable_values import describe, first_buffer, fitting, operand, title
 
 Trace = Any
-_SIZES = {"f": (2, 4, 8), "c": (8, 16)}
-_PYTHON = (bool, int, float, complex)
 # Functions of NumPy that write to their first argument.
 WRITERS = frozenset({
     "copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "at"})
@@ -87,7 +86,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     Raises ``TypeError`` for dtypes that are not compiled, and for values that ``dtype`` would cut.
     """
 
-    __slots__ = ("__weakref__", "_lock", "buffer", "name", "trainable")
+    __slots__ = ("__weakref__", "buffer", "name", "occupancy", "trainable")
     __array_priority__ = 500.0
     __hash__ = object.__hash__
 
@@ -97,11 +96,11 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         self, value: Any, dtype: Any = None, name: str | None = None, trainable: bool = True,
     ) -> None:
         self.name, self.trainable = name or "Variable", bool(trainable)
-        self._lock = locks.Lock()
+        self.occupancy = Occupancy()
         value = value() if callable(value) and not isinstance(value, np.generic) else value
         trace = _traces.current()
         if trace is None:
-            self.buffer = first_buffer(value, dtype, self.name)
+            self.buffer = first_buffer(snapshots(value), dtype, self.name)
         else:
             _traces.create(trace, self, value, dtype)
 
@@ -139,7 +138,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         trace = _traces.current()
         if trace is not None:
             return _traces.read(trace, self)
-        with self._lock:
+        with Hold([(self.occupancy, False)]):
             return self.buffer.copy()
 
     def numpy(self) -> Any:
@@ -171,7 +170,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             raise user_error(TypeError, "Variables as out= of a function with several results",
                              cure="assign the results: v.assign(...)")
         target: Variable = targets[0]
-        with target._lock:
+        with target.alone():
             value = called(*map(snapshot, inputs), **kwargs)
             target.take(value, "same_kind")
         return target
@@ -238,25 +237,29 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     # -- assigning
 
+    def alone(self) -> Hold:
+        """``with v.alone():`` only this thread reads and assigns it."""
+        return Hold([(self.occupancy, True)])
+
     def assign(self, value: Any) -> Any:
         """Take this value; gives it back, as `read_value` does.
 
         Raises ``ValueError`` for another shape, ``TypeError`` for a dtype that does not cast to the
         Variable's without loss (Python's numbers adapt, lists of them too).
         """
-        with self._lock:
+        with self.alone():
             self.take(value, "safe")
             return self.read_value()
 
     def assign_add(self, delta: Any) -> Any:
         """Take ``self + delta``, which must have its shape; gives the new value."""
-        with self._lock:
-            return self.assign(np.add(self, _operand(delta, self.dtype)))
+        with self.alone():
+            return self.assign(np.add(self, operand(delta, self.dtype)))
 
     def assign_sub(self, delta: Any) -> Any:
         """Take ``self - delta``, which must have its shape; gives the new value."""
-        with self._lock:
-            return self.assign(np.subtract(self, _operand(delta, self.dtype)))
+        with self.alone():
+            return self.assign(np.subtract(self, operand(delta, self.dtype)))
 
     def take(self, value: Any, casting: Any) -> None:
         """Take a value with the casts that NumPy calls ``safe`` or ``same_kind``."""
@@ -280,7 +283,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         if trace is not None:
             _traces.write_part(trace, self, key, value)
             return
-        with self._lock:
+        with self.alone():
             self.buffer[key] = value
 
     def check_shape(self, shape: tuple[Any, ...], loc: Any = None) -> None:
@@ -312,11 +315,6 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return type(self), (self.read_value(), self.dtype, self.name, self.trainable)
 
 
-def title(name: str) -> str:
-    """``Variable W``, or ``a Variable`` where nobody gave it a name."""
-    return "a Variable" if name == "Variable" else f"Variable {name}"
-
-
 def snapshot(x: Any) -> Any:
     """The value of a Variable, others as they are."""
     return x.read_value() if isinstance(x, Variable) else x
@@ -333,59 +331,4 @@ def snapshots(x: Any) -> Any:
     return x
 
 
-def describe(dtype: Any, shape: Any) -> str:
-    """``float32[3, 2]``"""
-    return f"{dtype}{list(shape)}"
-
-
-def fitting(variable: Variable, value: Any) -> Any:
-    """What is assigned, in the Variable's dtype where it is no traced value; raises where that
-    would lose something."""
-    dtype = variable.dtype
-    if type(value) in _PYTHON:
-        variable.check_dtype(np.result_type(dtype, type(value)(0)))
-        return np.asarray(value, dtype)
-    if isinstance(value, (list, tuple)):
-        found = np.asarray(value)
-        if found.dtype != object:
-            if not np.can_cast(found.dtype, dtype, "same_kind"):
-                variable.check_dtype(found.dtype)
-            return np.asarray(value, dtype)
-    if isinstance(value, (np.ndarray, np.generic)) and type(value).__module__ == "numpy":
-        variable.check_dtype(value.dtype)
-    return value
-
-
-def _operand(delta: Any, dtype: np.dtype) -> Any:
-    """Lists of Python's numbers adapt to the Variable's dtype, as the numbers do."""
-    if not isinstance(delta, (list, tuple)):
-        return delta
-    found = np.asarray(delta)
-    return np.asarray(delta, dtype) if np.can_cast(found.dtype, dtype, "same_kind") else found
-
-
-def first_buffer(value: Any, dtype: Any, name: str) -> np.ndarray:
-    """The memory of a Variable that begins with this value: of its own, in C order.
-
-    Raises ``TypeError`` as `Variable` says.
-    """
-    found = np.asarray(snapshots(value))
-    wanted = np.dtype(found.dtype if dtype is None else dtype).newbyteorder("=")
-    if not (wanted.kind in "biu" or wanted.itemsize in _SIZES.get(wanted.kind, ())):
-        raise refused_dtype(name, wanted)
-    if not np.can_cast(found.dtype, wanted, "same_kind"):
-        raise user_error(
-            TypeError, f"{title(name)} of dtype {wanted} cannot begin with values of "
-            f"{found.dtype}", None, f"give x.astype(np.{wanted})")
-    source = value if isinstance(value, (list, tuple, *_PYTHON)) else found
-    return np.array(source, wanted, order="C", subok=False)
-
-
-def refused_dtype(name: str, dtype: np.dtype, loc: Any = None) -> FusecError:
-    """The error for a dtype that is not compiled."""
-    return user_error(TypeError, f"{title(name)} cannot be of dtype {dtype}", loc,
-                      "bool, integers, floats and complex numbers of 16 to 64 bits a part can")
-
-
-__all__ = ["WRITERS", "InTraces", "Variable", "answer_in_traces", "describe", "first_buffer",
-           "fitting", "refused_dtype", "snapshot", "snapshots"]
+__all__ = ["WRITERS", "InTraces", "Variable", "answer_in_traces", "snapshot", "snapshots"]

@@ -12,6 +12,7 @@ import numpy as np
 from fusec.codegen.schedule import contiguous_strides, words_of
 from fusec.ir import Graph
 from fusec.ir.bindings import Bindings
+from fusec.occupancy import Occupancy, Use
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class CallSpec:
     calls_host: bool = False  # whether steps call objects of the user's
     code: tuple[tuple[Any, Any], ...] = ()  # functions, and the code that they must go on to have
     read_only: frozenset[int] = frozenset()  # inputs from outside, arrays that cannot be written
+    # Inputs that are buffers of Variables, which stay where they are and which nothing else shares.
+    variables: tuple[tuple[int, Occupancy], ...] = ()
 
     @property
     def first_captured(self) -> int:
@@ -58,9 +61,20 @@ class CallSpec:
 
     @property
     def native_leaves(self) -> tuple[LeafSpec, ...]:
-        """What the native launcher takes: the leaves, and what is read from outside."""
-        outside = range(self.first_captured, len(self.input_types))
-        return (*self.leaves, *map(LeafSpec, outside))
+        """What the native launcher takes: the leaves, and what each call reads from outside."""
+        return (*self.leaves, *(LeafSpec(number) for number, _ in self.read_outside))
+
+    @property
+    def read_outside(self) -> list[tuple[int, Any]]:
+        """What is read from outside at each call, by input: Variables stay where they are."""
+        fixed = {number for number, _ in self.variables}
+        return [(number, captured) for number, captured in enumerate(
+            self.captured, self.first_captured) if number not in fixed]
+
+    @property
+    def holds(self) -> tuple[Use, ...]:
+        """The Variables that a call uses, and whether it writes them."""
+        return tuple((of, number in self.updates) for number, of in self.variables)
 
 
 @functools.cache

@@ -6,6 +6,7 @@ call writes to, so a call in another thread takes another one.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from fusec.codegen.schedule import Schedule
 from fusec.errors import OverlapError, UnsupportedError, overlap_error
+from fusec.occupancy import Hold
 
 from . import launch
 from .call_spec import CallSpec, LeafSpec, ResultSpec
@@ -30,6 +32,7 @@ class Executable:
         start = time.perf_counter()
         self.schedule, self.spec = schedule, spec
         self._idle: list[StepByStep] = []
+        self._hold = Hold(spec.holds) if spec.variables else None
         arrays = [r.index for r in spec.results if r.kind == "graph"]
         once = len(set(arrays)) == len(arrays)  # the launcher makes an array for each result
         self.uses_native = launch.launcher_status().available and once and (
@@ -61,7 +64,7 @@ class Executable:
 
     def _with_outside(self, native: Callable[..., Any]) -> Callable[..., Any]:
         """The native call as a function of the leaves: captured values are appended to them."""
-        names = {f"held{i}": captured for i, captured in enumerate(self.spec.captured)}
+        names = {f"held{i}": captured for i, captured in self.spec.read_outside}
         if not names:
             return native
         read = ", ".join(f"{name}()" if callable(c) else name for name, c in names.items())
@@ -80,7 +83,8 @@ class Executable:
             self._check_captured(leaves)
             self._check_overlap(leaves)
         if times is not None:
-            return StepByStep(self.schedule, self.spec, one_by_one=True).run(leaves, times)
+            with self._hold or contextlib.nullcontext():
+                return StepByStep(self.schedule, self.spec, one_by_one=True).run(leaves, times)
         if self.uses_native and self.fast is not None:
             results = self.fast(*leaves)
             if results is not launch.MISS and results is not BUSY and results is not FAILED:
@@ -88,6 +92,12 @@ class Executable:
         return self._run_checked(leaves)
 
     def _run_checked(self, leaves: Sequence[Any]) -> list[Any]:
+        if self._hold is None:
+            return self._run_steps(leaves)
+        with self._hold:
+            return self._run_steps(leaves)
+
+    def _run_steps(self, leaves: Sequence[Any]) -> list[Any]:
         instance = idle_or_new(self._idle, self._new_instance)
         try:
             return instance.run(leaves) if self.spec.calls_host else instance.call(leaves, {})
@@ -113,7 +123,7 @@ class Executable:
     def _check_captured(self, leaves: Sequence[Any]) -> None:
         """Refuse arrays from outside that overlap an argument when one of the two is written."""
         spec = self.spec
-        for number, captured in enumerate(spec.captured, spec.first_captured):
+        for number, captured in spec.read_outside:
             array = captured() if callable(captured) else captured
             for leaf, position in zip(leaves, spec.leaves, strict=True):
                 if isinstance(leaf, np.ndarray) and isinstance(array, np.ndarray) and (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fusec.occupancy import Use
 from fusec.runtime.native import records
 
 
@@ -178,6 +179,7 @@ class PlanSpec:
     release_gil: bool = False
     as_tuple: bool = False
     words: tuple[Word, ...] = ()
+    holds: tuple[Use, ...] = ()          # the Variables that it uses; they are held while it runs
     status_slots: tuple[int, ...] = ()   # words that receive the address of the status word
     keep: tuple[object, ...] = ()
     name: str = "plan"

@@ -164,12 +164,13 @@ def pack_plan(packer: Packer, spec: PlanSpec) -> Any:
     words = [packer.record("word", address=packer.object(w.owner) + w.offset,
                            expected=packer.object(w.expected)) for w in spec.words]
     relations = [_pack_relation(packer, spec.args, relation) for relation in spec.relations]
+    holds = [packer.record("hold", words=use.address, writes=writes) for use, writes in spec.holds]
     record = packer.record(
         "plan", nargs=len(spec.args), flags=flags,
         args=packer.table([_pack_arg(packer, arg) for arg in spec.args]),
         nrelations=len(relations), relations=packer.table(relations),
         nouts=len(spec.outs), outs=packer.table([_pack_out(packer, out) for out in spec.outs]),
         ntemps=len(temps), temps=packer.table(temps), nsteps=len(steps), steps=packer.table(steps),
-        nwords=len(words), words=packer.table(words),
+        nwords=len(words), words=packer.table(words), nholds=len(holds), holds=packer.table(holds),
         results=packer.words([0] * len(spec.outs)), scratch=packer.words([0] * len(temps)))
     return (ctypes.c_int64 * len(record))(*record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -61,6 +62,7 @@ class WholeCall:
         blocks, work = make_blocks(schedule.kernels, self.cells, schedule.backend)
         stores = stores_by_place(blocks.pointers)
         outs = [self._out(schedule, spec, r, stores) for r in spec.results]
+        _store_fixed(spec, stores)
         hidden = [
             launch_spec.Temp(p.dtype.itemsize * math.prod(p.shape), stores["temp", i])
             for i, p in enumerate(schedule.temps) if ("temp", i) in stores
@@ -73,8 +75,8 @@ class WholeCall:
             outs=tuple(outs), steps=native_steps(blocks),
             temps=tuple(hidden + partial_temps(blocks)), relations=_relations(spec),
             status_slots=status_slots(blocks), release_gil=work > RELEASE_GIL_NS,
-            as_tuple=not spec.bare, words=_words(spec),
-            keep=(self.cells, blocks, schedule), name=spec.name,
+            as_tuple=not spec.bare, words=_words(spec), holds=spec.holds,
+            keep=(self.cells, blocks, schedule, spec), name=spec.name,
         ))
 
     def _out(
@@ -95,6 +97,14 @@ class WholeCall:
             return launch_spec.ScalarOut(kind, int(self.cells.ctypes.data) + 8 * place.number)
         return launch_spec.ArrayOut(place.dtype, place.shape, place.strides,
                                stores.get(("out", place.number), ()))
+
+
+def _store_fixed(spec: CallSpec, stores: _Stores) -> None:
+    """Buffers of Variables stay where they are: their addresses are stored once."""
+    for number, _ in spec.variables:
+        buffer = spec.captured[number - spec.first_captured]
+        for store in stores.get(("arg", number), ()):
+            ctypes.c_int64.from_address(store.slot).value = buffer.ctypes.data + store.offset
 
 
 def guard_plan(spec: CallSpec) -> launch.Plan:

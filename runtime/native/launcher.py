@@ -3,9 +3,9 @@
 ``fusec_launch`` is the body of a Python builtin (``METH_FASTCALL``) whose ``self`` is a capsule
 over a plan: tables of machine words laid out by ``fusec.runtime.launch``.  It compares the
 arguments with the plan, makes the outputs, stores pointers and scalars into the kernels' argument
-words, runs the steps and returns the results.  It gives back the ``MISS`` object when an argument
-does not fit (nothing was touched), ``BUSY`` when another thread is inside this plan, ``FAILED``
-when a kernel set the plan's status word.
+words, takes the Variables that the call uses, runs the steps and returns the results.  It gives
+back the ``MISS`` object when an argument does not fit (nothing was touched), ``BUSY`` when another
+thread is inside this plan or has a Variable, ``FAILED`` when a kernel set the plan's status word.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from fusec.runtime.native import (
     NativeUnavailableError,
     compile_forever,
     guards,
+    holds,
     numpy_api,
     outputs,
     python_addresses,
@@ -237,7 +238,20 @@ exhausted:
   %e = call ptr @PyErr_NoMemory()
   br label %undo
 go:
+  %holds = call ptr @pointer(ptr %plan, i64 plan.holds)
+  %nholds = call i64 @word(ptr %plan, i64 plan.nholds)
+  %taken = call i64 @fusec_hold(ptr %holds, i64 %nholds)
+  %isours = icmp ne i64 %taken, 0
+  br i1 %isours, label %steps, label %occupied
+occupied:
+  call void @free_temps(ptr %plan)
+  call void @drop_outputs(ptr %plan)
+  %busy = load ptr, ptr @busy
+  %busy2 = call ptr @new_reference(ptr %busy)
+  ret ptr %busy2
+steps:
   call void @run(ptr %plan, i64 %flags)
+  call void @fusec_give_back(ptr %holds, i64 %nholds)
   call void @free_temps(ptr %plan)
   %status = load i64, ptr %statusplace
   %good = icmp eq i64 %status, 0
@@ -326,7 +340,7 @@ def _constants() -> dict[str, int]:
 
 def source() -> str:
     """The launcher as LLVM IR text, for the object layouts of this Python and NumPy."""
-    text = "".join((_STORAGE, guards.TEXT, stores.TEXT, outputs.TEXT, _RUN))
+    text = "".join((_STORAGE, guards.TEXT, stores.TEXT, outputs.TEXT, holds.TEXT, _RUN))
     constants = _constants()
     for name in sorted(constants, key=len, reverse=True):
         text = text.replace(name, str(constants[name]))

@@ -7,7 +7,8 @@ the names (``arg.kind``, ``arg.SIZE``); nothing else knows the numbers.
 from __future__ import annotations
 
 PLAN = ("busy", "status", "nargs", "flags", "args", "nrelations", "relations", "nouts", "outs",
-        "ntemps", "temps", "nsteps", "steps", "results", "scratch", "nwords", "words")
+        "ntemps", "temps", "nsteps", "steps", "results", "scratch", "nwords", "words", "nholds",
+        "holds")
 ARG = ("kind", "type", "descr", "ndim", "dims", "strides", "mask", "wanted", "low", "high",
        "nstores", "stores")
 STORE = ("slot", "mode", "offset")
@@ -15,10 +16,11 @@ RELATION = ("kind", "first", "second", "low1", "high1", "low2", "high2")
 OUT = ("kind", "object", "ndim", "dims", "strides", "nbytes", "source", "offset", "nstores",
        "stores")
 WORD = ("address", "expected")
+HOLD = ("words", "writes")
 TEMP = ("nbytes", "nstores", "stores")
 STEP = ("function", "arguments", "ntasks", "grain", "parallel")
 RECORDS = {"plan": PLAN, "arg": ARG, "store": STORE, "relation": RELATION, "out": OUT,
-           "temp": TEMP, "step": STEP, "word": WORD}
+           "temp": TEMP, "step": STEP, "word": WORD, "hold": HOLD}
 
 # Kinds of arguments, outputs and stores; flags of plans.
 ARG_OBJECT, ARG_ARRAY, ARG_RAW, ARG_INT, ARG_BOOL = range(5)

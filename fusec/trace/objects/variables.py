@@ -15,7 +15,9 @@ from fusec import variable as variables
 from fusec.errors import unsupported
 from fusec.ir import Loc
 from fusec.ir.dims import symbols_of
-from fusec.variable import Variable, first_buffer
+from fusec.occupancy import Occupancy
+from fusec.variable import Variable, snapshots
+from fusec.variable_values import first_buffer
 
 from ..guards.guard import Guard
 from ..guards.relations import Never
@@ -42,6 +44,7 @@ class Met(NamedTuple):
 
     input: int
     title: str
+    occupancy: Occupancy
     reference: weakref.ref[Variable]
 
 
@@ -54,7 +57,8 @@ class Variables:
 
     def close(self, trace: Trace) -> tuple[list[Met], list[Created]]:
         """At the end of the trace, which keeps no Variable: those that it met, and made."""
-        met = [Met(origin_of(trace, key), v.title, weakref.ref(v)) for key, v in self.met.items()]
+        met = [Met(origin_of(trace, key), v.title, v.occupancy, weakref.ref(v))
+               for key, v in self.met.items()]
         created, self.created = self.created, []
         self.met.clear()
         return met, created
@@ -107,7 +111,7 @@ class FrontEnd:
         if known is None:
             self._begin(trace, variable, strong(trace, value), dtype)
         else:
-            variable.buffer = first_buffer(known, dtype, variable.name)
+            variable.buffer = first_buffer(snapshots(known), dtype, variable.name)
         trace.part(Variables).created.append(Created(variable, trace.loc, known is not None))
 
     def _begin(self, trace: Trace, variable: Variable, value: TracedArray, dtype: Any) -> None:

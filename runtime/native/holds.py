@@ -1,0 +1,83 @@
+"""Taking the Variables that a call uses, as LLVM IR text: see ``fusec/occupancy.py``.
+
+The interpreter's lock is held here, so that plain loads and stores do: between the look at the
+words and their marks nothing else runs.
+"""
+
+from __future__ import annotations
+
+TEXT = """
+; May all be taken?  One that writes needs the Variable alone; one that reads goes after those that
+; write, or wait to.
+define internal i1 @all_free(ptr %records, i64 %count) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %more ]
+  %end = icmp sge i64 %i, %count
+  br i1 %end, label %yes, label %one
+one:
+  %at = mul i64 %i, hold.SIZE
+  %record = getelementptr i64, ptr %records, i64 %at
+  %words = call ptr @pointer(ptr %record, i64 hold.words)
+  %writes = call i64 @word(ptr %record, i64 hold.writes)
+  %holders = call i64 @word(ptr %words, i64 0)
+  %waiting = call i64 @word(ptr %words, i64 1)
+  %shared = icmp eq i64 %writes, 0
+  %nobody = icmp eq i64 %holders, 0
+  %nowriter = icmp sge i64 %holders, 0
+  %nonewaits = icmp eq i64 %waiting, 0
+  %readable = and i1 %nowriter, %nonewaits
+  %ok = select i1 %shared, i1 %readable, i1 %nobody
+  %next = add i64 %i, 1
+  br i1 %ok, label %more, label %no
+more:
+  br label %loop
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; Mark all: taking (1) or giving back (-1).
+define internal void @mark_all(ptr %records, i64 %count, i64 %by) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %one ]
+  %end = icmp sge i64 %i, %count
+  br i1 %end, label %done, label %one
+one:
+  %at = mul i64 %i, hold.SIZE
+  %record = getelementptr i64, ptr %records, i64 %at
+  %words = call ptr @pointer(ptr %record, i64 hold.words)
+  %writes = call i64 @word(ptr %record, i64 hold.writes)
+  %holders = load i64, ptr %words
+  %shared = icmp eq i64 %writes, 0
+  %minus = sub i64 0, %by
+  %change = select i1 %shared, i64 %by, i64 %minus
+  %now = add i64 %holders, %change
+  store i64 %now, ptr %words
+  %next = add i64 %i, 1
+  br label %loop
+done:
+  ret void
+}
+
+; 1 where all were taken, 0 where none was
+define i64 @fusec_hold(ptr %records, i64 %count) {
+entry:
+  %free = call i1 @all_free(ptr %records, i64 %count)
+  br i1 %free, label %take, label %no
+take:
+  call void @mark_all(ptr %records, i64 %count, i64 1)
+  ret i64 1
+no:
+  ret i64 0
+}
+
+define void @fusec_give_back(ptr %records, i64 %count) {
+  call void @mark_all(ptr %records, i64 %count, i64 -1)
+  ret void
+}
+"""
