@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from . import random
     from .bench.measure import benchmark
     from .caches import clear_caches
-    from .concrete_function import ConcreteFunction, RunMetadata, RunOptions
+    from .concrete_function import ConcreteFunction
     from .control_functions import cond, fori_loop, map, scan, switch, while_loop
     from .explanation import explain
     from .function import Function
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .ir.admit import admit
     from .jit import jit
     from .printing import check_numerics, print
+    from .run_metadata import NodeStats, RunMetadata, RunOptions
     from .specs import PYTHON_VALUE, TensorSpec
     from .trace_cache import no_retrace
     from .variable import Variable
@@ -53,8 +54,9 @@ _LAZY = {
     "no_retrace": "trace_cache", "cond": "control_functions", "switch": "control_functions",
     "while_loop": "control_functions", "fori_loop": "control_functions",
     "scan": "control_functions", "map": "control_functions",
-    "ConcreteFunction": "concrete_function", "RunMetadata": "concrete_function",
-    "RunOptions": "concrete_function", "admit": "ir.admit", "GraphFunction": "graph_function",
+    "ConcreteFunction": "concrete_function", "RunMetadata": "run_metadata",
+    "RunOptions": "run_metadata", "NodeStats": "run_metadata",
+    "admit": "ir.admit", "GraphFunction": "graph_function",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
     "clear_caches": "caches", "Variable": "variable",
@@ -70,6 +72,7 @@ __all__ = [
     "FusecError",
     "GraphFunction",
     "InternalError",
+    "NodeStats",
     "RunMetadata",
     "RunOptions",
     "SideEffectWarning",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,21 +19,8 @@ from fusec.trace.guards.relations import SameCode
 
 from .compiled_trace import Build, CompiledTrace
 from .errors import user_error
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """Options of `ConcreteFunction.run`: ``trace`` asks for the time of every step."""
-
-    trace: bool = False
-
-
-@dataclass
-class RunMetadata:
-    """What a run reported: total microseconds, and with ``trace`` (step, microseconds) pairs."""
-
-    total_us: float = 0.0
-    steps: list[tuple[str, float]] = field(default_factory=list)
+from .run_metadata import RunMetadata, RunOptions, Times, run_with
+from .structure import inputs_of, outputs_of
 
 
 class ConcreteFunction(CompiledTrace):
@@ -69,6 +55,20 @@ class ConcreteFunction(CompiledTrace):
 
         self._deaths = [weakref.ref(variable, dead) for variable in self.variables]
 
+    @property
+    def structured_inputs(self) -> Any:
+        """``(args, kwargs)`` as the function has them: a `TensorSpec` for each argument that a call
+        may change, and the values of the others."""
+        return inputs_of(self.build, self.executable.spec)
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The result as it is returned, a `TensorSpec` for each array and number of the graph.
+
+        Sizes that only the run knows are None.
+        """
+        return outputs_of(self.build)
+
     def guards_hold(self) -> bool:
         """Whether Python values read while tracing still are what they were."""
         return all(g.holds() for g in self.guards)
@@ -84,9 +84,9 @@ class ConcreteFunction(CompiledTrace):
         call: FlatCall = self.flatten(args, kwargs)
         return call if self.build.call.separate is None else merged(call) or call
 
-    def run_leaves(self, leaves: Sequence[Any], report: RunMetadata | None = None) -> Any:
-        """Result for argument leaves that match the signature; times of steps go to ``report``."""
-        results = self.executable.run(leaves, None if report is None else report.steps)
+    def run_leaves(self, leaves: Sequence[Any], times: Times | None = None) -> Any:
+        """Result for argument leaves that match the signature; ``times`` gets those of steps."""
+        results = self.executable.run(leaves, times)
         if self._assignments:
             self._assign(results)
         if self._leaf_result:
@@ -137,7 +137,8 @@ class ConcreteFunction(CompiledTrace):
     ) -> tuple[Any, RunMetadata]:
         """The result and what the run reported; arguments must have this signature.
 
-        Raises ``TypeError`` when they do not, ``ReferenceError`` when a Variable is gone.
+        Raises ``TypeError`` when they do not, ``ReferenceError`` when a Variable is gone, and
+        ``TimeoutError`` after the timeout of the options.
         """
         self.check_alive()
         call = self.call_of(args, kwargs)
@@ -147,12 +148,8 @@ class ConcreteFunction(CompiledTrace):
                 "call the jitted function itself: it traces new signatures",
                 values=[("difference", explain_miss(call.paths, self.build.call.key, call.key))],
             )
-        metadata = RunMetadata()
-        report = metadata if options is not None and options.trace else None
-        start = time.perf_counter()
-        result = self.run_leaves(call.leaves, report)
-        metadata.total_us = 1e6 * (time.perf_counter() - start)
-        return result, metadata
+        return run_with(options, self.build.schedule,
+                        lambda times: self.run_leaves(call.leaves, times), self.name)
 
 
 def _call_spec(build: Build) -> CallSpec:

@@ -21,6 +21,7 @@ from fusec.runtime.executor import Executable
 
 from . import locks
 from .errors import overlap_error, unsupported, user_error
+from .run_metadata import RunMetadata, RunOptions, Times, run_with
 from .stages import pass_options
 
 _PYTHON: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
@@ -58,12 +59,22 @@ class GraphFunction:
         return self._compiled().schedule.graph
 
     def __call__(self, *args: Any, **named: Any) -> Any:
+        return self._call(args, named, None)
+
+    def run(
+        self, *args: Any, options: RunOptions | None = None, **named: Any
+    ) -> tuple[Any, RunMetadata]:
+        """The result and what the run reported, as `ConcreteFunction.run`."""
+        return run_with(options, self._compiled().schedule,
+                        lambda times: self._call(args, named, times), self.name)
+
+    def _call(self, args: Sequence[Any], named: dict[str, Any], times: Times | None) -> Any:
         given = self._bound(args, named)
         leaves = [_fitted(value, arg) for value, arg in zip(self.graph.inputs, given, strict=True)]
         self._check_written(leaves)
         taken = [np.ascontiguousarray(x).reshape(x.shape) if isinstance(x, np.ndarray) else x
                  for x in leaves]
-        results = self._compiled().run(taken)
+        results = self._compiled().run(taken, times)
         for i in self._updated:
             if taken[i] is not leaves[i]:
                 np.copyto(leaves[i], taken[i])

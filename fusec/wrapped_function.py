@@ -11,10 +11,11 @@ from typing import Any
 
 import optree
 
-from .concrete_function import ConcreteFunction, RunMetadata, RunOptions
+from .concrete_function import ConcreteFunction
 from .errors import short_errors, user_error
 from .function import Function
 from .ir import Graph
+from .run_metadata import RunMetadata, RunOptions
 from .specs import PYTHON_VALUE, TensorSpec
 from .variable import Variable
 

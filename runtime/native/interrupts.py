@@ -24,6 +24,7 @@ declare i32 @PyErr_CheckSignals()
 declare ptr @PyObject_CallNoArgs(ptr)
 declare i32 @PyObject_IsTrue(ptr)
 declare void @Py_DecRef(ptr)
+@fusec_nothing = external global i8
 
 ; Give the lock up, unless that is done.
 define void @release(ptr %state) {
@@ -70,7 +71,8 @@ look:
   ret i64 %code
 }
 
-; Between two iterations after much work; nonzero, and the lock held, when a handler raised.
+; Between two iterations after much work; nonzero, and the lock held, when a handler raised, or
+; another thread asked for an exception in this one: Python raises that where it begins a function.
 define i64 @poll(ptr %state) {
 entry:
   %place = getelementptr i64, ptr %state, i64 1
@@ -90,7 +92,14 @@ look:
   call void @hold(ptr %state)
   %raised = call i32 @PyErr_CheckSignals()
   %bad = icmp ne i32 %raised, 0
-  br i1 %bad, label %leave, label %on
+  br i1 %bad, label %leave, label %ask
+ask:
+  %answer = call ptr @PyObject_CallNoArgs(ptr @fusec_nothing)
+  %asked = icmp eq ptr %answer, null
+  br i1 %asked, label %leave, label %drop
+drop:
+  call void @Py_DecRef(ptr %answer)
+  br label %on
 leave:
   ret i64 1
 on:
@@ -134,6 +143,10 @@ def source() -> str:
     return clock + _TEXT.replace("SIGNALS_EVERY_NS", str(SIGNALS_EVERY_NS))
 
 
+def _nothing() -> None:
+    """What a poll calls, so that Python looks at what is pending in this thread."""
+
+
 def _clock_symbols() -> dict[str, int]:
     if os.name == "posix":
         return libc_addresses("clock_gettime")
@@ -146,7 +159,9 @@ def _clock_symbols() -> dict[str, int]:
 @functools.cache
 def addresses() -> dict[str, int]:
     """The addresses of `fusec.codegen.control_program.CALLS`, compiled at first use."""
-    code = compile_forever(source(), _clock_symbols() | python_addresses(
+    python = python_addresses(
         "PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_CheckSignals", "PyObject_CallNoArgs",
-        "PyObject_IsTrue", "Py_DecRef"))
+        "PyObject_IsTrue", "Py_DecRef")
+    symbols = _clock_symbols() | python | {"fusec_nothing": id(_nothing)}
+    code = compile_forever(source(), symbols)
     return {name: code.address(name) for name in CALLS}
