@@ -24,6 +24,7 @@ import numpy as np
 
 from fusec.errors import FusecError
 from fusec.ops import registry
+from fusec.ops.admission import Limits as Ranges
 from fusec.ops.admission import NotAdmitted, require, well_formed
 from fusec.ops.build import Builder, Namer
 from fusec.ops.claims import claimed_dtypes
@@ -186,9 +187,8 @@ class _Scope:
         if admission.rule is not None:
             admission.rule(made)
         self._check_sizes(made)
-        if admission.indices:
-            return self._with_checked_indices(made, admission.indices)
-        return made
+        limits = {} if admission.limits is None else admission.limits(made)
+        return self._with_checked_indices(made, limits) if limits else made
 
     def _attrs(self, row: Op, node: Node) -> dict[str, Any]:
         admission = row.admits
@@ -236,14 +236,12 @@ class _Scope:
 
     # -- indices
 
-    def _with_checked_indices(self, node: Node, first: int) -> Node:
+    def _with_checked_indices(self, node: Node, limits: Ranges) -> Node:
         """Those that are not proven to be in range are checked when the code runs."""
-        source = node.inputs[0]
-        inputs = list(node.inputs[:first])
-        for axis, index in zip(node.attrs["axes"], node.inputs[first:], strict=True):
-            length = source.shape[axis]
-            inputs.append(index if is_in_range(index, length) else self._checked(
-                node, index, length, axis))
+        inputs = list(node.inputs)
+        for number, (axis, length) in limits.items():
+            if not is_in_range(inputs[number], length):
+                inputs[number] = self._checked(node, inputs[number], length, axis)
         return node.with_inputs(inputs)
 
     def _checked(self, node: Node, index: Value, length: Size, axis: int) -> Value:

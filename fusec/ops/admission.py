@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fusec.ir import Graph, Node, TensorType, Value, is_supported_dtype
-from fusec.ir.dims import Dim, Size, UndecidedSizeError, is_at_least
+from fusec.ir.dims import (
+    Dim,
+    Size,
+    UndecidedSizeError,
+    is_at_least,
+    maximum,
+    minimum,
+    symbol,
+    symbols_of,
+)
 
 MOST_SIZE = 1 << 40
 MOST_INT = 1 << 62
@@ -37,21 +46,25 @@ class Kind(NamedTuple):
     holds: Callable[[Any], bool]
 
 
+Limits = dict[int, tuple[int, Size]]  # operand number → axis, what the index must be below
+
+
 @dataclass(frozen=True, eq=False)
 class Admission:
     """What is admitted of one row's nodes.
 
     ``attrs`` must be there and ``optional`` ones may; of ``claims`` none is believed: each becomes
-    what stands here.  ``rule`` raises `NotAdmitted` for what it cannot prove.  From operand number
-    ``indices`` on operands are indices of attr ``axes`` of the first operand, in range or else
-    checked.  ``refused``: no node of this row is admitted, for this reason.
+    what stands here.  ``rule`` raises `NotAdmitted` for what it cannot prove.  ``limits`` says of a
+    node which operands are indices, of which axis, and what they must be below: they are proven to
+    be, or else checked when the code runs.  ``refused``: no node of this row is admitted, for this
+    reason.
     """
 
     attrs: Mapping[str, Kind] = field(default_factory=dict)
     optional: Mapping[str, Kind] = field(default_factory=dict)
     claims: Mapping[str, Any] = field(default_factory=dict)
     rule: Callable[[Node], None] | None = None
-    indices: int = 0
+    limits: Callable[[Node], Limits] | None = None
     refused: str = ""
     cure: str = ""
 
@@ -81,6 +94,7 @@ BOOL = Kind("True or False", lambda x: type(x) is bool)
 BOOLS = Kind("Trues and Falses", _tuple_of(lambda x: type(x) is bool))
 NUMBER = Kind("a number", lambda x: _is_int(x) or type(x) is float)
 SIZE = Kind("a size", is_size)
+LIMIT = Kind("a size", lambda x: is_size(x) or (type(x) is int and 0 <= x <= MOST_INT))
 SIZES = Kind("sizes", _tuple_of(is_size))
 STARTS = Kind("integers or sizes", _tuple_of(lambda x: _is_int(x) or isinstance(x, Dim)))
 DTYPE = Kind("a dtype", lambda x: isinstance(x, np.dtype) and is_supported_dtype(x))
@@ -118,7 +132,31 @@ def check_axes(axes: Sequence[int], rank: int, what: str = "axes") -> None:
 def check_region(
     shape: Sequence[Size], starts: Sequence[Size], steps: Sequence[int], sizes: Sequence[Size]
 ) -> None:
-    """A region of steps lies within a shape."""
+    """A region of steps lies within a shape, whatever the symbols are."""
+    symbols = symbols_of((tuple(shape), tuple(starts), tuple(sizes)))
+    try:
+        _check_region(shape, starts, steps, sizes)
+    except NotAdmitted:
+        if len(symbols) != 1:
+            raise
+        for size in (*range(SMALL), symbol(*symbols) + SMALL):  # one by one, then all others
+            _check_region(*(tuple(_at(s, *symbols, size) for s in sizes_)
+                            for sizes_ in (shape, starts, steps, sizes)))
+
+
+SMALL = 4  # sizes up to here are tried, where cases such as ``max(n-1,0)`` end
+
+
+def _at(size: Size, name: str, value: Size) -> Size:
+    """The size for this value of its symbol."""
+    if not isinstance(size, Dim):
+        return size
+    return eval(size.source("at"), {"min": minimum, "max": maximum, "at": {name: value}})
+
+
+def _check_region(
+    shape: Sequence[Size], starts: Sequence[Size], steps: Sequence[int], sizes: Sequence[Size]
+) -> None:
     require(len(shape) == len(starts) == len(steps) == len(sizes),
             f"starts {starts}, steps {steps} and sizes {sizes} do not fit rank {len(shape)}")
     for axis, (length, start, step, size) in enumerate(
@@ -141,7 +179,7 @@ def check_index(value: Value, length: Size, axis: int) -> None:
     """An index of one element: an int64 number, in range if it is a constant."""
     require(value.dtype == INDEX and not value.shape,
             f"the index of axis {axis} is {value.type}, not an int64 number")
-    if value.node.op == "Const":
+    if value.node.op == "Const" and not isinstance(length, Dim):  # else the run looks at it
         number = int(value.node.attrs["value"])
         require(number >= 0 and is_below(number, length),
                 f"the index {number} is not proven to be below the length {length} of axis {axis}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from .admission import (
     INT,
     INTS,
     KIND,
+    LIMIT,
     NUMBER,
     SIZE,
     SIZES,
@@ -27,6 +29,7 @@ from .admission import (
     TEXTS,
     TYPES,
     Admission,
+    Limits,
     at_least_one,
     check_axes,
     check_index,
@@ -175,6 +178,11 @@ def _combines(name: str, dtype: np.dtype) -> bool:
     return row is not None and dtype in claimed_dtypes(row)
 
 
+def _lengths(first: int, node: Node) -> Limits:
+    shape, axes = node.inputs[0].shape, node.attrs["axes"]
+    return {number: (axis, shape[axis]) for number, axis in enumerate(axes, first)}
+
+
 def _pick(node: Node) -> None:
     _picked(node, 1)
 
@@ -191,9 +199,10 @@ def _picked(node: Node, before: int) -> None:
         check_index(index, shape[axis], axis)
 
 
-GATHER = Admission({"axes": INTS, "at": INT}, {"kind": KIND}, rule=_gather, indices=1)
+GATHER = Admission({"axes": INTS, "at": INT}, {"kind": KIND}, rule=_gather,
+                   limits=partial(_lengths, 1))
 SCATTER = Admission({"axes": INTS, "at": INT}, {"combine": TEXT}, {"chunk": None}, rule=_scatter,
-                    indices=2)
+                    limits=partial(_lengths, 2))
 _CLAIMED = {"safe": (), "unchecked": None}
 PICK = Admission({"axes": INTS}, {"kind": KIND}, _CLAIMED, rule=_pick)
 PICK_UPDATE = Admission({"axes": INTS}, {}, _CLAIMED, rule=_pick_update)
@@ -219,7 +228,8 @@ def _window_update(node: Node) -> None:
 
 
 def _windowed(node: Node, places: Any) -> None:
-    """Each slice is one that an ``Extent`` of that axis gives: no other is proven to fit."""
+    """Each slice is one that an ``Extent`` of that axis gives, or has a known length: then where it
+    begins is checked."""
     shape = _is_array(node).shape
     axes, steps, sizes = (node.attrs[k] for k in ("axes", "steps", "sizes"))
     check_axes(axes, len(shape))
@@ -227,7 +237,29 @@ def _windowed(node: Node, places: Any) -> None:
             "its steps must be known", "write a slice with a step that is a constant")
     require(len(places) == 2 * len(axes), "it needs the first index and the length of each slice")
     for k, axis in enumerate(axes):
-        _check_slice(places[k], places[len(axes) + k], shape[axis], steps[k], sizes[k], axis)
+        count = places[len(axes) + k]
+        if type(sizes[k]) is int:
+            _check_known(places[k], count, shape[axis], steps[k], sizes[k], axis)
+        else:
+            _check_slice(places[k], count, shape[axis], steps[k], sizes[k], axis)
+
+
+def _check_known(
+    first: Any, count: Any, length: Any, step: int, size: int, axis: int
+) -> None:
+    check_number(first, "where a slice begins")
+    require(count.node.op == "Const" and count.node.attrs["value"] == size,
+            f"the length of its slice of axis {axis} is not the {size} that it says")
+    require(type(length) is int and step > 0 and size > 0 and length - (size - 1) * step > 0,
+            f"a slice of {size} elements by {step} does not fit the length {length} of axis {axis}")
+
+
+def _firsts(before: int, node: Node) -> Limits:
+    """Where slices of known length begin."""
+    axes, steps, sizes = (node.attrs[k] for k in ("axes", "steps", "sizes"))
+    shape = node.inputs[0].shape
+    return {before + k: (axis, shape[axis] - (sizes[k] - 1) * steps[k])
+            for k, axis in enumerate(axes) if type(sizes[k]) is int}
 
 
 def _check_slice(
@@ -242,10 +274,10 @@ def _check_slice(
             f"{length}", "slice where the bounds are computed, in the same branch or loop")
 
 
-EXTENT = Admission({"given": BOOLS, "step": INT, "limit": SIZE, "length": TEXT}, rule=_extent)
+EXTENT = Admission({"given": BOOLS, "step": INT, "limit": LIMIT, "length": TEXT}, rule=_extent)
 _WINDOW = {"axes": INTS, "steps": INTS, "sizes": SIZES}
-WINDOW = Admission(_WINDOW, rule=_window)
-WINDOW_UPDATE = Admission(_WINDOW, rule=_window_update)
+WINDOW = Admission(_WINDOW, rule=_window, limits=partial(_firsts, 1))
+WINDOW_UPDATE = Admission(_WINDOW, rule=_window_update, limits=partial(_firsts, 2))
 
 # --- reductions, scans, products
 

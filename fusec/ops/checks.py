@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec import errors
 from fusec.errors import FusecError
 from fusec.ir import Node, TensorType
 
@@ -97,13 +98,27 @@ def _admitted(node: Node) -> None:
     _admitted_error(node.attrs["error"], 8)
 
 
+def _known_class(name: Any) -> Any:
+    """The class of that name among those that every process has."""
+    if type(name) is not str:
+        return None
+    if name == "numpy.linalg.LinAlgError":
+        return np.linalg.LinAlgError
+    own = getattr(errors, name.removeprefix("fusec.errors."), None) if (
+        name.startswith("fusec.errors.")) else None
+    if own is not None:
+        return own if isinstance(own, type) and issubclass(own, FusecError) else None
+    return getattr(builtins, name, None)
+
+
 def _admitted_error(error: Any, depth: int) -> None:
     """An exception of Python's own, described by plain data, which can be made of it."""
     require(type(error) is tuple and len(error) in (2, 4) and depth > 0, "its error is none")
     name, args, *rest = error
-    kind: Any = getattr(builtins, name, None) if type(name) is str else None
+    kind = _known_class(name)
     require(isinstance(kind, type) and issubclass(kind, Exception),
-            f"{name!r} is no exception of Python's own", "raise a built-in exception there")
+            f"{name!r} is no exception of Python's, NumPy's or fusec's own",
+            "raise a built-in exception there")
     require(type(args) is tuple and all(type(a) in PLAIN for a in args),
             "the arguments of its error are no plain data")
     require(not rest or rest[0] == (), "its error has attributes of its own")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,9 @@ def check_call(table: Table, node: Node) -> None:
     check_form(named, len(node.inputs), _MOST_DEPTH)
     require(form[:1] == named[:1] == ("tuple",), "its arguments are not written as tuples")
     require(bool(results), "it has no results")
-    _check_arguments(table, node.op, form[1:], dict(_keywords(named)))
+    keywords = list(_keywords(named))
+    require(len(dict(keywords)) == len(keywords), "it has a keyword argument twice")
+    _check_arguments(table, node.op, form[1:], dict(keywords))
     call = table[node.op]
     if call.writes:
         target = node.inputs[0].type if node.inputs else None
@@ -103,7 +106,8 @@ def check_form(form: Any, operands: int, depth: int) -> None:
 def _keywords(named: Any) -> Iterator[tuple[str, Any]]:
     for pair in named[1:]:
         require(type(pair) is tuple and len(pair) == 3 and pair[0] == "tuple" and (
-            type(pair[1]) is str and pair[1].isidentifier()), f"{pair!r} is no keyword argument")
+            type(pair[1]) is str and pair[1].isidentifier() and not iskeyword(pair[1])),
+            f"{pair!r} is no keyword argument")
         yield pair[1], pair[2]
 
 
@@ -230,8 +234,18 @@ def _check_selection(node: Node) -> None:
 def _is_mask(node: Node, key: Any) -> bool:
     if type(key) is tuple and key[0] == "tuple":
         return all(_is_mask(node, part) or part == ("ellipsis",) or _is_slice(part)
-                   for part in key[1:])
+                   or _is_one(node, part) for part in key[1:])
     return type(key) is tuple and key[0] == "operand" and node.inputs[key[1]].dtype == np.bool_
+
+
+def _is_one(node: Node, part: Any) -> bool:
+    """Whether it is one index: an axis less, and no element more."""
+    if type(part) is int:
+        return True
+    if type(part) is not tuple or part[0] != "operand":
+        return False
+    type_ = node.inputs[part[1]].type
+    return type_.dtype.kind in "iu" and not type_.shape
 
 
 def _is_slice(part: Any) -> bool:

@@ -162,7 +162,7 @@ def outcome(text: str, seed: int = 0) -> str:
         return "refused"
     assert admit(graph.to_json()).to_json() == graph.to_json()
     try:
-        function = GraphFunction(graph)
+        function = GraphFunction(graph, fp="strict")
     except FusecError:
         return "refused"
     rng = np.random.default_rng(seed)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile_graphs import mutated, outcome
+from hostile_graphs import argument, mutated, outcome
 from real_graphs import real_graphs
 
 import fusec
@@ -25,6 +25,7 @@ from fusec.ir import Graph
 from fusec.ir.admit import Limits, NotAdmittedError, admit
 from fusec.ir.compare import assert_same_graph
 from fusec.ops import all_ops, get
+from tests.programs.corpus import programs
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 LOCAL = ("HostCall", "ScalarCall")  # they call objects of the program
@@ -154,6 +155,9 @@ ATTACKS = {
     "out of a ufunc": (
         '  %a = Ufunc(%x) {form=("tuple", "add", "__call__", ("operand", 0), 1.0, ("operand", 0))'
         ', named=("tuple",), results=(type(f64[3]),)} : f64[3]\n  return %a', "at most 2"),
+    "a keyword twice": (
+        '  %a = Cumsum(%x) {form=("tuple", ("operand", 0)), named=("tuple", ("tuple", "dtype", f64)'
+        ', ("tuple", "dtype", f64)), results=(type(f64[3]),)} : f64[3]\n  return %a', "twice"),
     "a write to an argument": (
         '  %a = Put(%x, %x) {form=("tuple", ("operand", 1), 0, 5.0), named=("tuple",), '
         'results=(type(f64[3]),)} : f64[3]\n  return %a', "does not write to its first operand"),
@@ -230,6 +234,53 @@ def test_a_window_is_proven_by_its_extent() -> None:
     for bad in (text(900, "%e"), text(3, "%k")):
         with pytest.raises(NotAdmittedError, match="not proven to lie in the length 3"):
             admit(bad)
+
+
+def test_a_window_of_known_length_is_checked_where_it_begins() -> None:
+    text = graph(
+        '  %c = Const {value=2} : i64~\n'
+        '  %w = Window(%x, %first, %c) {axes=(0,), steps=(1,), sizes=(2,)} : f64[2]\n'
+        '  return %w', "x: f64[3], first: i64")
+    function = admit(text).function()
+    np.testing.assert_array_equal(function(np.arange(3.0), 1), [1.0, 2.0])
+    with pytest.raises(IndexError):
+        function(np.arange(3.0), 2)
+    with pytest.raises(NotAdmittedError, match="does not fit the length 3"):
+        admit(text.replace("=2}", "=9}").replace("(2,)", "(9,)").replace("[2]", "[9]"))
+
+
+def test_slices_are_proven_case_by_case() -> None:
+    text = ('graph main(x: f64[n]) {\n'
+            '  %s = Slice(%x) {starts=(size("min(n,1)"),), steps=(1,), sizes=(size("max(n-1,0)"),)}'
+            ' : f64[max(n-1,0)]\n  return %s\n}')
+    admit(text)
+    for bad in (text.replace("min(n,1)", "min(n,2)"), text.replace("max(n-1,0)", "n")):
+        with pytest.raises(NotAdmittedError, match="not proven to lie in its length"):
+            admit(bad)
+
+
+@pytest.mark.parametrize("name", [
+    "convolution_layer", "csr_transpose", "bilateral_filter", "longstaff_schwartz", "cholesky"])
+def test_programs_of_the_corpus_travel(name: str) -> None:
+    """Their native loops stay native, and give the same."""
+    program = next(p for p in programs() if p.name == name)
+    concrete = fusec.jit(program.function).concrete(*program.inputs(program.small))
+    function = admit(concrete.graph.to_json()).function()
+    given = [argument(v.type, np.random.default_rng(0)) for v in function.graph.inputs]
+    there = [argument(v.type, np.random.default_rng(0)) for v in function.graph.inputs]
+    found, expected = _answer(function, given), _answer(concrete.graph.function(), there)
+    np.testing.assert_equal(found, expected)
+    np.testing.assert_equal(given, there)
+    native = [step.control.is_native for step in function._compiled().schedule.externs
+              if step.control is not None]
+    assert native == [control.is_native for control in concrete.control]
+
+
+def _answer(function, given):
+    try:
+        return function(*given)
+    except Exception as error:
+        return type(error), error.args
 
 
 @pytest.mark.parametrize("text", [
