@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from . import random
     from .bench.measure import benchmark
     from .caches import clear_caches
+    from .checkpoint import Checkpoint
     from .concrete_function import ConcreteFunction
     from .control_functions import cond, fori_loop, map, scan, switch, while_loop
     from .explanation import explain
@@ -59,12 +60,13 @@ _LAZY = {
     "admit": "ir.admit", "GraphFunction": "graph_function",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
-    "clear_caches": "caches", "Variable": "variable",
+    "clear_caches": "caches", "Variable": "variable", "Checkpoint": "checkpoint",
     "wrap_function": "wrapped_function",
     "load_ipython_extension": "magics",
 }
 __all__ = [
     "PYTHON_VALUE",
+    "Checkpoint",
     "ConcreteFunction",
     "ConcreteValueError",
     "FallbackWarning",

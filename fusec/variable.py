@@ -72,6 +72,11 @@ def answer_in_traces(front_end: InTraces) -> None:
     _traces = front_end
 
 
+def in_trace() -> bool:
+    """Whether a function is being traced in this thread."""
+    return _traces.current() is not None
+
+
 class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     """A value that programs read and assign, compiled and not.
 
@@ -331,4 +336,5 @@ def snapshots(x: Any) -> Any:
     return x
 
 
-__all__ = ["WRITERS", "InTraces", "Variable", "answer_in_traces", "snapshot", "snapshots"]
+__all__ = ["WRITERS", "InTraces", "Variable", "answer_in_traces", "in_trace", "snapshot",
+           "snapshots"]

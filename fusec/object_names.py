@@ -1,0 +1,88 @@
+"""The Variables of a graph of objects, named by how they are reached: ``model.layers[0].W``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from .errors import user_error
+from .variable import Variable
+
+# What holds no Variables of the user's, or does not say in which order.
+_CLOSED = (str, bytes, bytearray, int, float, complex, type(None), np.ndarray, np.generic, range,
+           type, ModuleType, FunctionType, MethodType)
+_KEYS = (str, int, bool, bytes, type(None))
+_UNORDERED = (set, frozenset)
+
+
+def named_variables(roots: Mapping[str, Any]) -> dict[str, Variable]:
+    """The Variables that attributes, lists, tuples and dicts reach, each by its first name.
+
+    The first is the one that takes the fewest steps, then the first in the order of names; it does
+    not depend on the order in which attributes were assigned.
+
+    Raises ``ValueError`` for Variables in sets, and under keys that have no stable text.
+    """
+    names: dict[str, Variable] = {}
+    visited: dict[int, Any] = {}
+    level = sorted(roots.items())
+    while level:
+        following: list[tuple[str, Any]] = []
+        for name, found in level:
+            if isinstance(found, _CLOSED) or id(found) in visited:
+                continue
+            visited[id(found)] = found
+            if isinstance(found, Variable):
+                names[name] = found
+            else:
+                following += _parts(name, found)
+        level = following
+    return names
+
+
+def _parts(name: str, found: Any) -> Iterator[tuple[str, Any]]:
+    """What it holds, with names, in a stable order."""
+    if type(found).__module__.startswith("fusec."):
+        if hasattr(found, "variables"):  # that `wrap_function` keeps
+            yield from ((f"{name}.variables[{i}]", v) for i, v in enumerate(found.variables))
+        return
+    if isinstance(found, Mapping):
+        yield from _items(name, found)
+    elif isinstance(found, _UNORDERED):
+        if any(isinstance(item, Variable) for item in found):
+            raise _nameless(name, "a set", "put them in a list or a dict")
+    elif isinstance(found, Sequence):
+        yield from ((f"{name}[{i}]", item) for i, item in enumerate(found))
+    attributes = dict(getattr(found, "__dict__", ()))
+    attributes |= {slot: getattr(found, slot) for slot in _slots(found) if hasattr(found, slot)}
+    yield from ((f"{name}.{key}", attributes[key]) for key in sorted(map(str, attributes))
+                if key in attributes)
+
+
+def _slots(found: Any) -> Iterator[str]:
+    """The names of its slots, as attributes."""
+    for kind in type(found).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            is_private = slot.startswith("__") and not slot.endswith("__")
+            if slot not in ("__dict__", "__weakref__"):
+                yield f"_{kind.__name__.lstrip('_')}{slot}" if is_private else slot
+
+
+def _items(name: str, found: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    for key in sorted(found, key=repr):
+        if isinstance(key, _KEYS):
+            yield f"{name}[{key!r}]", found[key]
+        elif isinstance(found[key], Variable):
+            raise _nameless(name, f"the key {key!r} of a dict", "use texts or numbers as keys")
+
+
+def _nameless(name: str, where: str, cure: str) -> Exception:
+    return user_error(ValueError, f"a Variable in {where} has no stable name", None, cure,
+                      values=[("in", name)])
+
+
+__all__ = ["named_variables"]
