@@ -16,7 +16,6 @@ from .errors import short_errors, user_error
 from .function import Function
 from .ir import Graph
 from .run_metadata import RunMetadata, RunOptions
-from .run_metadata import RunMetadata, RunOptions
 from .specs import PYTHON_VALUE, TensorSpec
 from .variable import Variable
 
