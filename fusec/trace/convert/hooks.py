@@ -209,10 +209,6 @@ class Hooks:
         """A function begins: the cells of ``variables`` are its own, among them those ``assigned``
         by functions inside it.  It keeps what this returns until it ends."""
 
-    def framed(self, where: Where, body: Thunk) -> Any:
-        """The same of a function that is one expression, ``body``."""
-        return body()
-
     def while_(self, where: Where, test: Thunk, body: Thunk, stop: Thunk | None, *_: Any) -> None:
         """``while test: ...``; ``stop`` says after each iteration whether an exit was taken.
 

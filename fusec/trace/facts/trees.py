@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict, deque
+from collections.abc import Iterator
 from typing import Any
 
 import optree
+
+from fusec.errors import unsupported
 
 NAMESPACE = "fusec"
 _ORDERED = optree.dict_insertion_ordered(True, namespace=NAMESPACE)  # until it is collected
@@ -18,8 +21,28 @@ _ORDERED.__enter__()
 
 def flattened(tree: Any) -> tuple[list[Any], Any]:
     """The leaves, None among them, and the structure."""
-    leaves, treespec = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    try:
+        leaves, treespec = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    except RecursionError:
+        raise unsupported(
+            f"a container nested more than {optree.MAX_RECURSION_DEPTH} deep",
+            cure="hold its parts in one list or dict") from None
     return leaves, treespec
+
+
+def leaves_in(
+    x: Any, kinds: tuple[type, ...] = (list, tuple), with_derived: bool = False
+) -> Iterator[Any]:
+    """What lies in lists and tuples, or containers of these types, at any depth: in its order, what
+    one holds that lies there twice once.  Another value is the only leaf."""
+    todo, visited = [x], set[int]()
+    while todo:
+        item = todo.pop()
+        if type(item) not in kinds and not (with_derived and isinstance(item, kinds)):
+            yield item
+        elif type(item) is tuple or id(item) not in visited:
+            visited.add(id(item))
+            todo += reversed(item.values() if type(item) is dict else item)
 
 
 @functools.lru_cache(256)

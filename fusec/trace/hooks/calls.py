@@ -251,11 +251,6 @@ def frame(
     return variables
 
 
-def framed(hooks: TracingHooks, where: Where, body: FunctionType) -> Any:
-    hooks.trace.part(Frames).running.add(body)
-    return body()
-
-
 def returned(hooks: TracingHooks, where: Where, value: Any) -> Any:
     """What a loop is left with, of which all variables have a value."""
     hooks.where = where

@@ -17,6 +17,7 @@ from ..call.foreign_arrays import is_foreign, refusal
 from ..choice.flat_results import identity
 from ..convert.python_operators import BINARY
 from ..facts.constant_values import constant_value
+from ..facts.trees import leaves_in
 from ..guards.array_values import guard_identity
 from ..guards.process_state import ENVIRONMENT
 from ..library.callees import in_numpys_words
@@ -171,9 +172,8 @@ def compare_items(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) ->
 def holds_open(*values: Any) -> bool:
     """Whether numbers that only the run knows lie in tuples or lists."""
     return any(
-        (type(x) is TracedArray and not x.ndim and constant_value(x.value) is None)
-        or (type(x) in (tuple, list) and holds_open(*x))
-        for value in values if type(value) in (tuple, list) for x in value)
+        type(x) is TracedArray and not x.ndim and constant_value(x.value) is None
+        for value in values if type(value) in (tuple, list) for x in leaves_in(value))
 
 
 def _equality(hooks: TracingHooks, where: Where, item: Any, other: Any) -> Callable[[], Any]:

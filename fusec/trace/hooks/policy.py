@@ -65,7 +65,6 @@ PROGRAM = Policy({
     "resolve": (special_methods.resolve,),
     "converted": (calls.converted,),
     "frame": (calls.frame,),
-    "framed": (calls.framed,),
     "returned": (calls.returned,),
     "bound": (optional.bound,),
     # what is taken apart, and texts

@@ -14,6 +14,7 @@ from fusec.ops.library import LibraryCall
 
 from ..facts.constant_values import constant_value
 from ..facts.this_numpy import signature_of
+from ..facts.trees import leaves_in
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
 from ..values.operations import OPERATIONS
@@ -22,9 +23,8 @@ from ..values.trace import Trace
 
 def has_open_numbers(x: Any) -> bool:
     """Whether numbers of the graph lie in lists or tuples, or it is one."""
-    if type(x) in (list, tuple):
-        return any(map(has_open_numbers, x))
-    return type(x) is TracedArray and not x.is_array and constant_value(x.value) is None
+    return any(type(item) is TracedArray and not item.is_array
+               and constant_value(item.value) is None for item in leaves_in(x))
 
 
 @dataclass

@@ -19,6 +19,7 @@ from fusec.ir.dims import UndecidedSizeError
 from ..facts.constant_values import constant_value
 from ..facts.layout import like_order
 from ..facts.this_numpy import signature_of
+from ..facts.trees import leaves_in
 from ..values.array import TracedArray
 from ..values.operations import OPERATIONS, operation
 from ..values.trace import Trace
@@ -72,8 +73,7 @@ def _by_numpy_or(
 
 
 def _of_run_time_sizes(args: Sequence[Any]) -> bool:
-    return any(_of_run_time_sizes(x) if type(x) in (tuple, list) else
-               type(x) is TracedArray and not x.type.is_static for x in args)
+    return any(type(x) is TracedArray and not x.type.is_static for x in leaves_in(args))
 
 
 def _out_by_keyword(

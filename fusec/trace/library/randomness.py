@@ -22,6 +22,7 @@ from fusec.errors import FusecError, nearest, unsupported, user_error
 from fusec.ops.host_calls import HostObject, is_generator
 from fusec.ops.library import LibraryCall, run_call
 
+from ..facts.trees import leaves_in
 from ..operands.operands import as_traced, store
 from ..operands.sizes import define, is_number
 from ..values.array import TracedArray
@@ -268,7 +269,7 @@ class _Call:
 
     def _encode(self, parameter: str, x: Any) -> Any:
         decides = parameter in ("size", "args", "axis", "dtype", "replace")
-        form = self.encoder.encode(x, not decides or _is_made_of_sizes(x))
+        form = self.encoder.encode(x, not decides or any(map(is_number, leaves_in(x))))
         added = len(self.encoder.operands) - len(self.parameter_of)
         self.parameter_of += [parameter] * added
         return form
@@ -281,12 +282,6 @@ class _Call:
                 return run_call(self.library, self.stand_ins, self.form, self.named)
         except Exception as error:
             raise self.trace.error(error, self.values, self.parameter_of) from None
-
-
-def _is_made_of_sizes(x: Any) -> bool:
-    if type(x) in (tuple, list):
-        return any(map(_is_made_of_sizes, x))
-    return is_number(x)
 
 
 def _shuffle(

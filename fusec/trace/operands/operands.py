@@ -15,6 +15,7 @@ from fusec.ops.shapes import broadcast
 from fusec.variable import Variable
 
 from ..facts.constant_values import constant_value
+from ..facts.trees import leaves_in
 from ..operands.sizes import number
 from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS
@@ -101,8 +102,7 @@ _OPERANDS = {"reduce": 1, "accumulate": 1, "reduceat": 1, "outer": 2}
 
 def holds_traced(x: Any) -> bool:
     """Whether a list or tuple has traced values in it."""
-    return type(x) in (list, tuple) and any(
-        type(item) is TracedArray or holds_traced(item) for item in x)
+    return type(x) in (list, tuple) and any(type(item) is TracedArray for item in leaves_in(x))
 
 
 def _plain(x: Any) -> Any:

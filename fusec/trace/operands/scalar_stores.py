@@ -12,6 +12,7 @@ import numpy as np
 
 from fusec.ir import Value
 
+from ..facts.trees import leaves_in
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .python_numbers import check_fits
@@ -57,10 +58,8 @@ def check_items(trace: Trace, items: Any, dtype: np.dtype) -> None:
     """`check_number` and `check_stored` for a nested list that becomes an array of ``dtype``."""
     if dtype.kind not in "iuf":
         return
-    for item in items:
-        if isinstance(item, (list, tuple)):
-            check_items(trace, item, dtype)
-        elif type(item) is TracedArray and not item.is_array:
+    for item in leaves_in(items):
+        if type(item) is TracedArray and not item.is_array:
             check_number(trace, item.value, dtype)
             check_stored(trace, item.value, dtype)
 
@@ -99,7 +98,7 @@ def _too_large(dtype: np.dtype) -> OverflowError:
 
 
 def are_ints(x: Any) -> bool:
-    return all(map(are_ints, x)) if type(x) in (list, tuple) else type(x) is int
+    return all(type(item) is int for item in leaves_in(x))
 
 
 def check_items_fit(array: TracedArray, numbers: Any) -> None:

@@ -13,9 +13,11 @@ from fusec.errors import ConcreteValueError
 
 from ..facts.constant_values import constant_value
 from ..facts.origins import source_of
+from ..facts.trees import leaves_in
 from ..values.array import TracedArray
 from ..values.trace import Trace
 
+_VALUES = (tuple, dict)  # of a text
 _CONVERSION = re.compile(r"%(?P<key>\(\w*\))?[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?"
                          r"(?P<kind>[diouxXeEfFgGcrsa%])")
 
@@ -64,18 +66,14 @@ def marked(trace: Trace, x: Any, is_open: Callable[[Trace, Any], bool] = is_open
 
 
 def has_open(trace: Trace, x: Any) -> bool:
-    if type(x) in (tuple, dict):
-        return any(has_open(trace, item) for item in (x.values() if type(x) is dict else x))
-    return is_open(trace, x)
+    return any(is_open(trace, item) for item in leaves_in(x, _VALUES))
 
 
 def check_concrete(*values: Any) -> None:
     """Raise `ConcreteValueError` if a value of a text is traced."""
-    for x in values:
+    for x in leaves_in(values, _VALUES):
         if type(x) is TracedArray:
             x.concrete("text", "format the result after the call")
-        elif type(x) in (tuple, dict):
-            check_concrete(*(x.values() if type(x) is dict else x))
 
 
 def percent(trace: Trace, text: str, values: Any) -> str:
@@ -85,7 +83,7 @@ def percent(trace: Trace, text: str, values: Any) -> str:
 
 def logged(trace: Trace, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of a call of `logging` while tracing, with markers."""
-    if not _holds_traced(args):
+    if not any(type(x) is TracedArray for x in leaves_in(args, _VALUES)):
         return args
     levels = 1 if args and type(args[0]) is int else 0
     text, *values = marked(trace, args[levels:], _is_unknown)
@@ -96,12 +94,6 @@ def logged(trace: Trace, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _is_unknown(trace: Trace, x: Any) -> bool:
     return type(x) is TracedArray and constant_value(x.value) is None
-
-
-def _holds_traced(x: Any) -> bool:
-    if type(x) in (tuple, dict):
-        return any(map(_holds_traced, x.values() if type(x) is dict else x))
-    return type(x) is TracedArray
 
 
 def _percent(text: str, values: Any) -> str:

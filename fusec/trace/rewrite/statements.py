@@ -38,17 +38,12 @@ class Statements(Expressions):
         return node
 
     def frame(self, node: ast.FunctionDef, assigned: Sequence[str] = ()) -> ast.stmt:
-        """``_fusec_frame = __fusec__.frame(where, lambda: (x, y, ...), assigned)``: the cells of
-        the lambda are the function's variables, for as long as it runs."""
+        """``_fusec_frame = `` what announces the function's variables, see `frame_of`."""
         first = node.body[0]
-        # Those that are global in the function are so in the lambda, which is never called.
         names = self.facts.variables(node) | {
             n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-        variables = ast.copy_location(ast.Tuple(
-            [self.name(n, LOAD, first) for n in sorted(names)], LOAD), first)
-        call = self.hook("frame", first, self.thunk(variables, first), constant(
-            tuple(assigned), first))
-        return self._assign(self.name(FRAME, STORE, first), call, first)
+        return self._assign(
+            self.name(FRAME, STORE, first), self.frame_of(names, assigned, first), first)
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """A statement list; one statement may become several."""

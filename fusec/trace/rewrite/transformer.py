@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..source.source import HOOKS_NAME, Source
@@ -37,7 +37,6 @@ OPERATOR_NAMES: dict[type[ast.AST], str] = {
 # Builtins that look at their caller's frame, which would be the hook's.
 FRAME_CALLS = frozenset({"super", "globals", "eval", "exec"})
 LISTING_CALLS = frozenset({"locals", "vars", "dir"})
-_OF_FRAME = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 
 
 def looks_at_frame(node: ast.AST) -> bool:
@@ -325,12 +324,22 @@ class Expressions(ast.NodeTransformer):
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
 
     def framed(self, node: ast.expr) -> ast.expr:
-        """A lambda's body, or an element: where it calls others, a function of its own, whose cells
-        are the variables meanwhile."""
-        inside = list(ast.walk(node))
-        stays = any(isinstance(n, _OF_FRAME) or looks_at_frame(n) for n in inside)
-        calls, value = any(isinstance(n, ast.Call) for n in inside), self.visit(node)
-        return self.hook("framed", node, self.thunk(value, node)) if calls and not stays else value
+        """A lambda's body, or an element; where it calls others as ``(frame, value)[1]``."""
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        calls, value = any(isinstance(n, ast.Call) for n in ast.walk(node)), self.visit(node)
+        if not calls:
+            return value
+        pair = ast.copy_location(ast.Tuple([self.frame_of(names, (), node), value], LOAD), node)
+        return ast.copy_location(ast.Subscript(pair, constant(1, node), LOAD), node)
+
+    def frame_of(
+        self, names: Iterable[str], assigned: Iterable[str], like: ast.expr | ast.stmt
+    ) -> ast.expr:
+        """``__fusec__.frame(where, lambda: (x, y, ...), assigned)``: the cells of the lambda are
+        variables, for as long as it is kept.  Global ones are no cells; it is never called."""
+        loads: list[ast.expr] = [self.name(n, LOAD, like) for n in sorted(names)]
+        variables = self.thunk(ast.copy_location(ast.Tuple(loads, LOAD), like), like)
+        return self.hook("frame", like, variables, constant(tuple(assigned), like))
 
     def thunk(self, value: ast.expr, like: ast.AST) -> ast.expr:
         args = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])

@@ -16,6 +16,7 @@ from fusec.errors import InternalError
 
 from ..convert.call_table import CallTable
 from ..convert.callbacks import CALLS
+from ..facts.trees import leaves_in
 from .array import TracedArray
 from .operations import OPERATIONS
 
@@ -27,11 +28,9 @@ NUMPYS_TABLE = CallTable(TABLE)  # what NumPy's own Python code calls, where it 
 
 
 def is_traced_inside(items: Any) -> bool:
-    if isinstance(items, (list, tuple)) and type(items) is not TracedArray:
-        return any(is_traced_inside(i) for i in items)
-    if type(items) is slice:
-        return any(type(bound) is TracedArray for bound in (items.start, items.stop, items.step))
-    return type(items) is TracedArray
+    return any(type(x) is TracedArray or (
+        type(x) is slice and TracedArray in (type(x.start), type(x.stop), type(x.step)))
+        for x in leaves_in(items, with_derived=True))
 
 
 def any_traced(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
