@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .polynomials import Bounds, Call, Monomial, Polynomial, Size
 
 
@@ -85,3 +87,36 @@ def _atom_bounds(atom: str | Call) -> Bounds:
     if atom.function == "%":
         return 0, None if above is None else above - 1
     return 0 if low is not None and low >= 0 else None, None if high is None else max(high, 0)
+
+
+def range_of(size: Size, limits: Mapping[str, int]) -> tuple[int, int]:
+    """The least and the greatest value, where each symbol is between 0 and its limit.
+
+    By interval arithmetic: exact where no symbol occurs twice, too wide otherwise, and never
+    narrower for wider limits.  ``KeyError`` names a symbol without a limit.
+    """
+    if not isinstance(size, Polynomial):
+        return size, size
+    low = high = 0
+    for monomial, factor in size.terms:
+        ends = [factor]
+        for atom in monomial:
+            ends = [a * b for a in (min(ends), max(ends)) for b in _atom_range(atom, limits)]
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def _atom_range(atom: str | Call, limits: Mapping[str, int]) -> tuple[int, int]:
+    if isinstance(atom, str):
+        return 0, limits[atom]
+    (low, high), (below, above) = range_of(atom.left, limits), range_of(atom.right, limits)
+    if atom.function == "min":
+        return min(low, below), min(high, above)
+    if atom.function == "max":
+        return max(low, below), max(high, above)
+    if atom.function == "%":
+        return min(below + 1, 0), max(above - 1, 0)
+    if below <= 0:
+        return min(low, -high, 0), max(high, -low, 0)  # no quotient is larger
+    quotients = [a // b for a in (low, high) for b in (below, above)]
+    return min(quotients), max(quotients)

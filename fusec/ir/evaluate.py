@@ -79,6 +79,8 @@ def _function(node: Node, sizes: dict[str, int]) -> Callable[..., Any]:
     row = registry.get(node.op)
     reference = row.reference
     attrs = {k: resolve(v, sizes) for k, v in node.attrs.items()}
+    if row.is_control:  # its graphs know the sizes of those around them
+        attrs["sizes"] = sizes
     called = registry.get(node.attrs["of"]) if node.op == "NumPy" else row
     reduces = called.kind in ("reduce", "fold") or (called.kind == "composite" and "axes" in attrs)
     if reduces:  # NumPy adds in the order of the memory, whose layout is no value

@@ -9,7 +9,7 @@ are in ``fusec/trace/library/calls.py``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fusec.ir import Node, TensorType
+from fusec.ir.dims import Dim, Size
 
 from .admission import ANYTHING, TYPES, Admission
 from .library_admission import check_call
@@ -275,6 +276,17 @@ def selects(node: Node) -> bool:
     """Whether it is a call whose results have no more elements than its first array."""
     call = LIBRARY.get(node.op)
     return call is not None and call.selects
+
+
+def size_limits(node: Node) -> Iterator[tuple[str, Size]]:
+    """The symbols that a slice or selection defines, and what each is at most."""
+    if node.op == "Extent":
+        yield node.attrs["length"], node.attrs["limit"]
+    arrays = [v.type.size for v in node.inputs if v.type.kind == "array"]
+    if selects(node) and arrays:
+        for dim in (d for t in node.types for d in t.shape):
+            if isinstance(dim, Dim) and dim.name:
+                yield dim.name, arrays[0]
 
 
 def _ufunc_name(name: str) -> str:

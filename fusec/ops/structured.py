@@ -7,6 +7,7 @@ updates, as a whole graph changes its arguments.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fusec.ir import Node, TensorType, evaluate
@@ -14,6 +15,9 @@ from fusec.ir import Node, TensorType, evaluate
 from .admission import BY_PASSES
 from .admitted import COND, LOOP
 from .registry import Op, register
+
+Sizes = Mapping[str, int]  # of what is around a branch or loop
+_NONE: Sizes = {}
 
 
 def infer_fused(types: Any, attrs: Any) -> tuple[TensorType, ...]:
@@ -37,8 +41,11 @@ def infer_cond(types: Any, attrs: Any) -> tuple[TensorType, ...]:
     return (*then, *types[1: 1 + attrs["changed"]])
 
 
-def cond_reference(test: Any, *operands: Any, then: Any, orelse: Any, changed: int) -> Any:
-    outputs, updates = evaluate.evaluate_all(then if bool(test) else orelse, operands)
+def cond_reference(
+    test: Any, *operands: Any, then: Any, orelse: Any, changed: int, sizes: Sizes = _NONE
+) -> Any:
+    side = then if bool(test) else orelse
+    outputs, updates = evaluate.evaluate_all(side, operands, dict(sizes))
     new = dict(updates)
     return (*outputs, *(new.get(i, operands[i]) for i in range(changed)))
 
@@ -52,10 +59,12 @@ def infer_loop(types: Any, attrs: Any) -> tuple[TensorType, ...]:
     return tuple(carried)
 
 
-def loop_reference(*operands: Any, test: Any, body: Any, carried: int, names: Any = ()) -> Any:
+def loop_reference(
+    *operands: Any, test: Any, body: Any, carried: int, names: Any = (), sizes: Sizes = _NONE
+) -> Any:
     now, others = list(operands[:carried]), operands[carried:]
-    while bool(evaluate.evaluate(test, [*now, *others])[0]):
-        outputs, updates = evaluate.evaluate_all(body, [*now, *others])
+    while bool(evaluate.evaluate_all(test, [*now, *others], dict(sizes))[0][0]):
+        outputs, updates = evaluate.evaluate_all(body, [*now, *others], dict(sizes))
         changed, scalars = dict(updates), iter(outputs)
         now = [
             changed.get(i, now[i]) if v.type.kind == "array" else next(scalars)

@@ -6,6 +6,9 @@ index, and a witness, an array of no memory whose size is the length and so defi
 ``WindowUpdate(x, v, *places)`` is ``x`` with that part replaced by ``v``.  The attribute ``steps``
 holds the steps that are known, and 0 for each that the run decides, which is then among the places
 and at least 1.
+
+``Reserve(x)`` is an array of a fixed shape that begins with ``x``: its capacity, where the sizes of
+``x`` go up to that.  What else it holds is not defined.
 """
 
 from __future__ import annotations
@@ -104,6 +107,21 @@ def window_update_reference(
     return result
 
 
+def infer_reserve(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
+    return (TensorType(types[0].dtype, attrs["shape"]),)
+
+
+def reserve_reference(x: Any, *, shape: tuple[int, ...]) -> Any:
+    result = np.full(shape, _undefined(x.dtype), x.dtype)
+    result[tuple(map(slice, x.shape))] = x
+    return result
+
+
+def _undefined(dtype: np.dtype) -> Any:
+    """What shows where elements are read that nobody wrote."""
+    return {"b": True, "f": np.nan, "c": np.nan}.get(dtype.kind, 77)
+
+
 register(Op(
     name="Extent", kind="extern", admits=admitted.EXTENT, infer=infer_extent,
     reference=extent_reference,
@@ -120,4 +138,9 @@ register(Op(
     name="WindowUpdate", kind="extern", admits=admitted.WINDOW_UPDATE, infer=infer_window_update,
     reference=window_update_reference, picks="write", raises="never", called="x[...] = ...",
     doc="An array with a window replaced; attrs: axes, steps, sizes.",
+))
+register(Op(
+    name="Reserve", kind="extern", infer=infer_reserve, reference=reserve_reference,
+    shows_memory=True, raises="never", called="np.empty",
+    doc="An array of the attr shape whose first elements are the operand.",
 ))

@@ -145,10 +145,22 @@ class Frame:
             em.declare(f"declare i64 @llvm.s{call.function}.i64(i64, i64)")
             a, b = self.number(call.left), self.number(call.right)
             return em.value(f"call i64 @llvm.s{call.function}.i64(i64 {a}, i64 {b})")
-        if not is_at_least(call.right, 1) or not is_at_least(call.left, 0):
+        if not is_at_least(call.right, 1):
             raise NotNativeError(f"a size with a division, {call}")
         a, b = self.number(call.left), self.number(call.right)
+        if not is_at_least(call.left, 0):
+            return self._rounded_down(call.function, a, b)
         return em.value(f"{'udiv' if call.function == '//' else 'urem'} i64 {a}, {b}")
+
+    def _rounded_down(self, function: str, a: str, b: str) -> str:
+        """Python's quotient or remainder, of any integer by a positive one."""
+        em = self.em
+        rest = em.value(f"srem i64 {a}, {b}")
+        negative = em.value(f"icmp slt i64 {rest}, 0")
+        rest = em.add(rest, em.value(f"select i1 {negative}, i64 {b}, i64 0"))
+        if function == "%":
+            return rest
+        return em.value(f"sdiv i64 {em.value(f'sub i64 {a}, {rest}')}, {b}")
 
     def define(self, name: str, value: str, limit: int) -> None:
         """Set the value of a run-time symbol, and its upper bound."""

@@ -37,6 +37,8 @@ class GraphEmitter:
     put_back: set[Value] = field(default_factory=set)
     # By value, the memory that it is to be computed into.
     places: dict[Value, ArrayRef] = field(default_factory=dict)
+    # By value, the shape of the array that it is to be the beginning of.
+    reserved: dict[Value, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -54,6 +56,8 @@ class GraphEmitter:
         for position, node in enumerate(emitter.nodes):
             for value in node.inputs:
                 emitter.readers.setdefault(value, []).append(position)
+            if node.op == "Reserve":
+                emitter.reserved[node.inputs[0]] = node.attrs["shape"]
         updated = {i for i, _ in fused.updates}
         unchanged = [v for i, v in enumerate(fused.inputs[:changed]) if i not in updated]
         for value in (*fused.roots, *unchanged):
@@ -96,7 +100,11 @@ class GraphEmitter:
 
     def memory_for(self, value: Value) -> ArrayRef:
         """Memory for a step's result: its final place, where that is known, else a temporary."""
-        return self.places.get(value) or self.temporary(value.shape, value.dtype)
+        place, shape = self.places.get(value), self.reserved.get(value)
+        if place is not None or shape is None:
+            return place or self.temporary(value.shape, value.dtype)
+        whole = self.temporary(shape, value.dtype)
+        return ArrayRef(whole.token, value.shape, whole.strides, value.dtype)
 
     def want(self, results: Sequence[Any]) -> None:
         """Let steps compute outputs directly in this memory, which no step here reads."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from fusec.ops.complex_parts import component
 from fusec.ops.scalar_calls import CALLS, CHECKED
 
 from .arrays import ArrayRef, Location
+from .bounds import bound_of
 from .frame import Frame, NestCall
 from .graph_emitter import GraphEmitter
 from .order import updated_operands
@@ -225,7 +227,9 @@ def _call(
     frame: Frame, node: Node, kernel: Kernel, form: LoopForm, places: Sequence[str]
 ) -> None:
     em, number = frame.em, len(frame.nests)
-    frame.nests.append(NestCall(form.at_sizes(_Limits(frame.limits)), kernel.params))
+    largest = replace(form.at_sizes(_Limits(frame.limits)), extents=tuple(
+        bound_of(size, frame.limits) for size in form.extents))
+    frame.nests.append(NestCall(largest, kernel.params))
     block = frame.word("nest", number, "ptr")
     for position, operand in enumerate(form.operands):
         address = places[operand.buffer]

@@ -17,7 +17,7 @@ def shows_memory(node: Node) -> bool:
 
 def changed_inputs(node: Node) -> list[Value]:
     """Arrays that the node would like to change in place."""
-    if get(node.op).picks == "write":
+    if get(node.op).picks == "write" or node.op == "SliceUpdate":
         return [node.inputs[0]]
     if node.op == "Loop":
         return [v for v in node.inputs[: node.attrs["carried"]] if v.type.kind == "array"]

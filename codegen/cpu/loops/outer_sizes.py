@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from fusec.codegen.backend import NotNativeError
 from fusec.ir import Node
-from fusec.ir.dims import Dim, symbols_of
+from fusec.ir.dims import symbols_of
 from fusec.ir.walks import nodes_behind
-from fusec.ops.library import selects
+from fusec.ops.library import size_limits
 from fusec.ops.windows import UNLIMITED
 
 from .bounds import bound_of
@@ -25,7 +23,7 @@ def outer_limits(node: Node) -> dict[str, int]:
         return {}
     limits: dict[str, int] = {}
     for before in nodes_behind(node.inputs):
-        for name, limit in _defined(before):
+        for name, limit in size_limits(before):
             try:
                 bound = bound_of(limit, limits)
             except NotNativeError:  # no bound, which only temporaries need
@@ -34,12 +32,3 @@ def outer_limits(node: Node) -> dict[str, int]:
                 limits[name] = bound
     return limits
 
-
-def _defined(node: Node) -> Iterator[tuple[str, int | Dim]]:
-    if node.op == "Extent":
-        yield node.attrs["length"], node.attrs["limit"]
-    arrays = [v.type.size for v in node.inputs if v.type.kind == "array"]
-    if selects(node) and arrays:
-        for dim in (d for t in node.types for d in t.shape):
-            if isinstance(dim, Dim) and dim.name:
-                yield dim.name, arrays[0]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cpu.emitter import I64, Operand
 from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.ir import Node, Value
 
-from .arrays import ArrayRef
+from .arrays import ArrayRef, contiguous
+from .bounds import bound_of
 from .copying import copy
 from .graph_emitter import GraphEmitter
-from .views import broadcast_strides
+from .views import broadcast_strides, slice_of
 
 
 def extent(emitter: GraphEmitter, node: Node) -> None:
@@ -82,6 +85,43 @@ def window_update(emitter: GraphEmitter, node: Node) -> None:
     if value not in emitter.put_back:
         copy(emitter.frame, _at(emitter, node, target, places), emitter.array(value))
     emitter.env[node.out()] = target
+
+
+def slice_update(emitter: GraphEmitter, node: Node) -> None:
+    """A part at bounds that sizes of the run give, in the array's own memory where that is not
+    read later."""
+    target, value = node.inputs
+    ref, attrs = emitter.changeable(target, (value,)), node.attrs
+    part = slice_of(emitter.frame, ref, attrs, attrs["sizes"])
+    copy(emitter.frame, part, emitter.array(value))
+    emitter.env[node.out()] = ref
+
+
+def concat(emitter: GraphEmitter, node: Node) -> None:
+    """Pieces of sizes of the run, one after the other."""
+    result, axis, begin = emitter.memory_for(node.out()), node.attrs["axis"], 0
+    for value in node.inputs:
+        starts = [begin if a == axis else 0 for a in range(len(value.shape))]
+        where = {"starts": starts, "steps": [1] * len(starts)}
+        copy(emitter.frame, slice_of(emitter.frame, result, where, value.shape),
+             emitter.array(value))
+        begin = begin + value.shape[axis]
+    emitter.env[node.out()] = result
+
+
+def reserve(emitter: GraphEmitter, node: Node) -> None:
+    """The array's own memory where that is large enough and laid out for it, else a copy."""
+    ref, shape, dtype = emitter.array(node.inputs[0]), node.attrs["shape"], node.types[0].dtype
+    for size, most in zip(ref.shape, shape, strict=True):
+        if bound_of(size, emitter.frame.limits) > most:
+            raise NotNativeError(f"a size that may be larger than {most}, {size}", node.loc)
+    strides = contiguous(shape, dtype.itemsize)
+    if ref.offset != "0" or ref.element != "0" or ref.strides != strides or (
+            ref.token.nbytes != math.prod(shape) * dtype.itemsize):
+        begin = emitter.temporary(shape, dtype)
+        copy(emitter.frame, ArrayRef(begin.token, ref.shape, strides, dtype), ref)
+        ref = begin
+    emitter.env[node.out()] = ArrayRef(ref.token, shape, strides, dtype)
 
 
 def _at(emitter: GraphEmitter, node: Node, ref: ArrayRef, places: Sequence[Value]) -> ArrayRef:

@@ -210,6 +210,7 @@ _STEPS: dict[str, Callable[[GraphEmitter, Node], None]] = {
     "Loop": _loop, "Cond": _cond, "Reshape": picks.reshape,
     "Extent": slices.extent, "Size": slices.size_number, "Fill": slices.fill,
     "Window": slices.window, "WindowUpdate": slices.window_update,
+    "Reserve": slices.reserve, "SliceUpdate": slices.slice_update, "Concat": slices.concat,
 }
 
 __all__ = ["emit"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fusec.codegen.backend import NotNativeError
@@ -23,11 +23,25 @@ def viewed(frame: Frame, node: Node, source: Location) -> Location:
     if view is None:
         raise NotNativeError(f"{node.op} of an array in memory", node.loc)
     start, strides = view(source, node.attrs, shape)
+    return _moved(frame, source, start, shape, strides)
+
+
+def slice_of(
+    frame: Frame, source: ArrayRef, where: Mapping[str, Any], shape: Sequence[Size]
+) -> ArrayRef:
+    """The part of an array at ``starts``, with ``steps``."""
+    start, strides = _slice(source, where, shape)
+    return _moved(frame, source, start, shape, strides)
+
+
+def _moved(
+    frame: Frame, source: ArrayRef, start: Size, shape: Sequence[Size], strides: tuple[int, ...]
+) -> ArrayRef:
     offset = source.offset
     if isinstance(start, Dim) or start:
         moved = frame.number(start)
         offset = moved if offset == "0" else frame.em.add(offset, moved)
-    return ArrayRef(source.token, shape, strides, source.dtype, offset, source.element)
+    return ArrayRef(source.token, tuple(shape), strides, source.dtype, offset, source.element)
 
 
 def _slice(ref: ArrayRef, attrs: Any, shape: Any) -> tuple[int, tuple[int, ...]]:

@@ -75,6 +75,7 @@ class Attempt(Finals):
             self.finals = variables.read()
             if not self._learns_holders():
                 self._compare(self.finals)
+                self.sizes.settle(self.exits)
             self.checks = self.region.take_checks()
             self.index_uses = self.region.take_index_uses()
         finally:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fusec.ir import TensorType, Value
+from fusec.ir.dims import Size, is_static
 
 from ..choice.optional import aligned, or_absent
 from ..guards.places import UNBOUND, Absent
@@ -35,6 +36,16 @@ class LoopParts:
     written: Callable[..., Any] | None = None  # the user's body, where ``body`` is made of it
 
 
+@dataclass(frozen=True)
+class Capacity:
+    """Of sizes that change: the least and the largest when an iteration begins, the largest ever.
+    """
+
+    least: int
+    entering: int
+    most: int
+
+
 @dataclass
 class Known:
     """What earlier attempts found."""
@@ -50,7 +61,25 @@ class Known:
     holders: dict[int, Any] = field(default_factory=dict)  # see `loop_leaves`
     storages: dict[Storage, None] = field(default_factory=dict)
     optional: dict[str, Any] = field(default_factory=dict)  # what variables are that may be None
+    # Axes whose sizes change: those of one number are equal in each iteration.
+    axes: dict[tuple[Leaf, int], int] = field(default_factory=dict)
+    beginnings: dict[Size, int] = field(default_factory=dict)  # the numbers, by sizes before
+    steps: dict[int, int] = field(default_factory=dict)  # what an iteration adds to the first size
+    capacities: dict[int, Capacity] = field(default_factory=dict)
+    refusal: Exception | None = None  # why sizes must not change, where they cannot be carried
     changed: bool = False
+
+    def learn_sizes(self, key: Leaf, found: TensorType, left: TensorType, why: Exception) -> bool:
+        """Whether an iteration leaves an array with other sizes alone, which may be carried."""
+        if found.kind != "array" or left.kind != "array" or found.rank != left.rank:
+            return False
+        for axis, (size, other) in enumerate(zip(found.shape, left.shape, strict=True)):
+            if size != other:
+                number = self.axes[key, axis] = self.beginnings.setdefault(size, len(self.axes))
+                if is_static((size, other)):
+                    self.steps[number] = other - size
+        self.refusal, self.changed = why, True
+        return True
 
     def learn_optional(self, name: str, like: Any) -> None:
         """A variable that has other leaves from now on: what was known of them is void."""
@@ -59,6 +88,7 @@ class Known:
         self.types = {key: t for key, t in self.types.items() if key[0] != name}
         self.fixed = {key for key in self.fixed if key[0] != name}
         self.rebound = {key for key in self.rebound if key[0] != name}
+        self.axes = {key: c for key, c in self.axes.items() if key[0][0] != name}
 
     def learn_moving(self, key: Leaf) -> None:
         """A number that stayed what it was in an attempt, where a variable had no value yet."""

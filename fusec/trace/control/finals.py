@@ -6,6 +6,7 @@ That completes what is carried, or says what another attempt has to know.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from fusec.errors import UnsupportedError, unsupported, user_error
@@ -149,14 +150,18 @@ class Finals(Parameters):
         if not (is_number(after) or is_traced(after)):
             raise self._disagreement(key[0], before, after)
         final = leaf_value(self.trace, after)
+        found = self.sizes.fitted(key, carried.parameter.type, final.type)
         try:
-            type_ = joined(carried.parameter.type, final.type)
+            type_ = joined(found, final.type)
         except Disagreement:
-            raise self._disagreement(key[0], before, after) from None
-        if type_ != carried.parameter.type:
-            self.known.types[key] = type_
+            why = self._disagreement(key[0], before, after)
+            if self.known.learn_sizes(key, found, final.type, why):
+                return
+            raise why from None
+        if type_ != found:
+            self.known.types[key] = replace(type_, shape=before.shape) if type_.shape else type_
             self.known.changed = True
-        carried.final = converted(self.trace, final, type_)
+        carried.final = self.sizes.left(key, converted(self.trace, final, type_), carried)
         if final.type.kind != "array" and is_of_other_kind(final.type, type_):
             self.known.learn(self.known.open, key)
         self._check_bounds(key, carried)

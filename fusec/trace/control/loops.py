@@ -47,7 +47,12 @@ def trace_loop(trace: Trace, parts: LoopParts) -> LoopResult:
     for _ in range(MAX_ATTEMPTS):
         known.changed = False
         attempt = Attempt(trace, parts, known, parts.variables.read())
-        attempt.run()
+        try:
+            attempt.run()
+        except Exception as error:  # not with other sizes either: what was wrong without
+            if known.refusal is None:
+                raise
+            raise known.refusal from error
         if not known.changed:
             return LoopResult(attempt)
     raise unsupported("a loop whose carried values do not settle", loc=trace.loc,
@@ -100,7 +105,8 @@ class LoopResult:
             note_state(trace, value.node)
         note_inside(trace, value.node)
         self.at_entry = [*initial, *self.outer]
-        results = dict(zip((c.leaf for c in self.carried), value.node.outputs, strict=True))
+        outputs = dict(zip((c.leaf for c in self.carried), value.node.outputs, strict=True))
+        results = self.attempt.sizes.results(outputs)
         for carried, output in zip(self.carried, value.node.outputs, strict=True):
             note_joined(trace, output, carried.parameter)
             bounds = trace.part(Intervals).get(carried.parameter)
@@ -172,7 +178,7 @@ class LoopResult:
 
     def _array_or_number(self, key: Leaf, leaf: Any, value: Value) -> Any:
         before = self._before(key)
-        like = leaf if before is None else before
+        like = leaf if before is None or self.attempt.sizes.axes(key) else before
         strides = common_strides(value.type, like, leaf)
         found = from_value(self.trace, value, strides)
         may_be, moved = self._may_be(key, leaf)

@@ -17,6 +17,7 @@ from ..operands.python_numbers import SLOW, Intervals, interval, is_slow
 from ..values.array import TracedArray, from_value, number
 from ..values.trace import Trace, assign
 from .carried import Carried, Known, Leaf, LoopParts
+from .carried_sizes import CarriedSizes
 from .ranges import I64, most_trips
 
 
@@ -37,6 +38,8 @@ class Parameters:
         self.by_leaf: dict[Leaf, Carried] = {}
         self.arrays: dict[Leaf, TracedArray] = {}  # what stands for arrays carried by value
         self.copies = Copies(trace)
+        trips = parts.count if type(parts.count) is int else None
+        self.sizes = CarriedSizes(trace, known, trips, self.carried.append)
         known.holders.update(holders_of(trace))
         self.holders = dict(known.holders)
         self.checked = trace.part(OverflowChecks).count
@@ -83,9 +86,13 @@ class Parameters:
         if key in self.known.rebound:
             leaf = lifted(self.trace, leaf)
             type_ = self.known.types.get(key) or leaf.value.type
-            carried = self._carry(key, type_, converted(self.trace, leaf.value, type_))
-            made = self.arrays[key] = from_value(
-                self.trace, carried.parameter, common_strides(type_, leaf, leaf))
+            initial, strides = converted(self.trace, leaf.value, type_), None
+            if self.sizes.axes(key):
+                value = self._carry_sized(key, type_, initial)
+            else:
+                value = self._carry(key, type_, initial).parameter
+                strides = common_strides(type_, leaf, leaf)
+            made = self.arrays[key] = from_value(self.trace, value, strides)
             if made.storage is not None:
                 made.storage.stands_for = leaf.storage
             return made
@@ -100,6 +107,14 @@ class Parameters:
         bounds = self.known.bounds.get(key, SLOW) if is_slow(start) else None
         if bounds is not None:
             self.trace.part(Intervals)[parameter] = bounds
+
+    def _carry_sized(self, key: Leaf, type_: TensorType, initial: Value) -> Value:
+        """What stands for an array whose size changes: a part of its buffer."""
+        buffer, part = self.sizes.parameter(key, type_, initial)
+        buffer.is_needed = self._is_needed(key[0])
+        self.by_leaf[key] = buffer
+        self.carried.append(buffer)
+        return part
 
     def _carry(self, key: Leaf, type_: TensorType, initial: Value | None) -> Carried:
         carried = Carried(placeholder(self.trace, type_, key[0]), initial, leaf=key)

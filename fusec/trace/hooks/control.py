@@ -12,11 +12,11 @@ from fusec.code_roles import ON_BEHALF
 from fusec.ir import Value
 
 from ..choice.choice import Choice
-from ..control import in_python
 from ..control.branches import branch
 from ..control.ranges import sequence, taken_apart
 from ..control.sequences import PythonIterator
 from ..control.unrolling import UNROLL
+from ..convert import in_python
 from ..convert.logic import Tested, Thunk, untested
 from ..facts.constant_values import constant_value
 from ..objects.tracing_hooks import UNHANDLED, TracingHooks

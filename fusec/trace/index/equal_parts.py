@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Node, Value
-from fusec.ir.dims import Dim, Size, minimum
+from fusec.ir.dims import Dim, Size, minimum, symbols_of
 
 from ..operands.operands import as_traced
 from ..operands.sizes import SizeTable, number
@@ -61,6 +61,8 @@ def operands(arrays: Sequence[TracedArray]) -> list[TracedArray] | None:
             continue
         if not all(_may_be_cut(trace, size) for size in (first, *others)):
             return None
+        if symbols_of(first) & symbols_of(tuple(others)) & trace.part(SizeTable).carried:
+            return None  # of one array: one element beside more, in some iteration
         least = first
         for other in others:
             least = minimum(least, _checked(trace, first, other, _OPERANDS, both=True))

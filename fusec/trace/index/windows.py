@@ -97,18 +97,18 @@ def _part(trace: Trace, axis: int, entry: slice, limit: Size) -> _Part:
     step = 1 if entry.step is None else as_size(entry.step)
     if not step:
         raise trace.error(ValueError(_NO_STEP))
-    first, count, size = _extent(trace, entry, step, limit)
+    first, count, size = extent(trace, entry, step, limit)
     return _Part(axis, step, step, size, first, count)
 
 
 def _stepped(trace: Trace, axis: int, entry: slice, limit: Size) -> _Part:
     """A slice with a step that only the run knows: every so many elements of one with step 1."""
     least = TracedArray(trace, None, (), _positive_step(trace, entry.step))
-    first, whole, _ = _extent(trace, slice(entry.start, entry.stop), 1, limit)
-    _, step, stride = _extent(trace, slice(None, least), 1, LONGEST)
+    first, whole, _ = extent(trace, slice(entry.start, entry.stop), 1, limit)
+    _, step, stride = extent(trace, slice(None, least), 1, LONGEST)
     each: Any = TracedArray(trace, None, (), step)
     number = (each + TracedArray(trace, None, (), whole) - 1) // each
-    _, count, size = _extent(trace, slice(None, number), 1, limit)
+    _, count, size = extent(trace, slice(None, number), 1, limit)
     return _Part(axis, 0, stride, size, first, count, step)
 
 
@@ -142,11 +142,11 @@ def _new_length(trace: Trace, x: Any) -> Size:
         zero = trace.builder.const(0)
         trace.check(trace.emit("GreaterEqual", length, zero), ValueError(_NEGATIVE))
         length = trace.emit("Maximum", length, zero)
-    return _extent(trace, slice(None, TracedArray(trace, None, (), length)), 1,
+    return extent(trace, slice(None, TracedArray(trace, None, (), length)), 1,
                    min(high, LONGEST))[2]
 
 
-def _extent(
+def extent(
     trace: Trace, entry: slice, step: int, limit: Size
 ) -> tuple[Value, Value, Size]:
     """First index, length as a number, and as a size; equal slices have equal ones."""

@@ -32,6 +32,8 @@ class SizeTable:
     locs: dict[str, Loc | None] = field(default_factory=dict)
     definers: dict[str, Value] = field(default_factory=dict)
     numbers: dict[Any, Value] = field(default_factory=dict)  # by size and regions
+    # Symbols of sizes that change from iteration to iteration of a loop.
+    carried: set[str] = field(default_factory=set)
 
 
 def new_size(trace: Trace) -> Dim:

@@ -19,10 +19,10 @@ from ..arrays.array_attributes import has_attribute
 from ..arrays.creation import astype
 from ..choice.appended import restacked
 from ..choice.merge import check_holds, of_other_dtypes
-from ..control import in_python
 from ..control.iterators import Enumerate, Product, Reversed, Zip
 from ..control.sequences import TracedRange
 from ..control.unrolling import UNROLL
+from ..convert import in_python
 from ..convert.properties import class_attribute
 from ..facts.constant_values import constant_value
 from ..guards.places import UNBOUND
