@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cpu.emitter import I64
 from fusec.ir import Graph, Node, Value
+from fusec.ir.dims import is_static
 from fusec.ops import get
 
-from . import callbacks, kernels, picks, slices
+from . import callbacks, kernels, picks, selections, slices
 from .arrays import ArrayRef, Location, Token
 from .copying import copy
 from .frame import Frame
@@ -122,12 +123,19 @@ def _iteration(
 def _settle(
     inner: GraphEmitter, homes: Sequence[_Variable | ArrayRef], finals: dict[int, ArrayRef]
 ) -> None:
-    """Give every carried array its new contents, by swapping addresses where that is enough."""
+    """Give every carried array its new contents, by swapping addresses where that is enough.
+
+    Copies are made of all that lies in memory which is written, before anything is.
+    """
     moves: list[tuple[ArrayRef, ArrayRef]] = []
+    written: list[tuple[ArrayRef, ArrayRef]] = []  # arrays of sizes that only the run knows
     staying = {h.token for i, h in enumerate(homes) if isinstance(h, ArrayRef) and i not in finals}
     moved: set[Token] = set(staying)
     for i, final in finals.items():
         home: Any = homes[i]
+        if not is_static(home.shape):
+            written.append((home, _aside(inner, final, homes) if final != home else home))
+            continue
         whole = final.is_whole and final.token in inner.owned and final.token not in moved and (
             final.token.nbytes == home.token.nbytes)
         if not whole:  # aliased, or not in C order: a copy of it is moved
@@ -136,7 +144,19 @@ def _settle(
             final = own
         moved.add(final.token)
         moves.append((home, final))
+    for home, final in written:
+        if final != home:
+            copy(inner.frame, home, final)
     _exchange(inner.frame, [(h.token, f.token) for h, f in moves])
+
+
+def _aside(inner: GraphEmitter, final: ArrayRef, homes: Sequence[Any]) -> ArrayRef:
+    """New contents, not in memory that others' are written to."""
+    if not any(isinstance(h, ArrayRef) and h.token is final.token for h in homes):
+        return final
+    own = inner.temporary(final.shape, final.dtype)
+    copy(inner.frame, own, final)
+    return own
 
 
 def _exchange(frame: Frame, moves: Sequence[tuple[Token, Token]]) -> None:
@@ -165,7 +185,7 @@ def _cond(emitter: GraphEmitter, node: Node) -> None:
     frame, em = emitter.frame, emitter.frame.em
     test, *values = node.inputs
     changed = node.attrs["changed"]
-    homes = [cast("ArrayRef", _home(emitter, v)) for v in values[:changed]]
+    homes = [_changed(emitter, v) for v in values[:changed]]
     operands: list[Location] = [*homes, *(emitter.location(v) for v in values[changed:])]
     count = len(node.types) - changed
     results = [_result(emitter, v) for v in node.outputs[:count]]
@@ -178,6 +198,12 @@ def _cond(emitter: GraphEmitter, node: Node) -> None:
     em.label(after)
     for value, home in zip(node.outputs, [*results, *homes], strict=True):
         emitter.env[value] = _present(frame, home)
+
+
+def _changed(emitter: GraphEmitter, value: Value) -> ArrayRef:
+    """Memory that the sides may change: all of a token's, which they may exchange, or, of a size
+    that only the run knows, a part, which they write into."""
+    return emitter.whole(value) if value.type.is_static else emitter.changeable(value)
 
 
 def _result(emitter: GraphEmitter, value: Value) -> _Variable | ArrayRef:
@@ -211,6 +237,7 @@ _STEPS: dict[str, Callable[[GraphEmitter, Node], None]] = {
     "Extent": slices.extent, "Size": slices.size_number, "Fill": slices.fill,
     "Window": slices.window, "WindowUpdate": slices.window_update,
     "Reserve": slices.reserve, "SliceUpdate": slices.slice_update, "Concat": slices.concat,
+    "Nonzero": selections.nonzero,
 }
 
 __all__ = ["emit"]
