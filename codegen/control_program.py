@@ -36,6 +36,7 @@ class Word:
     ``scalar``                the bits of an operand
     ``rest``                  the second half of the number in the word before
     ``temp``                  the address of fresh memory of ``value`` bytes
+    ``zeros``                 the same, all 0: what is beyond an array's end shows nobody's data
     ``nest``                  the address of a nest's argument block
     ``code``, ``finish``      the addresses of a nest's functions
     ``pool``                  the address of the function that spreads tasks over threads

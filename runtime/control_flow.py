@@ -182,6 +182,9 @@ class NativeRun:
         for at, nbytes in blocks.temps:
             kept.append(array := memory_of(nbytes))
             words[at] = address_of(array)
+        for at, nbytes in blocks.zeros:
+            kept.append(array := np.zeros(max(nbytes, 1), np.uint8))
+            words[at] = address_of(array)
         if self.is_parallel:
             threads.ensure_workers()
         try:
@@ -244,7 +247,8 @@ class _Blocks:
         for at, word in enumerate(program.words):
             self.words[at] = self._fixed(program, word, pool)
         self.operands, self.targets = self._of("operand"), self._of("target")
-        self.temps, self.sizes = self._of("temp"), self._of("size")
+        self.temps, self.zeros = self._of("temp"), self._of("zeros")
+        self.sizes = self._of("size")
         self.left = self._of("left")
         node = program.node
         self.scalars = [(self._cell(at, node.inputs[k].dtype), k) for at, k in self._of("scalar")]

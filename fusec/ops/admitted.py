@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Graph, Node, TensorType
+from fusec.ir.bounds import range_of
 from fusec.ir.dims import Dim, symbols_of
 
 from .admission import (
@@ -265,6 +266,8 @@ def _firsts(before: int, node: Node) -> Limits:
 def _check_slice(
     first: Any, count: Any, length: Any, step: int, size: Any, axis: int
 ) -> None:
+    if step == 1 and _is_beginning(first, count, length, size):
+        return
     extent = first.node
     fits = extent.op == "Extent" and first.index == 0 and extent.attrs["step"] == step and (
         extent.attrs["limit"] is length or extent.attrs["limit"] == length)
@@ -274,10 +277,28 @@ def _check_slice(
             f"{length}", "slice where the bounds are computed, in the same branch or loop")
 
 
+def _is_beginning(first: Any, count: Any, length: Any, size: Any) -> bool:
+    """Whether it is the first elements, no more than the limits of slices behind it allow."""
+    if first.node.op != "Const" or first.node.attrs["value"] != 0 or count.node.op != "Size" or (
+            count.node.attrs["size"] != size or type(length) is not int):
+        return False
+    behind = [v.node.attrs for v in count.node.inputs if v.node.op == "Extent"]
+    limits = {a["length"]: a["limit"] for a in behind if type(a["limit"]) is int}
+    return symbols_of(size) <= limits.keys() and range_of(size, limits)[1] <= length
+
+
+def _reserve(node: Node) -> None:
+    """What does not fit is found when the code is made, or runs."""
+    shape = node.attrs["shape"]
+    require(len(shape) == _is_array(node).rank and all(type(n) is int for n in shape),
+            f"{shape} is no shape that it could be the beginning of")
+
+
 EXTENT = Admission({"given": BOOLS, "step": INT, "limit": LIMIT, "length": TEXT}, rule=_extent)
 _WINDOW = {"axes": INTS, "steps": INTS, "sizes": SIZES}
 WINDOW = Admission(_WINDOW, rule=_window, limits=partial(_firsts, 1))
 WINDOW_UPDATE = Admission(_WINDOW, rule=_window_update, limits=partial(_firsts, 2))
+RESERVE = Admission({"shape": SIZES}, rule=_reserve)
 
 # --- reductions, scans, products
 

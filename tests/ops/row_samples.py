@@ -94,6 +94,12 @@ def _scattered(x: Any) -> Any:
     return y
 
 
+def _growing(x: Any) -> Any:
+    for _ in range(20):
+        x = np.concatenate([x, x[:1]])
+    return x
+
+
 def _windows(x: Any, n: Any) -> Any:
     y = np.array(x)
     total = x[0, 0]
@@ -197,7 +203,7 @@ OWN: dict[str, Sample] = {
     "Polyfit": (lambda x: np.polyfit(np.arange(x.shape[0]) * 1.0, x, 2), "line"),
     "Polymul": (lambda x: np.polymul(x, x), "line"),
     "Window": (_windows, "grid"), "WindowUpdate": (_windows, "grid"),
-    "Extent": (_windows, "grid"),
+    "Extent": (_windows, "grid"), "Reserve": (_growing, "grid"),
     "Take": (lambda x: np.take(x, [0, 0], axis=np.int64(0)), "line"),
     "CallInto": (lambda x: np.take(x, [0, 0], out=np.empty(2, x.dtype)), "line"),
     "Method": (lambda x: x[x[:, 0] > 0].repeat(2, axis=1).flatten("F"), "grid"),

@@ -208,12 +208,14 @@ class Frame:
         (self.entry if lines is None else lines).append(f"  store ptr {address}, ptr {slot}")
         return Token(slot, nbytes, dtype)
 
-    def temporary(self, shape: Sequence[int], dtype: np.dtype) -> ArrayRef:
+    def temporary(
+        self, shape: Sequence[int], dtype: np.dtype, kind: str = "temp"
+    ) -> ArrayRef:
         """Fresh memory that lives as long as the call; run-time sizes count as their bounds."""
         most = tuple(bound_of(size, self.limits) for size in shape)
         nbytes = int(np.prod(most, dtype=np.int64)) * dtype.itemsize
         at = len(self.words)
-        self.words.append(Word("temp", nbytes))
+        self.words.append(Word(kind, nbytes))
         early = self.has_loops or self.em.depth > 0  # a loop may swap their addresses
         lines = self.entry if early else self.em.lines
         lines.append(f"  %w{at}.at = getelementptr i64, ptr %block, i64 {at}")

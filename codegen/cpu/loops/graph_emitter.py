@@ -93,8 +93,10 @@ class GraphEmitter:
 
     # -- memory
 
-    def temporary(self, shape: Sequence[int], dtype: np.dtype) -> ArrayRef:
-        ref = self.frame.temporary(shape, dtype)
+    def temporary(
+        self, shape: Sequence[int], dtype: np.dtype, kind: str = "temp"
+    ) -> ArrayRef:
+        ref = self.frame.temporary(shape, dtype, kind)
         self.owned.add(ref.token)
         return ref
 
@@ -103,7 +105,7 @@ class GraphEmitter:
         place, shape = self.places.get(value), self.reserved.get(value)
         if place is not None or shape is None:
             return place or self.temporary(value.shape, value.dtype)
-        whole = self.temporary(shape, value.dtype)
+        whole = self.temporary(shape, value.dtype, "zeros")
         return ArrayRef(whole.token, value.shape, whole.strides, value.dtype)
 
     def want(self, results: Sequence[Any]) -> None:

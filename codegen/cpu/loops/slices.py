@@ -118,7 +118,7 @@ def reserve(emitter: GraphEmitter, node: Node) -> None:
     strides = contiguous(shape, dtype.itemsize)
     if ref.offset != "0" or ref.element != "0" or ref.strides != strides or (
             ref.token.nbytes != math.prod(shape) * dtype.itemsize):
-        begin = emitter.temporary(shape, dtype)
+        begin = emitter.temporary(shape, dtype, "zeros")
         copy(emitter.frame, ArrayRef(begin.token, ref.shape, strides, dtype), ref)
         ref = begin
     emitter.env[node.out()] = ArrayRef(ref.token, shape, strides, dtype)
