@@ -178,7 +178,7 @@ class LoopResult:
 
     def _array_or_number(self, key: Leaf, leaf: Any, value: Value) -> Any:
         before = self._before(key)
-        like = leaf if before is None or self.attempt.sizes.axes(key) else before
+        like = leaf if before is None else before
         strides = common_strides(value.type, like, leaf)
         found = from_value(self.trace, value, strides)
         may_be, moved = self._may_be(key, leaf)

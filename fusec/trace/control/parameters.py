@@ -86,13 +86,11 @@ class Parameters:
         if key in self.known.rebound:
             leaf = lifted(self.trace, leaf)
             type_ = self.known.types.get(key) or leaf.value.type
-            initial, strides = converted(self.trace, leaf.value, type_), None
-            if self.sizes.axes(key):
-                value = self._carry_sized(key, type_, initial)
-            else:
-                value = self._carry(key, type_, initial).parameter
-                strides = common_strides(type_, leaf, leaf)
-            made = self.arrays[key] = from_value(self.trace, value, strides)
+            initial = converted(self.trace, leaf.value, type_)
+            value = self._carry_sized(key, type_, initial) if self.sizes.axes(key) else (
+                self._carry(key, type_, initial).parameter)
+            made = self.arrays[key] = from_value(
+                self.trace, value, common_strides(value.type, leaf, leaf))
             if made.storage is not None:
                 made.storage.stands_for = leaf.storage
             return made
