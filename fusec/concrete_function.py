@@ -17,6 +17,7 @@ from fusec.trace.facts.trees import flattened
 from fusec.trace.guards.guard import check_of
 from fusec.trace.guards.relations import SameCode
 
+from .assignments import assigner
 from .compiled_trace import Build, CompiledTrace
 from .errors import user_error
 from .run_metadata import RunMetadata, RunOptions, Times, run_with
@@ -34,7 +35,9 @@ class ConcreteFunction(CompiledTrace):
         build.call = replace(build.call, leaves=())  # the first call's arrays are not ours to keep
         self.result_treespec = build.traced.treespec
         self._leaf_result = build.traced.treespec.is_leaf()
-        self._assignments = build.traced.assignments
+        assigned = build.traced.assignments
+        self._assign: Any = assigner(
+            assigned, self.result_treespec.num_leaves) if assigned else None
         # Those that the launcher does not check itself.
         watched = [g for g in self.guards if not g.is_native]
         self.unchanged = check_of(watched) if watched else None
@@ -87,17 +90,18 @@ class ConcreteFunction(CompiledTrace):
     def run_leaves(self, leaves: Sequence[Any], times: Times | None = None) -> Any:
         """Result for argument leaves that match the signature; ``times`` gets those of steps."""
         results = self.executable.run(leaves, times)
-        if self._assignments:
+        if self._assign is not None:
             self._assign(results)
         if self._leaf_result:
             return results[0]
-        return optree.tree_unflatten(self.result_treespec, results)
+        own = results[: self.result_treespec.num_leaves]
+        return optree.tree_unflatten(self.result_treespec, own)
 
     def shaped(self, fast: Callable[..., Any]) -> Callable[..., Any]:
         """The native call, which gives a leaf or a tuple of them, with results as they were
         returned and assignments done; what says that it does not answer is no tuple."""
         tree = self.result_treespec
-        if self._assignments:
+        if self._assign is not None:
             return self._assigning(fast)
         if tree.is_leaf() or _is_flat_tuple(tree):
             return fast
@@ -109,25 +113,17 @@ class ConcreteFunction(CompiledTrace):
         return call
 
     def _assigning(self, fast: Callable[..., Any]) -> Callable[..., Any]:
-        tree = self.result_treespec
+        tree, assign, count = self.result_treespec, self._assign, self.result_treespec.num_leaves
+        is_leaf = tree.is_leaf()
 
         def call(*leaves: Any) -> Any:
-            answer = fast(*leaves)
-            if type(answer) is not tuple:
-                return answer
-            results = list(answer)
-            self._assign(results)
-            return tree.unflatten(results)
+            results = fast(*leaves)
+            if type(results) is not tuple:
+                return results
+            assign(results)
+            return results[0] if is_leaf else tree.unflatten(results[:count])
 
         return call
-
-    def _assign(self, results: list[Any]) -> None:
-        """Do the program's assignments to attributes; leaves only the result's own leaves."""
-        at = self.result_treespec.num_leaves
-        for assignment, tree in self._assignments:
-            assignment.apply(tree.unflatten(results[at: at + tree.num_leaves]))
-            at += tree.num_leaves
-        del results[self.result_treespec.num_leaves:]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.run(*args, **kwargs)[0]

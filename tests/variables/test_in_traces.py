@@ -220,3 +220,22 @@ def test_a_failed_check_writes_nothing() -> None:
 def test_nothing_changes_a_copy_unseen(write: Callable[[], Any]) -> None:
     with pytest.raises((TypeError, AttributeError), match="Variable W"):
         fusec.jit(write)()
+
+
+def test_an_attribute_that_is_assigned_in_place_stays_the_variable() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.v = fusec.Variable(0.0)
+
+        @fusec.jit
+        def __call__(self, x: Any) -> None:
+            if x > 0:
+                self.v += x
+            self.v -= 1
+
+    model = Model()
+    v = model.v
+    for x, expected in ((3.0, 2.0), (-1.0, 1.0)):
+        model(x)
+        assert model.v is v and float(v) == expected
+    assert not model.__call__.traces[0].build.traced.assignments

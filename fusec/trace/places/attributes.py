@@ -84,10 +84,10 @@ class Attributes:
         self._note(obj, name, value)
 
     def _is_there(self, obj: Any, name: str, value: Any) -> bool:
-        """Whether it is a container that the attribute holds: ``self.items += [x]`` has changed
-        it, and assigns it to where it was."""
-        return may_be_held(value) and self.places.attribute(obj, name) is None and (
-            getattr(obj, name, None) is value)
+        """Whether it is a container, or Variable, that the attribute holds: ``self.items += [x]``
+        has changed it, and assigns it to where it was."""
+        return (may_be_held(value) or isinstance(value, Variable)) and (
+            self.places.attribute(obj, name) is None and getattr(obj, name, None) is value)
 
     def _note(self, obj: Any, name: str, value: Any) -> None:
         place = self.places.attribute(obj, name)
