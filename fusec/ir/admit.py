@@ -28,6 +28,7 @@ from fusec.ops.admission import Limits as Ranges
 from fusec.ops.admission import NotAdmitted, require, well_formed
 from fusec.ops.build import Builder, Namer
 from fusec.ops.claims import claimed_dtypes
+from fusec.ops.python_operators import PYTHON_OPERATORS
 from fusec.ops.registry import Op
 from fusec.ops.sizes import learnt_symbols, needed_symbols, size_value
 
@@ -292,7 +293,10 @@ def _check_dtypes(row: Op, inputs: list[Value], types: tuple[TensorType, ...]) -
     computed = inputs[1:] if row.name == "Where" else inputs[:1] if row.mixes_dtypes else inputs
     for value in computed:
         require(value.dtype in claimed_dtypes(row), f"{row.name} does not take {value.dtype}")
-    if row.ufunc is not None and row.kind == "elementwise":
+    if row.name in PYTHON_OPERATORS and all(v.type.is_weak for v in inputs):
+        one = PYTHON_OPERATORS[row.name](*(v.dtype.type(1).item() for v in inputs))
+        require(np.asarray(one).dtype == types[0].dtype, f"Python gives {type(one).__name__}")
+    elif row.ufunc is not None and row.kind == "elementwise":
         given = tuple(v.dtype for v in inputs)
         found = row.ufunc.resolve_dtypes((*given, *(None,) * row.ufunc.nout))
         require(found == (*given, types[0].dtype), f"NumPy's {row.ufunc.__name__} gives "

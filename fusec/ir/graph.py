@@ -178,11 +178,15 @@ class Graph:
         return frozenset(names.union(*(g.ops for node in self.nodes for g in node.graphs)))
 
     def __getitem__(self, name: str) -> Node:
-        """The node of that name; raises ``KeyError`` with close matches when there is none."""
+        """The node of that name, or the parameter that the program reaches so: ``weights["W"]``.
+
+        Raises ``KeyError`` with close matches when there is none.
+        """
         if not self._index:
+            self._index.update((v.node.attrs.get("path", ""), v.node) for v in self.inputs)
             self._index.update((n.name, n) for n in self.nodes)
         try:
-            return self._index[name]
+            return self._index[name if name in self._index else name.replace('"', "'")]
         except KeyError:
             import difflib
 

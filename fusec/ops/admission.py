@@ -139,9 +139,10 @@ def check_region(
     except NotAdmitted:
         if len(symbols) != 1:
             raise
-        for size in (*range(SMALL), symbol(*symbols) + SMALL):  # one by one, then all others
-            _check_region(*(tuple(_at(s, *symbols, size) for s in sizes_)
-                            for sizes_ in (shape, starts, steps, sizes)))
+        (name,) = symbols
+        for value in (*range(SMALL), symbol(name) + SMALL):  # one by one, then all others
+            _check_region(*(tuple(_at(size, name, value) for size in part)
+                            for part in (shape, starts, steps, sizes)))
 
 
 SMALL = 4  # sizes up to here are tried, where cases such as ``max(n-1,0)`` end

@@ -77,6 +77,16 @@ def _wraps_index(node: Node) -> None:
     require(node.inputs[0].dtype == INDEX, f"indices are {node.inputs[0].dtype}, not int64")
 
 
+def _of_booleans(node: Node) -> None:
+    require(all(v.dtype.kind == "b" for v in node.inputs), "its operands are not booleans")
+
+
+def _power(node: Node) -> None:
+    require(node.inputs[0].dtype.kind in "fc", "powers of integers are calls of np.power")
+
+
+POWER = Admission(rule=_power)
+OF_BOOLEANS = Admission(rule=_of_booleans)
 CAST = Admission({"dtype": DTYPE}, {"kind": KIND})
 REINTERPRET = Admission({"dtype": DTYPE}, {"kind": KIND}, rule=_reinterpret)
 WHERE = Admission(optional={"kind": KIND})
@@ -307,7 +317,9 @@ def _reduction(node: Node) -> None:
     axes, shape = node.attrs["axes"], _is_array(node).shape
     check_axes(axes, len(shape))
     require(list(axes) == sorted(axes), f"axes {axes} are not in order")
-    if get(node.op).chooses:
+    row, dtype = get(node.op), node.inputs[0].dtype
+    require(not row.of_booleans or dtype.kind != "b", f"booleans are joined by {row.of_booleans}")
+    if row.chooses:
         at_least_one(math.prod(shape[a] for a in axes), node.op)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from fusec.ir import TensorType
 
 from .admission import BY_PASSES, PLAIN, Admission
-from .admitted import CAST, REINTERPRET, WHERE
+from .admitted import CAST, OF_BOOLEANS, POWER, REINTERPRET, WHERE
 from .exact_fma import exact_fma
 from .registry import Op, Types, register
 from .shapes import broadcast
@@ -60,12 +60,13 @@ def infer_copy(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
 
 def _ufunc(
     name: str, ufunc: np.ufunc, scalar: str, cost: float = 1.0, *, predicate: bool = False,
-    infer: Any = infer_same, reference: Callable[..., Any] | None = None, **columns: Any,
+    infer: Any = infer_same, reference: Callable[..., Any] | None = None,
+    admits: Admission = PLAIN, **columns: Any,
 ) -> Op:
     return register(Op(
         name=name, kind="elementwise", arity=ufunc.nin, scalar=scalar, ufunc=ufunc,
         numpy=(ufunc,), reference=reference or ufunc, infer=infer_bool if predicate else infer,
-        cost=cost, admits=PLAIN, **columns,
+        cost=cost, admits=admits, **columns,
         doc=f"np.{ufunc.__name__} of operands that share a dtype.",
     ))
 
@@ -128,7 +129,8 @@ _ufunc("Div", np.divide, "div", 4, combines=True)
 _ufunc("FloorDiv", np.floor_divide, "floor_div", 8, keeps_kind=True)
 _ufunc("Mod", np.remainder, "mod", 8, keeps_kind=True)
 _ufunc("Fmod", np.fmod, "fmod", 20)
-_ufunc("Pow", np.power, "pow", 40, reference=power_reference, keeps_kind=True)
+_ufunc("Pow", np.power, "pow", 40, reference=power_reference, keeps_kind=True,
+       admits=POWER)
 _ufunc("Neg", np.negative, "neg", shows_product=True, keeps_kind=True)
 _ufunc("Pos", np.positive, "pos", shows_product=True)
 _ufunc("Abs", np.absolute, "abs", infer=infer_abs, keeps_kind=True)
@@ -189,10 +191,13 @@ _ufunc("IsInf", np.isinf, "isinf", predicate=True)
 _ufunc("IsFinite", np.isfinite, "isfinite", predicate=True)
 _ufunc("Signbit", np.signbit, "signbit", predicate=True)
 # --- logic and bits
-_ufunc("LogicalAnd", np.logical_and, "and", predicate=True, commutative=True, associative=True)
-_ufunc("LogicalOr", np.logical_or, "or", predicate=True, commutative=True, associative=True)
-_ufunc("LogicalXor", np.logical_xor, "xor", predicate=True, commutative=True, associative=True)
-_ufunc("LogicalNot", np.logical_not, "not", predicate=True)
+_ufunc("LogicalAnd", np.logical_and, "and", predicate=True, commutative=True, associative=True,
+       admits=OF_BOOLEANS)
+_ufunc("LogicalOr", np.logical_or, "or", predicate=True, commutative=True, associative=True,
+       admits=OF_BOOLEANS)
+_ufunc("LogicalXor", np.logical_xor, "xor", predicate=True, commutative=True, associative=True,
+       admits=OF_BOOLEANS)
+_ufunc("LogicalNot", np.logical_not, "not", predicate=True, admits=OF_BOOLEANS)
 _ufunc("BitAnd", np.bitwise_and, "and", commutative=True, associative=True, combines=True)
 _ufunc("BitOr", np.bitwise_or, "or", commutative=True, associative=True, combines=True)
 _ufunc("BitXor", np.bitwise_xor, "xor", commutative=True, associative=True, combines=True)

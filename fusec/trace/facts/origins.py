@@ -71,7 +71,17 @@ def _text_at(loc: Loc) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST - 3]}..."
 
 
-def scalar_arguments(value: Value) -> list[str]:
+def access_path(what: str) -> str:
+    """How a program reaches what is described so: ``weights['W']`` of ``global weights['W']``."""
+    words = what.split(" ")
+    if words[0] in ("a", "an"):
+        return words[1]
+    at = what.find("[")
+    head, rest = (what, "") if at < 0 else (what[:at], what[at:])
+    return head.rpartition(" ")[2] + rest
+
+
+def scalar_arguments(value: Value, outside: Mapping[int, str]) -> list[str]:
     """The arguments that a value depends on where all of them are numbers; else []."""
     names: dict[str, None] = {}
     todo, visited = [value.node], set[int]()
@@ -82,7 +92,7 @@ def scalar_arguments(value: Value) -> list[str]:
         visited.add(node.id)
         if len(visited) > _MOST_NODES or (node.op == "Input" and node.types[0].kind == "array"):
             return []
-        if node.op == "Input" and node.attrs["path"].startswith("captured_"):
+        if node.op == "Input" and node.attrs["index"] in outside:
             return []  # read from an attribute, a variable or a container at each call
         if node.op == "Input":
             names[node.attrs["path"].partition("[")[0].partition(".")[0]] = None
@@ -90,9 +100,9 @@ def scalar_arguments(value: Value) -> list[str]:
     return sorted(names)
 
 
-def way_out(value: Value, otherwise: str) -> str:
+def way_out(value: Value, otherwise: str, outside: Mapping[int, str]) -> str:
     """The cure for a value that Python needs: static arguments where they would help."""
-    names = scalar_arguments(value)
+    names = scalar_arguments(value, outside)
     if not names:
         return otherwise
     listed = ", ".join(map(repr, names))

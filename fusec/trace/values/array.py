@@ -151,7 +151,7 @@ class TracedArray:
             f"{needed} is needed while {self.trace.name} is traced, but this value is only known "
             f"when the compiled code runs", loc=self.trace.loc,
             values=[("value", describe(self.value, None, self.trace.feeds.outside))],
-            cure=way_out(self.value, otherwise),
+            cure=way_out(self.value, otherwise, self.trace.feeds.outside),
         )
 
     def __bool__(self) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir.graph import new_id
 
+from ..facts.origins import access_path
 from ..facts.refusals import check_array
 from .array import TracedArray
 from .storage import Storage
@@ -125,7 +126,7 @@ class OwnArrays:
         if memory.storage is None:
             trace, copied = self.trace, memory.root.copy(order="K")
             trace.feeds.outside[len(trace.feeds.inputs)] = WHAT
-            read_only = trace.add_array(copied, f"captured_{len(trace.feeds.captured)}")
+            read_only = trace.add_array(copied, access_path(WHAT))
             trace.feeds.captured.append(copied)
             memory.storage = Storage(read_only.value, memory.root.strides)
             memory.storage.born = memory.born

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Node, Value
+from fusec.ops.build import Namer
 from fusec.ops.index_checks import Use
 
 from .assigned_names import AssignedNames
@@ -26,6 +27,7 @@ class Feeds:
         self.inputs: list[Value] = []
         self.storages: list[Storage | None] = []  # by input position
         self.outside: dict[int, str] = {}  # what those read from outside are
+        self.paths = Namer()  # how the program reaches each
         # These: arrays, or functions that read a value.
         self.captured: list[Any] = []
         self.by_array: dict[int, Storage] = {}  # their storages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ from fusec.ops.checks import describe_error
 from ..convert.hooks import Hooks
 from ..facts.code_names import names_in
 from ..facts.cures import cure_for
-from ..facts.origins import describe
+from ..facts.origins import access_path, describe
 from ..facts.refusals import check_array
 from .caught import Handlers, under_handlers
 from .operations import OPERATIONS
@@ -140,6 +141,7 @@ class Trace:
     def add_input(self, type_: TensorType, path: str) -> Value:
         index = len(self.feeds.inputs)
         self.builder.loc = None
+        path = self.feeds.paths.fresh(path)
         value = self.builder.emit("Input", name=_identifier(path), index=index, path=path,
                                   type=type_)
         self.feeds.inputs.append(value)
@@ -168,8 +170,7 @@ class Trace:
             what = self.feeds.titles.get(id(array)) or self.name_outside(array) or (
                 "an array from outside the function")
             self.feeds.outside[len(self.feeds.inputs)] = what
-            found = self.add_array(check_array(array, what, self.loc),
-                                   f"captured_{len(self.feeds.captured)}")
+            found = self.add_array(check_array(array, what, self.loc), access_path(what))
             found.born = 0  # older than any branch or loop that reads it first
             if id(array) in self.local.arrays:
                 found.is_constant = True
@@ -189,7 +190,7 @@ class Trace:
     ) -> Value:
         """A number that is read at each call."""
         self.feeds.outside[len(self.feeds.inputs)] = name
-        value = self.add_scalar(type_, f"captured_{len(self.feeds.captured)}")
+        value = self.add_scalar(type_, access_path(name))
         self.feeds.captured.append(reader)
         return value
 
@@ -236,7 +237,7 @@ def _importable(kind: type[Exception]) -> type[Exception]:
 
 
 def _identifier(path: str) -> str:
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in path).strip("_") or "arg"
+    return re.sub(r"\W+", "_", path).strip("_") or "arg"
 
 
 def _user_frame() -> Loc | None:
