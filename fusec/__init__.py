@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .caches import clear_caches
     from .checkpoint import Checkpoint
     from .concrete_function import ConcreteFunction
+    from .containers import container
     from .control_functions import cond, fori_loop, map, scan, switch, while_loop
     from .explanation import explain
     from .function import Function
@@ -60,7 +61,8 @@ _LAZY = {
     "admit": "ir.admit", "GraphFunction": "graph_function",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
-    "clear_caches": "caches", "Variable": "variable", "Checkpoint": "checkpoint",
+    "clear_caches": "caches", "Variable": "variable", "container": "containers",
+    "Checkpoint": "checkpoint",
     "wrap_function": "wrapped_function",
     "load_ipython_extension": "magics",
 }
@@ -88,6 +90,7 @@ __all__ = [
     "clear_caches",
     "cond",
     "config",
+    "container",
     "explain",
     "fori_loop",
     "history",

@@ -52,8 +52,9 @@ class InTraces(Protocol):
     def write_part(self, trace: Trace, variable: Variable, key: Any, value: Any) -> None:
         """The same of ``variable[key]``, as NumPy assigns items."""
 
-    def create(self, trace: Trace, variable: Variable, value: Any, dtype: Any) -> None:
-        """Give a new Variable its buffer, and its first value when the code runs."""
+    def create(self, trace: Trace, variable: Variable, value: Any, dtype: Any) -> bool:
+        """Give a new Variable its buffer, and its first value now, or when the code runs; whether
+        it is known now."""
 
 
 class _NoTraces:
@@ -70,6 +71,15 @@ def answer_in_traces(front_end: InTraces) -> None:
     """What Variables ask from now on."""
     global _traces
     _traces = front_end
+
+
+_noted: Callable[[Variable, bool], None] | None = None
+
+
+def note_creations(note: Callable[[Variable, bool], None]) -> None:
+    """Call this with each new Variable from now on, and with whether its first value is known."""
+    global _noted
+    _noted = note
 
 
 def in_trace() -> bool:
@@ -104,10 +114,13 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         self.occupancy = Occupancy()
         value = value() if callable(value) and not isinstance(value, np.generic) else value
         trace = _traces.current()
+        is_known = True
         if trace is None:
             self.buffer = first_buffer(snapshots(value), dtype, self.name)
         else:
-            _traces.create(trace, self, value, dtype)
+            is_known = _traces.create(trace, self, value, dtype)
+        if _noted is not None:
+            _noted(self, is_known)
 
     # -- what it is
 
@@ -336,5 +349,5 @@ def snapshots(x: Any) -> Any:
     return x
 
 
-__all__ = ["WRITERS", "InTraces", "Variable", "answer_in_traces", "in_trace", "snapshot",
-           "snapshots"]
+__all__ = ["WRITERS", "InTraces", "Variable", "answer_in_traces", "in_trace",
+           "note_creations", "snapshot", "snapshots"]

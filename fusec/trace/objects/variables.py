@@ -103,7 +103,7 @@ class FrontEnd:
     def write_part(self, trace: Trace, variable: Variable, key: Any, value: Any) -> None:
         TracedArray(trace, storage_of(trace, variable))[key] = value
 
-    def create(self, trace: Trace, variable: Variable, value: Any, dtype: Any) -> None:
+    def create(self, trace: Trace, variable: Variable, value: Any, dtype: Any) -> bool:
         if trace.in_region:
             raise unsupported(f"creating {variable.title} in a branch or loop that data decides",
                               loc=trace.loc, cure="create it before the branch, or outside")
@@ -113,6 +113,7 @@ class FrontEnd:
         else:
             variable.buffer = first_buffer(snapshots(known), dtype, variable.name)
         trace.part(Variables).created.append(Created(variable, trace.loc, known is not None))
+        return known is not None
 
     def _begin(self, trace: Trace, variable: Variable, value: TracedArray, dtype: Any) -> None:
         """The buffer gets its first value when the code runs."""
