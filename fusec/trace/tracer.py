@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from traceback import walk_tb
 from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
+from fusec.code_roles import is_ours
 from fusec.errors import ConcreteValueError, FusecError, unsupported, users_own
 from fusec.ir import Graph, Value
 from fusec.ir.dims import UndecidedSizeError
@@ -30,7 +33,7 @@ from .control.raising import as_checked, free_variable, is_programs, raised_at, 
 from .convert.cache import convert
 from .facts.code_names import with_inner
 from .facts.graph_length import warn_of_length
-from .facts.trees import flattened
+from .facts.trees import flattened, too_deep
 from .guards.array_values import GuardedArrays
 from .guards.container_changes import ContainerChanges
 from .guards.guard import Guard, itself
@@ -55,6 +58,8 @@ from .values.assigned_names import AssignedNames, until_known
 from .values.own_arrays import OwnArrays
 from .values.states import States
 from .values.trace import Trace, tracing
+
+_WALK = 50  # frames of fusec in a row; between two of the program's there are fewer
 
 
 @dataclass
@@ -95,7 +100,12 @@ class Traced:
 def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     """Run ``fn`` on traced arguments; raises the user's errors at the user's lines."""
     start = time.perf_counter()
-    traced = until_known(lambda names: _traced(fn, name, call, names))
+    try:
+        traced = until_known(lambda names: _traced(fn, name, call, names))
+    except RecursionError as error:
+        if not _is_of_walk(error):
+            raise
+        raise too_deep() from None
     traced.ms = 1e3 * (time.perf_counter() - start)
     return traced
 
@@ -208,6 +218,8 @@ def _run(
                 error = unbound(name).with_traceback(error.__traceback__)
             users_own(error)
             raise error from None
+        if isinstance(error, RecursionError) and _is_of_walk(error):
+            raise
         if isinstance(error, RecursionError) and trace.part(Endless).loc is not None:
             raise unsupported(
                 "a function that calls itself until data ends it", loc=trace.part(Endless).loc,
@@ -218,6 +230,12 @@ def _run(
         without_values(error)
         users_own(error)
         raise
+
+
+def _is_of_walk(error: RecursionError) -> bool:
+    """Whether fusec met it in a container, not the program in its own calls."""
+    innermost = deque(walk_tb(error.__traceback__), maxlen=_WALK)
+    return all(is_ours(frame.f_globals) for frame, _ in innermost)
 
 
 def _is_free(trace: Trace, error: Exception, variable: str) -> bool:

@@ -6,13 +6,13 @@ results are put together.
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import optree
 
-from ..facts.trees import flattened, flattened_in_order
+from ..facts.trees import flattened, flattened_in_order, in_order, mapped
 from ..values.array import TracedArray
 from ..values.selected import Selected, has_views_of_some, sides_of
 from ..values.trace import Trace
@@ -25,15 +25,19 @@ _MOST_ARRAYS = 16  # that one result may be; of more it is a copy
 def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
     """The leaves of what leaves the trace and their structure, with every array that a result may
     be."""
-    leaves, structure = flattened_in_order(bound(trace, results))
-    if any(type(leaf) is MappingProxyType for leaf in leaves):  # of `vars`
-        reached = trace.world.reachable.reached
-        plain = [dict(x) if type(x) is MappingProxyType and id(x) in reached else x for x in leaves]
-        leaves, structure = flattened(optree.tree_unflatten(structure, plain))
-    choices = [_choice(trace, leaf) for leaf in leaves]
-    if all(a is b for a, b in zip(leaves, choices, strict=True)):
-        return leaves, structure
-    return flattened(optree.tree_unflatten(structure, choices))
+    results = bound(trace, results)
+    leaves, structure = flattened_in_order(results)
+    for replaced in (_namespace, _choice):
+        if any(replaced(trace, leaf) is not leaf for leaf in leaves):
+            results = mapped(partial(replaced, trace), in_order(results))
+            leaves, structure = flattened(results)
+    return leaves, structure
+
+
+def _namespace(trace: Trace, x: Any) -> Any:
+    """A dict for what `vars` gives of a class or module from outside."""
+    is_reached = type(x) is MappingProxyType and id(x) in trace.world.reachable.reached
+    return dict(x) if is_reached else x
 
 
 def _choice(trace: Trace, x: Any) -> Any:

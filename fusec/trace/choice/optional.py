@@ -16,7 +16,7 @@ from fusec.ir import TensorType, Value
 
 from ..facts.constant_values import constant_value
 from ..facts.layout import Strides
-from ..facts.trees import NAMESPACE
+from ..facts.trees import NAMESPACE, mapped
 from ..guards.container_changes import items_in
 from ..guards.places import UNBOUND, Absent
 from ..values.array import TracedArray, from_value
@@ -102,11 +102,11 @@ def zeros_like(trace: Trace, like: Any) -> Any:
 def bound(trace: Trace, results: Any) -> Any:
     """The results with checks that all of their variables have a value."""
     hooks: Any = trace.hooks
-    leaves, structure = optree.tree_flatten(
+    leaves = optree.tree_leaves(
         results, none_is_leaf=True, namespace=NAMESPACE, is_leaf=_is_variable)
     if not any(map(_is_variable, leaves)):
         return results  # the lists and dicts in it are those of the program
-    return optree.tree_unflatten(structure, [hooks.bound(hooks.where, x) for x in leaves])
+    return mapped(lambda x: hooks.bound(hooks.where, x), results, _is_variable)
 
 
 def _is_variable(x: Any) -> bool:

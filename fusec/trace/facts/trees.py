@@ -6,8 +6,9 @@ optree sorts keys unless a namespace says otherwise; but a program can see the o
 from __future__ import annotations
 
 import functools
+import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import optree
@@ -24,10 +25,13 @@ def flattened(tree: Any) -> tuple[list[Any], Any]:
     try:
         leaves, treespec = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     except RecursionError:
-        raise unsupported(
-            f"a container nested more than {optree.MAX_RECURSION_DEPTH} deep",
-            cure="hold its parts in one list or dict") from None
+        raise too_deep() from None
     return leaves, treespec
+
+
+def too_deep() -> Exception:
+    return unsupported("a container that lies in hundreds of others",
+                       cure="hold its parts in one list or dict")
 
 
 def leaves_in(
@@ -43,6 +47,20 @@ def leaves_in(
         elif type(item) is tuple or id(item) not in visited:
             visited.add(id(item))
             todo += reversed(item.values() if type(item) is dict else item)
+
+
+def mapped(
+    f: Callable[[Any], Any], tree: Any, is_leaf: Callable[[Any], bool] = lambda x: False
+) -> Any:
+    """The tree with ``f`` of its leaves; a place of a container from elsewhere stays one."""
+    def of(x: Any) -> Any:
+        if type(x) is First:
+            x.content = mapped(f, x.content, is_leaf)
+        return x if type(x) in (First, Again) else f(x)
+
+    return optree.tree_map(
+        of, tree, is_leaf=lambda x: type(x) in (First, Again) or is_leaf(x), none_is_leaf=True,
+        namespace=NAMESPACE)
 
 
 @functools.lru_cache(256)
@@ -73,8 +91,7 @@ def _typed(key: Any) -> Any:
 def in_order(tree: Any) -> Any:
     """The tree with every `OrderedDict` built anew in its own order: optree reads that of the
     underlying dict, which ``move_to_end`` does not change."""
-    return optree.tree_map(
-        _in_order, tree, is_leaf=_is_ordered, none_is_leaf=True, namespace=NAMESPACE)
+    return mapped(_in_order, tree, _is_ordered)
 
 
 def flattened_in_order(tree: Any) -> tuple[list[Any], Any]:
@@ -105,3 +122,47 @@ def _is_ordered(x: Any) -> bool:
 
 def _in_order(x: Any) -> Any:
     return OrderedDict((key, in_order(x[key])) for key in x) if _is_ordered(x) else x
+
+
+class First(threading.local):
+    """The container in the first of its places, and what the latest call made of it there.
+
+    In other places stands an `Again`; trees are put together in the order they were taken apart.
+    """
+
+    made: Any = None
+
+    def __init__(self, content: Any = None) -> None:
+        self.content = content
+
+
+class Again:
+    """Another place of a container: what is there is found when a tree is put together."""
+
+    __slots__ = ("find",)
+
+    def __init__(self, find: Callable[[], Any]) -> None:
+        self.find = find
+
+
+def _content(x: Any) -> Any:
+    return (x.content,), x
+
+
+def _made(first: Any, parts: Any) -> Any:
+    first.made = parts[0]
+    return parts[0]
+
+
+def _nothing(x: Any) -> Any:
+    return (), x.find
+
+
+def _found(find: Any, _: Any) -> Any:
+    return find()
+
+
+_FIRST: Any = First
+_AGAIN: Any = Again
+optree.register_pytree_node(_FIRST, _content, _made, namespace=NAMESPACE)
+optree.register_pytree_node(_AGAIN, _nothing, _found, namespace=NAMESPACE)

@@ -7,65 +7,17 @@ that the program put in two places is one list there too, and a list from outsid
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-import optree
-
 from fusec.errors import unsupported
 
 from ..choice.choice import Choice
-from ..choice.tails import is_open
-from ..facts.trees import NAMESPACE
+from ..facts.trees import Again, First
 from ..guards.container_changes import items_in, may_be_held
 from ..values.trace import Trace
 from .made_objects import Made, attributes_of, is_made
-
-
-class First(threading.local):
-    """The container in the first of its places, and what the latest call made of it there.
-
-    In other places stands an `Again`; trees are put together in the order they were taken apart.
-    """
-
-    made: Any = None
-
-    def __init__(self, content: Any = None) -> None:
-        self.content = content
-
-
-class Again:
-    """Another place of a container."""
-
-    __slots__ = ("find",)
-
-    def __init__(self, find: Callable[[], Any]) -> None:
-        self.find = find
-
-
-def _content(x: Any) -> Any:
-    return (x.content,), x
-
-
-def _made(first: Any, parts: Any) -> Any:
-    first.made = parts[0]
-    return parts[0]
-
-
-def _nothing(x: Any) -> Any:
-    return (), x.find
-
-
-def _found(find: Any, _: Any) -> Any:
-    return find()
-
-
-_FIRST: Any = First
-_AGAIN: Any = Again
-optree.register_pytree_node(_FIRST, _content, _made, namespace=NAMESPACE)
-optree.register_pytree_node(_AGAIN, _nothing, _found, namespace=NAMESPACE)
 
 
 def linked(trace: Trace, assigned: Sequence[Any], result: Any) -> tuple[list[Any], Any]:
@@ -93,8 +45,9 @@ class _Places:
         self.outside: dict[int, Callable[[], Any]] = {}  # how those from outside are found
 
     def count(self, value: Any) -> None:
-        if is_open(value):
-            self.count(value.orelse)
+        if type(value) is Choice:
+            for side in (value.then, value.orelse):
+                self.count(side)
         elif self._is_outside(value):
             return
         elif type(value) is tuple or may_be_held(value):
@@ -147,8 +100,9 @@ class _Links:
     def of(self, value: Any, is_result: bool = False) -> Any:
         if type(value) is tuple:
             return tuple(self.of(item, is_result) for item in value)
-        if is_open(value):
-            return Choice(value.test, value.then, self.of(value.orelse, is_result))
+        if type(value) is Choice:
+            return Choice(value.test, *(
+                self.of(side, is_result) for side in (value.then, value.orelse)))
         if id(value) in self.outside and is_result:
             return Again(self.outside[id(value)])
         if not may_be_held(value) and id(value) not in self.made:
