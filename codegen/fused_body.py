@@ -20,7 +20,7 @@ class FusedBody:
         self.graph: Graph = node.attrs["body"]
         self.domain: tuple[int, ...] = node.attrs["domain"]
         self.axes: tuple[int, ...] = node.attrs["axes"]
-        parts = dict(node.attrs.get("apart", ()))
+        parts = dict(node.attrs.get("unrolled", ()))
         self.unrolled = {n.out(): parts[n.name] for n in self.graph.nodes if n.name in parts}
         self.checks = {n: k for k, n in enumerate(index_checks(self.graph))}
         self.constants = Constants()

@@ -91,7 +91,7 @@ def _emit_group(
     }
     parts = tuple((v.node.name, unrolled[v]) for v in unit.roots if v in unrolled)
     if parts:
-        attrs["apart"] = parts
+        attrs["unrolled"] = parts
     node = Node(
         "Fused", [_value(v, replaced) for v in externals], [v.type for v in results], attrs,
         name=body.name, loc=results[-1].node.loc, device=unit.device,
