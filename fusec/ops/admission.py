@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fusec.ir import Graph, Node, TensorType, Value, is_supported_dtype
+from fusec.ir.bounds import range_of
 from fusec.ir.dims import (
     Dim,
     Size,
@@ -174,6 +175,16 @@ def _check_region(
 def _not_negative(number: Size, size: Size) -> bool:
     """Whether a number is at least 0 where ``size`` is at least 1."""
     return is_at_least(number, 0) or is_at_least(number - (size - 1), 0)
+
+
+def is_beginning(first: Value, count: Value, length: Size, size: Size) -> bool:
+    """Whether it is the first elements, no more than the limits of slices behind it allow."""
+    if first.node.op != "Const" or first.node.attrs["value"] != 0 or count.node.op != "Size" or (
+            count.node.attrs["size"] != size or type(length) is not int):
+        return False
+    behind = [v.node.attrs for v in count.node.inputs if v.node.op == "Extent"]
+    limits = {a["length"]: a["limit"] for a in behind if type(a["limit"]) is int}
+    return symbols_of(size) <= limits.keys() and range_of(size, limits)[1] <= length
 
 
 def check_index(value: Value, length: Size, axis: int) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Graph, Node, TensorType
-from fusec.ir.bounds import range_of
 from fusec.ir.dims import Dim, symbols_of
 
 from .admission import (
@@ -36,6 +35,7 @@ from .admission import (
     check_index,
     check_number,
     check_region,
+    is_beginning,
     require,
 )
 from .claims import claimed_dtypes
@@ -276,7 +276,7 @@ def _firsts(before: int, node: Node) -> Limits:
 def _check_slice(
     first: Any, count: Any, length: Any, step: int, size: Any, axis: int
 ) -> None:
-    if step == 1 and _is_beginning(first, count, length, size):
+    if step == 1 and is_beginning(first, count, length, size):
         return
     extent = first.node
     fits = extent.op == "Extent" and first.index == 0 and extent.attrs["step"] == step and (
@@ -285,16 +285,6 @@ def _check_slice(
     counted = count.node.op == "Size" and count.node.attrs["size"] is size
     require(fits and counted, f"its slice of axis {axis} is not proven to lie in the length "
             f"{length}", "slice where the bounds are computed, in the same branch or loop")
-
-
-def _is_beginning(first: Any, count: Any, length: Any, size: Any) -> bool:
-    """Whether it is the first elements, no more than the limits of slices behind it allow."""
-    if first.node.op != "Const" or first.node.attrs["value"] != 0 or count.node.op != "Size" or (
-            count.node.attrs["size"] != size or type(length) is not int):
-        return False
-    behind = [v.node.attrs for v in count.node.inputs if v.node.op == "Extent"]
-    limits = {a["length"]: a["limit"] for a in behind if type(a["limit"]) is int}
-    return symbols_of(size) <= limits.keys() and range_of(size, limits)[1] <= length
 
 
 def _reserve(node: Node) -> None:
