@@ -8,7 +8,8 @@
 #   make lint          ruff, and mypy on the installed package
 #   make fuzz N=5000   random programs against NumPy; SEED=0 (or random), SAVE=folder for failures,
 #                      CONTROL=1 for those with branches, loops and views, STATEFUL=1 for
-#                      those that use globals, closures, objects and containers as well
+#                      those that use globals, closures, objects and containers as well,
+#                      SIZES=1 for those with arrays that loops shrink and grow
 #   make clean         remove the environments
 #
 # PYTHON=/path/to/python picks the interpreter, VENV=dir the environment's folder.
@@ -46,7 +47,7 @@ test-versions: $(VENV)/stamp-venv
 
 fuzz: $(VENV)/stamp-test
 	$(BIN) tests/fuzz --programs $(N) --seed $(SEED) $(if $(SAVE),--save $(SAVE)) \
-	  $(if $(CONTROL),--control) $(if $(STATEFUL),--stateful)
+	  $(if $(CONTROL),--control) $(if $(STATEFUL),--stateful) $(if $(SIZES),--sizes)
 
 lint: style types
 

@@ -26,6 +26,8 @@ def arguments() -> argparse.Namespace:
                         help="programs with branches, loops, views and element updates")
     parser.add_argument("--stateful", action="store_true",
                         help="those with globals, closures, objects and containers as well")
+    parser.add_argument("--sizes", action="store_true",
+                        help="those with arrays that loops shrink and grow")
     parser.add_argument("--seed", default="0", help="the first seed, or 'random' (0)")
     parser.add_argument("--only", nargs="*", help="run these seeds here, without a child")
     parser.add_argument("--jobs", type=int, default=2, help="children (2)")
@@ -78,7 +80,7 @@ def main() -> int:
             progress._failed(each) if "failure" in each else None
         return int(any("failure" in each for each in shown))
     start = first_seed(chosen.seed)
-    kind = "s" if chosen.stateful else "c" if chosen.control else ""
+    kind = "s" if chosen.stateful else "w" if chosen.sizes else "c" if chosen.control else ""
     print(f"seeds {kind}{start} to {kind}{start + chosen.programs - 1}", flush=True)
     seeds: Iterator[str] = (kind + str(n) for n in itertools.count(start))
     campaign = Campaign(itertools.islice(seeds, chosen.programs), chosen.jobs, chosen.seconds,

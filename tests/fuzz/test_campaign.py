@@ -40,9 +40,10 @@ def test_no_program_is_compiled_wrongly() -> None:
     assert summary.programs >= 50, str(summary)
 
 
-@pytest.mark.parametrize("kind", ["c", "s"])
+@pytest.mark.parametrize("kind", ["c", "s", "w"])
 def test_no_program_with_control_flow_is_compiled_wrongly(kind: str) -> None:
-    """``c``: branches, loops and views; ``s``: globals, closures, objects and containers too."""
+    """``c``: branches, loops and views; ``s``: globals, closures, objects and containers too;
+    ``w``: arrays that loops shrink and grow."""
     summary = Campaign((f"{kind}{n}" for n in range(200)), jobs=2, seconds=SECONDS / 2).run()
     shown = "".join(f"\n# ---- seed {f['seed']}: {f['failure']}\n{f['program']}"
                     for f in summary.failures)

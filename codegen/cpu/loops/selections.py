@@ -15,8 +15,9 @@ from .polls import spend
 def nonzero(emitter: GraphEmitter, node: Node) -> None:
     """The indices into one axis; NumPy's, by a call of it, into several."""
     value = node.inputs[0]
-    (symbol,) = node.types[0].shape[0].symbols
-    if len(value.shape) != 1 or value.dtype.str[1:] == "f2" or value.dtype.kind == "c":
+    symbol = getattr(node.types[0].shape[0], "name", None)
+    if len(value.shape) != 1 or symbol is None or value.dtype.str[1:] == "f2" or (
+            value.dtype.kind == "c"):
         library_call(emitter, node)
         return
     frame, em, size = emitter.frame, emitter.frame.em, value.shape[0]

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any, TextIO
 
 from . import grow
-from .control import grammar, objects
+from .control import grammar, objects, sizes
 from .control.judge import ControlJudge, StatefulJudge
 from .control.program import ControlProgram, StatefulProgram
 from .control.shrink import shrink_control
@@ -56,7 +56,9 @@ AnyProgram = Program | ControlProgram
 
 def program_of(seed: str) -> AnyProgram:
     """The program of a seed: ``"17"`` is a straight line, ``"c17"`` has branches and loops,
-    ``"s17"`` Python's state as well."""
+    ``"s17"`` Python's state as well, ``"w17"`` arrays that shrink and grow."""
+    if seed.startswith("w"):
+        return sizes.program_of(int(seed[1:]))
     if seed.startswith("s"):
         return objects.program_of(int(seed[1:]))
     return grammar.program_of(int(seed[1:])) if seed.startswith("c") else grow.program_of(seed)

@@ -26,6 +26,9 @@ class ControlProgram:
     layout: str
     seed: int
     same_n: bool = True
+    # Whether arrays shrink and grow: what a branch leaves in two sizes is refused, and what it
+    # returns may be copies of one memory.
+    resizes: bool = False
 
     def function(self) -> Callable[..., Any]:
         """The program as a function whose source can be found."""
