@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .jit import jit
     from .printing import check_numerics, print
     from .run_metadata import NodeStats, RunMetadata, RunOptions
+    from .scopes import colocate_with, control_dependencies, name_scope
     from .specs import PYTHON_VALUE, TensorSpec
     from .trace_cache import no_retrace
     from .variable import Variable
@@ -58,6 +59,7 @@ _LAZY = {
     "scan": "control_functions", "map": "control_functions",
     "ConcreteFunction": "concrete_function", "RunMetadata": "run_metadata",
     "RunOptions": "run_metadata", "NodeStats": "run_metadata",
+    "name_scope": "scopes", "control_dependencies": "scopes", "colocate_with": "scopes",
     "admit": "ir.admit", "GraphFunction": "graph_function",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
@@ -88,14 +90,17 @@ __all__ = [
     "benchmark",
     "check_numerics",
     "clear_caches",
+    "colocate_with",
     "cond",
     "config",
     "container",
+    "control_dependencies",
     "explain",
     "fori_loop",
     "history",
     "jit",
     "map",
+    "name_scope",
     "no_retrace",
     "print",
     "random",

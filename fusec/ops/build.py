@@ -50,6 +50,11 @@ class Builder:
         return Node(op, inputs, types, attrs, name=name, loc=self.loc, device=self.device,
                     control_inputs=self.control_inputs if inputs else ()).out()
 
+    def given(self, op: str, name: str, **attrs: Any) -> Value:
+        """A new node without operands, which is in no scope."""
+        types = registry.get(op).infer([], attrs)
+        return Node(op, (), types, attrs, name=self.namer.fresh(name), loc=self.loc).out()
+
     def stand_for(self, node: Node) -> None:
         """New nodes get the location, the device and the control inputs of this one."""
         self.loc, self.device, self.control_inputs = node.loc, node.device, node.control_inputs

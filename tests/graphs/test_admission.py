@@ -324,6 +324,10 @@ def test_mutated_graphs(part: int) -> None:
     assert {"refused", "right"} <= set(found)
 
 
+class _Hang(BaseException):
+    """Nobody takes it for an exception of the graph's own."""
+
+
 class _at_most:
     """An error after so many seconds, where there are such signals."""
 
@@ -341,7 +345,24 @@ class _at_most:
 
 
 def _ring(number: int, frame: object) -> None:
-    raise TimeoutError("a hostile graph takes too long")
+    raise _Hang("a hostile graph takes too long")
+
+
+def test_a_loop_without_end_is_ended_by_its_timeout() -> None:
+    text = graph("""
+  %t = Const {value=True} : bool~
+  %l = Loop(%x) {carried=1, test=graph test(x: f64[3]) {
+    %t = Const {value=True} : bool~
+    return %t
+  }, body=graph body(x: f64[3]) {
+    %y = Sqrt(%x) : f64[3]
+    return
+    update x = %y
+  }} : f64[3]
+  return %l""")
+    function = admit(text).function()
+    with pytest.raises(TimeoutError, match="did not end within"):
+        function.run(np.ones(3), options=fusec.RunOptions(timeout=0.3))
 
 
 def test_a_graph_by_hand_is_admitted_too() -> None:

@@ -95,9 +95,12 @@ def subgraph(
         # Two parameters may hold one value (y = x.copy()): what changes one reads that one.
         mapping.setdefault((*parameters, *outer)[number], inputs[number])
     effects = [n.out() for n in checks]
+    made: dict[int, Node] = {}
     for node in nodes_behind([*roots, *(v for _, v in changed), *effects], mapping.__contains__):
         copy = Node(node.op, [mapping[v] for v in node.inputs], node.types, node.attrs,
-                    name=node.name, loc=node.loc)
+                    name=node.name, loc=node.loc, device=node.device,
+                    control_inputs=[made[n.id] for n in node.control_inputs if n.id in made])
+        made[node.id] = copy
         mapping.update(zip(node.outputs, copy.outputs, strict=True))
     return Graph.build(inputs, [mapping[v] for v in roots],
                        [(i, mapping[v]) for i, v in changed], name,

@@ -142,8 +142,8 @@ class Trace:
         index = len(self.feeds.inputs)
         self.builder.loc = None
         path = self.feeds.paths.fresh(path)
-        value = self.builder.emit("Input", name=_identifier(path), index=index, path=path,
-                                  type=type_)
+        value = self.builder.given("Input", name=_identifier(path), index=index, path=path,
+                                   type=type_)
         self.feeds.inputs.append(value)
         return value
 
