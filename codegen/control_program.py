@@ -35,7 +35,7 @@ class Word:
     ``operand``, ``target``   the address of an operand, of a result
     ``scalar``                the bits of an operand
     ``rest``                  the second half of the number in the word before
-    ``temp``                  the address of fresh memory of ``value`` bytes
+    ``temp``                  the address of fresh memory of ``value`` bytes, which may be a size
     ``zeros``                 the same, all 0: what is beyond an array's end shows nobody's data
     ``nest``                  the address of a nest's argument block
     ``code``, ``finish``      the addresses of a nest's functions
@@ -54,7 +54,7 @@ class Word:
     """
 
     kind: str
-    value: int = 0
+    value: Size = 0
 
 
 @dataclass(frozen=True)

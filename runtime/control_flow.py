@@ -27,6 +27,7 @@ from fusec.codegen.native_nest import NONE, RECORD
 from fusec.codegen.schedule import ControlRun, Schedule, SubPlan, words_of
 from fusec.errors import InternalError, located
 from fusec.ir import Node, TensorType
+from fusec.ir.bindings import resolve
 from fusec.ir.dims import Dim
 from fusec.ir.evaluate import apply
 from fusec.ops.checks import make_error
@@ -39,6 +40,8 @@ from .cells import idle_or_new
 from .grain import GRAIN_NS
 from .host_sites import HostCaller
 from .native import interrupts
+
+MOST = 1 << 62
 
 Memory = Callable[[], np.ndarray]
 
@@ -180,7 +183,7 @@ class NativeRun:
         for at, number in blocks.targets:
             words[at] = address_of(results[number])
         for at, nbytes in blocks.temps:
-            kept.append(array := memory_of(nbytes))
+            kept.append(array := memory_of(resolve(nbytes, sizes)))
             words[at] = address_of(array)
         for at, nbytes in blocks.zeros:
             kept.append(array := np.zeros(max(nbytes, 1), np.uint8))
@@ -277,6 +280,7 @@ class _Blocks:
         work, tasks = _work(nest)
         parallel = work > config.parallel_threshold and tasks > 1 and not nest.block.sequential
         grain = math.ceil(tasks * GRAIN_NS / max(work, 1.0)) if parallel else tasks
+        grain = MOST if nest.block.sequential else grain  # there may be more than was thought
         return {
             "nest": int(self.nests[word.value].ctypes.data), "code": nest.code.entry,
             "finish": nest.code.finish, "tasks": tasks, "grain": max(grain, 1),

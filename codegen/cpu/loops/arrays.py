@@ -19,7 +19,8 @@ def contiguous(shape: Sequence[int], itemsize: int) -> Strides:
     strides, step = [0] * len(shape), itemsize
     for axis in reversed(range(len(shape))):
         strides[axis] = step
-        step *= max(shape[axis], 1)
+        if axis:
+            step *= max(shape[axis], 1)
     return tuple(strides)
 
 

@@ -7,6 +7,7 @@ result is 0, or 1 plus the number of the error exit that was taken.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -181,6 +182,11 @@ class Frame:
             raise NotNativeError(f"the size {name}, which is defined outside of it")
         return self.em.value(f"load i64, ptr {self.sizes[name]}", "n")
 
+    def is_outer(self, size: Size) -> bool:
+        """Whether the size is known when the call begins, and nothing bounds it before."""
+        return isinstance(size, Dim) and size.symbols <= self.outer and not (
+            size.symbols <= self.limits.keys())
+
     def constant(self, dtype: np.dtype, value: Any) -> Operand:
         """A constant of the program.  Large integers are mostly sizes: these are words, so that the
         code does not depend on them."""
@@ -211,9 +217,12 @@ class Frame:
     def temporary(
         self, shape: Sequence[int], dtype: np.dtype, kind: str = "temp"
     ) -> ArrayRef:
-        """Fresh memory that lives as long as the call; run-time sizes count as their bounds."""
-        most = tuple(bound_of(size, self.limits) for size in shape)
-        nbytes = int(np.prod(most, dtype=np.int64)) * dtype.itemsize
+        """Fresh memory that lives as long as the call; run-time sizes count as their bounds, or, in
+        the first axis, as what they are when the call begins."""
+        first = tuple(size if self.is_outer(size) else bound_of(size, self.limits)
+                      for size in shape[:1])
+        most = (*first, *(bound_of(size, self.limits) for size in shape[1:]))
+        nbytes = math.prod(most) * dtype.itemsize
         at = len(self.words)
         self.words.append(Word(kind, nbytes))
         early = self.has_loops or self.em.depth > 0  # a loop may swap their addresses

@@ -26,7 +26,8 @@ from fusec.codegen.loop_ir import LEAVES, Access, Expr, Kernel, Nest, walk
 from fusec.codegen.lower import lower
 from fusec.codegen.specialise import LoopForm, specialise, tasks_of
 from fusec.ir import Node
-from fusec.ir.dims import Dim, is_static
+from fusec.ir.bindings import TYPICAL
+from fusec.ir.dims import Dim, is_static, symbols_of
 from fusec.ops import get
 from fusec.ops.complex_parts import component
 from fusec.ops.scalar_calls import CALLS, CHECKED
@@ -227,8 +228,9 @@ def _call(
     frame: Frame, node: Node, kernel: Kernel, form: LoopForm, places: Sequence[str]
 ) -> None:
     em, number = frame.em, len(frame.nests)
-    largest = replace(form.at_sizes(_Limits(frame.limits)), extents=tuple(
-        bound_of(size, frame.limits) for size in form.extents))
+    limits = _limits(frame, form)
+    largest = replace(form.at_sizes(_Limits(limits)), extents=tuple(
+        bound_of(size, limits) for size in form.extents))
     frame.nests.append(NestCall(largest, kernel.params))
     block = frame.word("nest", number, "ptr")
     for position, operand in enumerate(form.operands):
@@ -254,6 +256,15 @@ def _call(
     if status:
         status_word = em.value(f"load i64, ptr {status}")
         frame.fail_unless(em.value(f"icmp eq i64 {status_word}, 0"), ErrorExit(node))
+
+
+def _limits(frame: Frame, form: LoopForm) -> dict[str, int]:
+    """The upper bounds of symbols, or what is typical of those that the call brings: no memory
+    depends on it but partial results."""
+    unbounded = (symbols_of(form.extents) & frame.outer) - frame.limits.keys()
+    if form.mode == "flat" and unbounded:
+        raise NotNativeError(f"a sum over a size that only the run knows, {min(unbounded)}")
+    return {**dict.fromkeys(frame.outer, TYPICAL), **frame.limits}
 
 
 class _Limits(dict[str, int]):
