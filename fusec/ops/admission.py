@@ -224,3 +224,29 @@ def well_formed(type_: TensorType, most_bytes: int) -> None:
 _WEAK = tuple(map(np.dtype, ("?", "i8", "f8", "c16")))
 
 __all__ = ["Admission", "Kind", "NotAdmitted", "UndecidedSizeError"]
+
+
+def check_known(
+    first: Value, count: Value, length: Size, step: int, size: int, axis: int
+) -> None:
+    """A slice of known length is what it says, and shorter than its axis."""
+    check_number(first, "where a slice begins")
+    require(count.node.op == "Const" and count.node.attrs["value"] == size,
+            f"the length of its slice of axis {axis} is not the {size} that it says")
+    require(type(length) is int and step > 0 and size > 0 and length - (size - 1) * step > 0,
+            f"a slice of {size} elements by {step} does not fit the length {length} of axis {axis}")
+
+
+def check_slice(
+    first: Value, count: Value, length: Size, step: int, size: Size, axis: int
+) -> None:
+    """A slice is one that an ``Extent`` of its axis gives, or a beginning."""
+    if step == 1 and is_beginning(first, count, length, size):
+        return
+    extent = first.node
+    fits = extent.op == "Extent" and first.index == 0 and extent.attrs["step"] == step and (
+        extent.attrs["limit"] is length or extent.attrs["limit"] == length)
+    fits = fits and isinstance(size, Dim) and size.name == extent.attrs["length"]
+    counted = count.node.op == "Size" and count.node.attrs["size"] is size
+    require(fits and counted, f"its slice of axis {axis} is not proven to lie in the length "
+            f"{length}", "slice where the bounds are computed, in the same branch or loop")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Graph, Node, TensorType
-from fusec.ir.dims import Dim, symbols_of
+from fusec.ir.dims import symbols_of
 
 from .admission import (
     ANYTHING,
@@ -33,9 +33,10 @@ from .admission import (
     at_least_one,
     check_axes,
     check_index,
+    check_known,
     check_number,
     check_region,
-    is_beginning,
+    check_slice,
     require,
 )
 from .claims import claimed_dtypes
@@ -250,19 +251,9 @@ def _windowed(node: Node, places: Any) -> None:
     for k, axis in enumerate(axes):
         count = places[len(axes) + k]
         if type(sizes[k]) is int:
-            _check_known(places[k], count, shape[axis], steps[k], sizes[k], axis)
+            check_known(places[k], count, shape[axis], steps[k], sizes[k], axis)
         else:
-            _check_slice(places[k], count, shape[axis], steps[k], sizes[k], axis)
-
-
-def _check_known(
-    first: Any, count: Any, length: Any, step: int, size: int, axis: int
-) -> None:
-    check_number(first, "where a slice begins")
-    require(count.node.op == "Const" and count.node.attrs["value"] == size,
-            f"the length of its slice of axis {axis} is not the {size} that it says")
-    require(type(length) is int and step > 0 and size > 0 and length - (size - 1) * step > 0,
-            f"a slice of {size} elements by {step} does not fit the length {length} of axis {axis}")
+            check_slice(places[k], count, shape[axis], steps[k], sizes[k], axis)
 
 
 def _firsts(before: int, node: Node) -> Limits:
@@ -271,20 +262,6 @@ def _firsts(before: int, node: Node) -> Limits:
     shape = node.inputs[0].shape
     return {before + k: (axis, shape[axis] - (sizes[k] - 1) * steps[k])
             for k, axis in enumerate(axes) if type(sizes[k]) is int}
-
-
-def _check_slice(
-    first: Any, count: Any, length: Any, step: int, size: Any, axis: int
-) -> None:
-    if step == 1 and is_beginning(first, count, length, size):
-        return
-    extent = first.node
-    fits = extent.op == "Extent" and first.index == 0 and extent.attrs["step"] == step and (
-        extent.attrs["limit"] is length or extent.attrs["limit"] == length)
-    fits = fits and isinstance(size, Dim) and size.name == extent.attrs["length"]
-    counted = count.node.op == "Size" and count.node.attrs["size"] is size
-    require(fits and counted, f"its slice of axis {axis} is not proven to lie in the length "
-            f"{length}", "slice where the bounds are computed, in the same branch or loop")
 
 
 def _reserve(node: Node) -> None:

@@ -1,4 +1,4 @@
-"""Native loops over arrays of sizes that nothing bounds before the call: ``np.repeat`` by counts."""
+"""Native loops over arrays of sizes that nothing bounds beforehand: ``np.repeat`` by counts."""
 
 from __future__ import annotations
 
