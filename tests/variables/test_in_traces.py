@@ -27,7 +27,8 @@ def reading(x: Any) -> Any:
     V.assign(V * x)
     W.assign_sub(np.ones_like(W))
     return (old, part, W.T.sum(), np.sin(W), -W, W.shape, len(W), isinstance(W, fusec.Variable),
-            np.concatenate([W, W]), W @ W.T, old == V, V + x, x - V, list(W), W.dtype, 2.0 in W)
+            type(W).__name__, np.concatenate([W, W]), W @ W.T, old == V, V + x, x - V, list(W),
+            W.dtype, 2.0 in W)
 
 
 def in_place(x: Any) -> Any:
@@ -239,3 +240,31 @@ def test_an_attribute_that_is_assigned_in_place_stays_the_variable() -> None:
         model(x)
         assert model.v is v and float(v) == expected
     assert not model.__call__.traces[0].build.traced.assignments
+
+
+def test_draws_and_prints_do_not_wait_for_each_other() -> None:
+    rng, written = np.random.default_rng(0), []
+
+    class File:
+        def write(self, text: str) -> None:
+            written.append(text)
+
+        def flush(self) -> None: ...
+
+    file = File()
+
+    @fusec.jit
+    def f(x: Any) -> Any:
+        a = rng.normal()
+        fusec.print("one", x, file=file)
+        b = rng.normal()
+        fusec.print("two", file=file)
+        return a, b
+
+    twin = np.random.default_rng(0)
+    for _ in range(3):
+        assert f(1.0) == (twin.normal(), twin.normal())
+    assert "".join(written) == "one 1.0\ntwo\n" * 3
+    calls = [node for node in f.concrete(1.0).graph.nodes if node.op == "HostCall"]
+    before = [value.node for call in calls for value in call.inputs if value.node in calls]
+    assert before == [calls[0], calls[1]]  # the second draw's and the second print's

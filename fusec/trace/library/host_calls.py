@@ -1,7 +1,8 @@
 """Emitting calls of the user's own objects: random generators and prints, in program order.
 
-The order is a storage of its own: each call reads and replaces it, as if it wrote to an array, so
-branches and loops carry it like any other.
+Their order is a storage of its own: each call reads and replaces it, as if it wrote to an array,
+so branches and loops carry it like any other.  Draws have one and prints another, so that neither
+waits for the other; two generators may share their bits, and two files their text.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from .arguments import Encoder
 
 @dataclass
 class HostCalls:
-    """Of a trace: calls of the user's objects, their order, and generators made in it."""
+    """Of a trace: calls of the user's objects, their orders, and generators made in it."""
 
-    order: Storage
+    orders: dict[str, Storage]
     any: bool = False
     generators: dict[int, HostObject] = field(default_factory=dict)
     slots: int = 0
@@ -35,8 +36,9 @@ class HostCalls:
     @classmethod
     def begun(cls, trace: Trace) -> HostCalls:
         """Those of a trace that begins."""
-        order = trace.builder.emit("Const", name="order", value=np.int64(0), kind="array")
-        return cls(Storage(order, ()))
+        return cls({action: Storage(trace.builder.emit(
+            "Const", name=name, value=np.int64(0), kind="array"), ())
+            for action, name in (("draw", "order"), ("print", "print_order"))})
 
 
 def call_host(
@@ -46,10 +48,11 @@ def call_host(
     """The results of a call that the run makes of the user's object; see `fusec.ops.host_calls`."""
     calls = trace.part(HostCalls)
     calls.any = True
-    first = trace.emit("HostCall", calls.order.value, *operands, action=action, target=target,
+    kept = calls.orders["print" if action in ("print", "warn") else "draw"]
+    first = trace.emit("HostCall", kept.value, *operands, action=action, target=target,
                        method=method, form=form, named=named, results=(*types, ORDER))
     *results, order = first.node.outputs
-    assign(trace, calls.order, order)
+    assign(trace, kept, order)
     trace.record.checks.append(first.node)
     return tuple(results)
 
