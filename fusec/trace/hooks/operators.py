@@ -15,12 +15,14 @@ from fusec.variable import Variable
 
 from ..call.foreign_arrays import is_foreign, refusal
 from ..choice.flat_results import identity
-from ..convert.python_operators import BINARY
+from ..control.raising import raised_at
+from ..convert.hooks import Hooks
+from ..convert.python_operators import BINARY, IN_PLACE
+from ..facts.code_names import HEAP_TYPE
 from ..facts.constant_values import constant_value
 from ..facts.trees import leaves_in
 from ..guards.array_values import guard_identity
 from ..guards.process_state import ENVIRONMENT
-from ..library.callees import in_numpys_words
 from ..objects.object_reads import note_compared
 from ..objects.tracing_hooks import UNHANDLED, Handler, Operands, TracingHooks
 from ..objects.user_methods import method_of
@@ -35,6 +37,7 @@ from . import special_methods
 FUSEC_ROLE = ON_BEHALF
 
 _WORDS = (str, bytes)
+_PYTHONS = (Hooks.binop.__code__, Hooks.iop.__code__)  # where Python itself computes
 _SMALL_SETS = (tuple, list, set, frozenset)
 _MOST_ALTERNATIVES = 64
 
@@ -118,14 +121,37 @@ def unop(hooks: TracingHooks, where: Where, op: str, a: Any) -> Any:
 
 
 def computed(by: Handler) -> Handler:
-    """What two operands give; complaints about their types name those of NumPy."""
+    """What two operands give; where Python knows of no operation, it names their types in NumPy."""
     def compute(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
         try:
             return _computed(hooks, by(hooks, where, op, a, b))
         except TypeError as error:
-            raise in_numpys_words(hooks.trace, error, a, b) from None
+            where_raised = raised_at(error)
+            if TracedArray not in (type(a), type(b)) or where_raised is None or (
+                    where_raised.tb_frame.f_code not in _PYTHONS):
+                raise
+            raise _complaint(hooks, error, by, op, a, b) from None
 
     return compute
+
+
+def _complaint(
+    hooks: TracingHooks, error: TypeError, by: Handler, op: str, *operands: Any
+) -> Exception:
+    """What Python says of the operation, of objects that can do nothing and have the names of the
+    operands' types in NumPy: its messages have no other name."""
+    table: Any = IN_PLACE if by is special_methods.iop else BINARY
+    try:
+        table[op](*map(_of_its_name, operands))
+    except TypeError as complaint:
+        error = complaint
+    return hooks.trace.error(error, [x.value for x in operands if type(x) is TracedArray])
+
+
+def _of_its_name(x: Any) -> Any:
+    is_users = bool(type(x).__flags__ & HEAP_TYPE)
+    name = x.kind_name if type(x) is TracedArray else type(x).__name__
+    return type(name, (), {})() if is_users else x
 
 
 def _computed(hooks: TracingHooks, result: Any) -> Any:

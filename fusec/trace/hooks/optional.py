@@ -15,7 +15,6 @@ from ..choice.half_choices import UnboundReads
 from ..choice.optional import Assumed, is_absent
 from ..choice.optional import settled as settled_value
 from ..facts.policy import stays_plain
-from ..facts.trees import flattened
 from ..objects.tracing_hooks import UNHANDLED, Args, Handler, Named, Operands, TracingHooks
 from ..operands.python_numbers import BOOL, weak
 from ..rewrite.transformer import Where
@@ -76,11 +75,10 @@ def _present(hooks: TracingHooks, where: Where, x: Any, error: Exception) -> Any
 
 def _needed(hooks: TracingHooks, where: Where, x: Any, what: str) -> Any:
     """The value, also within a tuple or list, of what takes no None."""
-    if type(x) in (tuple, list) and any(type(item) is Choice for item in x):
+    if type(x) in (tuple, list) and _holds_optional(x):
         return type(x)(_needed(hooks, where, item, what) for item in x)
-    if type(x) is slice and Choice in map(type, (x.start, x.stop, x.step)):
-        return slice(*(decided(hooks, where, part, "in a slice")
-                       for part in (x.start, x.stop, x.step)))
+    if type(x) is slice and _holds_optional(x):
+        return slice(*(decided(hooks, where, part, "in a slice") for part in _parts(x)))
     return _present(hooks, where, x, TypeError(f"{what} must not be None"))
 
 
@@ -93,9 +91,15 @@ def decided(hooks: TracingHooks, where: Where, x: Any, use: str) -> Any:
     return x
 
 
+def _parts(x: Any) -> tuple[Any, ...]:
+    """What lies in a list, tuple or slice; another value alone."""
+    if type(x) is slice:
+        return x.start, x.stop, x.step
+    return tuple(x) if type(x) in (list, tuple) else (x,)
+
+
 def _holds_optional(x: Any) -> bool:
-    return type(x) is Choice or (
-        type(x) in (list, tuple) and any(type(item) is Choice for item in x))
+    return Choice in map(type, _parts(x))
 
 
 def unop(hooks: TracingHooks, where: Where, op: str, a: Any) -> Any:
@@ -201,7 +205,7 @@ def setattribute(hooks: TracingHooks, where: Where, value: Any, obj: Any, name: 
 
 
 def getitem(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
-    if type(obj) is not Choice and not _holds_any(key):
+    if type(obj) is not Choice and not _holds_optional(key):
         return UNHANDLED
     obj = _present(hooks, where, obj, TypeError("'NoneType' object is not subscriptable"))
     if not isinstance(obj, dict):
@@ -210,7 +214,7 @@ def getitem(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
 
 
 def setitem(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
-    if type(obj) is not Choice and not _holds_any(key) and not _holds_any(value):
+    if type(obj) is not Choice and not _holds_optional(key) and not _holds_optional(value):
         return UNHANDLED
     obj = _present(hooks, where, obj, TypeError(
         "'NoneType' object does not support item assignment"))
@@ -219,11 +223,6 @@ def setitem(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -
         value = _needed(hooks, where, value, "what is stored in an array (None would be NaN)")
     value = bound(hooks, where, value)
     return Operands((value, obj, decided(hooks, where, key, "as a key")))
-
-
-def _holds_any(x: Any) -> bool:
-    return _holds_optional(x) or (
-        type(x) is slice and Choice in map(type, (x.start, x.stop, x.step)))
 
 
 def _taken_apart(complaint: str) -> Handler:
@@ -248,9 +247,8 @@ def unpack(hooks: TracingHooks, where: Where, value: Any, count: int | None) -> 
 
 def matched(hooks: TracingHooks, where: Where, value: Any) -> Any:
     value = decided(hooks, where, value, "as the subject of match")
-    if any(type(x) is Choice for x in flattened(value)[0]) or _holds_optional(value):
-        decided(hooks, where, next(x for x in value if type(x) is Choice),
-                 "as a part of the subject of match")
+    for part in _parts(value):
+        decided(hooks, where, part, "as a part of the subject of match")
     return Operands((value,))
 
 
@@ -258,7 +256,7 @@ def call(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) 
     if type(fn) is Choice:
         return hooks.called(where, _present(hooks, where, fn, TypeError(
             "'NoneType' object is not callable")), args, kwargs)
-    if not any(map(_holds_optional, args)) and not any(map(_holds_optional, kwargs.values())):
+    if not any(map(_holds_optional, (*args, *kwargs.values()))):
         return UNHANDLED
     args = tuple(bound(hooks, where, x) for x in args)
     kwargs = {name: bound(hooks, where, x) for name, x in kwargs.items()}

@@ -29,16 +29,6 @@ from ..values.trace import Trace
 _OURS = re.compile(r"'?\bTracedArray\b'?")
 
 
-def in_numpys_words(trace: Trace, error: TypeError, *operands: Any) -> TypeError:
-    """Python's complaint about operands, with the types that they have in NumPy."""
-    if isinstance(error, FusecError) or not _OURS.search(str(error)):
-        return error
-    names = iter([f"'{x.kind_name}'" for x in operands if type(x) is TracedArray])
-    text = _OURS.sub(lambda _: next(names, "'numpy.ndarray'"), str(error))
-    return trace.error(TypeError(text), [
-        x.value for x in operands if type(x) is TracedArray])  # type: ignore[return-value]
-
-
 def callee_name(fn: Any) -> str:
     """``scipy.stats.zscore``: modules that users do not name are left out."""
     while isinstance(getattr(fn, "func", None), FunctionType):  # of a partial

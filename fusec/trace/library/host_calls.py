@@ -73,12 +73,7 @@ def _printable(encoder: Encoder, x: Any) -> Any:
         return encoder.encode(x, True)
     if x is None or type(x) in (bool, int, float, str):
         return x
-    if _holds_traced(x):
+    if any(type(leaf) is TracedArray for leaf in flattened(x)[0]):
         raise unsupported(f"fusec.print of a {type(x).__name__} that holds traced values",
                           loc=encoder.trace.loc, cure="print its items")
     return HostObject.of(type(x).__name__, held=x)
-
-
-def _holds_traced(x: Any) -> bool:
-    leaves = flattened(x)[0]
-    return any(type(leaf) is TracedArray for leaf in leaves)

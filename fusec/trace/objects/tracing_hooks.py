@@ -21,6 +21,7 @@ from fusec.variable import Variable
 from ..convert.call_table import CallTable
 from ..convert.hooks import Hooks
 from ..facts.refusals import is_compiled
+from ..facts.trees import leaves_in
 from ..guards.array_values import guard_content
 from ..guards.contents import DICT_VIEWS
 from ..guards.places import Places
@@ -148,12 +149,10 @@ class TracingHooks(Hooks):
 
     def note_local(self, result: Any) -> Any:
         """Remembers an array that plain NumPy made of arrays of the trace: a constant."""
-        if issubclass(type(result), np.ndarray):
-            self.trace.local.memory.note(result)
-            self.trace.local.arrays[id(result)] = result
-        elif isinstance(result, (tuple, list)) and type(result) is not TracedArray:
-            for item in result:
-                self.note_local(item)
+        for x in leaves_in(result, with_derived=True):
+            if issubclass(type(x), np.ndarray):
+                self.trace.local.memory.note(x)
+                self.trace.local.arrays[id(x)] = x
         return result
 
     # -- what is from outside ---------------------------------------------------------------------

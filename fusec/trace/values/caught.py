@@ -18,6 +18,7 @@ from fusec.errors import ConcreteValueError, InternalError, TraceError, Unsuppor
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ir.graph import CaughtLoc, Loc
 
+from ..facts.trees import leaves_in
 from ..source.errors import SourceUnavailable
 from .assigned_names import AssignedLater
 
@@ -44,16 +45,8 @@ def classes_of(caught: Callable[[], Any] | None) -> Classes:
         found = (BaseException,) if caught is None else caught()
     except Exception:
         return (BaseException,)
-    flat = tuple(_flat(found))
+    flat = tuple(leaves_in(found, (tuple,), with_derived=True))
     return flat if all(issubclass(kind, BaseException) for kind in flat) else ()
-
-
-def _flat(found: Any) -> Iterator[Any]:
-    if isinstance(found, tuple):
-        for one in found:
-            yield from _flat(one)
-    else:
-        yield found
 
 
 def under_handlers(handlers: Handlers, loc: Loc | None) -> Loc | None:
