@@ -37,11 +37,12 @@ NAME = re.compile(r"\b(?!min\b|max\b)[A-Za-z_]\w*")
 class Polynomial:
     """The terms of a size, their text and values."""
 
-    __slots__ = ("__weakref__", "_bounds", "_code", "_hash", "terms")
+    __slots__ = ("__weakref__", "_bounds", "_code", "_hash", "_text", "terms")
     terms: tuple[tuple[Monomial, int], ...]
     _hash: int
     _bounds: Bounds
     _code: Callable[..., Any]
+    _text: str
 
     def without(self, monomial: Monomial) -> Size:
         """The sum of the other terms."""
@@ -73,6 +74,13 @@ class Polynomial:
         return NAME.sub(lambda m: f"{bindings}[{m[0]!r}]", str(self))
 
     def __str__(self) -> str:
+        try:
+            return self._text
+        except AttributeError:  # sizes are interned, and expressions share parts: once for each
+            self._text = self._written()
+        return self._text
+
+    def _written(self) -> str:
         text = ""
         for monomial, factor in sorted(self.terms, key=lambda t: (-len(t[0]), str(t[0]))):
             parts = [_atom_text(a) for a in monomial]
