@@ -12,12 +12,13 @@ from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.plan_building import compile_schedule, make_schedule
 from fusec.codegen.schedule import contiguous_strides
 from fusec.ir.carve import carve
-from fusec.ir.graph import Graph, Value
+from fusec.ir.graph import Graph, Loc, Value
 from fusec.ir.types import TensorType
 from fusec.ops.host_calls import host_objects
 from fusec.passes.pipeline import run_pipeline
 from fusec.runtime.call_spec import spec_of
 from fusec.runtime.executor import Executable
+from fusec.trace.values.array import TracedArray
 
 from . import locks
 from .errors import overlap_error, unsupported, user_error
@@ -70,6 +71,10 @@ class GraphFunction:
 
     def _call(self, args: Sequence[Any], named: dict[str, Any], times: Times | None) -> Any:
         given = self._bound(args, named)
+        if any(isinstance(arg, TracedArray) for arg in given):
+            raise unsupported(
+                f"a call of {self!r} in a function that is traced", loc=_loc_of(given),
+                cure="call the jitted function that the graph is from, or this one outside")
         leaves = [_fitted(value, arg) for value, arg in zip(self.graph.inputs, given, strict=True)]
         self._check_written(leaves)
         taken = [np.ascontiguousarray(x).reshape(x.shape) if isinstance(x, np.ndarray) else x
@@ -112,12 +117,23 @@ class GraphFunction:
                         leaves[i], other):
                     raise overlap_error(self.inputs[i], self.inputs[j])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GraphFunction, (self.graph, self._fp)
+
+    def __deepcopy__(self, memo: Any) -> GraphFunction:
+        return self
+
     def _described(self) -> list[str]:
         return [f"{name}: {v.type}" for name, v in zip(self.inputs, self.graph.inputs, strict=True)]
 
     def __repr__(self) -> str:
         return (f"<graph function {self.name}({', '.join(self._described())}) -> "
                 f"{', '.join(self.outputs)}>")
+
+
+def _loc_of(given: Sequence[Any]) -> Loc | None:
+    """The line of the program that is traced with these arguments."""
+    return next((arg.trace.loc for arg in given if isinstance(arg, TracedArray)), None)
 
 
 def graph_function(
@@ -182,9 +198,10 @@ def _keeps(array: np.ndarray, arg: Any, type_: TensorType) -> bool:
         return True
     if not np.can_cast(array.dtype, type_.dtype, "same_kind"):
         return False
-    with np.errstate(all="ignore"):
-        return array.dtype.kind != "i" or int(type_.dtype.type(arg)) == int(arg) if (
-            type_.dtype.kind in "iu") else True
+    if type_.dtype.kind not in "iu":
+        return True
+    limits = np.iinfo(type_.dtype)
+    return bool(limits.min <= int(arg) <= limits.max)
 
 
 def _misfit(value: Value, arg: Any) -> Exception:

@@ -221,6 +221,13 @@ class Graph:
         text: str = _module("ir.json_form").graph_to_json(self)
         return text
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As JSON, admitted where it arrives like any graph from outside."""
+        return _module("ir.admit").admit, (self.to_json(),)
+
+    def __deepcopy__(self, memo: Any) -> Graph:
+        return self
+
     def function(
         self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None,
         prune: bool = False,

@@ -6,6 +6,8 @@ paper's section 4.2 (figure 6).
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 
 import numpy as np
@@ -299,6 +301,54 @@ def test_outputs_that_are_parameters_or_nothing() -> None:
     assert graph.function(outputs=[])(x) == ()
     empty = fusec.jit(lambda x: x + 1).concrete(np.zeros((0, 3))).graph.function()
     assert empty(np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_numbers_keep_their_value_or_are_refused() -> None:
+    f = fusec.jit(lambda x, n: x * n)
+    f(np.ones(2), 2), f(np.ones(2), 3)
+    function = f.concrete(np.ones(2), 5).graph.function()
+    for number in (2**40, -(2**62), np.int8(3), True, np.array(4)):
+        np.testing.assert_array_equal(function(np.ones(2), number), [float(number)] * 2)
+    for number in (2**63, -(2**63) - 1, 2.5, np.float32(2), 2j, "2"):
+        with pytest.raises(TypeError, match="argument n does not fit"):
+            function(np.ones(2), number)
+
+
+def test_graphs_are_pickled_and_admitted_where_they_arrive() -> None:
+    graph = square_twice().concrete(np.ones(3)).graph
+    function = graph.function(inputs=["Square:0"])
+    again = pickle.loads(pickle.dumps(function))
+    np.testing.assert_array_equal(again(np.full(3, 3.0)), function(np.full(3, 3.0)))
+    assert pickle.loads(pickle.dumps(graph)).to_json() == fusec.admit(graph).to_json()
+    assert copy.deepcopy(graph) is graph and copy.deepcopy(function) is function
+
+
+def test_a_call_while_tracing_is_refused_with_its_line() -> None:
+    function = square_twice().concrete(np.ones(3)).graph.function()
+
+    @fusec.jit
+    def g(x):
+        return function(x) + 1.0
+
+    with pytest.raises(UnsupportedError, match="in a function that is traced") as caught:
+        g(np.ones(3))
+    assert "function(x) + 1.0" in str(caught.value)
+
+
+def test_updates_of_variables_are_parameters() -> None:
+    variable = fusec.Variable(np.ones(3), name="v")
+
+    @fusec.jit
+    def f(x):
+        variable.assign_add(x)
+        return variable * 2.0
+
+    function = f.concrete(np.ones(3)).graph.function()
+    assert function.inputs == ("x", "v")
+    memory = np.ones(3)
+    np.testing.assert_array_equal(function(np.ones(3), memory), [4.0] * 3)
+    np.testing.assert_array_equal(memory, [2.0] * 3)
+    np.testing.assert_array_equal(variable.numpy(), [1.0] * 3)
 
 
 def test_threads_share_one_function() -> None:
