@@ -17,7 +17,7 @@ ROOT = Path(fusec.__file__).parent.parent
     ("fusec.trace.tracer", True, False, False),
     ("fusec.trace.hooks.calls", True, False, True),
     ("fusec.trace.convert.hooks", True, False, True),  # by its package
-    ("fusec.trace.control.in_python", True, True, True),
+    ("fusec.trace.convert.in_python", True, True, True),
     ("fusec.bench.programs.eos", False, True, True),
     ("fusecake", False, False, True),
     ("numpy", False, False, True),
