@@ -150,13 +150,16 @@ class ConcreteFunction(CompiledTrace):
 
 def _call_spec(build: Build) -> CallSpec:
     traced, call = build.traced, build.call
-    leaves = []
+    leaves: list[LeafSpec] = []
+    weak = {id(v): reference for *_, reference in traced.variables
+            if (v := reference()) is not None}
     for position, (leaf, index) in enumerate(zip(call.leaves, traced.positions, strict=True)):
         alias = -1
         if index >= 0 and isinstance(leaf, np.ndarray) and leaf.size:
             first = call.key[position + 1][4]
             alias = first if first != position else -1
-        leaves.append(LeafSpec(index, leaf if index < 0 else None, alias))
+        leaves.append(LeafSpec(
+            index, weak.get(id(leaf), leaf) if index < 0 else None, alias, id(leaf) in weak))
     results = tuple(
         ResultSpec(o.kind, o.index, o.views(), o.value)
         for o in traced.outputs

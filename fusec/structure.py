@@ -17,7 +17,7 @@ from .specs import TensorSpec
 
 def inputs_of(build: Build, spec: CallSpec) -> Any:
     """``(args, kwargs)``: specs of the leaves that are inputs, values of the static ones."""
-    leaves = [_spec(spec.input_types[leaf.input], path) if leaf.input >= 0 else leaf.value
+    leaves = [_spec(spec.input_types[leaf.input], path) if leaf.input >= 0 else leaf.object
               for leaf, path in zip(spec.leaves, spec.paths, strict=True)]
     return build.call.treespec.unflatten(leaves)
 

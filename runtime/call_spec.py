@@ -17,11 +17,20 @@ from fusec.occupancy import Occupancy, Use
 
 @dataclass(frozen=True)
 class LeafSpec:
-    """One argument leaf: an input of the graph (``input`` >= 0) or a static Python value."""
+    """One argument leaf: an input of the graph (``input`` >= 0) or a static Python value.
+
+    ``is_weak``: the value is a weak reference to it, and its end the plan's.
+    """
 
     input: int
     value: Any = None
     alias_of: int = -1  # leaf with the same memory
+    is_weak: bool = False
+
+    @property
+    def object(self) -> Any:
+        """The static value itself."""
+        return self.value() if self.is_weak else self.value
 
 
 @dataclass(frozen=True)

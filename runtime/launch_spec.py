@@ -75,6 +75,13 @@ class ObjectArg:
 
 
 @dataclass(frozen=True)
+class AddressArg:
+    """The object at this address, which is not kept alive: the plan ends with it."""
+
+    address: int
+
+
+@dataclass(frozen=True)
 class ArrayOut:
     """A new array of the given layout (gap-free in some order of axes); its address is stored."""
 
@@ -163,7 +170,7 @@ class Word:
     expected: object
 
 
-Arg = ArrayArg | ScalarArg | IntArg | BoolArg | ObjectArg
+Arg = ArrayArg | ScalarArg | IntArg | BoolArg | ObjectArg | AddressArg
 Out = ArrayOut | ScalarOut | ArgOut | ObjectOut | ViewOut
 
 

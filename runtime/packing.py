@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fusec.runtime.launch_spec import (
+    AddressArg,
     Arg,
     ArgOut,
     ArrayArg,
@@ -92,6 +93,8 @@ def _pack_arg(packer: Packer, arg: Arg) -> list[int]:
     match arg:
         case ObjectArg(value):
             return packer.record("arg", kind=records.ARG_OBJECT, type=packer.object(value))
+        case AddressArg(address):
+            return packer.record("arg", kind=records.ARG_OBJECT, type=address)
         case IntArg(stores, low, high):
             return packer.record("arg", kind=records.ARG_INT, type=id(int), low=low, high=high,
                                  **packer.stores(stores))

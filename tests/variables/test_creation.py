@@ -183,3 +183,21 @@ def test_first_values_of_wrapped_functions_are_constants() -> None:
 def test_calls_of_wrapped_functions_that_do_not_fit(args: Any) -> None:
     with pytest.raises(TypeError):
         fusec.wrap_function(lambda x: x + 1, fusec.TensorSpec((3,)))(*args)
+
+
+def test_arguments_are_not_kept_alive() -> None:
+    f = fusec.jit(lambda v, x: v.assign_add(x))
+    g = fusec.jit(lambda layers, x: layers["w"] * x)
+    a, b = fusec.Variable(np.zeros(2)), fusec.Variable(np.zeros(2))
+    for _ in range(3):
+        f(a, 1.0)
+        f(b, 2.0)
+        g({"w": a}, 1.0)
+    assert (a.numpy().tolist(), b.numpy().tolist(), f.trace_count) == ([3, 3], [6, 6], 2)
+    assert f.concrete(a, 1.0).structured_inputs[0][0] is a
+    gone = weakref.ref(a)
+    del a
+    gc.collect()
+    assert gone() is None and (f.trace_count, g.trace_count) == (1, 0)
+    for _ in range(3):
+        assert f(fusec.Variable(np.ones(2)), 1.0).tolist() == [2, 2]

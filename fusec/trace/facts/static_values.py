@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.variable import Variable
+
 from .code_names import HEAP_TYPE
 
 _EXACT = (str, bytes, bool, int, type(None), type(Ellipsis), type(NotImplemented))
@@ -74,7 +76,7 @@ def key_of(value: Any) -> Any:
     kind = type(value)
     if kind in _EXACT or isinstance(value, _BY_IDENTITY) or kind.__eq__ is object.__eq__:
         return value
-    if isinstance(value, enum.Enum):
+    if isinstance(value, (enum.Enum, Variable)):
         return SameObject(value)
     try:
         return Alike(value, _content(value, _DEEPEST))
