@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from .bounds import bounds
-from .polynomials import NAME, Call, Monomial, Polynomial, Size, text_of
+from .polynomials import NAME, Call, Monomial, Polynomial, Size, text_of, weight_of
 
 
 class UndecidedSizeError(TypeError):
@@ -31,6 +31,7 @@ class UndecidedSizeError(TypeError):
 _FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "//": lambda a, b: a // b, "%": lambda a, b: a % b, "min": min, "max": max,
 }
+MOST_WEIGHT = 2000  # of an expression
 _interned: weakref.WeakValueDictionary[tuple, Dim] = weakref.WeakValueDictionary()
 
 
@@ -192,6 +193,9 @@ def _product(a: Size, b: Size) -> Size:
 def _call(function: str, a: Size, b: Size) -> Size:
     if not isinstance(a, Dim) and not isinstance(b, Dim):
         return _FUNCTIONS[function](a, b)
+    if weight_of(a) + weight_of(b) > MOST_WEIGHT:  # each step of an unrolled loop may treble it
+        first = symbol(min((a if isinstance(a, Dim) else b).symbols))
+        raise UndecidedSizeError(first, "an expression of thousands of terms")
     return _make({(Call(function, a, b),): 1})
 
 

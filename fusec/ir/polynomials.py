@@ -37,12 +37,13 @@ NAME = re.compile(r"\b(?!min\b|max\b)[A-Za-z_]\w*")
 class Polynomial:
     """The terms of a size, their text and values."""
 
-    __slots__ = ("__weakref__", "_bounds", "_code", "_hash", "_text", "terms")
+    __slots__ = ("__weakref__", "_bounds", "_code", "_hash", "_text", "_weight", "terms")
     terms: tuple[tuple[Monomial, int], ...]
     _hash: int
     _bounds: Bounds
     _code: Callable[..., Any]
     _text: str
+    _weight: int
 
     def without(self, monomial: Monomial) -> Size:
         """The sum of the other terms."""
@@ -52,6 +53,15 @@ class Polynomial:
     def symbols(self) -> frozenset[str]:
         """The names that a value of this size needs."""
         return frozenset(_symbols(self))
+
+    @property
+    def weight(self) -> int:
+        """The number of symbols and numbers in its text."""
+        try:
+            return self._weight
+        except AttributeError:
+            self._weight = sum(weight_of(atom) for monomial, _ in self.terms for atom in monomial)
+        return self._weight
 
     @property
     def name(self) -> str | None:
@@ -94,6 +104,13 @@ def _atom_text(atom: str | Call) -> str:
     if isinstance(atom, str) or atom.function in ("min", "max"):
         return str(atom)
     return f"({atom})"
+
+
+def weight_of(x: str | Call | Size) -> int:
+    """Of an atom or a size; a number counts as one."""
+    if isinstance(x, Call):
+        return weight_of(x.left) + weight_of(x.right)
+    return x.weight if isinstance(x, Polynomial) else 1
 
 
 @functools.lru_cache(maxsize=1 << 14)

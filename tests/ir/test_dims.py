@@ -121,3 +121,11 @@ def test_symbols_of_data():
     assert symbols_of(TensorType(F64, (N, M + 1))) == {"n", "m"}
     assert symbols_of(((1, N), "text")) == {"n"}
     assert isinstance(N, Dim)
+
+
+def test_an_expression_that_trebles_is_refused_in_time() -> None:
+    size = symbol("n")
+    with pytest.raises(UndecidedSizeError, match="thousands of terms needs the size n"):
+        for _ in range(40):
+            size = maximum(size - minimum(size // 4, size), 0)
+    assert len(str(size)) < 20_000
