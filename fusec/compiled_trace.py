@@ -22,6 +22,7 @@ from .compiled_steps import (
 )
 from .errors import user_error
 from .ir import Graph
+from .ir.symbolic import text_of_number
 from .variable import Variable
 
 
@@ -146,4 +147,15 @@ class CompiledTrace:
         if self.build.traced.assignments:
             effects = dict.fromkeys(str(effect) for effect, _ in self.build.traced.assignments)
             lines.append(f"after the call: {', '.join(effects)}")
-        return lines + [f"note: {n}" for n in self.build.traced.notes]
+        return [*lines, *self._size_lines(), *(f"note: {n}" for n in self.build.traced.notes)]
+
+    def _size_lines(self) -> list[str]:
+        """The symbols of a trace that serves several sizes, and where it does."""
+        symbolic = self.build.traced.symbolic
+        if symbolic is None:
+            return []
+        shapes = (f"{self.build.call.paths[leaf]}[{','.join(map(text_of_number, shape))}]"
+                  for leaf, (shape, _) in symbolic.layouts.items())
+        return [f"traced once for sizes {', '.join(shapes)}",
+                *(f"where {question}{f', asked at {where}' if where else ''}"
+                  for question, where in symbolic.sizes.questions.items())]

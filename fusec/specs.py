@@ -140,6 +140,14 @@ def python_values(spec: Any, path: str) -> Iterator[str]:
                 yield from python_values(part, f"{path}[{key!r}]")
 
 
+def has_open_size(spec: Any) -> bool:
+    """Whether arguments that fit may have several shapes."""
+    if isinstance(spec, TensorSpec):
+        return spec.shape is None or None in spec.shape
+    return isinstance(spec, (list, tuple, dict)) and any(
+        has_open_size(part) for _, part in items(spec))
+
+
 def example_of(spec: Any) -> Any:
     """An argument that fits: arrays where there are specs, other values as they are."""
     if isinstance(spec, TensorSpec):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.plan_building import compile_schedule, make_schedule
@@ -15,7 +13,6 @@ from fusec.ir.lazy_values import lazy
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
 from fusec.trace.call.flat_call import FlatCall
-from fusec.trace.tracer import trace_function
 
 from . import config
 from .compiled_steps import CompiledExtern, CompiledKernel, library_steps
@@ -116,14 +113,6 @@ class LoweredStage:
             traced.name, traced.call, traced.traced, optimized.graph, optimized.graph,
             optimized.passes, self.schedule, stats, times,
         ))
-
-
-def traced_stage(
-    function: Callable[..., Any], name: str, call: FlatCall, fp: str, check_indices: bool
-) -> TracedStage:
-    """The function traced for a call, with the options of ``jit``."""
-    traced = trace_function(function, name, call)
-    return TracedStage(name, call, traced, pass_options(fp, check_indices))
 
 
 def pass_options(fp: str, check_indices: bool) -> PassOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .concrete_function import ConcreteFunction
 
 MAX_TRACES = 256  # per function; the least recently used goes first
+OTHER_SIZES = "other sizes, of a trace that serves them"
 _state = threading.local()
 
 
@@ -37,15 +38,17 @@ class TraceCache:
 
     def remember(self, call: FlatCall, concrete: ConcreteFunction, ints: Collection[str]) -> None:
         """Keep a new trace; ``ints`` are the arguments that are static for their values."""
-        self._storm.note(self._fn, concrete.reason, ints)
+        if concrete.reason != OTHER_SIZES:
+            self._storm.note(self._fn, concrete.reason, ints)
         if concrete.build.traced.created:  # it would keep them alive
             return
         others = [c for c in self._traces.get(call.key, ()) if not c.is_for_once]
         self._traces[call.key] = [concrete, *others]
         self._traces.move_to_end(call.key)
         while sum(map(len, self._traces.values())) > MAX_TRACES:
-            self._traces.popitem(last=False)
-            self._storm.note_dropped(self._fn, MAX_TRACES, call.paths)
+            _, dropped = self._traces.popitem(last=False)
+            if all(c.build.traced.symbolic is None for c in dropped):
+                self._storm.note_dropped(self._fn, MAX_TRACES, call.paths)
 
     def drop(self, concrete: ConcreteFunction) -> None:
         """Forget a trace whose Variable is gone.  This may happen at any moment: no table changes
@@ -77,9 +80,18 @@ class TraceCache:
                 RuntimeError, f"{name} would be traced again inside fusec.no_retrace()",
                 None, "call it once with such arguments before", notes=[self.miss_reason(call)])
 
+    def every(self) -> Iterator[ConcreteFunction]:
+        """What was compiled, oldest first."""
+        return (c for group in self._traces.values() for c in reversed(group))
+
     def every_trace(self) -> list[ConcreteFunction]:
-        """Every trace, newest last."""
-        return [c for group in self._traces.values() for c in reversed(group)]
+        """Every trace, newest last; of one that serves several sizes the newest plan."""
+        newest: dict[int, ConcreteFunction] = {}
+        for concrete in self.every():
+            of_trace = id(concrete.build.traced.symbolic or concrete)
+            newest.pop(of_trace, None)
+            newest[of_trace] = concrete
+        return list(newest.values())
 
     def clear(self) -> None:
         self._traces.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fusec.trace.call.flat_call import FlatCall
@@ -24,8 +25,10 @@ from .input_signature import InputSignature
 from .inspect import compile_log
 from .jitted_methods import Target
 from .quiet_gc import no_collections_inside
-from .specs import example_of
-from .stages import TracedStage, traced_stage
+from .specs import example_of, has_open_size
+from .stages import OptimizedStage, TracedStage, pass_options
+from .symbolic_traces import SymbolicTraces
+from .trace.tracer import trace_function
 
 if TYPE_CHECKING:
     from .concrete_function import ConcreteFunction
@@ -46,11 +49,13 @@ class TracingCompiler:
         reduce_retracing: bool, input_signature: Any,
     ) -> None:
         self._target = target
-        self._fp, self._check_indices = fp, check_indices
+        self._options = pass_options(fp, check_indices)
+        self._has_open_sizes = any(map(has_open_size, input_signature or ()))
         self._specs = None if input_signature is None else InputSignature(
             input_signature, signature, target.name)
         self.binder = Binder(signature, self._specs, reduce_retracing)
         self.traces = trace_cache.TraceCache(target.fn)
+        self.symbolic = SymbolicTraces()
         self.fast = FastCalls(signature)
         self.creations = Creations(target.name)
         self._lock = locks.Lock()
@@ -73,6 +78,12 @@ class TracingCompiler:
             return self._make(call), True
 
     def _make(self, call: FlatCall) -> ConcreteFunction:
+        known = self.symbolic.find(call) if self.binder.reduce_retracing else None
+        if known is not None:
+            trace, sizes = known
+            compiled = self._within_limits(
+                lambda: self._compiled(call, trace.at_sizes(call, sizes)))
+            return self._remembered(call, compiled, trace_cache.OTHER_SIZES)
         self.traces.forbid_retrace(self._target.name, call)
         reason = self.traces.miss_reason(call)
         try:
@@ -95,6 +106,11 @@ class TracingCompiler:
             except Exception:  # the program's own, for these numbers
                 self.binder.restore(ints)
                 raise
+        return self._remembered(call, concrete, reason)
+
+    def _remembered(
+        self, call: FlatCall, concrete: ConcreteFunction, reason: str
+    ) -> ConcreteFunction:
         concrete.flatten = self._flatten
         concrete.reason = reason
         concrete.build.times.update(self.import_times)
@@ -107,20 +123,45 @@ class TracingCompiler:
 
     def _drop(self, concrete: ConcreteFunction) -> None:
         self.traces.drop(concrete)
+        self.symbolic.drop_dead()
         self.fast.drop(concrete)
 
     def _build(self, call: FlatCall) -> ConcreteFunction:
         """Trace and compile; what fails after the trace is a defect and says so."""
+        check_supported(self._target.fn)
+        return self._within_limits(lambda: self._trace_and_compile(call))
+
+    @staticmethod
+    def _within_limits(build: Callable[[], ConcreteFunction]) -> ConcreteFunction:
         with stack.deeper(), no_collections_inside():
-            return self._trace_and_compile(call)
+            return build()
 
     def _trace_and_compile(self, call: FlatCall) -> ConcreteFunction:
-        stage = self._stage(call)
-        self.creations.check(stage.traced.created)
+        made = self.symbolic.make(
+            self._target.name, call, self._traced, self._options, at_once=self._has_open_sizes,
+        ) if self.binder.reduce_retracing else None
+        if made is None:
+            stage = self._stage(call)
+            self.creations.check(stage.traced.created)
+            return self._compiled(call, stage)
+        trace, sizes = made
+        self.creations.check(trace.traced.created)
+        sized = trace.at_sizes(call, sizes)
+        sized.before.traced.container_changes = trace.traced.container_changes
+        compiled = self._compiled(call, sized)
+        self.symbolic.supersede(compiled, self.traces.every())
+        return compiled
+
+    def _traced(self, call: FlatCall) -> Traced:
+        return trace_function(self._target.python_function, self._target.name, call)
+
+    def _compiled(self, call: FlatCall, stage: TracedStage | OptimizedStage) -> ConcreteFunction:
+        traced = stage.traced if isinstance(stage, TracedStage) else stage.before.traced
         if call.separate is None:
-            self._check_overlap(call, stage.traced)
+            self._check_overlap(call, traced)
         try:
-            return stage.optimize().lower().compile()
+            optimized = stage.optimize() if isinstance(stage, TracedStage) else stage
+            return optimized.lower().compile()
         except (FusecError, MemoryError, RecursionError):
             raise
         except Exception as error:
@@ -144,8 +185,7 @@ class TracingCompiler:
 
     def _stage(self, call: FlatCall) -> TracedStage:
         check_supported(self._target.fn)
-        return traced_stage(self._target.python_function, self._target.name, call, self._fp,
-                            self._check_indices)
+        return TracedStage(self._target.name, call, self._traced(call), self._options)
 
     # -- stages
 
@@ -197,6 +237,7 @@ class TracingCompiler:
     def _forget(self) -> None:
         """Forget every trace; the lock is held."""
         self.traces.clear()
+        self.symbolic.clear()
         self.fast.clear()
         self._written.clear()
         self.binder.clear()

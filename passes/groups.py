@@ -9,8 +9,10 @@ path leads out of the group and back in.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.symbolic_sizes import text_of_shape
 from fusec.ops import get
 from fusec.ops.checks import has_effects
 from fusec.ops.cones import Cone, cone, has_unit_region, is_boundary, is_piecewise, view_base
@@ -207,7 +209,7 @@ def _shape_refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str
     if _accumulates(root):
         axes = root.node.attrs["axes"]
         if reach.domain != unit.domain:
-            return f"iteration domains differ: {reach.domain} and {unit.domain}"
+            return _domains_differ(reach.domain, unit.domain)
         if unit.axes is not None and unit.axes != axes:
             return f"reduced axes differ: {axes} and {unit.axes}"
         if any(_accumulates(v) and v.node.op != root.node.op and "Scan" in (
@@ -223,8 +225,12 @@ def _shape_refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str
             return "piecewise operands split the domain of a reduction"
         return None
     if unit.axes is None or reach.domain != unit.row_shape or unit not in deps:
-        return f"iteration domains differ: {reach.domain} and {unit.domain}"
+        return _domains_differ(reach.domain, unit.domain)
     return "piecewise operands split the domain" if reach.piecewise else None
+
+
+def _domains_differ(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
+    return f"iteration domains differ: {text_of_shape(one)} and {text_of_shape(other)}"
 
 
 def _is_sum(node: Node) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fusec.ir import Value
 from fusec.ir.dims import is_static
+from fusec.ir.symbolic import Symbolic
 
 Ints = Sequence[int]
 
@@ -41,15 +42,19 @@ def is_disjoint(a: Ints, b: Ints, n: Ints, c: Ints, d: Ints, m: Ints) -> bool:
     """Whether two regions (starts, steps, sizes) have no element in common on some axis."""
     if not is_static((*a, *n, *c, *m)):
         return False
-    ours = [range(s, s + t * k, t) for s, t, k in zip(a, b, n, strict=True)]
-    theirs = [range(s, s + t * k, t) for s, t, k in zip(c, d, m, strict=True)]
-    return any(_apart(p, q) for p, q in zip(ours, theirs, strict=True))
+    ours, theirs = list(zip(a, b, n, strict=True)), list(zip(c, d, m, strict=True))
+    return any(count == 0 for _, _, count in (*ours, *theirs)) or any(
+        _apart(_ends(*p), _ends(*q)) for p, q in zip(ours, theirs, strict=True))
 
 
-def _apart(p: range, q: range) -> bool:
-    if not p or not q:
-        return True
-    return max(p) < min(q) or max(q) < min(p)
+def _ends(start: int, step: int, count: int) -> tuple[int, int]:
+    """The least and the greatest position, of at least one."""
+    last = start + step * (count - 1)
+    return (start, last) if step > 0 else (last, start)
+
+
+def _apart(p: tuple[int, int], q: tuple[int, int]) -> bool:
+    return p[1] < q[0] or q[1] < p[0]
 
 
 def is_scalar(value: Value) -> bool:
@@ -83,7 +88,7 @@ def decrement(number: Any) -> int:
 
 def has_exact_reciprocal(number: Any) -> bool:
     """Whether 1/number is exact in its dtype: a power of two whose inverse is finite."""
-    if not np.isfinite(number) or number == 0:
+    if type(number) is Symbolic or not np.isfinite(number) or number == 0:
         return False
     with np.errstate(all="ignore"):
         inverse = np.divide(1, number, dtype=np.asarray(number).dtype)

@@ -69,7 +69,7 @@ def test_an_item_that_changes() -> None:
 
 def test_many_shapes(monkeypatch: Any) -> None:
     monkeypatch.setattr(trace_cache, "MAX_TRACES", 4)
-    jitted = fusec.jit(lambda x, y: x * 2 + y[0])
+    jitted = fusec.jit(lambda x, y: x * 2 + y[0], reduce_retracing=False)
     found = told(lambda k: jitted(X[:k + 1], X), 8)
     assert len(found) == 1 and "has more than 4 traces" in found[0] and "x, y" in found[0]
     found = told(lambda k: jitted(X[:k + 1], X), MANY)

@@ -7,14 +7,17 @@ from typing import Any
 
 from .dims import Dim, symbols_of
 from .polynomials import Size
+from .symbolic import Symbolic
 
 Bindings = Mapping[str, int]
 
 
 def resolve(data: Any, bindings: Bindings) -> Any:
     """Plain data with every size in it evaluated."""
-    if isinstance(data, Dim):
+    if type(data) is Dim:
         return data.evaluate(bindings)
+    if type(data) is Symbolic:  # of a trace: as in the traced call
+        return data.hint
     if type(data) is tuple:
         return tuple(resolve(item, bindings) for item in data)
     return data
@@ -65,7 +68,10 @@ _TYPICAL = _Typical()
 
 def typical(size: Size) -> int:
     """The size itself, or what an unknown one is counted as; never for correctness."""
-    return size.evaluate(_TYPICAL) if isinstance(size, Dim) else size
+    if isinstance(size, Dim):
+        return size.evaluate(_TYPICAL)
+    number: Any = getattr(size, "hint", size)
+    return int(number)
 
 
 def bind(shape: tuple[Size, ...], actual: tuple[int, ...], bindings: dict[str, int]) -> bool:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 
-from .polynomials import Bounds, Call, Monomial, Polynomial, Size
+from .polynomials import (
+    LEAST_ARGUMENT,
+    MOST_ARGUMENT,
+    Bounds,
+    Call,
+    Monomial,
+    Polynomial,
+    Size,
+    is_argument,
+)
+
+_Terms = dict[Monomial, Fraction]  # of a polynomial
 
 
 def bounds(size: Size) -> Bounds:
@@ -19,9 +32,81 @@ def bounds(size: Size) -> Bounds:
 
 
 def _bounds(size: Polynomial) -> Bounds:
-    plain, cases = _interval(size), _by_cases(size)
-    low = max((x for x in (plain[0], cases[0]) if x is not None), default=None)
-    return low, min((x for x in (plain[1], cases[1]) if x is not None), default=None)
+    found = [_interval(size), _by_cases(size), _shifted(size)]
+    low = max((low for low, _ in found if low is not None), default=None)
+    return low, min((high for _, high in found if high is not None), default=None)
+
+
+def _shifted(size: Polynomial) -> Bounds:
+    """Of arguments' sizes alone, each as 2 and what it is more: ``s0*s1 - s0`` is
+    ``2 + t0 + 2*t1 + t0*t1``, at least 2."""
+    low, high = _constant(_relaxed(size, up=False), 1), _constant(_relaxed(size, up=True), -1)
+    return None if low is None else math.ceil(low), None if high is None else math.floor(high)
+
+
+def _constant(terms: _Terms | None, sign: int) -> Fraction | None:
+    """The value at the least sizes, if it only grows from there (``sign`` 1), or shrinks."""
+    if terms is None:
+        return None
+    shifted: _Terms = {}
+    for monomial, factor in terms.items():
+        for more, share in _expanded(monomial).items():
+            shifted[more] = shifted.get(more, Fraction(0)) + share * factor
+    constant = shifted.pop((), Fraction(0))
+    return constant if all(share * sign >= 0 for share in shifted.values()) else None
+
+
+def _relaxed(size: Size, up: bool) -> _Terms | None:
+    """A polynomial in arguments' sizes that is nowhere less (``up``), or nowhere more: ``a//2`` is
+    at most ``a/2``, and at least ``(a-1)/2``.  None where there are other symbols."""
+    if not isinstance(size, Polynomial):
+        return {(): Fraction(size)}
+    terms: _Terms = {}
+    for monomial, factor in size.terms:
+        part = _relaxed_product(monomial, up == (factor > 0))
+        if part is None:
+            return None
+        for more, share in part.items():
+            terms[more] = terms.get(more, Fraction(0)) + share * factor
+    return terms
+
+
+def _relaxed_product(monomial: Monomial, up: bool) -> _Terms | None:
+    if len(monomial) <= MOST_FACTORS and all(map(_is_argument, monomial)):
+        return {monomial: Fraction(1)}
+    atom = monomial[0]
+    if len(monomial) > 1 or isinstance(atom, str) or not isinstance(atom.right, int) or (
+            atom.right <= 0):
+        return None
+    if atom.function == "%":
+        return {(): Fraction(atom.right - 1 if up else 0)}
+    whole = _relaxed(atom.left, up) if atom.function == "//" else None
+    if whole is None:
+        return None
+    quotient = {more: share / atom.right for more, share in whole.items()}
+    if not up:
+        quotient[()] = quotient.get((), Fraction(0)) - Fraction(atom.right - 1, atom.right)
+    return quotient
+
+
+MOST_FACTORS = 8
+
+
+def _expanded(monomial: Monomial) -> dict[Monomial, int]:
+    """The product of ``2 + t`` for each of its symbols."""
+    terms: dict[Monomial, int] = {(): 1}
+    for atom in monomial:
+        grown: dict[Monomial, int] = {}
+        for other, share in terms.items():
+            with_atom = tuple(sorted((*other, atom), key=str))
+            grown[other] = grown.get(other, 0) + LEAST_ARGUMENT * share
+            grown[with_atom] = grown.get(with_atom, 0) + share
+        terms = grown
+    return terms
+
+
+def _is_argument(atom: str | Call) -> bool:
+    return isinstance(atom, str) and is_argument(atom)
 
 
 def _by_cases(size: Polynomial) -> Bounds:
@@ -74,7 +159,7 @@ def _monomial_bounds(monomial: Monomial) -> Bounds:
 
 def _atom_bounds(atom: str | Call) -> Bounds:
     if isinstance(atom, str):
-        return 0, None
+        return (LEAST_ARGUMENT, MOST_ARGUMENT) if _is_argument(atom) else (0, None)
     (low, high), (below, above) = bounds(atom.left), bounds(atom.right)
     if atom.function == "min":
         finite = [x for x in (high, above) if x is not None]
@@ -86,7 +171,7 @@ def _atom_bounds(atom: str | Call) -> Bounds:
         return None, None
     if atom.function == "%":
         return 0, None if above is None else above - 1
-    return 0 if low is not None and low >= 0 else None, None if high is None else max(high, 0)
+    return None if low is None else min(low, 0), None if high is None else max(high, 0)
 
 
 def range_of(size: Size, limits: Mapping[str, int]) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from .bounds import bounds
-from .polynomials import NAME, Call, Monomial, Polynomial, Size, text_of, weight_of
+from .polynomials import NAME, Call, Monomial, Polynomial, Size, is_argument, text_of, weight_of
 
 
 class UndecidedSizeError(TypeError):
@@ -162,7 +162,22 @@ def _make(terms: Mapping[Monomial, int]) -> Size:
 
 
 def symbol(name: str) -> Dim:
-    """The size called ``name``, not negative; the same name is the same size."""
+    """The size called ``name``, not negative; the same name is the same size.
+
+    Raises ``ValueError`` for what is no name, or one of a size of an argument.
+    """
+    if is_argument(name):
+        raise ValueError(f"a size of an argument of a trace, which no text can name: {name!r}")
+    return _symbol(name)
+
+
+def argument_size(name: str) -> Dim:
+    """The symbol of sizes of arguments, at least 2, as a trace sees to."""
+    assert is_argument(name)
+    return _symbol(name)
+
+
+def _symbol(name: str) -> Dim:
     if not NAME.fullmatch(name):
         raise ValueError(f"not a name of a size: {name!r}")
     result = _make({(name,): 1})
@@ -171,6 +186,7 @@ def symbol(name: str) -> Dim:
 
 
 def _terms(size: Size) -> dict[Monomial, int]:
+    size = getattr(size, "expression", size)  # of a `Symbolic` number
     return dict(size.terms) if isinstance(size, Dim) else {(): int(size)}
 
 
@@ -200,6 +216,9 @@ def _call(function: str, a: Size, b: Size) -> Size:
 
 
 def _quotient(a: Size, b: Size) -> Size:
+    turns = _turns(a, b)
+    if turns is not None:
+        return turns
     if not isinstance(b, Dim):
         if b == 0:
             raise ZeroDivisionError("integer division or modulo by zero")
@@ -210,7 +229,20 @@ def _quotient(a: Size, b: Size) -> Size:
     return 1 if a is b and bounds(b)[0] not in (None, 0) else _call("//", a, b)
 
 
+def _turns(a: Size, b: Size) -> int | None:
+    """``a // b`` where bounds prove that it is 0 or -1: ``-1 % n`` is ``n - 1``."""
+    low, high = bounds(a)
+    if not isinstance(b, Dim) or low is None:
+        return None
+    if low >= 0:
+        return 0 if is_at_least(b - a, 1) else None
+    return -1 if high is not None and high < 0 and is_at_least(a + b, 0) else None
+
+
 def _remainder(a: Size, b: Size) -> Size:
+    turns = _turns(a, b)
+    if turns is not None:
+        return a - turns * b
     if not isinstance(b, Dim):
         if b == 0:
             raise ZeroDivisionError("integer division or modulo by zero")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from .dims import Dim, is_at_least, maximum, minimum, symbol
-from .polynomials import NAME, Size
+from .dims import Dim, argument_size, is_at_least, maximum, minimum, symbol
+from .polynomials import NAME, Size, is_argument
 
 _TOKEN = re.compile(r"\s*(\d+|[A-Za-z_]\w*|//|[-+*%(),])")
 
@@ -15,22 +15,23 @@ _TOKEN = re.compile(r"\s*(\d+|[A-Za-z_]\w*|//|[-+*%(),])")
 MOST_TOKENS, MOST_CASES, MOST_TERMS = 400, 10, 64
 
 
-def parse_dim(text: str) -> Size:
-    """The size that ``str`` printed; raises ``ValueError`` when the text is none, or too long."""
+def parse_dim(text: str, *, of_arguments: bool = False) -> Size:
+    """The size that ``str`` printed; raises ``ValueError`` when the text is none, or too long, or,
+    unless ``of_arguments``, names a size that only a trace can say is at least 2."""
     tokens = _TOKEN.findall(text)
     if "".join(tokens) != text.replace(" ", ""):
         raise ValueError(f"not a size: {text[:80]!r}")
     if len(tokens) > MOST_TOKENS or tokens.count("min") + tokens.count("max") > MOST_CASES or (
             max(map(len, tokens), default=0) > 100):
         raise ValueError(f"too long a size: {text[:80]!r}")
-    parser = _DimParser(tokens, text)
+    parser = _DimParser(tokens, text, of_arguments)
     result = parser.sum()
     return result if not parser.tokens else parser.fail()
 
 
 class _DimParser:
-    def __init__(self, tokens: list[str], text: str) -> None:
-        self.tokens, self.text = tokens, text
+    def __init__(self, tokens: list[str], text: str, of_arguments: bool) -> None:
+        self.tokens, self.text, self.of_arguments = tokens, text, of_arguments
 
     def fail(self) -> NoReturn:
         raise ValueError(f"not a size: {self.text!r}")
@@ -75,6 +76,8 @@ class _DimParser:
             right = self.sum()
             self.expect(")")
             return minimum(left, right) if token == "min" else maximum(left, right)
+        if self.of_arguments and is_argument(token):
+            return argument_size(token)
         return symbol(token) if NAME.fullmatch(token) else self.fail()
 
 

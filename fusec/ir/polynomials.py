@@ -13,6 +13,11 @@ Monomial = tuple[Union[str, "Call"], ...]
 Bounds = tuple[int | None, int | None]
 
 
+def is_argument(name: str) -> bool:
+    """Whether a symbol stands for a size of an argument."""
+    return name.startswith(ARGUMENT) and name[len(ARGUMENT):].isdecimal()
+
+
 class Call(NamedTuple):
     """``function(left, right)``: one of ``//``, ``%``, ``min``, ``max``."""
 
@@ -31,6 +36,10 @@ def _wrapped(size: Size) -> str:
     return text if text.isalnum() else f"({text})"
 
 
+# How the names of arguments' sizes begin (a number follows), which are at least 2: 0 and 1 are
+# classes of their own.  Other names are of sizes that the run defines.
+ARGUMENT = "s"
+LEAST_ARGUMENT, MOST_ARGUMENT = 2, 1 << 47  # bytes that processors address
 NAME = re.compile(r"\b(?!min\b|max\b)[A-Za-z_]\w*")
 
 
@@ -51,8 +60,8 @@ class Polynomial:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """The names that a value of this size needs."""
-        return frozenset(_symbols(self))
+        """The names that a value of this size needs, those of arguments' sizes aside."""
+        return frozenset(name for name in _symbols(self) if not is_argument(name))
 
     @property
     def weight(self) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 
 from .dims import Size, is_static
 from .parse_dims import parse_shape
+from .symbolic import text_of_number
 
 Kind = Literal["array", "scalar", "weak"]
 
@@ -95,7 +96,7 @@ class TensorType:
             return f"{name}~"
         if self.kind == "scalar":
             return name
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        return f"{name}[{','.join(map(text_of_number, self.shape))}]"
 
 
 _TYPE = re.compile(r"(?P<dtype>[a-z]+\d*)(?P<tail>~|\[(?P<dims>[^\]]*)\])?$")

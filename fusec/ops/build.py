@@ -41,6 +41,7 @@ class Builder:
         self.scope = ""
         self.device = ""
         self.control_inputs: tuple[Node, ...] = ()
+        self.is_symbolic = False  # whether sizes of arguments are symbols
 
     def emit(self, op: str, *inputs: Value, name: str = "", **attrs: Any) -> Value:
         """A new node's first output.  Raises what the op's type rule raises for bad shapes."""

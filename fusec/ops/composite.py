@@ -9,6 +9,7 @@ import numpy as np
 
 from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, maximum
+from fusec.ir.symbolic import applied
 
 from .admitted import REDUCTION, SPREAD
 from .build import Builder
@@ -22,7 +23,7 @@ def _count(builder: Builder, x: Value, axes: Sequence[int], less: int = 0) -> Va
     count = maximum(math.prod(x.shape[a] for a in axes) - less, 0)
     if isinstance(count, Dim):
         return builder.cast(size_value(builder, count, [x]), x.dtype)
-    return builder.const(x.dtype.type(count))
+    return builder.const(applied(x.dtype.type, count))
 
 
 def decompose_mean(builder: Builder, node: Node) -> list[Value]:

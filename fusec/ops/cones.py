@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
@@ -232,4 +233,4 @@ def written_cost(root: Value, limit: float, unrolled: int | None = None) -> floa
 
 def fold_count(node: Node) -> int:
     """How many elements a ``Fold`` joins."""
-    return math.prod(node.inputs[0].shape[axis] for axis in node.attrs["axes"])
+    return operator.index(math.prod(node.inputs[0].shape[axis] for axis in node.attrs["axes"]))

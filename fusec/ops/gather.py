@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Graph, Node, TensorType, Value
+from fusec.ir.symbolic_sizes import plain_int
 
 from . import admitted, checks, registry
 from .index_maps import COMPUTED, AxisIndex, IndexMap, is_affine, pull
@@ -189,7 +190,7 @@ def _axis_index(whole: tuple[Value, IndexMap], affine: bool) -> AxisIndex:
     while registry.get(value.node.op).kind == "view" and is_affine(value.node):
         value, index = value.node.inputs[0], pull(value.node, 0, index)
     if value.node.op == "Const":
-        return AxisIndex(-1, 0, int(value.node.attrs["value"]))
+        return AxisIndex(-1, 0, plain_int(value.node.attrs["value"]))
     if value.node.op == "Iota":
         return index[0]
     return AxisIndex(COMPUTED, 1, 0, whole)

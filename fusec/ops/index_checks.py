@@ -14,6 +14,7 @@ import numpy as np
 from fusec.ir import Graph, Loc, Node, Value
 from fusec.ir.dims import Dim, Size
 from fusec.ir.lazy_values import asked_once
+from fusec.ir.symbolic import applied
 
 from .build import Builder
 from .checks import has_effects
@@ -96,7 +97,7 @@ def length(builder: Builder, array: Value, axis: int) -> Value:
     size = array.shape[axis]
     if isinstance(size, Dim):
         return size_value(builder, size, [array])
-    return builder.const(np.int64(size))
+    return builder.const(applied(np.int64, size))
 
 
 def _checked_graph(builder: Builder, graph: Graph) -> Graph:

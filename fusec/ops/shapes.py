@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fusec.ir.dims import Dim, Size, UndecidedSizeError, is_static
+from fusec.ir.dims import Dim, Size, UndecidedSizeError
 
 Shape = tuple[Size, ...]
 
@@ -18,7 +18,7 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     A size that only the run knows fits itself and 1 alone.
     """
     try:
-        if all(map(is_static, shapes)):
+        if all(type(size) is int for shape in shapes for size in shape):
             return np.broadcast_shapes(*shapes)
         return _broadcast_symbolic(shapes)
     except ValueError:
@@ -36,12 +36,13 @@ def _broadcast_symbolic(shapes: Sequence[Shape]) -> Shape:
 
 def _common(sizes: Sequence[Size]) -> Size:
     """The one size other than 1; undecided where a size of the run meets another."""
-    found = {s for s in sizes if s != 1} or {1}
+    found = [s for s in sizes if s != 1] or [1]
+    if all(s == found[0] for s in found):
+        return found[0]
     unknown = next((s for s in found if isinstance(s, Dim)), None)
-    if len(found) > 1 and unknown is not None:
+    if unknown is not None:
         raise UndecidedSizeError(unknown, "broadcasting")
-    (only,) = found  # raises ValueError
-    return only
+    raise ValueError
 
 
 def normalise_axis(axis: int, rank: int) -> int:

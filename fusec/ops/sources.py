@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import TensorType
+from fusec.ir.symbolic import Symbolic
 
 from . import admitted
 from .registry import Op, register
@@ -15,8 +16,9 @@ from .registry import Op, register
 def infer_const(types: Any, attrs: Any) -> tuple[TensorType, ...]:
     value, kind = attrs["value"], attrs["kind"]
     if kind == "weak":
-        dtype = {bool: "?", int: "i8", float: "f8", complex: "c16"}[type(value)]
+        dtype = {bool: "?", int: "i8", float: "f8", complex: "c16"}[value.__class__]
         return (TensorType(np.dtype(dtype), (), "weak"),)
+    value = value.hint if type(value) is Symbolic else value
     return (TensorType(np.asarray(value).dtype, (), kind),)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from traceback import walk_tb
 from types import FunctionType, MethodType
@@ -18,14 +18,17 @@ from fusec.code_roles import is_ours
 from fusec.errors import ConcreteValueError, FusecError, unsupported, users_own
 from fusec.ir import Graph, Value
 from fusec.ir.dims import UndecidedSizeError
+from fusec.ir.instantiate import Instantiation
 from fusec.ops.checks import describe_error, has_effects
 from fusec.variable import snapshot
 
 from .boundary.arguments import input_strides, layout_guards, read_only, traced_arguments
+from .boundary.at_sizes import output_at, states_at
 from .boundary.leftovers import check_containers, check_kept
 from .boundary.results import Output, outputs_of
 from .call.flat_call import FlatCall
 from .call.foreign_arrays import check_names
+from .call.symbolic_arguments import OpenArguments
 from .choice.choice import unbound
 from .choice.flat_results import flat_results
 from .control.branches import Endless
@@ -85,10 +88,27 @@ class Traced:
     states: States = field(default_factory=States)  # what was assigned where it may raise
     variables: list[Met] = field(default_factory=list)
     created: list[Created] = field(default_factory=list)
+    symbolic: OpenArguments | None = None  # where sizes are, or were, symbols
 
     @property
     def updates(self) -> list[int]:
         return [i for i, _ in self.graph.updates]
+
+    def at_sizes(self, sizes: Mapping[str, int]) -> Traced:
+        """The trace for arguments of these sizes, which its symbols stand for."""
+        return self.instantiated(Instantiation(sizes))
+
+    def instantiated(self, found: Instantiation) -> Traced:
+        """The same, of nodes that another graph may share."""
+        start = time.perf_counter()
+        graph = found.graph(self.graph)
+        return replace(
+            self, graph=graph, outputs=[output_at(found, output) for output in self.outputs],
+            output_strides=[found.data(row) for row in self.output_strides],
+            input_strides=[found.data(row) for row in self.input_strides],
+            captured=[found.data(source) for source in self.captured],
+            states=states_at(found, self.states), container_changes=ContainerChanges(),
+            ms=1e3 * (time.perf_counter() - start))
 
     @property
     def written_leaves(self) -> frozenset[int]:
@@ -112,6 +132,9 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
 
 def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNames) -> Traced:
     trace = _begun(name, names)
+    if call.symbolic is not None:
+        trace.builder.is_symbolic = True
+        call.symbolic.sizes.where = lambda: str(trace.loc or "")
     hooks = hooks_of_program(trace)
     args, kwargs, positions = traced_arguments(trace, call)
     _enter(trace, fn, name)
@@ -140,6 +163,8 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         outputs, values, strides = outputs_of(trace, leaves)
         graph = _graph(trace, values)
     warn_of_length(graph)
+    if call.symbolic is not None:
+        call.symbolic.sizes.is_open = False
     guards = [*once, *_guards(trace, hooks, graph)]
     trace.world.reachable.close()
     return Traced(
@@ -147,7 +172,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         read_only(trace), positions, guards, 0.0, [*trace.record.notes, *map(str, once)],
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
         trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
-        *trace.part(Variables).close(trace),
+        *trace.part(Variables).close(trace), call.symbolic,
     )
 
 

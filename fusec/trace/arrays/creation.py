@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,9 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.dims import is_static
+from fusec.ir.dims import Size, is_static
+from fusec.ir.symbolic import Symbolic
+from fusec.ir.symbolic_sizes import length_of_range
 
 from ..choice.appended import restacked
 from ..facts import this_numpy
@@ -260,9 +261,11 @@ def arange(trace: Trace, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
     step = 1 if step is None else step
     if not all(isinstance(v, (int, np.integer)) for v in (start, step, given["stop"])):
         return array(trace, np.arange(*args, dtype=dtype, **kwargs))
-    size = len(range(operator.index(start), operator.index(given["stop"]), operator.index(step)))
-    default = np.result_type(start, step, given["stop"])
-    return _counted(trace, int(start), int(step), size, _dtype(trace, dtype, default))
+    ends = start, given["stop"], step
+    default = np.result_type(*(0 if type(end) is Symbolic else end for end in ends))
+    first, last, stride = (end if type(end) is Symbolic else int(end) for end in ends)
+    return _counted(trace, first, stride, length_of_range(first, last, stride),
+                    _dtype(trace, dtype, default))
 
 
 def _is_length(x: Any) -> bool:
@@ -298,7 +301,7 @@ def _python_int(trace: Trace, x: Any) -> TracedArray:
     return TracedArray(trace, None, (), weak(trace, value, np.dtype(np.int64)))
 
 
-def _counted(trace: Trace, start: int, step: int, size: int, dtype: np.dtype) -> Any:
+def _counted(trace: Trace, start: Any, step: Any, size: Size, dtype: np.dtype) -> Any:
     count = np.dtype(np.int64)
     value = trace.emit("Iota", size=size, dtype=count)
     if step != 1:

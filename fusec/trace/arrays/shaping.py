@@ -332,7 +332,7 @@ def stack(
     parts = [spread_scalar(as_traced(trace, a)) for a in arrays]
     if not parts:
         raise trace.error(ValueError("need at least one array to stack"))
-    if len({p.shape for p in parts}) > 1:
+    if any(p.shape != parts[0].shape for p in parts):
         raise trace.error(ValueError("all input arrays must have the same shape"),
                           [p.value for p in parts])
     return concatenate(trace, [expand_dims(trace, p, axis) for p in parts], axis, out,

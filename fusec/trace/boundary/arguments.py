@@ -51,7 +51,8 @@ def _traced_leaf(
     shared: dict[int, Storage],
 ) -> TracedArray:
     if type(leaf) is np.ndarray:
-        storage = trace.add_array(leaf, path)
+        layouts = {} if call.symbolic is None else call.symbolic.layouts
+        storage = trace.add_array(leaf, path, layouts.get(position))
         first, *layout = call.key[position + 1][4:] if leaf.size else (position,)
         storage = shared.setdefault(first, storage)  # the same memory passed twice
         array = TracedArray(trace, storage)

@@ -11,6 +11,7 @@ import numpy as np
 
 from fusec.errors import FusecError, unsupported
 from fusec.ir import Loc
+from fusec.ir.symbolic import Symbolic
 
 from ..choice.choice import Choice
 from ..control.sequences import PythonIterator
@@ -85,7 +86,7 @@ def _kept(holder: Any, loc: Loc | None) -> FusecError:
 
 def keeps_values(trace: Trace, x: Any) -> bool:
     """Whether values of the graph stay in it; those in containers that are held do not."""
-    return any(type(found) in (TracedArray, Choice) or isinstance(
+    return any(type(found) in (TracedArray, Choice, Symbolic) or isinstance(
         found, (PythonIterator, KeysView, ValuesView, ItemsView))
         for found in everything_in(x, partial(_kept_in, trace)))
 
@@ -95,9 +96,14 @@ def _kept_in(trace: Trace, x: Any) -> Iterable[Any]:
     if trace.world.containers.is_held(x) or isinstance(x, (type, ModuleType, np.ndarray)) or (
             str(type(x).__module__).partition(".")[0] in ("fusec", "numpy")):
         return ()
+    if type(x) is slice:
+        return x.start, x.stop, x.step
+    if isinstance(x, partial):
+        return x.func, *x.args, *x.keywords.values()
     if isinstance(x, FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if c != CellType()]
-        return [c for c in cells if type(c) is TracedArray]
+        given = [*cells, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+        return [c for c in given if type(c) in (TracedArray, Symbolic)]
     own = x if type(x) is dict else getattr(x, "__dict__", None)  # the one of a module, too
     slots = [getattr(x, n, None) for c in type(x).__mro__ for n in getattr(c, "__slots__", ())]
     return [*values_inside(x), *(own.values() if type(own) is dict else ()), *slots]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from fusec.errors import unsupported, user_error
 from fusec.ir import Value
+from fusec.ir.symbolic import Symbolic
 from fusec.variable import Variable
 
 from ..facts.layout import Strides, contiguous, like_order
@@ -69,6 +71,9 @@ def _check_returned(trace: Trace, leaf: Any) -> None:
 
     An object from outside may: the program's assignments to it are repeated after each call.
     """
+    if trace.builder.is_symbolic and isinstance(leaf, Iterator):  # which nobody can look into
+        raise unsupported("an iterator as a result of a trace for several sizes",
+                          loc=trace.entry_loc, cure="return a list")
     is_assigned = bool(trace.part(Places).attributes_of(leaf))
     if (is_assigned and id(leaf) in trace.local.objects) or keeps_values(trace, leaf):
         raise unsupported(
@@ -86,6 +91,8 @@ def _output(
             is_compiled(leaf.dtype) and trace.world.reachable.place_of(leaf) is not None)):
         leaf = as_traced(trace, leaf)
     if type(leaf) is not TracedArray:
+        if type(leaf) is Symbolic:
+            return Output("const", value=leaf)
         if type(leaf) is np.ndarray and id(leaf) in trace.local.arrays:
             return Output("fresh", value=leaf)
         if type(leaf) is TracedGenerator:

@@ -20,6 +20,7 @@ from ..facts.static_values import SameObject, has_attributes, key_of
 from ..facts.trees import flattened, holds_ordered, in_order, key_types
 from .foreign_arrays import is_foreign, refusal
 from .signature import Signature
+from .symbolic_arguments import OpenArguments
 
 Leaf = Any
 MOST_LAYOUTS = 256
@@ -32,6 +33,7 @@ class FlatCall:
 
     ``separate``: the call as it was made, where overlapping arrays were merged (see `overlap`).
     ``form``: how many arguments came by position, and the names of the others.
+    ``symbolic``: in a trace for more sizes than the call's, the shapes of its arrays.
     """
 
     leaves: tuple[Leaf, ...]
@@ -41,6 +43,7 @@ class FlatCall:
     is_static: tuple[bool, ...]
     separate: FlatCall | None = None
     form: tuple[Any, ...] = ()
+    symbolic: OpenArguments | None = None
 
 
 def leaf_getter(

@@ -6,11 +6,14 @@ results are put together.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+
+from fusec.ir.symbolic_sizes import is_symbolic, plain
 
 from ..facts.trees import flattened, flattened_in_order, in_order, mapped
 from ..values.array import TracedArray
@@ -26,6 +29,8 @@ def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
     """The leaves of what leaves the trace and their structure, with every array that a result may
     be."""
     results = bound(trace, results)
+    if trace.builder.is_symbolic:
+        results = _with_plain_keys(results)
     leaves, structure = flattened_in_order(results)
     for replaced in (_namespace, _choice):
         if any(replaced(trace, leaf) is not leaf for leaf in leaves):
@@ -38,6 +43,19 @@ def _namespace(trace: Trace, x: Any) -> Any:
     """A dict for what `vars` gives of a class or module from outside."""
     is_reached = type(x) is MappingProxyType and id(x) in trace.world.reachable.reached
     return dict(x) if is_reached else x
+
+
+def _with_plain_keys(tree: Any) -> Any:
+    """Keys that follow from sizes as the numbers that they are in all calls of the trace."""
+    if type(tree) in (list, tuple):
+        items = [_with_plain_keys(item) for item in tree]
+        same = all(a is b for a, b in zip(items, tree, strict=True))
+        return tree if same else type(tree)(items)
+    if isinstance(tree, dict) and any(map(is_symbolic, tree)):
+        made: Any = type(tree) if type(tree) is not defaultdict else partial(
+            defaultdict, tree.default_factory)
+        return made({plain(key): _with_plain_keys(value) for key, value in tree.items()})
+    return tree
 
 
 def _choice(trace: Trace, x: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Node, Value
+from fusec.ir.symbolic import is_int
 from fusec.ops import get
 from fusec.ops.checks import has_effects, is_check
 from fusec.ops.index_checks import Use
@@ -129,7 +130,7 @@ class Attempt(Finals):
         """The body of a loop of known length: what it appends to lists goes into arrays."""
         assert self.parts.item is not None
         effects = self.trace.hooks.effects  # type: ignore[union-attr]
-        known = type(self.parts.count) is int and not self.exits and self.parts.written is None
+        known = is_int(self.parts.count) and not self.exits and self.parts.written is None
         collector = Collector(self.trace, self.parts.body, self.entry) if known else None
         effects.collectors.append(collector)
         try:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from typing import Any
 
+from fusec.ir.symbolic import is_int
+
 from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import Intervals, interval
 from ..values.array import TracedArray, number
@@ -61,7 +63,7 @@ class Product(PythonIterator):
         return itertools.product(*self.parts)
 
     def counted(self, trace: Trace, *parts: Counted) -> Counted | None:
-        if not all(type(p.count) is int for p in parts):
+        if not all(is_int(p.count) for p in parts):
             return None
         return Counted(math.prod(p.count for p in parts), partial(_place, trace, parts))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from fusec.errors import unsupported
 from fusec.ir import Graph, Node, TensorType, Value
+from fusec.ir.symbolic import is_int
 from fusec.ops.checks import has_effects
 
 from ..choice.aliases import shown_elsewhere
@@ -120,7 +121,7 @@ class LoopResult:
         """An array that the loop, if it runs, leaves with another dtype has that one before too."""
         key, dtype = carried.leaf, carried.parameter.dtype
         before = self._before(key) if key in self.attempt.arrays else None
-        is_sure = type(self.parts.count) is int and self.parts.count > 0
+        is_sure = is_int(self.parts.count) and self.parts.count > 0
         if key is None or before is None or before.dtype == dtype or is_sure:
             return
         made = lifted(self.trace, before).value.node.loc

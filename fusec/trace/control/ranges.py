@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir.symbolic import Symbolic, is_int
+from fusec.ir.symbolic_sizes import length_of_range
 
 from ..operands import sizes
 from ..operands.operands import as_traced, cast
@@ -51,6 +53,9 @@ def sequence(trace: Trace, over: Any) -> Counted | None:
         return over.counted(trace, *parts) if parts and None not in parts else None
     if type(over) is range:
         return Counted(len(over), numbers_from(over.start, over.step))
+    if type(over) is TracedRange and all(map(is_int, (over.start, over.stop, over.step))):
+        return Counted(length_of_range(over.start, over.stop, over.step),
+                       numbers_from(over.start, over.step))
     if type(over) is TracedRange:
         return Counted(_trips(over), partial(_bounded, over, numbers_from(over.start, over.step)))
     if type(over) is TracedArray and over.ndim:
@@ -145,9 +150,9 @@ def _bounded(over: TracedRange, item: Callable[[Any], Any], k: Any) -> Any:
     return value
 
 
-def _ends(trace: Trace, end: Any) -> tuple[int, int] | None:
+def _ends(trace: Trace, end: Any) -> tuple[Any, Any] | None:
     if type(end) is not TracedArray:
-        return (int(end), int(end))
+        return (end, end) if type(end) is Symbolic else (int(end), int(end))
     return interval(trace, end.value)
 
 

@@ -18,6 +18,7 @@ from types import CodeType
 from typing import Any
 
 from fusec.ir import Graph, Node
+from fusec.ir.symbolic import expressions
 from fusec.ops import get
 
 from ..choice.merge import flatten, is_traced
@@ -53,16 +54,17 @@ def _holds_loop(body: Callable[..., Any]) -> bool:
 def visit(where: Where, parts: LoopParts) -> Visit | None:
     """What tells attempts at a loop apart that may end differently: the types that its variables
     begin with.  None, which is never known, for one that is long to unroll."""
-    if type(parts.count) is not int or parts.count > UNROLL_AGAIN:
+    count = getattr(parts.count, "hint", parts.count)  # to know less costs time alone
+    if type(count) is not int or count > UNROLL_AGAIN:
         return None
     held = parts.variables.read()
-    return where, parts.count, tuple((name, _type_of(value)) for name, value in held.items())
+    return where, count, tuple((name, _type_of(value)) for name, value in held.items())
 
 
 def _type_of(value: Any) -> Any:
     """Of a container its type and length: what is in it is no reason to try a loop again."""
     if is_traced(value):
-        return value.type
+        return value.dtype, expressions(value.shape), value.type.kind
     return type(value), len(value) if isinstance(value, (list, tuple, dict)) else 0
 
 

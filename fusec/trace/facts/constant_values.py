@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import Node, Value
+from fusec.ir import Node, TensorType, Value
 from fusec.ir.evaluate import apply
+from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.checks import has_effects
 
 _MOST_NODES = 1_000
@@ -62,6 +63,11 @@ def constant_value(value: Value) -> Any:
     return result
 
 
+def _is_large(type_: TensorType) -> bool:
+    """Whether it is too large to be computed while tracing, or may be in other calls."""
+    return not type_.is_static or is_symbolic(type_.shape) or type_.size > _MOST_ELEMENTS
+
+
 def note_constant(node: Node, array: np.ndarray) -> None:
     """A guard ensures that this input is ``array`` in every call that uses the trace."""
     if array.size <= _MOST_ELEMENTS:
@@ -80,7 +86,7 @@ def _nodes_behind(value: Value) -> list[Node] | None:
         if node.id in _RESULTS.results:
             waiting = []
         elif node.op == "Input" or has_effects(node) or len(done) > _MOST_NODES or any(
-                not t.is_static or t.size > _MOST_ELEMENTS for t in node.types):
+                _is_large(t) for t in node.types):
             return None
         if waiting:
             todo += waiting

@@ -6,7 +6,8 @@ import linecache
 import os
 from collections.abc import Mapping
 
-from fusec.ir import Loc, Value
+from fusec.ir import Loc, TensorType, Value
+from fusec.ir.symbolic_sizes import plain
 from fusec.ops import get
 
 _PYTHON = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
@@ -34,7 +35,10 @@ def describe(value: Value, at: Loc | None, outside: Mapping[int, str]) -> str:
 
 def type_name(value: Value) -> str:
     """``f64[3,4]``, ``f64`` (a NumPy scalar), ``float`` (a Python number)."""
-    return _PYTHON[value.dtype.kind] if value.type.is_weak else str(value.type)
+    if value.type.is_weak:
+        return _PYTHON[value.dtype.kind]
+    shape = tuple(map(plain, value.type.shape))  # the user reads of sizes, not of symbols
+    return str(TensorType(value.dtype, shape, value.type.kind))
 
 
 def origin(value: Value, outside: Mapping[int, str]) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from fusec.code_roles import ON_BEHALF
 from fusec.errors import FusecError, unsupported
 from fusec.ir.graph import Loc
+from fusec.ir.symbolic import Symbolic, applied, is_int, is_plain_number
 from fusec.variable import Variable
 
 from ..call.foreign_arrays import check_names, is_foreign_class, public_name
@@ -20,6 +21,7 @@ from ..choice.aliases import Frames
 from ..choice.choice import Choice
 from ..choice.joined_kinds import check_kind
 from ..choice.optional import bound
+from ..control.sequences import TracedRange
 from ..convert.cache import convert
 from ..convert.hooks import Hooks
 from ..convert.properties import class_attribute
@@ -31,6 +33,7 @@ from ..guards.side_effects import check_state, check_unconsumed, check_world, wa
 from ..guards.static_arguments import note_owners
 from ..library.callees import check_uncompiled, named, runs_as_it_is
 from ..library.randomness import drawn, is_random
+from ..library.size_arrays import is_made_of_sizes, made_of_sizes
 from ..numpy.methods import call_function
 from ..objects import object_reads
 from ..objects.cached_calls import cached_behind, call_cached
@@ -150,6 +153,27 @@ def make_text(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Na
         marked = texts.marked
         return Operands((fn, marked(hooks.trace, args), marked(hooks.trace, kwargs)))
     return UNHANDLED
+
+
+def compute_of_sizes(
+    hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named
+) -> Any:
+    """``range(n)``, ``math.sqrt(n)`` of a number that follows from sizes of arguments."""
+    if not hooks.trace.builder.is_symbolic:
+        return UNHANDLED
+    if is_made_of_sizes(fn, args, kwargs):
+        return made_of_sizes(hooks.trace, fn, args, kwargs)
+    if kwargs or not any(type(x) is Symbolic for x in args) or not all(map(is_plain_number, args)):
+        return UNHANDLED
+    if fn is range and all(map(is_int, args)):
+        start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+        return TracedRange(hooks.trace, start, stop, step)
+    is_of_numbers = getattr(fn, "__module__", None) == "math" or any(
+        fn is f for f in _OF_NUMBERS) or (isinstance(fn, type) and issubclass(fn, np.number))
+    return applied(fn, *args) if is_of_numbers else UNHANDLED
+
+
+_OF_NUMBERS = (abs, bool, complex, float, int, max, min, pow, round)
 
 
 def run(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:

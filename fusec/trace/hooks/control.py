@@ -10,6 +10,7 @@ from typing import Any
 
 from fusec.code_roles import ON_BEHALF
 from fusec.ir import Value
+from fusec.ir.symbolic import is_int
 
 from ..choice.choice import Choice
 from ..control.branches import branch
@@ -177,7 +178,7 @@ def list_of(
 ) -> list[Any]:
     over = hooks.iterate(where, over)
     items = sequence(hooks.trace, over) if hooks.trace.active else None
-    if items is None or type(items.count) is not int or items.count <= UNROLL:
+    if items is None or not is_int(items.count) or items.count <= UNROLL:
         return plain(over)
     made: list[Any] = []
     call = hooks.call

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.symbolic_sizes import is_symbolic, plain
 from fusec.variable import Variable
 
 from ..control.ranges import number_at
@@ -37,6 +38,8 @@ def _key(hooks: TracingHooks, obj: Any, key: Any) -> Any:
     """The key as an index; Python takes the value of bounds, and of an index into what is no
     array."""
     texts.check_text(hooks.trace, key)
+    if hooks.trace.builder.is_symbolic and type(obj) is not TracedArray and is_symbolic(key):
+        return plain(key)
     if isinstance(obj, _INDEXED):
         key = special_methods.as_index(hooks, key)
     if not isinstance(obj, (np.ndarray, np.generic)) or type(key) is slice:

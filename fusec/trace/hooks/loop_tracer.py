@@ -14,6 +14,7 @@ from typing import Any
 from fusec.code_roles import ON_BEHALF
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
 from fusec.ir import Value
+from fusec.ir.symbolic import is_int, text_of_number
 
 from ..choice.regions import Region
 from ..control import unrolling
@@ -122,11 +123,11 @@ class Loop:
             pass  # numbers that Python knows; where it needs them, it goes over them itself
         elif items is None:
             self._from_python(iter(over))
-        elif type(items.count) is int and items.count <= most:
+        elif is_int(items.count) and items.count <= most:
             self._unrolled(items)
         else:
             parts = self.parts(items)
-            if type(items.count) is not int:
+            if not is_int(items.count):
                 self._open_ended(parts, items)
             elif not self.counted(parts, items.count) and not (
                     self.stop is None and self._in_turns(parts, items)):
@@ -275,7 +276,7 @@ class Loop:
     def _note_unrolled(self, parts: LoopParts, error: FusecError) -> None:
         """What `fusec.explain` says of a loop that the graph refused."""
         loc, count = self.trace.loc, parts.count
-        length = f"{count} iterations" if type(count) is int else "known length"
+        length = f"{text_of_number(count)} iterations" if is_int(count) else "known length"
         why = str(error).splitlines()[0]
         note = f"{loc}: a loop of {length} is unrolled, for it cannot be in the graph: {why}"
         if note not in self.trace.record.notes:

@@ -61,7 +61,7 @@ PROGRAM = Policy({
     "called": (
         optional.call, calls.hear, items.change_by_method, calls.trace_arguments,
         calls.ask_world, calls.call_of_library, special_methods.constructed,
-        calls.call_of_wrapper, calls.make_text, calls.run),
+        calls.call_of_wrapper, calls.make_text, calls.compute_of_sizes, calls.run),
     "resolve": (special_methods.resolve,),
     "converted": (calls.converted,),
     "frame": (calls.frame,),

@@ -10,6 +10,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir.dims import Size, is_static, maximum, minimum
+from fusec.ir.symbolic_sizes import length_of_range, plain_int, position, slice_indices
 
 from ..operands.sizes import as_size
 from ..values.array import TracedArray
@@ -82,7 +83,7 @@ def _add_axis(array: TracedArray, plan: Plan, axis: int, entry: Any) -> None:
     if not -size <= index < size:
         raise array.trace.error(IndexError(
             f"index {index} is out of bounds for axis {axis} with size {size}"), [array.value])
-    plan.starts.append(index % size)
+    plan.starts.append(position(index, size))
     plan.steps.append(1)
     plan.sizes.append(1)
     plan.dropped.append(axis)
@@ -90,7 +91,7 @@ def _add_axis(array: TracedArray, plan: Plan, axis: int, entry: Any) -> None:
 
 def _length(start: Size, stop: Size, step: int, size: Size) -> Size:
     if is_static((start, stop)):
-        return len(range(start, stop, step))
+        return length_of_range(start, stop, step)
     if step == 1 and stop == size and start == minimum(1, size):
         return maximum(size - 1, 0)
     return maximum(-((start - stop) // step), 0)
@@ -102,7 +103,7 @@ def _slice_indices(array: TracedArray, entry: slice, size: Size) -> tuple[Size, 
         if not is_static((size, *bounds)):
             first, last = bounds
             return _clamped(first, last, 1 if entry.step is None else as_size(entry.step), size)
-        return entry.indices(size)
+        return slice_indices(entry, size)
     except (ValueError, TypeError) as error:
         if type(entry.start) is TracedArray or type(entry.stop) is TracedArray:
             raise
@@ -129,7 +130,7 @@ def _clamped(
 def _integer(array: TracedArray, entry: Any) -> int:
     if isinstance(entry, (int, np.integer)) and type(entry) is not TracedArray and not isinstance(
             entry, (bool, np.bool_)):
-        return int(entry)
+        return plain_int(entry)
     if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu":
         return operator.index(entry)  # raises, unless no argument decides it
     if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind == "f":

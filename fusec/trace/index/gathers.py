@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import Value
+from fusec.ir import Value, symbolic
 from fusec.ir.dims import Dim, Size
+from fusec.ir.symbolic_sizes import plain_int, position
 from fusec.ops.gather import INDEX
 
 from ..library.calls import call_library, result_like
-from ..library.stand_ins import ask_on_stand_ins
+from ..library.stand_ins import ask_on_stand_ins, shape_on_stand_ins
 from ..operands.dtypes import resolve
 from ..operands.index_uses import note_checked
 from ..operands.operands import ROWS_OF_UFUNCS, as_traced, cast, spread
@@ -133,7 +134,7 @@ def set_item(
     if not combine and not any(p.shape for p in places):
         check_stored(trace, source.value, array.dtype)
     fitted = cast(trace, source.value, array.dtype)  # first, as NumPy: it may raise
-    shape = np.shape(ask_on_stand_ins(trace, answer, [array, source, *places]))
+    shape = shape_on_stand_ins(trace, answer, [array, source, *places])
     target, indices, where = _parts(array, entries, places, view)
     if 0 in shape:
         return  # nothing to write, for which a value of any rank fits
@@ -168,10 +169,10 @@ def checked_index(
         limit = cast(trace, size_number(trace, size).value, INDEX)
         return note_checked(trace, trace.emit("CheckIndex", index, limit, axis=axis))
     if index.node.op == "Const":
-        number = int(index.node.attrs["value"])
+        number = plain_int(index.node.attrs["value"])
         if -size <= number < size:
-            return trace.builder.const(np.int64(number % size))
-    limit = trace.builder.const(np.int64(size))
+            return trace.builder.const(symbolic.applied(np.int64, position(number, size)))
+    limit = trace.builder.const(symbolic.applied(np.int64, size))
     return note_checked(trace, trace.emit("CheckIndex", index, limit, axis=axis))
 
 
@@ -213,7 +214,11 @@ def take(
 def _moded_index(trace: Trace, index: Value, size: int, axis: int, mode: str) -> Value:
     if mode == "raise":
         return checked_index(trace, index, size, axis)
-    index, number = cast(trace, index, INDEX), lambda n: trace.builder.const(np.int64(n))
+    index = cast(trace, index, INDEX)
+
+    def number(n: Any) -> Value:
+        return trace.builder.const(symbolic.applied(np.int64, n))
+
     if mode == "wrap":
         return trace.emit("Mod", index, number(max(size, 1)))
     low = trace.emit("Maximum", index, number(0))
@@ -249,7 +254,7 @@ def put_along_axis(trace: Trace, arr: Any, indices: Any, values: Any, axis: Any)
         np.put_along_axis(x, i, v, axis)
         return np.take_along_axis(x, i, axis)
 
-    shape = ask_on_stand_ins(trace, answer, [array, places, source]).shape
+    shape = shape_on_stand_ins(trace, answer, [array, places, source])
     along, all_axes = axis % array.ndim, tuple(range(array.ndim))
     index = checked_index(trace, places.value, array.shape[along], along)
     operands = [index if d == along else _counter(trace, array.shape, d) for d in all_axes]

@@ -20,6 +20,7 @@ from fusec.ir import Node, Value
 from fusec.ir.text import print_attr
 from fusec.ir.walks import nodes_behind
 from fusec.ops import registry
+from fusec.ops.shapes import broadcast
 
 from ..library.calls import call_library
 from ..operands.operands import as_traced, cast, is_run_time_int, truth
@@ -128,7 +129,7 @@ def _for_all(trace: Trace, value: Value, mask: TracedArray, rank: int) -> Value 
 
 def _spreads(value: Value, shape: tuple[Any, ...]) -> bool:
     try:
-        return np.broadcast_shapes(value.shape, shape) == tuple(shape)
+        return broadcast([value.shape, tuple(shape)]) == tuple(shape)
     except ValueError:
         return False
 

@@ -11,6 +11,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.dims import Dim
+from fusec.ir.symbolic_sizes import position
 
 from ..operands.index_uses import note_pick
 from ..operands.operands import is_run_time_int
@@ -82,7 +83,7 @@ def _index(array: TracedArray, entry: Any, axis: int) -> Value:
     if not -size <= index < size:
         raise trace.error(IndexError(
             f"index {index} is out of bounds for axis {axis} with size {size}"), [array.value])
-    return trace.builder.const(index % size)
+    return trace.builder.const(position(index, size))
 
 
 def _safe(

@@ -12,6 +12,8 @@ import numpy as np
 from fusec.errors import UnsupportedError
 from fusec.ir import Value
 from fusec.ir.dims import Dim, Size, symbols_of
+from fusec.ir.symbolic import stored
+from fusec.ir.symbolic_sizes import plain_int
 from fusec.ops import registry
 
 from ..operands.operands import as_traced, is_run_time_int
@@ -151,7 +153,7 @@ def extent(
 ) -> tuple[Value, Value, Size]:
     """First index, length as a number, and as a size; equal slices have equal ones."""
     bounds = [_as_value(trace, b) for b in (entry.start, entry.stop)]
-    key = (*(None if b is None else value_number(trace, b) for b in bounds), step, limit)
+    key = (*(None if b is None else value_number(trace, b) for b in bounds), step, stored(limit))
     for made_in, found in trace.part(Extents).get(key, ()):
         if tuple(trace.record.regions[: len(made_in)]) == made_in:
             return found
@@ -192,7 +194,7 @@ def linear(trace: Trace, value: Value) -> Counter[Any]:
     """An int as a sum: factors by value number, the constant under ``""``."""
     node = value.node
     if node.op == "Const":
-        return Counter({"": int(node.attrs["value"])})
+        return Counter({"": plain_int(node.attrs["value"])})
     if not registry.get(node.op).is_sum:
         return Counter({value_number(trace, value): 1})
     result = linear(trace, node.inputs[0])
@@ -208,4 +210,4 @@ def _as_value(trace: Trace, bound: Any) -> Bound:
         return bound.value
     size = as_size(bound)
     found = number(trace, size)
-    return found.value if type(found) is TracedArray else trace.builder.const(int(size))
+    return found.value if type(found) is TracedArray else trace.builder.const(plain_int(size))

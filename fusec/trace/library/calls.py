@@ -8,6 +8,8 @@ answer has the dtypes, kinds, shapes and strides of the results.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +29,9 @@ from ..values.operations import OPERATIONS, operation
 from ..values.selected import LibraryView, roots
 from ..values.trace import Trace
 from .arguments import Encoder, name_at, parameter_names, without_out
+from .asked_sizes import note_answer
 from .result_sizes import sized_types
-from .stand_ins import ask, is_accepted
+from .stand_ins import ask, is_accepted, operand_of, stand_in
 
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64),
          complex: np.dtype(np.complex128)}
@@ -128,8 +131,8 @@ def _finish(
         return itself[id(answer)]
     leaves = leaves_of(answer)
     types = tuple(type_of(trace, name, leaf) for leaf in leaves)
-    types = sized_types(trace, LIBRARY[op], [x.value for x in operands], form, named, types,
-                        stand_ins)
+    types = _symbolic_types(LIBRARY[op], operands, form, named, types, answer) or sized_types(
+        trace, LIBRARY[op], [x.value for x in operands], form, named, types, stand_ins)
     first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
     OPERATIONS.note_state(trace, first.node)
     for value in first.node.outputs:
@@ -143,6 +146,21 @@ def _finish(
         results.append(itself[id(leaf)] if id(leaf) in itself else (
             _view_of(trace, name, seen, leaf, value) if seen else _result(trace, like, value)))
     return _same_structure(answer, results)
+
+
+def _symbolic_types(
+    call: LibraryCall, operands: list[TracedArray], form: Any, named: Any,
+    types: tuple[TensorType, ...], answer: Any,
+) -> tuple[TensorType, ...]:
+    """The results' types where sizes of the operands are symbols."""
+    asked = [operand_of(x) for x in operands]
+    if call.sized or not any(x.is_symbolic for x in asked) or not all(
+            x.type.is_static for x in operands):
+        return ()
+    shapes = note_answer(lambda *values: run_call(call, list(values), form, named),
+                         partial(stand_in, op=call.op), asked, answer,
+                         called_name(call.op, form))
+    return tuple(replace(t, shape=shape) for t, shape in zip(types, shapes, strict=True))
 
 
 def _shows(view: np.ndarray, array: np.ndarray) -> bool:

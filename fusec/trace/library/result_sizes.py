@@ -9,6 +9,7 @@ error and never a wrong value.
 from __future__ import annotations
 
 import itertools
+import operator
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -18,9 +19,11 @@ import numpy as np
 import optree
 
 from fusec.errors import unsupported
-from fusec.ir import TensorType, Value
+from fusec.ir import Node, TensorType, Value
 from fusec.ir.bindings import Bindings, resolve
 from fusec.ir.dims import Dim, Size, maximum, symbols_of
+from fusec.ir.symbolic import Symbolic, dim_of
+from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
 from ..operands.sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, all_of_size, new_size, size_of
@@ -63,8 +66,10 @@ def sized_types(
     types: tuple[TensorType, ...], stand_ins: Sequence[Any],
 ) -> tuple[TensorType, ...]:
     """The results' types with every size that the run decides as an expression."""
+    symbol = next((s for v in operands for s in v.shape if type(s) is Symbolic), None)
     if not call.sized and not _has_symbols(operands):
         return types
+    operands = [_in_dims(v) for v in operands]
     tried = list(_samples(call, operands, form, named, stand_ins, assignments(operands)))
     samples = [(sizes, shapes) for sizes, shapes in tried if shapes is not None]
     if not samples:  # the call fits one size only
@@ -89,13 +94,24 @@ def sized_types(
             return column[0]
         for candidate in _candidates(known):
             if all(resolve(candidate, b) == n for (b, _), n in zip(samples, column, strict=True)):
-                return candidate
+                return candidate if symbol is None else symbol.sizes.number(candidate)
         return fresh.setdefault(column, new_size(trace)) if column not in fresh else fresh[column]
 
     return tuple(
         replace(t, shape=tuple(map(size, zip(*(s[1][i] for s in samples), strict=True))))
         for i, t in enumerate(types)
     )
+
+
+def _in_dims(value: Value) -> Value:
+    """A value of the type, sizes of arguments as symbols like those that the run decides."""
+    if not is_symbolic(value.shape):
+        return value
+    dims: list[Any] = [dim_of(n) for n in value.shape]
+    shape = tuple(operator.index(n) if d is None else d
+                  for n, d in zip(value.shape, dims, strict=True))
+    type_ = replace(value.type, shape=shape)
+    return Node("Input", types=[type_]).out()
 
 
 def _has_symbols(operands: Sequence[Value]) -> bool:
@@ -106,7 +122,9 @@ def assignments(operands: Sequence[Value]) -> tuple[Bindings, ...]:
     """Sizes to try where the run decides some: any, all equal, and equal to one that is known."""
     symbols = symbols_of(tuple((*v.shape, size_of(v)) for v in operands))
     if not symbols:
-        return (ORDINARY,)
+        is_open = any(type(n) is Dim for v in operands for n in v.shape)  # of arguments' sizes
+        return (ORDINARY, OTHER) if is_open else (ORDINARY,)
+    operands = [v for v in operands if not is_symbolic(v.shape)]
     known = {n for v in operands for n in v.shape if not isinstance(n, Dim)}
     known |= {n for v in operands if v.type.is_static and (n := v.type.size) <= _MOST_JOINED}
     equal = (EQUAL, OTHER_EQUAL) if len(symbols) > 1 else ()

@@ -10,31 +10,35 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir.bindings import Bindings, resolve, typical
-from fusec.ops.library import LIBRARY, LibraryCall, run_call
+from fusec.ir.dims import Size
+from fusec.ops.library import LIBRARY, LibraryCall, leaves_of, run_call
 
 from ..facts.layout import like_order
 from ..operands.sizes import ORDINARY, size_of
 from ..values.array import TracedArray
 from ..values.trace import Trace
+from .asked_sizes import Operand, note_answer
 from .result_sizes import LAST_RESORT, assignments
 
 _NOT_ZERO = ("ones", "points")  # these would be divided by, or by their norm
 
 
-def stand_in(x: TracedArray, op: str, sizes: Bindings = ORDINARY) -> Any:
+def stand_in(x: TracedArray | Operand, op: str, sizes: Bindings = ORDINARY) -> Any:
     """A plain value of the type and layout of ``x`` with contents that calls accept.
 
     Matrices of linear algebra are identities, integers otherwise 0 (they may be indices).
     """
+    x = x if isinstance(x, Operand) else operand_of(x)
     type_, tried_on = x.type, LIBRARY[op].tried_on if op else ""
     if type_.kind != "array":
-        size = size_of(x.value)
+        size = x.number
         plain = int(tried_on in _NOT_ZERO) if size is None else resolve(size, sizes)
         number = np.asarray(plain, type_.dtype)
         return number.item() if type_.is_weak else number[()]
@@ -65,7 +69,13 @@ def _emptied(stand_in: Any) -> Any:
     return np.broadcast_to(np.zeros_like(stand_in[once]), stand_in.shape)
 
 
-def _memory_like(x: TracedArray, sizes: Sequence[int]) -> np.ndarray:
+def operand_of(x: TracedArray) -> Operand:
+    """What a stand-in needs to know of an operand."""
+    is_array = x.type.kind == "array"
+    return Operand(x.type, x.strides, None if is_array else size_of(x.value))
+
+
+def _memory_like(x: Operand, sizes: Sequence[int]) -> np.ndarray:
     """Zeros that lie in memory as ``x`` does, axes that repeat (of stride 0) of length 1.
 
     Where ``x`` leaves gaps or runs backwards they do, too: some functions copy such operands.
@@ -142,14 +152,40 @@ def ask_on_stand_ins(
     trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray]
 ) -> Any:
     """NumPy's answer on stand-ins of the operands; raises what NumPy raises, at the user's line."""
+    return _asked(trace, function, operands)[0]
+
+
+def shape_on_stand_ins(
+    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray]
+) -> tuple[Size, ...]:
+    """The shape of the one result that NumPy gives."""
+    return _asked(trace, function, operands)[1][0]
+
+
+def _asked(
+    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray]
+) -> tuple[Any, list[tuple[Size, ...]]]:
+    """NumPy's answer on stand-ins, and the shapes of its results."""
     tried = [ORDINARY]
     if not all(x.type.is_static for x in operands):  # sizes of which only some fit
         tried = [*assignments([x.value for x in operands]), *LAST_RESORT]
     errors = []
     for sizes in tried:
         try:
-            return function(*[stand_in(x, "", sizes) for x in operands])
+            answer = function(*[stand_in(x, "", sizes) for x in operands])
+            return answer, _shapes(function, operands, answer)
         except Exception as error:
             errors.append(error)
     raise trace.error(errors[0], [x.value for x in operands],
                       [f"operand {i}" for i in range(len(operands))]) from None
+
+
+def _shapes(
+    function: Callable[..., Any], operands: Sequence[TracedArray], answer: Any
+) -> list[tuple[Size, ...]]:
+    """Of an answer; where sizes are symbols, plans ask whether it is theirs."""
+    asked = [operand_of(x) for x in operands]
+    if any(x.is_symbolic for x in asked):
+        return note_answer(function, partial(stand_in, op=""), asked, answer, "an index")
+    return [np.shape(leaf) for leaf in leaves_of(answer)]
+

@@ -14,6 +14,7 @@ import numpy as np
 
 from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, Size
+from fusec.ir.symbolic import applied, stored
 from fusec.ops.index_checks import IndexUse, Use, bounds_check, only_checks, uses_indices
 from fusec.ops.picking import PICKS, picked_axes
 
@@ -70,7 +71,7 @@ def _is_index(key: Any) -> bool:
 def _limit(trace: Trace, size: Size) -> Value:
     if isinstance(size, Dim):
         return number(trace, size).value
-    return trace.builder.const(np.int64(size))
+    return trace.builder.const(applied(np.int64, size))
 
 
 def lost_checks(trace: Trace, uses: Sequence[Use], needed: Iterable[Node]) -> list[Node]:
@@ -99,12 +100,12 @@ def _is_kept(use: Use, ids: set[int], pairs: set[tuple[Value, Size]]) -> bool:
         return use.id in ids
     if use.checked is not None:
         return use.checked.node.id in ids
-    return (use.index, use.size) in pairs
+    return (use.index, stored(use.size)) in pairs
 
 
 def _indices_with_sizes(node: Node) -> Iterator[tuple[Value, Size]]:
     for axis, index in picked_axes(node):
-        yield index, node.inputs[0].shape[axis]
+        yield index, stored(node.inputs[0].shape[axis])
 
 
 def _nodes_behind(roots: Iterable[Node], oldest: int) -> list[Node]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fusec.ir import Value
 from fusec.ir.dims import Size, symbols_of
+from fusec.ir.symbolic import Symbolic, applied
 from fusec.ops import Op, all_ops
 from fusec.ops.shapes import broadcast
 from fusec.variable import Variable
@@ -107,12 +108,12 @@ def holds_traced(x: Any) -> bool:
 
 def _plain(x: Any) -> Any:
     """A number whose class derives from Python's as a plain Python number."""
-    if isinstance(x, np.generic) or type(x) in _PLAIN:
+    if type(x) in _PLAIN or isinstance(x, np.generic):
         return x
     return next(kind(x) for kind in _PLAIN if isinstance(x, kind))
 
 
-_PLAIN: tuple[Any, ...] = (int, float, complex, bool)
+_PLAIN: tuple[Any, ...] = (int, float, complex, bool, Symbolic)
 
 
 def _checked_trace(trace: Trace, x: TracedArray) -> TracedArray:
@@ -138,6 +139,8 @@ def cast(trace: Trace, value: Value, dtype: np.dtype, kind: str | None = None) -
 
 def _converted_constant(value: Value, dtype: np.dtype) -> Any:
     number = value.node.attrs["value"]
+    if type(number) is Symbolic:
+        return applied(dtype.type, number)
     with np.errstate(all="ignore"):
         return np.asarray(number, dtype)[()] if dtype.kind in "iu" else dtype.type(number)
 

@@ -9,6 +9,7 @@ computes (in loops, or by ``int()``) is checked at run time instead: see `overfl
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
+from fusec.ir.symbolic import Symbolic, applied
 from fusec.ir.types import BEYOND_64_BITS, RUN_TIME_INT
 from fusec.ops import get
 from fusec.ops.sizes import SIZE_ARITHMETIC
@@ -144,18 +146,18 @@ def _result(ufunc: np.ufunc, ranges: list[Interval]) -> Interval | None:
     if ufunc is np.absolute:
         return (0, max(map(abs, ranges[0])))
     if ufunc in _ON_BITS:
-        bits = max(abs(n).bit_length() for r in ranges for n in r)
+        bits = max(_bits(n) for r in ranges for n in r)
         return (-(1 << bits), (1 << bits) - 1)
     low, high = ranges[1]
     if ufunc is np.remainder:
         return (min(low + 1, 0), max(high - 1, 0))
     if ufunc is np.floor_divide:
         if low > 0:
-            return _hull(int.__floordiv__, ranges)
+            return _hull(operator.floordiv, ranges)
         largest = max(map(abs, ranges[0]))
         return (-largest, largest)
     if ufunc in _SHIFTS:
-        return _hull(int.__lshift__ if ufunc is np.left_shift else int.__rshift__, ranges) if (
+        return _hull(operator.lshift if ufunc is np.left_shift else operator.rshift, ranges) if (
             low >= 0 and high < 64) else None
     if ufunc is np.power and low == high and 0 <= low <= 64:
         largest = max(abs(n) for n in ranges[0]) ** low
@@ -163,9 +165,14 @@ def _result(ufunc: np.ufunc, ranges: list[Interval]) -> Interval | None:
     return None
 
 
+def _bits(number: Any) -> int:
+    """How many bits the number has; of one that follows from sizes, how many it can have."""
+    return 62 if type(number) is Symbolic else abs(number).bit_length()
+
+
 def _hull(function: Callable[..., int], ranges: list[Interval]) -> Interval:
     corners = [function(*point) for point in itertools.product(*ranges)]
-    return (min(corners), max(corners))
+    return (applied(min, *corners), applied(max, *corners))
 
 
 def check_fits(trace: Trace, value: Value, dtype: np.dtype) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
+from fusec.ir.symbolic import Symbolic, is_int
 
 from ..facts.trees import leaves_in
 from ..values.array import TracedArray
@@ -47,11 +48,21 @@ def check_number(trace: Trace, value: Value, dtype: np.dtype) -> None:
 
 
 def _convert_by_numpy(trace: Trace, value: Value, number: Any, dtype: np.dtype) -> None:
+    if type(number) is Symbolic and _fits(number, dtype):
+        return
     try:
         with np.errstate(all="ignore"):
             np.asarray(number, dtype)
     except (OverflowError, TypeError, ValueError) as error:
         raise trace.error(error, [value] if value.node.op != "Const" else []) from None
+
+
+def _fits(number: Symbolic, dtype: np.dtype) -> bool:
+    """Whether a number that follows from sizes can be converted, at these and others."""
+    if dtype.kind in "iu" and is_int(number):
+        info = np.iinfo(dtype)
+        return bool(info.min <= number <= info.max)
+    return dtype.kind in "fc" and dtype.itemsize >= F64.itemsize
 
 
 def check_items(trace: Trace, items: Any, dtype: np.dtype) -> None:

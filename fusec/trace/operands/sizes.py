@@ -15,6 +15,9 @@ from fusec.errors import ConcreteValueError
 from fusec.ir import Loc, Value
 from fusec.ir.bindings import Bindings
 from fusec.ir.dims import Dim, Size, UndecidedSizeError, maximum, minimum, symbol, symbols_of
+from fusec.ir.polynomials import ARGUMENT
+from fusec.ir.symbolic import Symbolic, applied
+from fusec.ir.symbolic_sizes import plain_int
 from fusec.ops.sizes import SIZE_ARITHMETIC
 
 from ..values.array import TracedArray
@@ -77,7 +80,7 @@ def size_of(value: Value) -> Size | None:
     if node.op == "Size":
         return node.attrs["size"]
     if node.op == "Const":
-        return int(node.attrs["value"])
+        return plain_int(node.attrs["value"])
     operands = [size_of(v) for v in node.inputs] if node.op in SIZE_ARITHMETIC else [None]
     if any(s is None for s in operands):
         return None
@@ -88,6 +91,8 @@ def as_size(x: Any) -> Size:
     """An argument that is a size: an int, or an expression over sizes; raises as ``index`` does."""
     if type(x) is Dim:
         return x
+    if type(x) is Symbolic:
+        return applied(operator.index, x)
     if type(x) is TracedArray and x.ndim == 0:
         size = size_of(x.value)
         if size is not None:
@@ -137,7 +142,7 @@ class _Assignment(dict[str, int]):
         self.start, self.step = start, step
 
     def __missing__(self, name: str) -> int:
-        number = int(name.lstrip("n") or 0)
+        number = int(name.lstrip(f"n{ARGUMENT}") or 0)
         return self.start + self.step * number
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from fusec.errors import unsupported, user_error
 from fusec.ir import Value
 from fusec.ir.dims import is_static
+from fusec.ir.symbolic import Symbolic, applied
 
 from ..arrays.array_attributes import has_attribute
 from ..arrays.creation import astype
@@ -231,7 +232,7 @@ def _range(hooks: TracingHooks, *args: Any) -> Any:
     ends = [constant_value(as_traced(hooks.trace, a).value) for a in args]
     if None not in ends:
         return range(*ends)
-    ends = [operator.index(a) if type(a) is not TracedArray else index_of(hooks.trace, a)
+    ends = [applied(operator.index, a) if type(a) is not TracedArray else index_of(hooks.trace, a)
             for a in args]
     start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:3]
     return TracedRange(hooks.trace, start, stop, step)
@@ -294,7 +295,7 @@ def _next(hooks: TracingHooks, iterator: Any, *default: Any) -> Any:
 @everywhere(type)
 def _type(hooks: TracingHooks, x: Any, *rest: Any, **options: Any) -> Any:
     """``type(x)`` names the class that the value has in NumPy."""
-    if rest or options or type(x) is not TracedArray:
+    if rest or options or type(x) not in (TracedArray, Symbolic):
         return type(x, *rest, **options)
     return x.__class__
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ops.shapes import broadcast
 
 from ..control.iterators import Enumerate, NdEnumerate, Product, Reversed, Zip
 from ..control.ranges import all_one
@@ -99,7 +100,7 @@ class Broadcast:
 
     def __init__(self, trace: Trace, arrays: tuple[Any, ...]) -> None:
         self.trace = trace
-        self.shape = np.broadcast_shapes(*[np.shape(a) for a in arrays])
+        self.shape = broadcast([np.shape(a) for a in arrays])
         self.ndim = self.nd = len(self.shape)
         self.size, self.numiter = math.prod(self.shape), len(arrays)
 

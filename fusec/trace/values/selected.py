@@ -12,6 +12,7 @@ import numpy as np
 
 from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Value
+from fusec.ir.symbolic import expressions
 from fusec.ops import Builder
 
 from ..facts.layout import Strides, contiguous, like_order
@@ -257,7 +258,7 @@ def sides_of(x: TracedArray) -> list[TracedArray]:
 def has_views_of_some(x: TracedArray) -> bool:
     """Whether it may be a view of one of its arrays and would be a copy of another one."""
     assert isinstance(x.storage, Selected)
-    layouts = {side.strides for side in x.storage.sides}
+    layouts = {expressions(side.strides) for side in x.storage.sides}
     return len(layouts) > 1 and any(step.op in ("Reshape", "Reinterpret") for step in x.steps)
 
 

@@ -8,7 +8,7 @@ sees it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from fusec.ir import Value
 from fusec.ir.bindings import Bindings, resolve
 from fusec.ir.dims import is_static, symbols_of
 from fusec.ir.graph import new_id
+from fusec.ir.symbolic import expressions
 from fusec.ops import Builder
 from fusec.ops.complex_parts import PARTS
 from fusec.ops.picking import PickView
@@ -26,7 +27,7 @@ from fusec.ops.windows import WindowView
 from ..facts.layout import Strides, contiguous
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ViewStep:
     """One view op with its attrs, the strides of the result, and run-time indices if it has any.
 
@@ -38,6 +39,17 @@ class ViewStep:
     attrs: tuple[tuple[str, Any], ...]
     strides: Strides
     operands: tuple[Value, ...] = ()
+    _key: tuple[Any, ...] = field(init=False, repr=False)  # nobody asks for the value of a size
+
+    def __post_init__(self) -> None:
+        key = self.op, expressions(self.attrs), expressions(self.strides), self.operands
+        object.__setattr__(self, "_key", key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ViewStep) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
     def apply(self, builder: Builder, value: Value) -> Value:
         if self.op == "ReadOnly":

@@ -16,13 +16,14 @@ from fusec import stack
 from fusec.code_roles import is_ours
 from fusec.errors import FusecError, user_error
 from fusec.ir import Loc, TensorType, Value
-from fusec.ir.dims import UndecidedSizeError
+from fusec.ir.dims import Size, UndecidedSizeError
 from fusec.ops import Builder
 from fusec.ops.checks import describe_error
 
 from ..convert.hooks import Hooks
 from ..facts.code_names import names_in
 from ..facts.cures import cure_for
+from ..facts.layout import Strides
 from ..facts.origins import access_path, describe
 from ..facts.refusals import check_array
 from .caught import Handlers, under_handlers
@@ -31,6 +32,7 @@ from .parts import Feeds, Local, Record, World
 from .states import State
 from .storage import Storage
 
+Layout = tuple[tuple[Size, ...], Strides]  # shape and strides of an array
 _LIBRARIES = ("numpy", "optree")
 _state = threading.local()
 
@@ -147,10 +149,12 @@ class Trace:
         self.feeds.inputs.append(value)
         return value
 
-    def add_array(self, array: np.ndarray, path: str) -> Storage:
-        """An array argument (or captured array) as a storage backed by a graph input."""
-        value = self.add_input(TensorType(array.dtype, array.shape), path)
-        storage = Storage(value, array.strides, origin=value.node.attrs["index"],
+    def add_array(self, array: np.ndarray, path: str, layout: Layout | None = None) -> Storage:
+        """An array argument (or captured array) as a storage backed by a graph input; ``layout``:
+        shape and strides, where they are not to be the array's own."""
+        shape, strides = layout or (array.shape, array.strides)
+        value = self.add_input(TensorType(array.dtype, shape), path)
+        storage = Storage(value, strides, origin=value.node.attrs["index"],
                           writeable=array.flags.writeable)
         self.feeds.storages.append(storage)
         return storage

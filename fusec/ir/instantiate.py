@@ -1,0 +1,107 @@
+"""Graphs of symbolic sizes at other ones: every symbol of an argument's size is substituted, by a
+number, or by a symbol of other hint."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .dims import Dim, maximum, minimum, symbol
+from .graph import Graph, Node, Value
+from .parse_dims import parse_dim
+from .polynomials import Call, Size, is_argument
+from .size_questions import Computed
+from .symbolic import Symbolic, applied, text_of_number
+from .types import TensorType
+
+_IN_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+class Instantiation:
+    """Substitutes sizes of arguments; nodes of one graph that share operands share them after."""
+
+    def __init__(self, sizes: Mapping[str, Size]) -> None:
+        self.sizes = sizes
+        self.nodes: dict[Node, Node] = {}
+
+    def graph(self, graph: Graph) -> Graph:
+        """The graph at these sizes."""
+        for node in sorted(graph.nodes, key=lambda node: node.id):  # which is older is kept
+            self.node(node)
+        nodes = tuple(map(self.node, graph.nodes))
+        return Graph(
+            tuple(map(self.value, graph.inputs)), tuple(map(self.value, graph.outputs)),
+            tuple((number, self.value(v)) for number, v in graph.updates),
+            nodes, graph.name)
+
+    def value(self, value: Value) -> Value:
+        return Value(self.node(value.node), value.index)
+
+    def node(self, node: Node) -> Node:
+        """The node at these sizes, its operands before it (which have been asked for)."""
+        found = self.nodes.get(node)
+        if found is None:
+            found = self.nodes[node] = self._node(node)
+        return found
+
+    def _node(self, node: Node) -> Node:
+        inputs = tuple(map(self.value, node.inputs))
+        control = tuple(map(self.node, node.control_inputs))
+        types = tuple(map(self.type, node.types))
+        attrs = {name: self.data(value) for name, value in node.attrs.items()}
+        if "boundaries" in attrs:
+            attrs["boundaries"] = tuple(map(self._text, attrs["boundaries"]))
+        # Those without sizes are made anew, too: the order of nodes is that of their making.
+        return Node(node.op, inputs, types, attrs, name=node.name, loc=node.loc,
+                    control_inputs=control, device=node.device)
+
+    def type(self, type_: TensorType) -> TensorType:
+        shape = self.data(type_.shape)
+        return type_ if shape is type_.shape else TensorType(type_.dtype, shape, type_.kind)
+
+    def data(self, data: Any) -> Any:
+        """Plain data with sizes in it; the same object where there are none."""
+        kind = type(data)
+        if kind is Symbolic:
+            return self.data(data.expression)
+        if kind is Computed:
+            return applied(data.fn, *map(self.data, data.args))
+        if kind is Dim:
+            return self.size(data)
+        if kind is tuple:
+            items = tuple(map(self.data, data))
+            return data if all(a is b for a, b in zip(items, data, strict=True)) else items
+        if kind is TensorType:
+            return self.type(data)
+        if kind is Graph:
+            return self.graph(data)
+        if kind is Value:
+            return self.value(data)
+        return data
+
+    def _text(self, text: str) -> str:
+        """A sentence with sizes in braces."""
+        def number(match: re.Match[str]) -> str:
+            return text_of_number(self.data(parse_dim(match[1], of_arguments=True)))
+
+        return _IN_BRACES.sub(number, text)
+
+    def size(self, size: Dim) -> Size:
+        """A size that the run knows, too, where its symbols are of both kinds."""
+        return sum(factor * math.prod(map(self._atom, monomial))
+                   for monomial, factor in size.terms)
+
+    def _atom(self, atom: str | Call) -> Size:
+        if isinstance(atom, str):
+            return self.sizes[atom] if is_argument(atom) else symbol(atom)
+        left, right = self.data(atom.left), self.data(atom.right)
+        if atom.function == "//":
+            return left // right
+        if atom.function == "%":
+            return left % right
+        return (minimum if atom.function == "min" else maximum)(left, right)
+
+
+__all__ = ["Instantiation"]

@@ -1,0 +1,107 @@
+"""What a trace asked of the sizes of arguments, and how it goes on for other sizes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from .dims import Dim
+from .polynomials import NAME, is_argument
+
+Bindings = Mapping[str, int]
+
+
+class Computed(NamedTuple):
+    """``fn(*args)`` of numbers, symbolic ones among them."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+
+    def evaluate(self, bindings: Bindings) -> Any:
+        return self.fn(*(value_at(arg, bindings) for arg in self.args))
+
+    def __str__(self) -> str:
+        name = getattr(self.fn, "__name__", str(self.fn))
+        return f"{name}({', '.join(map(str, self.args))})"
+
+
+class Succeeds(NamedTuple):
+    """Whether ``fn(*args)`` raises nothing: ``math.sqrt(n - 9)`` does for some sizes."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+
+    def evaluate(self, bindings: Bindings) -> bool:
+        try:
+            Computed(self.fn, self.args).evaluate(bindings)
+        except Exception:  # a trace for these sizes raises it
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return f"{Computed(self.fn, self.args)} has a value"
+
+
+class Question(NamedTuple):
+    """What a trace asked of its sizes, and the answer that it goes on with."""
+
+    expression: Any  # a `Dim`, a `Computed`, or what else can be evaluated
+    answer: Any
+
+    def holds(self, bindings: Bindings) -> bool:
+        try:
+            found = self.expression.evaluate(bindings)
+        except Exception:  # a trace for these sizes raises it
+            return False
+        if type(self.answer) is bool:
+            return bool(found) is self.answer
+        return repr(found) == repr(self.answer)  # the signs of zeros, and nan, too
+
+    def decides(self) -> set[str]:
+        """The symbols of a number that must be the same in all calls: ``s0 == 30``."""
+        asked, answer = self.expression, self.answer
+        if isinstance(asked, Computed) and asked.fn is operator.eq and answer is True:
+            asked, answer = asked.args
+        if type(answer) is bool or type(answer) in (Dim, Computed):
+            return set()  # a relation of several
+        names = arguments_of(asked)
+        return names if len(names) == 1 or asked is self.expression else set()
+
+    def __str__(self) -> str:
+        if isinstance(self.expression, Computed) and len(self.expression.args) == 2:
+            sign = _SIGNS.get(self.expression.fn)
+            if sign is not None:
+                return _relation(sign if self.answer else _OPPOSITE[sign], *self.expression.args)
+        return str(self.expression) if self.answer is True else (
+            f"{self.expression} == {self.answer!r}")
+
+
+_SIGNS = {operator.lt: "<", operator.le: "<=", operator.eq: "=="}
+_OPPOSITE = {"<": ">=", "<=": ">", "==": "!="}
+_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def _relation(sign: str, a: Any, b: Any) -> str:
+    """``s0 > 2`` rather than ``-s0+2 < 0``."""
+    if type(a) is not Dim or b != 0:
+        return f"{a} {sign} {b}"
+    constant = dict(a.terms).get((), 0)
+    left, right = a - constant, -constant
+    if all(factor < 0 for _, factor in left.terms):
+        left, right, sign = -left, -right, _TURNED.get(sign, sign)
+    return f"{left} {sign} {right}"
+
+
+def arguments_of(expression: Any) -> set[str]:
+    """The symbols of arguments' sizes in an expression."""
+    if type(expression) is Dim:
+        return {name for name in NAME.findall(str(expression)) if is_argument(name)}
+    if type(expression) is Computed:
+        return set().union(*map(arguments_of, expression.args))
+    return set()
+
+
+def value_at(expression: Any, bindings: Bindings) -> Any:
+    """What an expression, or a number in one, is for these sizes."""
+    return expression.evaluate(bindings) if type(expression) in (Dim, Computed) else expression

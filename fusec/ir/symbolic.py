@@ -1,0 +1,374 @@
+"""Numbers that follow from the sizes of arguments, in a trace that serves more sizes than one.
+
+A `Symbolic` number is what the program computes from such sizes: it holds the value for the sizes
+of the call that is traced (its *hint*) and the expression that gives it for others.  Arithmetic
+makes further symbolic numbers.  A question about one (``n > 100``, ``range(n)``, ``if n``) is
+answered for the hint, and the `Sizes` of the trace note the question with its answer: for other
+sizes the trace stands where all of them are answered alike.  So whatever reads a number in a way
+that nobody foresaw (NumPy's C code asks for ``__index__``) limits the trace, and is never wrong.
+
+The idea of tracing with hints and guards on what they decided is that of `torch.compile`'s
+symbolic shapes; here an expression is evaluated by Python itself for each combination of sizes.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .bounds import bounds
+from .dims import Dim, argument_size, maximum, minimum
+from .polynomials import Size
+from .size_questions import Bindings, Computed, Question, Succeeds
+
+
+class SizesClosedError(AssertionError):
+    """A symbolic number was looked at after its trace: internal, for it is never to outlive it."""
+
+
+class Sizes:
+    """The symbols of one trace, their hints, and the questions that were asked of them."""
+
+    def __init__(self) -> None:
+        self.hints: dict[str, int] = {}
+        self.questions: dict[Question, str] = {}  # with the place of the first that asked
+        self.is_open = True
+        self.is_key = False  # whether only the compiler asks: equal expressions are equal keys
+        self.where: Callable[[], str] = str
+
+    def number(self, size: Size) -> Any:
+        """A size in these symbols, if it is in no others."""
+        if type(size) is not Dim or size.symbols:
+            return size
+        return Symbolic(self, size.evaluate(self.hints), size)
+
+    def note(self, expression: Any, answer: Any) -> Any:
+        """The answer, which limits what the trace serves."""
+        if not self.is_open:
+            raise SizesClosedError(f"the size {expression} outlived its trace")
+        question = Question(expression, answer)
+        if question not in self.questions:
+            self.questions[question] = self.where()
+        return answer
+
+    @classmethod
+    def of(cls, hints: Mapping[str, int]) -> Sizes:
+        """Symbols that have names already."""
+        sizes = cls()
+        sizes.hints = dict(hints)
+        return sizes
+
+    def symbols(self) -> dict[str, Symbolic]:
+        return {name: Symbolic(self, hint, argument_size(name))
+                for name, hint in self.hints.items()}
+
+    @contextmanager
+    def asked_by_passes(self) -> Iterator[dict[Question, str]]:
+        """Inside the block the compiler asks, no program; gives what it asked."""
+        own, self.questions = self.questions, {}
+        self.is_open = self.is_key = True
+        try:
+            yield self.questions
+        finally:
+            self.questions = own
+            self.is_open = self.is_key = False
+
+    def hold(self, bindings: Bindings) -> bool:
+        """Whether the trace serves arguments of these sizes."""
+        return all(question.holds(bindings) for question in self.questions)
+
+    def constants(self) -> set[str]:
+        """Symbols of which an answer allows one value, or few."""
+        return set().union(*(question.decides() for question in self.questions))
+
+
+def _number(value: Any) -> Any:
+    """What a symbolic number is where Python does not care for its type."""
+    return value.hint if type(value) is Symbolic else value
+
+
+def _pinned(value: Any) -> Any:
+    return value.pinned() if type(value) is Symbolic else value
+
+
+def _compared(fn: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+    def compare(self: Symbolic, other: Any) -> Any:
+        if not is_plain_number(other):
+            return NotImplemented
+        return self.compared(fn, self, other)
+
+    return compare
+
+
+def _arithmetic(fn: Callable[..., Any]) -> Any:
+    """The method of an operator, and the reflected one."""
+    def forward(self: Symbolic, other: Any) -> Any:
+        if not is_plain_number(other):
+            return NotImplemented
+        return applied(fn, self, other)
+
+    def reflected(self: Symbolic, other: Any) -> Any:
+        if not is_plain_number(other):
+            return NotImplemented
+        return applied(fn, other, self)
+
+    return forward, reflected
+
+
+def _unary(fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def method(self: Symbolic) -> Any:
+        return applied(fn, self)
+
+    return method
+
+
+def _looked_at(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that reads the number: it is the same in all calls of the trace."""
+    def method(self: Symbolic, *args: Any) -> Any:
+        return fn(self.pinned(), *args)
+
+    return method
+
+
+class Symbolic:
+    """A number that follows from sizes of arguments; ``hint`` is its value in the traced call.
+
+    ``expression``: a `Dim` for integers that sizes give by ``+ - * // % min max``, else `Computed`.
+    """
+
+    __slots__ = ("expression", "hint", "sizes")
+    __array_priority__ = 500.0
+
+    def __init__(self, sizes: Sizes, hint: Any, expression: Any) -> None:
+        self.sizes, self.hint, self.expression = sizes, hint, expression
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """So that ``isinstance(n, int)`` holds as it does for the number."""
+        return type(self.hint)
+
+    def evaluate(self, bindings: Bindings) -> Any:
+        """The number for these sizes."""
+        return self.expression.evaluate(bindings)
+
+    def pinned(self) -> Any:
+        """The number itself, which limits the trace to calls where it is the same."""
+        return self.sizes.note(self.expression, self.hint)
+
+    # -- operators
+
+    __add__, __radd__ = _arithmetic(operator.add)
+    __sub__, __rsub__ = _arithmetic(operator.sub)
+    __mul__, __rmul__ = _arithmetic(operator.mul)
+    __floordiv__, __rfloordiv__ = _arithmetic(operator.floordiv)
+    __mod__, __rmod__ = _arithmetic(operator.mod)
+    __truediv__, __rtruediv__ = _arithmetic(operator.truediv)
+    __pow__, __rpow__ = _arithmetic(operator.pow)
+    __lshift__, __rlshift__ = _arithmetic(operator.lshift)
+    __rshift__, __rrshift__ = _arithmetic(operator.rshift)
+    __and__, __rand__ = _arithmetic(operator.and_)
+    __or__, __ror__ = _arithmetic(operator.or_)
+    __xor__, __rxor__ = _arithmetic(operator.xor)
+    __neg__, __pos__ = _unary(operator.neg), _unary(operator.pos)
+    __abs__, __invert__ = _unary(operator.abs), _unary(operator.invert)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    # -- questions
+
+    def compared(self, fn: Callable[[Any, Any], bool], a: Any, b: Any) -> bool:
+        """A comparison: decided for all sizes where their bounds do, else noted."""
+        if type(a) is Dim or type(b) is Dim:
+            return fn(stored(a), stored(b))
+        answer = bool(fn(_number(a), _number(b)))
+        left, right = _compared_as(a, b), _compared_as(b, a)
+        if left is None or right is None:
+            return bool(self.sizes.note(Computed(fn, (stored(a), stored(b))), answer))
+        difference = left - right
+        if decided(fn, difference) is None:
+            self.sizes.note(Computed(fn, (difference, 0)), answer)
+        return answer
+
+    __lt__ = _compared(operator.lt)
+    __le__ = _compared(operator.le)
+
+    def __gt__(self, other: Any) -> Any:
+        return NotImplemented if not is_plain_number(other) else self.compared(
+            operator.lt, other, self)
+
+    def __ge__(self, other: Any) -> Any:
+        return NotImplemented if not is_plain_number(other) else self.compared(
+            operator.le, other, self)
+
+    def __eq__(self, other: object) -> Any:
+        if self is other:
+            return True
+        return NotImplemented if not is_plain_number(other) else self.compared(
+            operator.eq, self, other)
+
+    def __ne__(self, other: object) -> Any:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    def __bool__(self) -> bool:
+        return not self.compared(operator.eq, self, 0)
+
+    # -- what needs the number itself
+
+    __index__ = __int__ = _looked_at(int)
+    __float__, __complex__ = _looked_at(float), _looked_at(complex)
+
+    def __hash__(self) -> int:
+        return hash(self.expression if self.sizes.is_key else self.pinned())
+
+    __str__, __repr__, __format__ = _looked_at(str), _looked_at(repr), _looked_at(format)
+    __round__ = _looked_at(round)
+
+    def __trunc__(self) -> Any:
+        return int(self)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.pinned(), dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        """``n.bit_length``, ``x.real``: the number's own, for calls where it is the same."""
+        if not hasattr(type(self.hint), name) or name.startswith("__"):
+            raise AttributeError(f"{type(self.hint).__name__!r} object has no attribute {name!r}")
+        return getattr(self.pinned(), name)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs and all(map(is_plain_number, inputs)):
+            return applied(ufunc, *inputs)
+        if any(hasattr(type(x), "__array_ufunc__") and type(x) is not Symbolic and not isinstance(
+                x, (np.generic, np.ndarray)) for x in inputs):
+            return NotImplemented
+        return getattr(ufunc, method)(*map(_pinned, inputs), **kwargs)
+
+    def __reduce__(self) -> Any:
+        return type(self.hint), (self.pinned(),)
+
+    def __copy__(self) -> Symbolic:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Symbolic:
+        return self
+
+
+_PLAIN = (int, float, complex, bool)
+_DIM_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
+    **{fn: fn for fn in (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
+                         operator.neg, operator.pos, operator.abs)},
+    np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul,
+    np.int64: operator.pos,
+    abs: operator.abs, min: minimum, max: maximum, int: operator.pos, round: operator.pos,
+    operator.index: operator.pos,
+}
+
+
+def is_plain_number(x: Any) -> bool:
+    """Whether it is a number of Python or NumPy, symbolic or not, that no trace computes."""
+    kind = type(x)  # traced numbers say of their class that it is Python's, or NumPy's
+    return kind is Symbolic or kind in _PLAIN or kind is Dim or issubclass(kind, np.generic)
+
+
+def dim_of(x: Any) -> Size | None:
+    """An integer as an int or a `Dim`; None for other numbers."""
+    expression = x.expression if type(x) is Symbolic else x
+    if type(expression) is Computed and expression.fn is np.int64:
+        expression = expression.args[0]
+    return int(expression) if type(expression) is np.int64 else (
+        expression if type(expression) in (int, Dim) else None)
+
+
+def _compared_as(x: Any, other: Any) -> Size | None:
+    """An integer, or one as a float that is compared with a number which floats have exactly."""
+    cast = x.expression if type(x) is Symbolic else None
+    if type(cast) is Computed and cast.fn in (float, np.float64) and type(cast.args[0]) is Dim and (
+            type(other) is not Symbolic and abs(other) < 1 << 53):
+        return cast.args[0]
+    if issubclass(type(x), (float, np.floating)) and x.is_integer():
+        return int(x)
+    return dim_of(x)
+
+
+def stored(x: Any) -> Any:
+    """A number as an expression holds it."""
+    return x.expression if type(x) is Symbolic else x
+
+
+def expressions(data: Any) -> Any:
+    """Plain data with the expressions of symbolic numbers in place of them: for keys."""
+    return tuple(map(expressions, data)) if type(data) is tuple else stored(data)
+
+
+def text_of_number(x: Any) -> str:
+    """A number's text where nobody asks for its value: ``s0``, ``2*s0+1``."""
+    return str(x.expression) if type(x) is Symbolic else str(x)
+
+
+def applied(fn: Callable[..., Any], *args: Any) -> Any:
+    """``fn(*args)`` of numbers, for the hints now and as an expression for other sizes."""
+    sizes = next((x.sizes for x in args if type(x) is Symbolic), None)
+    if any(type(x) is Dim for x in args) or sizes is None:
+        return fn(*map(stored, args))
+    if fn in _DIVISIONS and args[1] == 0:  # asks, where bounds do not decide
+        return fn(*map(_pinned, args))
+    whole = [dim_of(x) for x in args]
+    is_total = fn in _TOTAL or ((None not in whole and fn in _DIM_FUNCTIONS) or fn is float)
+    hint = fn(*map(_number, args)) if is_total else _attempted(sizes, fn, args)
+    if not is_plain_number(hint):
+        return fn(*map(_pinned, args))
+    if fn in _DIM_FUNCTIONS and None not in whole and type(hint) in (int, np.int64):
+        result = functools.reduce(_DIM_FUNCTIONS[fn], whole) if len(whole) > 2 else (
+            _DIM_FUNCTIONS[fn](*whole))
+        if type(result) is int:
+            return type(hint)(result)
+        return Symbolic(sizes, hint, result if type(hint) is int else Computed(
+            np.int64, (result,)))
+    return Symbolic(sizes, hint, Computed(fn, tuple(map(stored, args))))
+
+
+_DIVISIONS = (operator.floordiv, operator.mod, operator.truediv)
+_TOTAL = frozenset([*_DIVISIONS, operator.add, operator.sub, operator.mul, operator.neg,
+                    operator.pos, operator.abs, abs, min, max, np.int64, np.float64, np.float32,
+                    np.add, np.subtract, np.multiply, np.true_divide, np.sqrt, np.sin, np.cos])
+
+
+def _attempted(sizes: Sizes, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """The function's value, which it must have for other sizes, too; what it raises depends on
+    the numbers themselves."""
+    try:
+        hint = fn(*map(_number, args))
+    except Exception:
+        return fn(*map(_pinned, args))
+    sizes.note(Succeeds(fn, tuple(map(stored, args))), True)
+    return hint
+
+
+def decided(fn: Callable[[Any, Any], bool], difference: Size) -> bool | None:
+    """Whether ``difference fn 0`` for all sizes; None where sizes decide."""
+    low, high = bounds(difference)
+    if fn is operator.eq:
+        if (low, high) == (0, 0):
+            return True
+        return False if (low is not None and low > 0) or (high is not None and high < 0) else None
+    limit = 0 if fn is operator.lt else 1  # difference < limit
+    if high is not None and high < limit:
+        return True
+    return False if low is not None and low >= limit else None
+
+
+def is_int(x: Any) -> bool:
+    """Whether it is an int that is known while tracing, or follows from sizes of arguments."""
+    return type(x) is int or (type(x) is Symbolic and type(x.hint) is int)
+
+

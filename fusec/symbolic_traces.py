@@ -1,0 +1,223 @@
+"""One trace for calls of several shapes: its graph has symbols for sizes, a plan is made for each
+combination of them.
+
+The first call is traced for its own sizes.  A second one that differs in sizes alone is traced with
+symbols in their place, and the passes run on that graph; from then on a call of other sizes has
+them substituted into the optimised graph.  What the trace and the passes asked of sizes (see
+`fusec.ir.symbolic`) must have the same answers; a size that the trace asked for the value of is a
+constant, as if the argument were another one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from fusec.ir import Graph
+from fusec.ir.instantiate import Instantiation
+from fusec.ir.size_questions import Question
+from fusec.ir.symbolic import Sizes
+from fusec.passes.options import PassOptions
+from fusec.passes.pipeline import PassRecord, run_pipeline
+from fusec.trace.call.flat_call import FlatCall
+from fusec.trace.call.symbolic_arguments import (
+    OpenArguments,
+    SymbolicArguments,
+    symbolic_arguments,
+)
+
+from .stages import OptimizedStage, TracedStage
+
+if TYPE_CHECKING:
+    from fusec.trace.tracer import Traced
+
+    from .concrete_function import ConcreteFunction
+
+MOST_TRACES = 8  # of arguments that differ in sizes alone; further ones are traced for their own
+MOST_OPTIMISED = 8  # graphs of one trace; further sizes go through the passes by themselves
+_Tracer = Callable[[FlatCall], "Traced"]
+_Sized = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Optimised:
+    """A trace's graph after the passes, for sizes of which these questions have these answers."""
+
+    questions: dict[Question, str]
+    graph: Graph
+    records: list[PassRecord]
+
+
+@dataclass
+class SymbolicTrace:
+    """A trace with symbols, and what the passes made of it."""
+
+    name: str
+    traced: Traced
+    options: PassOptions
+    optimised: list[_Optimised] = field(default_factory=list)
+    refusal: str = ""  # why the passes run for each combination of sizes
+
+    @property
+    def arguments(self) -> OpenArguments:
+        assert self.traced.symbolic is not None
+        return self.traced.symbolic
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the Variables that it uses are."""
+        return all(met.reference() is not None for met in self.traced.variables)
+
+    def serves(self, sizes: _Sized) -> bool:
+        """Whether calls of these sizes do what the trace has, while what it read stands."""
+        return self.is_alive and self.arguments.sizes.hold(sizes) and all(
+            guard.holds() for guard in self.traced.guards)
+
+    def at_sizes(self, call: FlatCall, sizes: _Sized) -> OptimizedStage:
+        """The stage after the passes, for a call of these sizes."""
+        optimised, found = self._optimised(sizes), Instantiation(sizes)
+        stage = TracedStage(self.name, call, self.traced.instantiated(found), self.options)
+        if optimised is None:
+            return stage.optimize()
+        start = time.perf_counter()
+        graph = found.graph(optimised.graph)
+        return OptimizedStage(stage, graph, optimised.records, 1e3 * (time.perf_counter() - start))
+
+    def _optimised(self, sizes: _Sized) -> _Optimised | None:
+        """The graph after passes whose questions have the same answers for these sizes; None where
+        the passes must run on the graph of these sizes."""
+        if self.refusal or self.traced.states.noted:  # states name nodes of the graph as traced
+            return None
+        for optimised in self.optimised:
+            if all(question.holds(sizes) for question in optimised.questions):
+                return optimised
+        if len(self.optimised) >= MOST_OPTIMISED:
+            return None
+        try:
+            self.optimised.append(_run_passes(self.traced.graph, sizes, self.options))
+        except Exception as error:  # on the graph of these sizes they say what is wrong
+            self.refusal = _reason(error)
+            return None
+        return self.optimised[-1]
+
+
+def _run_passes(graph: Graph, hints: _Sized, options: PassOptions) -> _Optimised:
+    """The passes on symbols of which these are the hints."""
+    sizes = Sizes.of(hints)
+    records: list[PassRecord] = []
+    with sizes.asked_by_passes() as questions:
+        graph = Instantiation(sizes.symbols()).graph(graph)
+        fused = run_pipeline(graph, options, records)
+    return _Optimised(questions, fused, records)
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+class Family:
+    """Calls that differ in sizes alone: their traces, and sizes that those need the values of."""
+
+    def __init__(self) -> None:
+        self.constants: set[str] = set()
+        self.traces: dict[tuple[int, ...], list[SymbolicTrace]] = {}  # by the constants' values
+        self.seen: dict[tuple[int, ...], _Sized] = {}  # the first call traced of each
+        self.refusal = ""  # why sizes are no symbols
+
+    def values(self, sizes: _Sized) -> tuple[int, ...]:
+        """The sizes of a call that are constants of its trace."""
+        return tuple(sizes[name] for name in sorted(self.constants))
+
+    def add(self, trace: SymbolicTrace) -> None:
+        """Keep a trace; the sizes that it needs the values of are constants from now on."""
+        known = trace.arguments.sizes
+        if not known.constants() <= self.constants:
+            self.constants |= known.constants()
+            everything = [t for traces in self.traces.values() for t in reversed(traces)]
+            self.traces.clear()
+            first = list(self.seen.values())
+            self.seen = {self.values(sizes): sizes for sizes in reversed(first)}
+            for other in everything:
+                self._keep(other)
+        self._keep(trace)
+
+    def _keep(self, trace: SymbolicTrace) -> None:
+        values = self.values(trace.arguments.sizes.hints)
+        self.traces.setdefault(values, []).insert(0, trace)
+
+
+class SymbolicTraces:
+    """The traces with symbols of one function."""
+
+    def __init__(self) -> None:
+        self._families: dict[tuple, Family] = {}
+
+    def clear(self) -> None:
+        self._families.clear()
+
+    def find(self, call: FlatCall) -> tuple[SymbolicTrace, _Sized] | None:
+        """A trace that serves the call, and its sizes."""
+        found, family = self._family(call)
+        if found is None or family is None:
+            return None
+        for trace in family.traces.get(family.values(found.sizes), ()):
+            if trace.serves(found.sizes):
+                return trace, found.sizes
+        return None
+
+    def make(
+        self, name: str, call: FlatCall, tracer: _Tracer, options: PassOptions, *, at_once: bool,
+    ) -> tuple[SymbolicTrace, _Sized] | None:
+        """A new trace with symbols; None where the call is the first of its kind (unless
+        ``at_once``), or sizes cannot be symbols."""
+        found = _arguments(call)
+        if found is None:
+            return None
+        family = self._families.setdefault(found.key, Family())
+        values = family.values(found.sizes)
+        first = family.seen.setdefault(values, found.sizes)
+        is_full = len(family.traces.get(values, ())) >= MOST_TRACES
+        if (first == found.sizes and not at_once) or family.refusal or is_full:
+            return None
+        try:
+            trace = SymbolicTrace(name, tracer(replace(call, symbolic=found.opened())), options)
+        except Exception as error:  # the trace without symbols says what is wrong, if anything is
+            family.refusal = _reason(error)
+            return None
+        is_for_once = trace.traced.created or any(g.is_once for g in trace.traced.guards)
+        if not is_for_once:
+            family.add(trace)
+        return trace, found.sizes
+
+    def drop_dead(self) -> None:
+        """Forget traces of which a Variable is gone.  This may happen at any moment: no table
+        changes its size."""
+        for family in self._families.values():
+            for values, traces in family.traces.items():
+                family.traces[values] = [trace for trace in traces if trace.is_alive]
+
+    def supersede(self, concrete: ConcreteFunction, others: Iterator[ConcreteFunction]) -> None:
+        """What was traced without symbols, and this trace serves too, counts as its plans."""
+        symbolic = concrete.build.traced.symbolic
+        assert symbolic is not None
+        for other in others:
+            found = _arguments(other.build.call)
+            if found is not None and other.build.traced.symbolic is None and (
+                    found.key == symbolic.key and symbolic.sizes.hold(found.sizes)) and (
+                    other.guards_hold()):
+                other.build.traced.symbolic = symbolic
+
+    def refusal(self, call: FlatCall) -> str:
+        """Why calls that differ from this one in sizes alone are traced each by itself."""
+        _, family = self._family(call)
+        return "" if family is None else family.refusal
+
+    def _family(self, call: FlatCall) -> tuple[SymbolicArguments | None, Family | None]:
+        found = _arguments(call)
+        return found, None if found is None else self._families.get(found.key)
+
+
+def _arguments(call: FlatCall) -> SymbolicArguments | None:
+    return None if call.separate is not None else symbolic_arguments(call.key)

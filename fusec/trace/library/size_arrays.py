@@ -1,0 +1,110 @@
+"""Arrays that NumPy makes of sizes of arguments alone: ``np.arange(n)``, ``np.linspace(0, 1, n)``.
+
+In a trace for one size they are constants.  In a trace for several each plan has its own, which
+NumPy makes when the plan is: an input of the graph that no call gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fusec.ir.dims import Size
+from fusec.ir.size_questions import Computed
+from fusec.ir.symbolic import Symbolic, is_int, stored
+
+from ..facts.layout import contiguous
+from ..facts.origins import access_path
+from ..values.array import TracedArray, from_value
+from ..values.trace import Trace
+
+# Their results are fresh arrays that follow from their arguments alone.
+MAKERS: tuple[Callable[..., Any], ...] = (
+    np.arange, np.linspace, np.logspace, np.geomspace, np.eye, np.identity, np.tri, np.indices,
+    np.hanning, np.hamming, np.blackman, np.bartlett, np.kaiser, np.fft.fftfreq, np.fft.rfftfreq,
+    np.tril_indices, np.triu_indices, np.diag_indices,
+)
+
+
+def is_made_of_sizes(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call makes arrays of numbers, among them such that follow from sizes."""
+    given = (*args, *kwargs.values())
+    return any(fn is maker for maker in MAKERS) and any(map(_has_symbol, given)) and (
+        not any(isinstance(x, np.ndarray) or type(x) is TracedArray for x in given))
+
+
+def _has_symbol(x: Any) -> bool:
+    return type(x) is Symbolic or (type(x) is tuple and any(type(n) is Symbolic for n in x))
+
+
+def made_of_sizes(
+    trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What the call gives: arrays that each plan has its own of."""
+    call = Computed(_Call(fn, tuple(kwargs)), (*map(_stored, args), *map(_stored, kwargs.values())))
+    made = fn(*map(_hint, args), **{name: _hint(x) for name, x in kwargs.items()})
+    numbers = [x for x in (*args, *kwargs.values()) if is_int(x)]
+    if type(made) is not tuple:
+        return _placeholder(trace, call, made, numbers)
+    return tuple(_placeholder(trace, Computed(_part, (call, at)), part, numbers)
+                 for at, part in enumerate(made))
+
+
+class _Call:
+    """A function with names for its last arguments."""
+
+    def __init__(self, fn: Callable[..., Any], names: tuple[str, ...]) -> None:
+        self.fn, self.names, self.__name__ = fn, names, fn.__name__
+
+    def __call__(self, *values: Any) -> Any:
+        first = len(values) - len(self.names)
+        return self.fn(*values[:first], **dict(zip(self.names, values[first:], strict=True)))
+
+
+def _part(made: tuple[Any, ...], at: int) -> Any:
+    return made[at]
+
+
+def _size(array: np.ndarray, axis: int) -> int:
+    return array.shape[axis]
+
+
+def _placeholder(trace: Trace, made: Computed, hint: np.ndarray, numbers: list[Any]) -> TracedArray:
+    """An array of the graph for what each plan makes; ``numbers`` are sizes that it may have."""
+    if not hint.ndim:
+        raise trace.error(TypeError(f"{made} is no array"))
+    shape = tuple(_length(trace, made, axis, n, numbers) for axis, n in enumerate(hint.shape))
+    layout = shape, contiguous(shape, hint.itemsize)
+    what = access_path("an array made in the function")
+    storage = trace.add_array(np.ascontiguousarray(hint), what, layout)
+    storage.writeable = False
+    trace.feeds.outside[len(trace.feeds.inputs) - 1] = str(made)
+    trace.feeds.captured.append(made)
+    return from_value(trace, storage.value)
+
+
+def _length(trace: Trace, made: Computed, axis: int, hint: int, numbers: list[Any]) -> Size:
+    """One of the numbers that the call was given where it has this size, which is then asked of
+    each plan; else what the array has."""
+    sizes = next(x.sizes for x in numbers if type(x) is Symbolic)
+    found = Symbolic(sizes, hint, Computed(_size, (made, axis)))
+    for size in numbers:
+        if type(size) is Symbolic and size.hint == hint and found == size:
+            return size
+    return hint if hint < 2 and found == hint else found
+
+
+def _stored(x: Any) -> Any:
+    return Computed(_tuple, tuple(map(stored, x))) if type(x) is tuple else stored(x)
+
+
+def _tuple(*items: Any) -> tuple[Any, ...]:
+    return items
+
+
+def _hint(x: Any) -> Any:
+    if type(x) is tuple:
+        return tuple(map(_hint, x))
+    return x.hint if type(x) is Symbolic else x
