@@ -148,7 +148,7 @@ def _write_values(
 ) -> None:
     part = with_ending(path, ".part")
     stored = {name: _as(value, *entries[name].in_file) for name, value in values.items()}
-    library().numpy.save_file(stored, part)
+    part.write_bytes(library().numpy.save(stored))  # `save_file` has temporary files of its own
     _sync(part)
     for name, read in read_values(part, entries):
         if read.tobytes() != values[name].tobytes():
