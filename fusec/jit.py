@@ -70,14 +70,16 @@ def jit(
 ) -> Any:
     """Compile a function that computes with NumPy; a decorator, or a call on a function.
 
-    Each new signature (dtypes, shapes, strides, Python values) is traced once and compiled; later
-    calls run machine code.  Results are what NumPy gives: same dtypes, kinds, strides and
+    Each new signature (dtypes, ranks, orders of strides, Python values) is traced once and
+    compiled, and again, for all sizes, when a second shape comes; later calls run machine code.
+    Results are what NumPy gives: same dtypes, kinds, strides and
     mutations, floats within the accuracy stated in docs/accuracy.md.
 
     ``static``: names (or positions) of arguments that are Python values while tracing; each value
     has its own trace.  ``fp``: ``"contract"`` may round ``a*b + c`` once (and so may ``"fast"``,
     which means the same today), ``"strict"`` rounds like NumPy.  ``reduce_retracing``: Python ints
-    become run-time values at their second value, unless Python needs them.  ``input_signature``:
+    and sizes of arrays become run-time values at their second value, unless Python needs them.
+    ``input_signature``:
     a `TensorSpec` for each argument by position (or `PYTHON_VALUE`; lists, tuples and dicts of
     both; ``[spec, ...]`` for lists of any length).  Calls must fit it; Python's numbers, and lists
     of them, become arrays of the dtype that it says.  ``check_indices=False`` leaves out the checks

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .concrete_function import ConcreteFunction
 
 MOST_TRACES = 8  # of arguments that differ in sizes alone; further ones are traced for their own
+MOST_SEEN = 256  # kinds of calls, and values of constants in each, that are remembered
 MOST_OPTIMISED = 8  # graphs of one trace; further sizes go through the passes by themselves
 _Tracer = Callable[[FlatCall], "Traced"]
 _Sized = Mapping[str, int]
@@ -130,6 +131,14 @@ class Family:
         """The sizes of a call that are constants of its trace."""
         return tuple(sizes[name] for name in sorted(self.constants))
 
+    def first_of(self, values: tuple[int, ...], sizes: _Sized) -> _Sized:
+        """The sizes of the first call with these constants, which may be this one."""
+        if len(self.seen) >= MOST_SEEN and values not in self.seen:
+            oldest = next(iter(self.seen))
+            del self.seen[oldest]
+            self.traces.pop(oldest, None)
+        return self.seen.setdefault(values, sizes)
+
     def add(self, trace: SymbolicTrace) -> None:
         """Keep a trace; the sizes that it needs the values of are constants from now on."""
         known = trace.arguments.sizes
@@ -175,9 +184,11 @@ class SymbolicTraces:
         found = _arguments(call)
         if found is None:
             return None
+        if len(self._families) >= MOST_SEEN and found.key not in self._families:
+            self._families.pop(next(iter(self._families)))
         family = self._families.setdefault(found.key, Family())
         values = family.values(found.sizes)
-        first = family.seen.setdefault(values, found.sizes)
+        first = family.first_of(values, found.sizes)
         is_full = len(family.traces.get(values, ())) >= MOST_TRACES
         if (first == found.sizes and not at_once) or family.refusal or is_full:
             return None
@@ -208,6 +219,12 @@ class SymbolicTraces:
                     found.key == symbolic.key and symbolic.sizes.hold(found.sizes)) and (
                     other.guards_hold()):
                 other.build.traced.symbolic = symbolic
+
+    def take_back_refusal(self, call: FlatCall) -> None:
+        """The call cannot be traced at all: that says nothing of symbols."""
+        _, family = self._family(call)
+        if family is not None:
+            family.refusal = ""
 
     def refusal(self, call: FlatCall) -> str:
         """Why calls that differ from this one in sizes alone are traced each by itself."""

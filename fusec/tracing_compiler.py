@@ -141,9 +141,7 @@ class TracingCompiler:
             self._target.name, call, self._traced, self._options, at_once=self._has_open_sizes,
         ) if self.binder.reduce_retracing else None
         if made is None:
-            stage = self._stage(call)
-            self.creations.check(stage.traced.created)
-            return self._compiled(call, stage)
+            return self._compiled(call, self._stage_by_itself(call))
         trace, sizes = made
         self.creations.check(trace.traced.created)
         sized = trace.at_sizes(call, sizes)
@@ -151,6 +149,19 @@ class TracingCompiler:
         compiled = self._compiled(call, sized)
         self.symbolic.supersede(compiled, self.traces.every())
         return compiled
+
+    def _stage_by_itself(self, call: FlatCall) -> TracedStage:
+        """The call traced for its own sizes."""
+        try:
+            stage = self._stage(call)
+        except Exception:
+            self.symbolic.take_back_refusal(call)
+            raise
+        self.creations.check(stage.traced.created)
+        reason = self.symbolic.refusal(call)
+        if reason:
+            stage.traced.notes.append(f"each size has its own trace: {reason}")
+        return stage
 
     def _traced(self, call: FlatCall) -> Traced:
         return trace_function(self._target.python_function, self._target.name, call)

@@ -321,3 +321,31 @@ def test_an_open_size_in_a_signature_is_a_symbol_at_once() -> None:
     for n in SIZES:
         check_same(jitted(matrix(n), np.ones(3)), matrix(n).sum(axis=1))
     assert jitted.trace_count == 1
+
+
+def test_a_size_that_must_be_known_leaves_few_traces_behind() -> None:
+    jitted = fusec.jit(lambda x: np.array([float(k) for k in range(len(x))]) * x)
+    for n in range(2, 300):
+        jitted(np.ones(n))
+    (family,) = jitted._dispatching().symbolic._families.values()
+    assert family.constants == {"s0"} and len(family.seen) <= 256
+
+
+def test_a_call_that_fails_says_nothing_of_symbols() -> None:
+    jitted = fusec.jit(lambda x, y: x + y)
+    jitted(np.ones(5), np.ones(6)[:5].copy())
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        jitted(np.ones(5), np.ones(7))
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        jitted(np.ones(6), np.ones(8))
+    for n in SIZES:
+        jitted(np.ones(n), np.ones(n))
+    assert jitted.trace_count == 1
+
+
+def test_why_each_size_is_traced_is_told() -> None:
+    jitted = fusec.jit(lambda x: (x, slice(0, len(x))))
+    for n in SIZES:
+        assert jitted(np.ones(n))[1] == slice(0, n)
+    assert "each size has its own trace: UnsupportedError: returning a slice" in str(
+        fusec.explain(jitted, np.ones(SIZES[-1])))
