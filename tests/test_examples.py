@@ -23,7 +23,7 @@ def load(name: str) -> ModuleType:
 
 def test_every_example_is_tested_and_short() -> None:
     files = sorted(EXAMPLES.glob("*.py"))
-    assert [f.stem for f in files] == ["black_scholes", "photo_filter", "shallow_water"]
+    assert [f.stem for f in files] == ["black_scholes", "digits", "photo_filter", "shallow_water"]
     assert all(len(f.read_text().splitlines()) < 80 for f in files)
 
 
@@ -34,6 +34,12 @@ def test_photo_filter(capsys: pytest.CaptureFixture[str]) -> None:
     assert imread(folder / "after.png").shape == (64, 64, 3)
     assert not np.array_equal(imread(folder / "before.png"), imread(folder / "after.png"))
     assert "NOT EQUAL" not in capsys.readouterr().out
+
+
+def test_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    here, restored = load("digits").main(4)
+    assert here == restored > 0.8
+    assert "traces of the training step: 1\n" in capsys.readouterr().out
 
 
 def test_shallow_water(capsys: pytest.CaptureFixture[str]) -> None:
