@@ -25,28 +25,35 @@ class _Deadline:
     def __init__(self, seconds: float) -> None:
         self._thread = threading.get_ident()
         self._lock = threading.Lock()
-        self._is_over = False
+        self._is_over = self._was_sent = False
         self._timer = threading.Timer(seconds, self._expire)
         self._timer.daemon = True
 
     def __enter__(self) -> None:
         self._timer.start()
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         with self._lock:
             self._is_over = True
         self._timer.cancel()
-        _raise_in(self._thread, None)  # one that has not been raised yet
+        if self._was_sent and kind is not _Expired:
+            self._await_expired()
+
+    def _await_expired(self) -> None:
+        """Take the exception that is on its way.  To take it back would leave the interpreter
+        looking for one for ever, in each function that a profiler watches (CPython 3.11)."""
+        try:
+            while True:
+                time.sleep(0)
+        except _Expired:
+            return
 
     def _expire(self) -> None:
         with self._lock:
             if not self._is_over:
-                _raise_in(self._thread, _Expired)
-
-
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error))
+                self._was_sent = True
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(self._thread), ctypes.py_object(_Expired))
 
 
 def within(seconds: float | None, call: Callable[[], T], name: str) -> tuple[T, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -138,10 +140,33 @@ def test_a_timeout_ends_a_run(make, argument, in_thread) -> None:
 def test_a_run_that_is_in_time_is_not_disturbed() -> None:
     concrete = fusec.jit(lambda x: x + 1).concrete(np.ones(3))
     for _ in range(200):
-        result, _ = concrete.run(np.ones(3), options=fusec.RunOptions(timeout=0.01))
+        result, _ = concrete.run(np.ones(3), options=fusec.RunOptions(timeout=0.5))
         assert result.tolist() == [2.0] * 3
-    time.sleep(0.05)  # timers of runs that are over raise nothing
+    time.sleep(0.6)  # timers of runs that are over raise nothing
     assert sum(range(100_000)) == 4999950000
+
+
+WATCHED = """
+import sys
+import numpy as np
+import fusec
+
+concrete = fusec.jit(lambda x: x + 1).concrete(np.ones(3))
+for timeout in (5.0, 1e-9, 5.0):
+    try:
+        concrete.run(np.ones(3), options=fusec.RunOptions(timeout=timeout))
+    except TimeoutError:
+        pass
+sys.setprofile(lambda *event: None)
+print((lambda x: x + 1)(1))
+"""
+
+
+def test_a_profiler_goes_on_after_runs_with_a_timeout() -> None:
+    """An exception that is taken back has CPython 3.11 look for it in each call for ever."""
+    done = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.stdout == "2\n", done.stderr
 
 
 def test_the_function_goes_on_after_a_timeout() -> None:
