@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from . import locks
 from .errors import user_error
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ class _Expired(BaseException):
 class _Deadline:
     def __init__(self, seconds: float) -> None:
         self._thread = threading.get_ident()
-        self._lock = threading.Lock()
+        self._lock = locks.Lock()
         self._is_over = self._was_sent = False
         self._timer = threading.Timer(seconds, self._expire)
         self._timer.daemon = True

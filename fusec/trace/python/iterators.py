@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.shapes import broadcast
 
 from ..control.iterators import Enumerate, NdEnumerate, Product, Reversed, Zip
@@ -100,7 +101,9 @@ class Broadcast:
 
     def __init__(self, trace: Trace, arrays: tuple[Any, ...]) -> None:
         self.trace = trace
-        self.shape = broadcast([np.shape(a) for a in arrays])
+        shapes = [np.shape(a) for a in arrays]
+        self.shape = broadcast(shapes) if any(map(is_symbolic, shapes)) else (
+            np.broadcast_shapes(*shapes))
         self.ndim = self.nd = len(self.shape)
         self.size, self.numiter = math.prod(self.shape), len(arrays)
 
