@@ -322,6 +322,8 @@ def applied(fn: Callable[..., Any], *args: Any) -> Any:
         return fn(*map(stored, args))
     if fn in _DIVISIONS and args[1] == 0:  # asks, where bounds do not decide
         return fn(*map(_pinned, args))
+    if fn in (min, max) and len({type(_number(x)) for x in args}) > 1:
+        return fn(*args)  # one of them, with its type: the comparisons are asked
     whole = [dim_of(x) for x in args]
     is_total = fn in _TOTAL or ((None not in whole and fn in _DIM_FUNCTIONS) or fn is float)
     hint = fn(*map(_number, args)) if is_total else _attempted(sizes, fn, args)
