@@ -23,7 +23,7 @@ from fusec.ops import get
 from . import equality
 
 STAGES = ("trace", "passes", "codegen", "llvm")
-# Kinds of op that compute nothing, so that fusing them saves nothing: NumPy's views are free too.
+# Kinds of op that compute nothing: they are free in NumPy too, so fusing them saves nothing.
 _PASSIVE = frozenset({"source", "view"})
 
 
@@ -163,7 +163,7 @@ def traffic(loaded: Any, stored: Any, largest: int = 1) -> Traffic:
     """Bytes per operand (a mapping, a sequence, or one figure) as a ``Traffic``."""
     read, written = _operands(loaded, largest), _operands(stored, largest)
     largest = max([*read, *written], default=0)
-    # A bias vector that stays in cache is no stream of its own.
+    # An operand below an eighth of the largest one, a bias vector say, stays in cache: no stream.
     streams = [sum(8 * b >= largest > 0 for b in side) for side in (read, written)]
     return Traffic(streams[0], streams[1], sum(read), sum(written))
 

@@ -220,7 +220,7 @@ def _show(reports: Sequence[Report], console: Any) -> None:
 def _write(
     reports: Sequence[Report], args: argparse.Namespace, backend: Backend, console: Any
 ) -> None:
-    """The files asked for; each is named when written."""
+    """Write the files that were asked for, and print the name of each."""
     if args.json:
         data = {"machine": host.describe(), "rows": [r.to_dict() for r in reports]}
         args.json.write_text(json.dumps(data, indent=1, default=_plain) + "\n")

@@ -188,7 +188,7 @@ CASES: Sequence[Case] = (
 
 @dataclass(frozen=True)
 class Finding:
-    """Seconds of each: the smallest of several."""
+    """Seconds of one call in fusec and in Numba: the smallest of several rounds."""
 
     case: Case
     fusec: float

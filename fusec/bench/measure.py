@@ -65,9 +65,12 @@ def benchmark(
 
 def _report(
     backend: Backend, compiled: Callable[..., Any], eager: Callable[..., Any], args: Sequence[Any],
-    cases: Mapping[str, timing.Case], counts: Sequence[int], **found: Any,
+    cases: Mapping[str, timing.Case], counts: Sequence[int], **checked: Any,
 ) -> Report:
-    """What was measured, and what the compiler says of the function; ``found`` as it is."""
+    """The report of these cases, with what the compiler says of the function.
+
+    ``checked`` are further fields of `Report`, passed on unchanged.
+    """
     traffic = backend.traffic(compiled, args)
     return Report(
         name=getattr(eager, "__name__", "function"),
@@ -82,7 +85,7 @@ def _report(
         externs=backend.externs(compiled, args),
         operations=backend.operations(compiled, args),
         limit_seconds={n: _limit(traffic, n) for n in counts},
-        **found,
+        **checked,
     )
 
 

@@ -183,7 +183,7 @@ ON_INTS: dict[str, tuple[Callable[..., Any], Any]] = {
     "gcd": (lambda x, y: np.gcd(x, y), _counts), "sort": (lambda x, y: np.sort(x), _counts),
     "cumsum": (lambda x, y: np.cumsum(x), _counts),
 }
-# Elements of the large size, where a million would take too long: cubic work, and sorting.
+# How many elements the large size has at most, for ops in which a million would take too long.
 MOST = {name: 10_000 for name in LINEAR if name.startswith(("linalg", "matmul"))} | dict.fromkeys(
     ("sort", "argsort", "median", "percentile", "histogram", "searchsorted", "interp"), 100_000)
 

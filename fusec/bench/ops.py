@@ -94,7 +94,7 @@ def _jax(f: Callable[..., Any]) -> timing.Case:
 
 
 def _torch(f: Callable[..., Any]) -> timing.Case:
-    # Its idle threads would spin on the processors that BLAS has its threads on, ours and NumPy's.
+    # torch's idle threads would spin on the processors that the BLAS of the others needs.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import torch
 
@@ -123,7 +123,7 @@ def _peers(case: OpCase, args: Sequence[Any], want: Sequence[Any]) -> Iterator[t
 
 
 def measure(case: OpCase, dtype: str, size: int, budget: float = BUDGET) -> Result:
-    """One line's half: all contenders on operands of one size."""
+    """All contenders on operands of one dtype and size, in turn."""
     elements = min(size, case.most)
     rng = np.random.default_rng(0)
     sets = [case.make(elements, dtype, rng) for _ in range(2)]

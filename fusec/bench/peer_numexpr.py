@@ -25,7 +25,7 @@ def _evaluate(expression: str, scope: dict[str, Any]) -> Any:
     dtype = next(v.dtype for v in scope.values())
     named: dict[str, Any] = {}
     if dtype == np.float32:
-        expression = LITERAL.sub(lambda found: _name(found.group(), named, dtype), expression)
+        expression = LITERAL.sub(lambda match: _name(match.group(), named, dtype), expression)
     return numexpr.evaluate(expression, local_dict=scope | named, global_dict={})
 
 

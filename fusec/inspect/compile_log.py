@@ -33,7 +33,7 @@ def _dump(trace: CompiledTrace, directory: str) -> None:
 
     try:
         dump(trace, directory)
-    except OSError as error:  # a call does not fail for what is written about it
+    except OSError as error:  # a full disk must not fail the call that is reported on
         log.write(log.WARN, f"nothing of {trace.name} was written to {directory} "
                             f"({error.strerror or error}): set fusec.config.dump_dir or FUSEC_DUMP "
                             f"to a folder that can be written, or to nothing")

@@ -82,7 +82,10 @@ def _scalar_type(name: str, kind: type) -> Entry:
 
 
 def _answers(function: Any) -> bool:
-    """Whether traced values have a handler for it (other functions would see constants only)."""
+    """Whether calls of the function with traced arrays have a handler.
+
+    Without one it is called with constants or not at all, and sample calls would show nothing.
+    """
     if isinstance(function, np.ufunc):
         return True
     return function in FUNCTIONS or function in TABLE

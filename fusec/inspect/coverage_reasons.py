@@ -7,7 +7,8 @@ def _by_name(groups: dict[str, str]) -> dict[str, str]:
     return {name: reason for reason, names in groups.items() for name in names.split()}
 
 
-# They see no array of the call: Python runs them once, while the function is traced.
+# Functions that take no array, so that there is nothing to compile: Python runs them once, while
+# the function is traced.
 PLAIN = _by_name({
     "asks about dtypes": """
         common_type isdtype issubdtype mintypecode promote_types typename broadcast_shapes finfo

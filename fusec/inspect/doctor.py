@@ -1,7 +1,7 @@
 """``python -m fusec doctor``: what this installation has, what it lacks, and the command to get it.
 
-What users need, that is: not what the developers' tests, linters and comparisons do.  Nothing is
-installed or changed.  Each part that cannot be read says so in its own line.
+It covers what users need, not what developers' tests, linters and comparisons do.  It installs and
+changes nothing, and a part that cannot be read is reported in its own line.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ def examine() -> Report:
 
 
 def _guarded(lines: Callable[[], Iterable[str]]) -> list[str]:
-    """A part's lines, as far as they can be read, and why no further: machines may be sick."""
+    """The lines of a part; where reading it raises, those before, and the error as the last line.
+
+    The command is run on machines where something is wrong, so no part may end the report.
+    """
     read: list[str] = []
     try:
         read.extend(lines())
@@ -79,7 +82,7 @@ def version_lines(needs: Iterable[Requirement]) -> Iterable[str]:
 
 
 def untested(version: str | None, bounds: str) -> str:
-    """What to add to a version outside the tested ones; '' for one within, or none."""
+    """The remark about a version outside ``bounds``; '' for one within, or for None."""
     if version is None or within(version, bounds):
         return ""
     return f": UNTESTED, fusec is tested with {bounds}"
@@ -102,8 +105,8 @@ def _threads() -> Iterable[str]:
            f"calling thread")
 
 
-# Native parts that a machine may lack; each function returns what has ``.available`` and
-# ``.reason``, and starts the part when it has not been started.
+# Native parts that a machine may lack.  Each function starts the part where it has not been started
+# and returns an object with ``.available`` and, where that is false, the ``.reason``.
 RUNTIME_PARTS = (
     ("allocator", "fusec.runtime.memory", "allocator_status"),
     ("launcher", "fusec.runtime.launch", "launcher_status"),

@@ -1,6 +1,6 @@
 """The text behind ``fusec.explain(f, *args)``: what became of a function, and why.
 
-Written over small protocols, so that the stages hand over what they have; see `Explanation`.
+It reads the stages through small protocols, so that it imports none of them; see `Explanation`.
 """
 
 from __future__ import annotations

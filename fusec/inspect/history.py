@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from ..compiled_trace import CompiledTrace
 
-# Whether hits are wanted: read by the dispatcher before it takes the time.
+# Whether launches that compiled nothing are recorded: the dispatcher reads it before it takes the
+# time of one.
 on: bool = False
 
 

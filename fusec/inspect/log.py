@@ -52,8 +52,10 @@ def write(level: int, text: str) -> None:
 
 
 def warn(message: str | Warning, category: type[Warning], file: str, line: int) -> None:
-    """A warning of a line of the program, which its filters may raise; one that cannot be shown
-    fails no call."""
+    """Warn of a line of the program.  Filters may make the warning an exception, which is raised.
+
+    A warning that cannot be shown (a closed stream) fails no call.
+    """
     global _lost
     try:
         warnings.warn_explicit(message, category, file, line)

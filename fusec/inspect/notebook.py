@@ -36,7 +36,7 @@ def headline(text: str) -> str:
 
 
 def folded(title: str, text: str, is_open: bool = False) -> str:
-    """A part that a click on its title shows."""
+    """A part of a report that is shown by a click on its title."""
     return (f"<details{' open' if is_open else ''}><summary>{escape(title)}</summary>"
             f"{preformatted(text)}</details>")
 

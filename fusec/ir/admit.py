@@ -66,9 +66,10 @@ def _memory_of_machine() -> int:
 
 
 def admit(source: str | Graph, limits: Limits | None = None) -> Graph:
-    """The graph of a text, in the text form or as JSON, or a graph that was made by hand.
+    """The graph that ``source`` describes, checked so that it may run.
 
-    Raises `NotAdmittedError`, which names the node, for everything that may not run.
+    ``source`` is the text form, JSON, or a `Graph` that was made by hand.  Raises
+    `NotAdmittedError`, which names the node, for everything that may not run.
     """
     graph = source if isinstance(source, Graph) else _read(source)
     step = _Admission(limits or Limits())
@@ -83,7 +84,7 @@ def admit(source: str | Graph, limits: Limits | None = None) -> Graph:
 
 
 def _read(text: str) -> Graph:
-    """The graph that a text describes; believed in nothing yet."""
+    """The graph that a text describes, of which nothing has been checked."""
     if not isinstance(text, str):
         raise NotAdmittedError(f"a {type(text).__name__} is no graph", cure="give the text of "
                                "graph.to_json() or str(graph), or a graph")
@@ -97,14 +98,14 @@ def _read(text: str) -> Graph:
 
 @dataclass
 class _Admission:
-    """Of one graph, those inside it included."""
+    """What is counted over one graph and all graphs inside it."""
 
     limits: Limits
     nodes: int = 0
-    defined: dict[str, Node] = field(default_factory=dict)  # by which node each symbol is
+    defined: dict[str, Node] = field(default_factory=dict)  # the node that defines each symbol
 
     def graph(self, graph: Graph, known: frozenset[str], depth: int) -> Graph:
-        """The graph made anew; ``known`` are the sizes that are known around it."""
+        """The graph made anew; ``known`` are the symbols that the graphs around it define."""
         require_graph(depth <= self.limits.depth, graph, "it is nested too deeply")
         self.nodes += len(graph.nodes)
         require_graph(self.nodes <= self.limits.nodes, graph,
@@ -129,27 +130,27 @@ class _Scope:
         for node in graph.nodes:
             if node.op != "Input":
                 self._guarded(node, self._node)
-        updates = tuple((i, self._found(v)) for i, v in graph.updates)
+        updates = tuple((i, self._new_value(v)) for i, v in graph.updates)
         targets = [i for i, _ in updates]
         require_graph(len(set(targets)) == len(targets), graph, "it updates a parameter twice")
         require_graph(all(graph.inputs[i].type.kind == "array" for i in targets), graph,
                       "it updates a parameter that is no array")
-        return Graph(tuple(map(self._found, graph.inputs)), tuple(map(self._found, graph.outputs)),
-                     updates, tuple(self.order), graph.name)
+        inputs, outputs = (tuple(map(self._new_value, vs)) for vs in (graph.inputs, graph.outputs))
+        return Graph(inputs, outputs, updates, tuple(self.order), graph.name)
 
     def _guarded(self, node: Node, make: Any) -> None:
         """Default deny: whatever goes wrong with hostile data is a refusal of the node."""
         try:
-            self.new[node.id] = made = make(node)
+            self.new[node.id] = admitted = make(node)
         except (NotAdmittedError, RecursionError):
             raise
         except Exception as error:
             why = str(error) if isinstance(error, NotAdmitted) else (
                 f"{type(error).__name__}: {error}")
             raise _refusal(self.graph, node, why, getattr(error, "cure", "")) from None
-        self.order.append(made)
+        self.order.append(admitted)
 
-    def _found(self, value: Value) -> Value:
+    def _new_value(self, value: Value) -> Value:
         node = self.new.get(value.node.id)
         require_graph(node is not None and 0 <= value.index < len(node.types), self.graph,
                       f"{value.node.name}:{value.index} is read before it is defined")
@@ -166,7 +167,7 @@ class _Scope:
         require(_is_name(attrs["path"]), "its path is too long")
         well_formed(type_, self.whole.limits.most_bytes)
         self.known |= symbols_of(type_)
-        return self._made(node, (), (type_,), attrs)
+        return self._new_node(node, (), (type_,), attrs)
 
     def _node(self, node: Node) -> Node:
         row = registry.get(node.op)
@@ -176,7 +177,7 @@ class _Scope:
         require(not admission.refused, f"{node.op} {admission.refused}", admission.cure)
         require(row.arity is None or row.arity == len(node.inputs),
                 f"it takes {row.arity} operands, not {len(node.inputs)}")
-        inputs = [self._found(v) for v in node.inputs]
+        inputs = [self._new_value(v) for v in node.inputs]
         attrs = self._attrs(row, node)
         types = tuple(row.infer([v.type for v in inputs], attrs))
         require(types == node.types, f"its type is {_shown(node.types)}, it says; by the rule of "
@@ -184,12 +185,12 @@ class _Scope:
         for type_ in types:
             well_formed(type_, self.whole.limits.most_bytes)
         _check_dtypes(row, inputs, types)
-        made = self._made(node, inputs, types, attrs)
+        new = self._new_node(node, inputs, types, attrs)
         if admission.rule is not None:
-            admission.rule(made)
-        self._check_sizes(made)
-        limits = {} if admission.limits is None else admission.limits(made)
-        return self._with_checked_indices(made, limits) if limits else made
+            admission.rule(new)
+        self._check_sizes(new)
+        limits = {} if admission.limits is None else admission.limits(new)
+        return self._with_checked_indices(new, limits) if limits else new
 
     def _attrs(self, row: Op, node: Node) -> dict[str, Any]:
         admission = row.admits
@@ -207,7 +208,7 @@ class _Scope:
                 isinstance(value, Graph)) else value
         return attrs | {k: v for k, v in admission.claims.items() if v is not None}
 
-    def _made(
+    def _new_node(
         self, node: Node, inputs: Iterable[Value], types: tuple[TensorType, ...],
         attrs: Mapping[str, Any],
     ) -> Node:
@@ -223,22 +224,26 @@ class _Scope:
     # -- sizes that the run binds
 
     def _check_sizes(self, node: Node) -> None:
-        """Each symbol is known here, or is a size of a result that the run looks at."""
+        """Raises for a symbol that nothing defines.
+
+        A symbol is defined around the graph, by an earlier node, or by this node, as a whole axis
+        of a result whose shape the run reads.
+        """
         unknown = needed_symbols(node) - self.known
         require(not unknown, f"nothing defines the size {', '.join(sorted(unknown))}")
-        made = symbols_of(tuple(t.shape for t in node.types)) - self.known
+        new = symbols_of(tuple(t.shape for t in node.types)) - self.known
         bare = {s.name for t in node.types for s in t.shape if isinstance(s, Dim)}
-        for name in sorted(made):
+        for name in sorted(new):
             require(name in bare and name in learnt_symbols(node),
                     f"nothing defines the size {name}")
             require(name not in self.whole.defined, f"the size {name} is defined twice")
             self.whole.defined[name] = node
-        self.known |= made
+        self.known |= new
 
     # -- indices
 
     def _with_checked_indices(self, node: Node, limits: Ranges) -> Node:
-        """Those that are not proven to be in range are checked when the code runs."""
+        """The node with a `CheckIndex` before each index that is not proven to be in range."""
         inputs = list(node.inputs)
         for number, (axis, length) in limits.items():
             if not is_in_range(inputs[number], length):
@@ -260,7 +265,11 @@ class _Scope:
 
 
 def is_in_range(index: Value, length: Size) -> bool:
-    """Whether an index is one of an axis of this length: checked, counted or constant."""
+    """Whether an index is proven to lie on an axis of this length.
+
+    It is where it is a constant, counts up to a size no longer, or went through a `CheckIndex`
+    with a limit no larger.
+    """
     node = index.node
     while registry.get(node.op).kind == "view":
         node = node.inputs[0].node
@@ -274,10 +283,10 @@ def is_in_range(index: Value, length: Size) -> bool:
     limit = node.inputs[1].node
     while limit.op == "Cast":
         limit = limit.inputs[0].node
-    known = limit.attrs["value"] if limit.op == "Const" else (
+    bound = limit.attrs["value"] if limit.op == "Const" else (
         limit.attrs["size"] if limit.op == "Size" else None)
-    return known is not None and _is_at_most(
-        known if isinstance(known, Dim) else int(known), length)
+    return bound is not None and _is_at_most(
+        bound if isinstance(bound, Dim) else int(bound), length)
 
 
 def _is_at_most(size: Size, length: Size) -> bool:
@@ -285,7 +294,7 @@ def _is_at_most(size: Size, length: Size) -> bool:
 
 
 def _check_dtypes(row: Op, inputs: list[Value], types: tuple[TensorType, ...]) -> None:
-    """The row computes in these dtypes, and NumPy gives results of the one inferred."""
+    """Raises for dtypes that the op has no kernel for, and where NumPy's result has another."""
     if row.kind not in ("elementwise", "reduce", "scan", "composite"):
         if row.name == "Iota":
             require(types[0].dtype in claimed_dtypes(row), f"it does not give {types[0].dtype}")
@@ -298,9 +307,9 @@ def _check_dtypes(row: Op, inputs: list[Value], types: tuple[TensorType, ...]) -
         require(np.asarray(one).dtype == types[0].dtype, f"Python gives {type(one).__name__}")
     elif row.ufunc is not None and row.kind == "elementwise":
         given = tuple(v.dtype for v in inputs)
-        found = row.ufunc.resolve_dtypes((*given, *(None,) * row.ufunc.nout))
-        require(found == (*given, types[0].dtype), f"NumPy's {row.ufunc.__name__} gives "
-                f"{found[-1]} of {', '.join(map(str, given))}: a Cast is missing")
+        resolved = row.ufunc.resolve_dtypes((*given, *(None,) * row.ufunc.nout))
+        require(resolved == (*given, types[0].dtype), f"NumPy's {row.ufunc.__name__} gives "
+                f"{resolved[-1]} of {', '.join(map(str, given))}: a Cast is missing")
 
 
 def _is_name(name: Any) -> bool:
@@ -308,7 +317,7 @@ def _is_name(name: Any) -> bool:
 
 
 def _as_words(loc: Loc | None) -> Loc | None:
-    """A place that no message opens: files of that name may be anything on this machine."""
+    """The place as words: its file's name may be that of any file here, so no message opens it."""
     if loc is None:
         return None
     file = str(loc.file).strip("<>")[-MOST_NAME:]

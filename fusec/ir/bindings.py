@@ -16,7 +16,7 @@ def resolve(data: Any, bindings: Bindings) -> Any:
     """Plain data with every size in it evaluated."""
     if type(data) is Dim:
         return data.evaluate(bindings)
-    if type(data) is Symbolic:  # of a trace: as in the traced call
+    if type(data) is Symbolic:  # while tracing, values are those of the traced call
         return data.hint
     if type(data) is tuple:
         return tuple(resolve(item, bindings) for item in data)
@@ -35,7 +35,10 @@ def size_source(size: Size, bindings: str) -> str:
 
 
 def attrs_evaluator(attrs: Mapping[str, Any]) -> Callable[[Bindings], dict[str, Any]]:
-    """A node's attributes with every size in them evaluated; the result is not to change."""
+    """A function that gives a node's attributes with every size in them evaluated.
+
+    Where no attribute holds a size, each call gives the same dict: callers must not change it.
+    """
     if not symbols_of(tuple(attrs.values())):
         fixed = dict(attrs)
         return lambda bindings: fixed
@@ -61,13 +64,13 @@ class _Typical(dict[str, int]):
 
 
 # What a symbol counts as where the compiler weighs sizes (the order of loops, say) and the answer
-# changes speed alone: large and unknown, as the sizes of arrays are.
+# changes speed alone: large, as axes of arrays are, and no multiple of anything (a prime).
 TYPICAL = 4099
 _TYPICAL = _Typical()
 
 
 def typical(size: Size) -> int:
-    """The size itself, or what an unknown one is counted as; never for correctness."""
+    """The size, with `TYPICAL` for each symbol: for estimates of cost, never for correctness."""
     if isinstance(size, Dim):
         return size.evaluate(_TYPICAL)
     number: Any = getattr(size, "hint", size)
@@ -75,7 +78,7 @@ def typical(size: Size) -> int:
 
 
 def bind(shape: tuple[Size, ...], actual: tuple[int, ...], bindings: dict[str, int]) -> bool:
-    """Match a shape found at run time with a type's: unknown symbols are bound, others compared."""
+    """Whether an array's shape is that of its type; binds the symbols that have no value yet."""
     if len(shape) != len(actual):
         return False
     for size, number in zip(shape, actual, strict=True):

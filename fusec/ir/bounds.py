@@ -1,4 +1,9 @@
-"""Bounds of sizes that only the run knows."""
+"""Bounds of sizes that only the run knows.
+
+`bounds` proves comparisons of sizes, so it may be too wide and never too narrow.  Three rules bound
+a sum from different sides, and the tightest of what they give counts: intervals term by term, both
+cases of a ``min`` or ``max``, and growth from the least sizes of arguments.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,7 @@ _Terms = dict[Monomial, Fraction]  # of a polynomial
 
 
 def bounds(size: Size) -> Bounds:
-    """The least and the greatest value, ``None``: no limit is known."""
+    """The least and the greatest value; None where no limit is known."""
     if not isinstance(size, Polynomial):
         return size, size
     try:
@@ -32,20 +37,26 @@ def bounds(size: Size) -> Bounds:
 
 
 def _bounds(size: Polynomial) -> Bounds:
-    found = [_interval(size), _by_cases(size), _shifted(size)]
-    low = max((low for low, _ in found if low is not None), default=None)
-    return low, min((high for _, high in found if high is not None), default=None)
+    rules = [_interval(size), _by_cases(size), _growth(size)]
+    low = max((low for low, _ in rules if low is not None), default=None)
+    return low, min((high for _, high in rules if high is not None), default=None)
 
 
-def _shifted(size: Polynomial) -> Bounds:
-    """Of arguments' sizes alone, each as 2 and what it is more: ``s0*s1 - s0`` is
-    ``2 + t0 + 2*t1 + t0*t1``, at least 2."""
+def _growth(size: Polynomial) -> Bounds:
+    """Bounds of a polynomial in sizes of arguments, which are at least 2.
+
+    ``2 + t`` is written for each size: ``s0*s1 - s0`` becomes ``2 + t0 + 2*t1 + t0*t1``, and as no
+    ``t`` is negative and no factor is, it is at least 2.
+    """
     low, high = _constant(_relaxed(size, up=False), 1), _constant(_relaxed(size, up=True), -1)
     return None if low is None else math.ceil(low), None if high is None else math.floor(high)
 
 
 def _constant(terms: _Terms | None, sign: int) -> Fraction | None:
-    """The value at the least sizes, if it only grows from there (``sign`` 1), or shrinks."""
+    """The value where all sizes are least, if it is the least (``sign`` 1) or the greatest (-1).
+
+    None where factors of both signs are left: larger sizes may then go either way.
+    """
     if terms is None:
         return None
     shifted: _Terms = {}
@@ -57,8 +68,11 @@ def _constant(terms: _Terms | None, sign: int) -> Fraction | None:
 
 
 def _relaxed(size: Size, up: bool) -> _Terms | None:
-    """A polynomial in arguments' sizes that is nowhere less (``up``), or nowhere more: ``a//2`` is
-    at most ``a/2``, and at least ``(a-1)/2``.  None where there are other symbols."""
+    """A polynomial without quotients that is nowhere less than the size (``up``), or nowhere more.
+
+    ``a//2`` is at most ``a/2`` and at least ``(a-1)/2``.  None where there are symbols other than
+    sizes of arguments, or calls that no such polynomial bounds.
+    """
     if not isinstance(size, Polynomial):
         return {(): Fraction(size)}
     terms: _Terms = {}
@@ -110,7 +124,11 @@ def _is_argument(atom: str | Call) -> bool:
 
 
 def _by_cases(size: Polynomial) -> Bounds:
-    """Over both choices of the first ``min`` or ``max`` in the sum: ``n - max(n-1,0)`` is >= 0."""
+    """Bounds that hold for either operand of the first ``min`` or ``max`` in the sum.
+
+    ``n - max(n-1,0)`` is ``1`` or ``n``, so at least 0.  `_interval` cannot see that: it takes the
+    two terms for independent.
+    """
     for monomial, factor in size.terms:
         atom = monomial[0] if len(monomial) == 1 else ""
         if isinstance(atom, Call) and atom.function in ("min", "max"):
@@ -146,7 +164,7 @@ def _most(a: int | None, b: int | None) -> int | None:
 
 
 def _monomial_bounds(monomial: Monomial) -> Bounds:
-    """Of a product: exact for factors that are not negative, else unknown."""
+    """Bounds of a product: exact where no factor is negative, unknown elsewhere."""
     low: int = 1
     high: int | None = 1
     for atom in monomial:
@@ -175,10 +193,10 @@ def _atom_bounds(atom: str | Call) -> Bounds:
 
 
 def range_of(size: Size, limits: Mapping[str, int]) -> tuple[int, int]:
-    """The least and the greatest value, where each symbol is between 0 and its limit.
+    """The least and the greatest value where each symbol is between 0 and its limit.
 
-    By interval arithmetic: exact where no symbol occurs twice, too wide otherwise, and never
-    narrower for wider limits.  ``KeyError`` names a symbol without a limit.
+    By interval arithmetic: exact where no symbol occurs twice, too wide elsewhere, and never
+    narrower for wider limits.  Raises ``KeyError`` for a symbol without a limit.
     """
     if not isinstance(size, Polynomial):
         return size, size

@@ -27,15 +27,14 @@ def carve(
     graph: Graph, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None,
     prune: bool = False,
 ) -> Graph:
-    """The graph from the edges ``inputs`` to the edges ``outputs``; None: the graph's own.
+    """The graph from the edges ``inputs`` to the edges ``outputs``; None means the graph's own.
 
-    What becomes of updates and other effects (checks, say): without ``prune`` all of them stay,
-    and what they need must be fed.  With ``prune`` a check stays if it has to run before something
-    that does, and an update is done if its value is computed anyway and its parameter is fed; all
-    others are dropped.
+    Without ``prune`` all effects (updates of parameters, checks, prints) stay, and what they need
+    must be fed.  With ``prune`` a check stays where a node that runs must follow it, an update
+    where its value is computed anyway and its parameter is fed; all other effects are dropped.
 
-    Raises `CarvingError` for names that the graph has not, with close matches, and for missing
-    feeds; for all of them at once.
+    Raises `CarvingError`, for all edges at once: for names that the graph does not have, with
+    close matches, and for parameters that are needed and not fed.
     """
     fed = _edges(graph, inputs, "inputs", graph.inputs)
     fetched = _edges(graph, outputs, "outputs", graph.outputs)
@@ -53,7 +52,7 @@ def _edges(
     if isinstance(names, str) or not all(isinstance(n, str) for n in names):
         raise CarvingError(f"{what} is no list of names", values=[("given", repr(names))],
                            cure=f'{what}=["Square:0"]')
-    unknown, found = [], []
+    unknown, values = [], []
     for name in names:
         try:
             value = graph.value(name)
@@ -61,10 +60,10 @@ def _edges(
         except (KeyError, IndexError):
             unknown.append(name)
         else:
-            found.append(value)
+            values.append(value)
     if unknown:
         raise _unknown(graph, unknown, what)
-    return found
+    return values
 
 
 def _unknown(graph: Graph, names: Sequence[str], what: str) -> CarvingError:
@@ -87,7 +86,7 @@ def _check_twice(fed: Sequence[Value]) -> None:
 
 
 class _Part:
-    """The nodes that run, and what of the graph's effects stays."""
+    """The nodes that run between the edges, and the effects that stay."""
 
     def __init__(
         self, graph: Graph, fed: Sequence[Value], fetched: Sequence[Value], prune: bool
@@ -104,7 +103,7 @@ class _Part:
         self.updates = [(i, v) for i, v in graph.updates if not prune or self._is_done(i, v)]
 
     def _is_fed(self, node: Node) -> bool:
-        """Whether nothing of it needs to run, as all of its results are given."""
+        """Whether all results of the node are fed, so that it need not run."""
         return bool(node.types) and all(v in self.fed for v in node.outputs)
 
     def _is_done(self, position: int, value: Value) -> bool:
@@ -179,7 +178,7 @@ def _parameter(value: Value, index: int, namer: Namer) -> Value:
 def _behind(
     roots: Sequence[Node], fed: Collection[Value], is_fed: Callable[[Node], bool]
 ) -> frozenset[int]:
-    """The ids of nodes that run: those behind the roots, as far as what is fed."""
+    """The ids of the nodes that run: those that the roots depend on, up to the fed edges."""
     seen: set[int] = set()
     stack = list(roots)
     while stack:

@@ -31,7 +31,7 @@ class UndecidedSizeError(TypeError):
 _FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "//": lambda a, b: a // b, "%": lambda a, b: a % b, "min": min, "max": max,
 }
-MOST_WEIGHT = 2000  # of an expression
+MOST_WEIGHT = 2000  # symbols and numbers in an expression
 _interned: weakref.WeakValueDictionary[tuple, Dim] = weakref.WeakValueDictionary()
 
 
@@ -162,9 +162,10 @@ def _make(terms: Mapping[Monomial, int]) -> Size:
 
 
 def symbol(name: str) -> Dim:
-    """The size called ``name``, not negative; the same name is the same size.
+    """The size called ``name``, which the run defines: an integer that is not negative.
 
-    Raises ``ValueError`` for what is no name, or one of a size of an argument.
+    The same name is the same object.  Raises ``ValueError`` for what is no name, and for names of
+    arguments' sizes, which `argument_size` makes.
     """
     if is_argument(name):
         raise ValueError(f"a size of an argument of a trace, which no text can name: {name!r}")
@@ -172,7 +173,7 @@ def symbol(name: str) -> Dim:
 
 
 def argument_size(name: str) -> Dim:
-    """The symbol of sizes of arguments, at least 2, as a trace sees to."""
+    """The symbol of an argument's size; traces are made for sizes of at least 2."""
     assert is_argument(name)
     return _symbol(name)
 
@@ -186,7 +187,7 @@ def _symbol(name: str) -> Dim:
 
 
 def _terms(size: Size) -> dict[Monomial, int]:
-    size = getattr(size, "expression", size)  # of a `Symbolic` number
+    size = getattr(size, "expression", size)  # where it is a `Symbolic` number
     return dict(size.terms) if isinstance(size, Dim) else {(): int(size)}
 
 
@@ -273,7 +274,9 @@ def maximum(a: Size, b: Size) -> Size:
 
 
 def equal(a: Size, b: Size) -> bool:
-    """Whether two sizes are the same number; raises `UndecidedSizeError` where only the run knows.
+    """Whether two sizes are the same number.
+
+    Raises `UndecidedSizeError` where only the run knows.
     """
     low, high = bounds(a - b)
     if a is b or (low, high) == (0, 0):

@@ -34,7 +34,8 @@ def evaluate_all(
 ) -> tuple[list[Any], list[tuple[int, Any]]]:
     """Outputs, and (parameter position, new content) for every update.
 
-    ``sizes`` are the symbols known so far; results add theirs.
+    ``sizes`` holds the symbols that the graphs around this one have bound; those that results
+    define are added.
     """
     if len(arrays) != len(graph.inputs):
         raise InternalError(
@@ -75,15 +76,17 @@ def _function(node: Node, sizes: dict[str, int]) -> Callable[..., Any]:
         return PYTHON_OPERATORS[node.op]
     if node.op == "Mul" and node.types[0].dtype.kind == "c" and all(
             v.type.kind != "array" for v in node.inputs):
-        return operator.mul  # NumPy's scalars round each product, its vector loops may not
+        return operator.mul  # NumPy's scalars round each product; its vector loops may fuse them
     row = registry.get(node.op)
     reference = row.reference
     attrs = {k: resolve(v, sizes) for k, v in node.attrs.items()}
-    if row.is_control:  # its graphs know the sizes of those around them
+    if row.is_control:  # sub-graphs see the symbols of the graphs around them
         attrs["sizes"] = sizes
     called = registry.get(node.attrs["of"]) if node.op == "NumPy" else row
     reduces = called.kind in ("reduce", "fold") or (called.kind == "composite" and "axes" in attrs)
-    if reduces:  # NumPy adds in the order of the memory, whose layout is no value
+    # NumPy adds up in the order of memory, so a sum's last bits depend on the layout, which is no
+    # part of a value: the reference is always asked of C order.
+    if reduces:
         return lambda *operands: reference(*(np.asarray(x, order="C") for x in operands), **attrs)
     return lambda *operands: reference(*operands, **attrs)
 

@@ -40,7 +40,7 @@ class Loc(NamedTuple):
 
 
 class CaughtLoc(Loc):
-    """A place under handlers of exceptions: their classes and place, the innermost first."""
+    """A place inside ``try`` blocks: what each of them catches, and where, the innermost first."""
 
     handlers: tuple[tuple[tuple[type[BaseException], ...], Loc], ...] = ()
 
@@ -97,7 +97,7 @@ class Node:
         return self._copied(inputs, control)
 
     def copied(self) -> Node:
-        """The same as a node made now, which comes after others in a graph."""
+        """The same node with a new id, so that it comes after all that exist: ids order a graph."""
         return self._copied(self.inputs, self.control_inputs)
 
     def _copied(self, inputs: tuple[Value, ...], control: tuple[Node, ...]) -> Node:
@@ -173,14 +173,14 @@ class Graph:
 
     @lazy
     def ops(self) -> frozenset[str]:
-        """Names of the ops of its nodes and of those in the graphs inside it."""
+        """Names of the ops in it, those in its sub-graphs included."""
         names = {node.op for node in self.nodes}
         return frozenset(names.union(*(g.ops for node in self.nodes for g in node.graphs)))
 
     def __getitem__(self, name: str) -> Node:
-        """The node of that name, or the parameter that the program reaches so: ``weights["W"]``.
+        """The node called ``name``, or the parameter at that access path: ``weights["W"]``.
 
-        Raises ``KeyError`` with close matches when there is none.
+        Raises ``KeyError`` with close matches where there is none.
         """
         if not self._index:
             self._index.update((v.node.attrs.get("path", ""), v.node) for v in self.inputs)
@@ -244,7 +244,7 @@ class Graph:
 
 
 def _module(name: str) -> Any:
-    """A module that stands above graphs: what writes and compiles them."""
+    """A module that imports this one: what writes, admits and compiles graphs."""
     return importlib.import_module(f"fusec.{name}")
 
 

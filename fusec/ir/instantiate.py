@@ -1,5 +1,8 @@
-"""Graphs of symbolic sizes at other ones: every symbol of an argument's size is substituted, by a
-number, or by a symbol of other hint."""
+"""A graph that was traced for symbolic sizes, made anew for other sizes.
+
+Each symbol of an argument's size is substituted: by a number for a plan, by a symbol with another
+hint where passes are to run once more.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _IN_BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 class Instantiation:
-    """Substitutes sizes of arguments; nodes of one graph that share operands share them after."""
+    """One substitution: a node is made anew once, so graphs that share nodes share the new ones."""
 
     def __init__(self, sizes: Mapping[str, Size]) -> None:
         self.sizes = sizes
@@ -28,7 +31,8 @@ class Instantiation:
 
     def graph(self, graph: Graph) -> Graph:
         """The graph at these sizes."""
-        for node in sorted(graph.nodes, key=lambda node: node.id):  # which is older is kept
+        # New ids in the order of the old ones: where two nodes may go first, the older one does.
+        for node in sorted(graph.nodes, key=lambda node: node.id):
             self.node(node)
         nodes = tuple(map(self.node, graph.nodes))
         return Graph(
@@ -40,11 +44,14 @@ class Instantiation:
         return Value(self.node(value.node), value.index)
 
     def node(self, node: Node) -> Node:
-        """The node at these sizes, its operands before it (which have been asked for)."""
-        found = self.nodes.get(node)
-        if found is None:
-            found = self.nodes[node] = self._node(node)
-        return found
+        """The node at these sizes.
+
+        Operands are asked for before their users, or this would recurse as deep as the graph.
+        """
+        new = self.nodes.get(node)
+        if new is None:
+            new = self.nodes[node] = self._node(node)
+        return new
 
     def _node(self, node: Node) -> Node:
         inputs = tuple(map(self.value, node.inputs))
@@ -53,7 +60,8 @@ class Instantiation:
         attrs = {name: self.data(value) for name, value in node.attrs.items()}
         if "boundaries" in attrs:
             attrs["boundaries"] = tuple(map(self._text, attrs["boundaries"]))
-        # Those without sizes are made anew, too: the order of nodes is that of their making.
+        # Nodes without sizes are made anew as well: ids order a graph, and old ones would come
+        # before all that are new.
         return Node(node.op, inputs, types, attrs, name=node.name, loc=node.loc,
                     control_inputs=control, device=node.device)
 
@@ -82,14 +90,14 @@ class Instantiation:
         return data
 
     def _text(self, text: str) -> str:
-        """A sentence with sizes in braces."""
+        """A text in which sizes stand in braces: why two groups of nodes were not fused."""
         def number(match: re.Match[str]) -> str:
             return text_of_number(self.data(parse_dim(match[1], of_arguments=True)))
 
         return _IN_BRACES.sub(number, text)
 
     def size(self, size: Dim) -> Size:
-        """A size that the run knows, too, where its symbols are of both kinds."""
+        """The expression at these sizes; symbols that the run defines stay symbols."""
         return sum(factor * math.prod(map(self._atom, monomial))
                    for monomial, factor in size.terms)
 

@@ -1,8 +1,8 @@
 """Graphs as JSON: `graph_to_json` writes it, `graph_from_json` reads it back.
 
-An object a graph, with ``inputs``, ``nodes`` (in order), ``outputs`` and ``updates``; values are
-named ``"Split:1"``.  Numbers, texts, None and tuples are JSON's own; every other attribute is an
-object: ``{"graph": …}``, or ``{"attr": "f32(0.1)"}`` with its text form, which is exact.
+A graph is an object with ``inputs``, ``nodes`` (in order), ``outputs`` and ``updates``; a value is
+named ``"Split:1"``.  Attributes that JSON has (numbers, texts, null, tuples as lists) are written
+as such; every other one is ``{"graph": …}`` or, in its exact text form, ``{"attr": "f32(0.1)"}``.
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ def _node(node: Node) -> dict[str, Any]:
 
 
 def _check_plain(node: Node) -> None:
-    """Raises for names of objects of this program: a generator, a function of fusec.vectorize."""
+    """Raises for attributes that name objects of this process: generators, Python functions.
+
+    Such a name is of a subclass of ``str`` that keeps the object (`HostObject`, `FunctionName`).
+    """
     for value in node.attrs.values():
         if isinstance(value, str) and type(value) is not str:
             raise UnsupportedError(
@@ -107,7 +110,7 @@ def _attr(value: Any) -> Any:
 def graph_from_json(text: str) -> Graph:
     """The graph that ``text`` describes; raises `GraphSyntaxError`.
 
-    Nothing is checked but that it is a graph: see `fusec.ir.admit`.
+    Only its form is checked; whether it may run, `fusec.ir.admit` says.
     """
     try:
         form = json.loads(text, parse_constant=_no_number)

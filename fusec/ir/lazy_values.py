@@ -11,8 +11,11 @@ S = TypeVar("S")
 
 
 class lazy(Generic[T]):
-    """``functools.cached_property`` as it is since Python 3.12: without a lock, which a forked
-    child could find held for ever.  Two threads may both compute the value; one of them stays."""
+    """A property that is computed once: ``functools.cached_property`` of Python 3.12 and later.
+
+    Python 3.11's holds a lock, which a forked child could find held for ever.  Two threads may both
+    compute the value; both then get the one that was stored first.
+    """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
         self.function = function
@@ -34,9 +37,9 @@ class lazy(Generic[T]):
 
 
 def asked_once(function: Callable[[S], T]) -> Callable[[S], T]:
-    """A function of an immutable object that keeps the answer with it.
+    """A function of an immutable object, called once: the object's ``__dict__`` keeps the answer.
 
-    For facts that its class, further down in the house, cannot know.
+    For facts that the object's class cannot know, as its module may not import what computes them.
     """
     name = f"{function.__module__}.{function.__qualname__}"
 

@@ -71,7 +71,7 @@ def type_of(text: Any) -> TensorType:
 
 
 def _whole(text: str, read: Callable[[_Parser], T]) -> T:
-    """What the parser reads, if that is all of the text."""
+    """What ``read`` gives of the text; raises `GraphSyntaxError` where it leaves some of it."""
     parser = _Parser(text)
     try:
         result = read(parser)
@@ -127,7 +127,7 @@ class _Parser:
     # Tokens ---------------------------------------------------------------------------------
 
     def peek(self) -> Token:
-        """The next token, past comments that are not asked for."""
+        """The next token, past comments: only `loc` reads those."""
         while self.tokens[self.at].kind == "loc":
             self.at += 1
         return self.tokens[self.at]

@@ -11,13 +11,18 @@ from .polynomials import NAME, Size, is_argument
 _TOKEN = re.compile(r"\s*(\d+|[A-Za-z_]\w*|//|[-+*%(),])")
 
 
-# Sizes that a few characters make too long to reckon with: products of sums, and nested cases.
+# A short hostile text can stand for a huge polynomial: ``(a+b)*(c+d)*…`` has 2**n terms, and each
+# ``min`` or ``max`` doubles the cases that bounds look at.
 MOST_TOKENS, MOST_CASES, MOST_TERMS = 400, 10, 64
 
 
 def parse_dim(text: str, *, of_arguments: bool = False) -> Size:
-    """The size that ``str`` printed; raises ``ValueError`` when the text is none, or too long, or,
-    unless ``of_arguments``, names a size that only a trace can say is at least 2."""
+    """The size whose ``str`` the text is.
+
+    Raises ``ValueError`` for any other text, and for one beyond the limits above.  Names of
+    arguments' sizes (``s0``) are read only where ``of_arguments``: they count as at least 2, which
+    a trace sees to and a file does not.
+    """
     tokens = _TOKEN.findall(text)
     if "".join(tokens) != text.replace(" ", ""):
         raise ValueError(f"not a size: {text[:80]!r}")

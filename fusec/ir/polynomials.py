@@ -36,15 +36,15 @@ def _wrapped(size: Size) -> str:
     return text if text.isalnum() else f"({text})"
 
 
-# How the names of arguments' sizes begin (a number follows), which are at least 2: 0 and 1 are
-# classes of their own.  Other names are of sizes that the run defines.
+# Symbols ``s0``, ``s1``, … are sizes of arguments and at least 2, for calls with a size of 0 or 1
+# have traces of their own.  Every other name is of a size that the run defines.
 ARGUMENT = "s"
 LEAST_ARGUMENT, MOST_ARGUMENT = 2, 1 << 47  # bytes that processors address
 NAME = re.compile(r"\b(?!min\b|max\b)[A-Za-z_]\w*")
 
 
 class Polynomial:
-    """The terms of a size, their text and values."""
+    """What a `Dim` is but for its arithmetic: terms, text, value, and caches of these."""
 
     __slots__ = ("__weakref__", "_bounds", "_code", "_hash", "_text", "_weight", "terms")
     terms: tuple[tuple[Monomial, int], ...]
@@ -60,7 +60,10 @@ class Polynomial:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """The names that a value of this size needs, those of arguments' sizes aside."""
+        """The sizes defined by the run that a value of this one needs.
+
+        Sizes of arguments are left out: they are known before any node runs.
+        """
         return frozenset(name for name in _symbols(self) if not is_argument(name))
 
     @property
@@ -95,7 +98,7 @@ class Polynomial:
     def __str__(self) -> str:
         try:
             return self._text
-        except AttributeError:  # sizes are interned, and expressions share parts: once for each
+        except AttributeError:  # kept: sizes are interned, and expressions share their parts
             self._text = self._written()
         return self._text
 
@@ -116,7 +119,7 @@ def _atom_text(atom: str | Call) -> str:
 
 
 def weight_of(x: str | Call | Size) -> int:
-    """Of an atom or a size; a number counts as one."""
+    """The number of symbols and numbers in the text of an atom or a size."""
     if isinstance(x, Call):
         return weight_of(x.left) + weight_of(x.right)
     return x.weight if isinstance(x, Polynomial) else 1
@@ -124,7 +127,7 @@ def weight_of(x: str | Call | Size) -> int:
 
 @functools.lru_cache(maxsize=1 << 14)
 def text_of(atom: str | Call) -> str:
-    """The text of an atom, by which terms are sorted."""
+    """The text of an atom, kept: terms are sorted by it."""
     return str(atom)
 
 

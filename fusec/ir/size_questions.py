@@ -51,20 +51,24 @@ class Question(NamedTuple):
 
     def holds(self, bindings: Bindings) -> bool:
         try:
-            found = self.expression.evaluate(bindings)
+            value = self.expression.evaluate(bindings)
         except Exception:  # a trace for these sizes raises it
             return False
         if type(self.answer) is bool:
-            return bool(found) is self.answer
-        return repr(found) == repr(self.answer)  # the signs of zeros, and nan, too
+            return bool(value) is self.answer
+        return repr(value) == repr(self.answer)  # tells -0.0 from 0.0, and a nan equals itself
 
     def decides(self) -> set[str]:
-        """The symbols of a number that must be the same in all calls: ``s0 == 30``."""
+        """The symbols that the answer fixes: ``s0`` where it says ``s0 == 30``.
+
+        None of a relation (``s0 < s1``), which many sizes meet.  None of an equation in several
+        symbols either, unless what was asked for is the number itself.
+        """
         asked, answer = self.expression, self.answer
         if isinstance(asked, Computed) and asked.fn is operator.eq and answer is True:
             asked, answer = asked.args
         if type(answer) is bool or type(answer) in (Dim, Computed):
-            return set()  # a relation of several
+            return set()  # a relation
         names = arguments_of(asked)
         return names if len(names) == 1 or asked is self.expression else set()
 
@@ -94,7 +98,7 @@ def _relation(sign: str, a: Any, b: Any) -> str:
 
 
 def arguments_of(expression: Any) -> set[str]:
-    """The symbols of arguments' sizes in an expression."""
+    """The names of arguments' sizes in an expression."""
     if type(expression) is Dim:
         return {name for name in NAME.findall(str(expression)) if is_argument(name)}
     if type(expression) is Computed:

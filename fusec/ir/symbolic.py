@@ -28,7 +28,10 @@ from .size_questions import Bindings, Computed, Question, Succeeds
 
 
 class SizesClosedError(AssertionError):
-    """A symbolic number was looked at after its trace: internal, for it is never to outlive it."""
+    """A symbolic number was asked something after its trace had ended.
+
+    A defect of fusec: nobody can add to the questions of a trace that is in use.
+    """
 
 
 class Sizes:
@@ -38,17 +41,19 @@ class Sizes:
         self.hints: dict[str, int] = {}
         self.questions: dict[Question, str] = {}  # with the place of the first that asked
         self.is_open = True
-        self.is_key = False  # whether only the compiler asks: equal expressions are equal keys
+        # While passes run, numbers serve as keys of tables: hashed by their expressions, so that
+        # looking one up asks nothing.
+        self.is_key = False
         self.where: Callable[[], str] = str
 
     def number(self, size: Size) -> Any:
-        """A size in these symbols, if it is in no others."""
+        """The size as a symbolic number; itself where it is an int, or the run defines it."""
         if type(size) is not Dim or size.symbols:
             return size
         return Symbolic(self, size.evaluate(self.hints), size)
 
     def note(self, expression: Any, answer: Any) -> Any:
-        """The answer, which limits what the trace serves."""
+        """Record the question and return its answer: the trace serves only sizes that give it."""
         if not self.is_open:
             raise SizesClosedError(f"the size {expression} outlived its trace")
         question = Question(expression, answer)
@@ -58,7 +63,7 @@ class Sizes:
 
     @classmethod
     def of(cls, hints: Mapping[str, int]) -> Sizes:
-        """Symbols that have names already."""
+        """The sizes of a trace whose symbols were named before, with other hints."""
         sizes = cls()
         sizes.hints = dict(hints)
         return sizes
@@ -69,7 +74,11 @@ class Sizes:
 
     @contextmanager
     def asked_by_passes(self) -> Iterator[dict[Question, str]]:
-        """Inside the block the compiler asks, no program; gives what it asked."""
+        """Inside the block questions come from passes, and are collected in the dict it gives.
+
+        They limit the compiled graph, not the trace: other sizes may take the same graph through
+        the passes anew.
+        """
         own, self.questions = self.questions, {}
         self.is_open = self.is_key = True
         try:
@@ -83,12 +92,12 @@ class Sizes:
         return all(question.holds(bindings) for question in self.questions)
 
     def constants(self) -> set[str]:
-        """Symbols of which an answer allows one value, or few."""
+        """The symbols that a question has fixed: a trace for other values is another trace."""
         return set().union(*(question.decides() for question in self.questions))
 
 
 def _number(value: Any) -> Any:
-    """What a symbolic number is where Python does not care for its type."""
+    """The value in the traced call, which asks nothing: for hints and answers only."""
     return value.hint if type(value) is Symbolic else value
 
 
@@ -128,7 +137,7 @@ def _unary(fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _looked_at(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that reads the number: it is the same in all calls of the trace."""
+    """A method that reads the number itself, which limits the trace to calls that have it too."""
     def method(self: Symbolic, *args: Any) -> Any:
         return fn(self.pinned(), *args)
 
@@ -157,7 +166,8 @@ class Symbolic:
         return self.expression.evaluate(bindings)
 
     def pinned(self) -> Any:
-        """The number itself, which limits the trace to calls where it is the same."""
+        """The value in the traced call; the trace then serves only calls in which it is the same.
+        """
         return self.sizes.note(self.expression, self.hint)
 
     # -- operators
@@ -186,7 +196,7 @@ class Symbolic:
     # -- questions
 
     def compared(self, fn: Callable[[Any, Any], bool], a: Any, b: Any) -> bool:
-        """A comparison: decided for all sizes where their bounds do, else noted."""
+        """A comparison; a question to note where bounds do not decide it for all sizes."""
         if type(a) is Dim or type(b) is Dim:
             return fn(stored(a), stored(b))
         answer = bool(fn(_number(a), _number(b)))
@@ -240,7 +250,8 @@ class Symbolic:
         return np.asarray(self.pinned(), dtype)
 
     def __getattr__(self, name: str) -> Any:
-        """``n.bit_length``, ``x.real``: the number's own, for calls where it is the same."""
+        """``n.bit_length``, ``x.real``: an attribute of the value in the traced call, as `pinned`.
+        """
         if not hasattr(type(self.hint), name) or name.startswith("__"):
             raise AttributeError(f"{type(self.hint).__name__!r} object has no attribute {name!r}")
         return getattr(self.pinned(), name)
@@ -275,8 +286,8 @@ _DIM_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
 
 
 def is_plain_number(x: Any) -> bool:
-    """Whether it is a number of Python or NumPy, symbolic or not, that no trace computes."""
-    kind = type(x)  # traced numbers say of their class that it is Python's, or NumPy's
+    """Whether it is a number that is known while tracing: Python's, NumPy's or symbolic."""
+    kind = type(x)  # not __class__: a traced number claims to be of the class that it stands for
     return kind is Symbolic or kind in _PLAIN or kind is Dim or issubclass(kind, np.generic)
 
 
@@ -290,7 +301,11 @@ def dim_of(x: Any) -> Size | None:
 
 
 def _compared_as(x: Any, other: Any) -> Size | None:
-    """An integer, or one as a float that is compared with a number which floats have exactly."""
+    """An operand of a comparison as an int or a `Dim`; None where it is no integer.
+
+    A float counts as the integer it was cast from where the other operand is a number below
+    2**53: up to there floats hold every integer, so the comparison is that of the integers.
+    """
     cast = x.expression if type(x) is Symbolic else None
     if type(cast) is Computed and cast.fn in (float, np.float64) and type(cast.args[0]) is Dim and (
             type(other) is not Symbolic and abs(other) < 1 << 53):
@@ -301,12 +316,12 @@ def _compared_as(x: Any, other: Any) -> Size | None:
 
 
 def stored(x: Any) -> Any:
-    """A number as an expression holds it."""
+    """A number as a part of expressions: its own expression where it is symbolic."""
     return x.expression if type(x) is Symbolic else x
 
 
 def expressions(data: Any) -> Any:
-    """Plain data with the expressions of symbolic numbers in place of them: for keys."""
+    """Plain data with expressions in the place of symbolic numbers, which can be hashed freely."""
     return tuple(map(expressions, data)) if type(data) is tuple else stored(data)
 
 
@@ -346,8 +361,11 @@ _TOTAL = frozenset([*_DIVISIONS, operator.add, operator.sub, operator.mul, opera
 
 
 def _attempted(sizes: Sizes, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """The function's value, which it must have for other sizes, too; what it raises depends on
-    the numbers themselves."""
+    """The value of a function that raises for some numbers (``math.sqrt``).
+
+    Where it has one, other sizes must give one too: a question.  Where it raises, it is called on
+    the plain numbers, so that the message holds them, and the trace is for these alone.
+    """
     try:
         hint = fn(*map(_number, args))
     except Exception:
@@ -357,7 +375,7 @@ def _attempted(sizes: Sizes, fn: Callable[..., Any], args: tuple[Any, ...]) -> A
 
 
 def decided(fn: Callable[[Any, Any], bool], difference: Size) -> bool | None:
-    """Whether ``difference fn 0`` for all sizes; None where sizes decide."""
+    """Whether ``fn(difference, 0)`` holds for all sizes; None where it depends on them."""
     low, high = bounds(difference)
     if fn is operator.eq:
         if (low, high) == (0, 0):

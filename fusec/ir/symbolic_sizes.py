@@ -1,4 +1,8 @@
-"""Sizes, positions and slices of which parts may be symbolic numbers."""
+"""Arithmetic of sizes, positions and slices that holds for symbolic numbers as for ints.
+
+Python's own (`range`, `slice.indices`) asks for ``__index__``, which would limit the trace to one
+size.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from .symbolic import Symbolic, applied, text_of_number
 
 
 def is_symbolic(data: Any) -> bool:
-    """Whether there is a symbolic number in plain data."""
+    """Whether plain data (a number, or nested tuples) holds a symbolic number."""
     return type(data) is Symbolic or (type(data) is tuple and any(map(is_symbolic, data)))
 
 
@@ -55,13 +59,19 @@ def plain_int(x: Any) -> Any:
 
 
 def text_of_shape(shape: Sequence[Any]) -> str:
-    """As Python prints a tuple, symbols in braces: ``({s0}, 3)``."""
+    """A shape as Python prints it, expressions in braces: ``({s0}, 3)``.
+
+    The braces mark what `fusec.ir.instantiate` replaces by each call's numbers.
+    """
     inner = ", ".join(f"{{{text_of_number(n)}}}" if type(n) is Symbolic else str(n) for n in shape)
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
 
 
 def plain(x: Any) -> Any:
-    """Numbers that follow from sizes as they are in all calls of the trace, which that limits."""
+    """Plain data with symbolic numbers replaced by their values in the traced call.
+
+    The trace then serves only calls in which these values are the same.
+    """
     if type(x) is tuple:
         return tuple(map(plain, x))
     return x.pinned() if type(x) is Symbolic else x

@@ -66,7 +66,7 @@ def _parameter(position: int, node: Node) -> str:
 
 
 def _stated(node: Node, implied: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes the text must state: all but those the rest of the text implies."""
+    """The attributes that the text must state: those that the parser would not fill in itself."""
     return {k: v for k, v in node.attrs.items() if k not in implied or implied[k] != v}
 
 

@@ -83,7 +83,7 @@ class TensorType:
 
     @property
     def zero(self) -> Any:
-        """The number 0 as Python or NumPy has it in such a value."""
+        """The number 0 of this dtype: Python's for a weak type, else NumPy's."""
         zero = self.dtype.type(0)
         return zero.item() if self.is_weak else zero
 

@@ -19,8 +19,9 @@ from .verify import VerificationError, excerpt
 def verify_pass(before: Graph, after: Graph) -> None:
     """Raises `VerificationError` where a pass has lost a device or a control edge.
 
-    Nodes are told by their names, in bodies of ``Fused`` nodes too.  A node that took the place of
-    others is on a device that nodes were on, and follows what they had to follow.
+    Nodes are recognised by their names, inside ``Fused`` nodes too.  A node with a new name stands
+    for nodes that are gone: it must be on a device that some node was on, and run after what the
+    ones it replaces had to follow.
     """
     devices = {n.device for n in _computing(before)}
     edges = [(c, n) for n in before.nodes for c in n.control_inputs]
@@ -66,7 +67,7 @@ def _check_devices(before: Graph, after: Graph, original: set[str], devices: set
 
 
 def _copies_an_argument(node: Node) -> bool:
-    """Whether it is nothing but a source in other memory, which is where that is."""
+    """Whether the node only copies an input, which is on no device of its own."""
     return node.op == "Copy" and get(node.inputs[0].node.op).is_given
 
 
@@ -75,11 +76,11 @@ def _check_edge(
 ) -> None:
     """``first`` runs before ``then``, or what took their places does."""
     if any(is_check(n) and n.name not in homes for n in (first, then)):
-        return  # the user does without checks
+        return  # the user has turned checks off: `passes.unchecked_indices`
     targets = [homes[then.name]] if then.name in homes else new
     if first.name in homes:
         is_kept = any(_follows(target, homes[first.name]) for target in targets)
-    else:  # a value that was there already may stand for it
+    else:  # an equal node that was there before may have taken its place
         is_kept = any(len(n.control_inputs) >= len(then.control_inputs) for n in targets)
     if not is_kept:
         _fail(after, f"{then.name!r} had to run after {first.name!r}, which nothing says any more",

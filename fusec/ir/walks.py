@@ -1,4 +1,4 @@
-"""Walks over what depends on what, without recursion: graphs may be thousands of nodes deep."""
+"""Walks over dependencies, without recursion: graphs may be thousands of nodes deep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Item = TypeVar("Item")
 def depth_first(
     starts: Sequence[Item], before: Callable[[Item], Iterable[Item]]
 ) -> Iterator[Item]:
-    """The items and what is before them, each once and after all that is before it."""
+    """The items and all that they depend on, each once, dependencies first.
+
+    ``before`` gives what an item depends on directly.
+    """
     seen: set[Item] = set()
     stack = [(item, False) for item in reversed(starts)]
     while stack:
@@ -27,14 +30,14 @@ def depth_first(
 
 
 def operands(node: Node) -> list[Node]:
-    """The nodes whose values it reads."""
+    """The nodes whose values this one reads."""
     return [v.node for v in node.inputs]
 
 
 def nodes_behind(
     values: Iterable[Value], is_known: Callable[[Value], bool] = lambda value: False
 ) -> list[Node]:
-    """The nodes that compute the values, operands first, as far as what is known."""
+    """The nodes that compute the values, operands first; values that are known end the walk."""
     nodes: dict[int, Node] = {}
     stack = [v.node for v in values if not is_known(v)]
     while stack:

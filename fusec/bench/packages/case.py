@@ -10,9 +10,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Cases:
-    """``calls``: arguments by the function's name below ``home``, the module that is imported.
+    """Calls of a package: arguments by the function's name below ``home``, an imported module.
 
-    What stands after a space tells calls of one function apart.
+    A name may have a word after a space, which tells several calls of one function apart.
     """
 
     home: str

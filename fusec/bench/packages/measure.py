@@ -27,8 +27,11 @@ TOLERANCE = 1e-9  # of the largest element: sums may be taken in another order
 
 @dataclass(frozen=True)
 class Finding:
-    """Seconds of an eager, a compiled and the first call; ``refusal`` and ``place`` where there
-    are none, ``problem`` where the results differ."""
+    """What became of one function: seconds of an eager, a compiled and the first compiled call.
+
+    Where fusec refuses it there are no times but a ``refusal`` and its ``place``; where results
+    differ from NumPy's, ``problem`` says how.
+    """
 
     package: str
     function: str
@@ -101,7 +104,7 @@ def _rounds(
 
 
 def difference(ours: Any, numpys: Any) -> str:
-    """How results differ in kind or value; nothing where they do not."""
+    """How results differ in kind or value; '' where they do not."""
     if isinstance(numpys, (tuple, list)):
         if type(ours) is not type(numpys) or len(ours) != len(numpys):
             return f"{type(ours).__name__} for {type(numpys).__name__}"
@@ -145,7 +148,7 @@ def _quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """Raises ``TimeoutError`` in the block after so long, where the system has such signals."""
+    """Raises ``TimeoutError`` in the block after ``seconds``; on systems without SIGALRM, never."""
     if not hasattr(signal, "setitimer"):
         yield
         return
