@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import Node, TensorType, Value
+from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.evaluate import apply
-from fusec.ir.symbolic_sizes import is_symbolic
+from fusec.ir.symbolic_sizes import is_symbolic, plain
 from fusec.ops.checks import has_effects
 
 _MOST_NODES = 1_000
@@ -44,7 +44,8 @@ def _nbytes(results: list[Any]) -> int:
 def constant_value(value: Value) -> Any:
     """The ndarray, NumPy scalar or Python number that a value is in every call; None if it varies.
 
-    Only small values that few nodes lead to are computed; arrays are read-only.
+    Only small values that few nodes lead to are computed; arrays are read-only.  Where it follows
+    from sizes of arguments, the trace serves calls with these sizes alone from then on.
     """
     order = _nodes_behind(value)
     if order is None:
@@ -53,6 +54,7 @@ def constant_value(value: Value) -> Any:
     for node in order:
         results = _RESULTS.results.get(node.id)
         if results is None:
+            _pin_sizes(node)
             results = apply(node, [table[v.node.id][v.index] for v in node.inputs])
             _RESULTS.add(node, results)
         table[node.id] = results
@@ -66,6 +68,14 @@ def constant_value(value: Value) -> Any:
 def _is_large(type_: TensorType) -> bool:
     """Whether it is too large to be computed while tracing, or may be in other calls."""
     return not type_.is_static or is_symbolic(type_.shape) or type_.size > _MOST_ELEMENTS
+
+
+def _pin_sizes(node: Node) -> None:
+    """Limit the trace to calls in which the sizes that the node reads are the same."""
+    for data in (*node.attrs.values(), *(t.shape for t in node.types)):
+        plain(data)
+        for inner in data.nodes if type(data) is Graph else ():
+            _pin_sizes(inner)
 
 
 def note_constant(node: Node, array: np.ndarray) -> None:
