@@ -23,6 +23,7 @@ from .specs import checked_specs, python_values
 if TYPE_CHECKING:
     from .concrete_function import ConcreteFunction
     from .dispatch import Dispatcher
+    from .open_function import OpenFunction
     from .stages import TracedStage
 
 _UNKNOWN: tuple[Any, Any] = (None, None)
@@ -169,8 +170,11 @@ class Function:
         with short_errors:
             return self._dispatching().lower(args, kwargs)
 
-    def concrete(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
+    def concrete(self, *args: Any, **kwargs: Any) -> ConcreteFunction | OpenFunction:
+        """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be.
+
+        Where specs leave sizes open (``None``) an `OpenFunction`: one graph for all of them.
+        """
         with short_errors:
             return self._dispatching().concrete(args, kwargs)
 

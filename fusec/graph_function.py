@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,9 @@ from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.plan_building import compile_schedule, make_schedule
 from fusec.codegen.schedule import contiguous_strides
 from fusec.ir.carve import carve
+from fusec.ir.dims import symbols_of
 from fusec.ir.graph import Graph, Loc, Value
+from fusec.ir.open_sizes import open_sizes, sizes_of, unbound_sizes
 from fusec.ir.types import TensorType
 from fusec.ops.host_calls import host_objects
 from fusec.passes.pipeline import run_pipeline
@@ -25,6 +28,8 @@ from .errors import overlap_error, unsupported, user_error
 from .run_metadata import RunMetadata, RunOptions, Times, run_with
 from .stages import pass_options
 
+MOST_SIZES = 64  # of a graph with symbols: combinations that are kept compiled
+_SCALARS = (bool, int, float, complex, np.generic)
 _PYTHON: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
@@ -33,13 +38,16 @@ class GraphFunction:
 
     Arrays must have the dtype and shape of their parameter; numbers are converted if they keep
     their value.  One output is returned as it is, several as a tuple.  Parameters that the graph
-    updates are changed.  Compiled at the first call; thread-safe.
+    updates are changed.  Compiled at the first call, or where parameters have sizes ``s0`` at the
+    first call of each combination of sizes, of which the last 64 are kept; thread-safe.
     """
 
     def __init__(self, graph: Graph, fp: str = "contract") -> None:
         _check_runnable(graph)
         self.graph, self._fp = graph, fp
         self.name = graph.name
+        self._sized: OrderedDict[tuple[int, ...], GraphFunction] = OrderedDict()
+        self._is_open = bool(open_sizes(graph))
         self._executable: Executable | None = None
         self._lock = locks.Lock()
         self._updated = frozenset(i for i, _ in graph.updates)
@@ -56,25 +64,52 @@ class GraphFunction:
 
     @property
     def optimized_graph(self) -> Graph:
-        """The graph after the passes, fusion included."""
+        """The graph after the passes, fusion included.
+
+        Raises ``UnsupportedError`` where sizes are symbols: each combination has its own.
+        """
+        if self._is_open:
+            raise unsupported(f"the optimised graph of {self!r}, which differs by size",
+                              cure="graph.at_sizes(s0=...).function().optimized_graph")
         return self._compiled().schedule.graph
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        return self._call(args, named, None)
+        return self._call(args, named)
 
     def run(
         self, *args: Any, options: RunOptions | None = None, **named: Any
     ) -> tuple[Any, RunMetadata]:
         """The result and what the run reported, as `ConcreteFunction.run`."""
-        return run_with(options, self._compiled().schedule,
-                        lambda times: self._call(args, named, times), self.name)
+        given = self._bound(args, named)
+        function = self._for_sizes_of(given)
+        return run_with(options, function._compiled().schedule,
+                        lambda times: function._answer(given, times), self.name)
 
-    def _call(self, args: Sequence[Any], named: dict[str, Any], times: Times | None) -> Any:
+    def _call(self, args: Sequence[Any], named: dict[str, Any]) -> Any:
         given = self._bound(args, named)
         if any(isinstance(arg, TracedArray) for arg in given):
             raise unsupported(
                 f"a call of {self!r} in a function that is traced", loc=_loc_of(given),
                 cure="call the jitted function that the graph is from, or this one outside")
+        return self._for_sizes_of(given)._answer(given, None)
+
+    def _for_sizes_of(self, given: Sequence[Any]) -> GraphFunction:
+        """The function of the graph for the sizes of these arguments."""
+        if not self._is_open:
+            return self
+        sizes = sizes_of([v.type for v in self.graph.inputs], [
+            _shape(value, arg) for value, arg in zip(self.graph.inputs, given, strict=True)])
+        key = tuple(sizes.values())
+        with self._lock:
+            found = self._sized.get(key)
+            if found is None:
+                found = self._sized[key] = GraphFunction(self.graph.at_sizes(**sizes), self._fp)
+            self._sized.move_to_end(key)
+            if len(self._sized) > MOST_SIZES:
+                self._sized.popitem(last=False)
+            return found
+
+    def _answer(self, given: Sequence[Any], times: Times | None) -> Any:
         leaves = [_fitted(value, arg) for value, arg in zip(self.graph.inputs, given, strict=True)]
         self._check_written(leaves)
         taken = [np.ascontiguousarray(x).reshape(x.shape) if isinstance(x, np.ndarray) else x
@@ -160,12 +195,24 @@ def _check_runnable(graph: Graph) -> None:
             "a graph with calls of objects of the program that was traced (a random generator, "
             "print) as a function of its own", loc=None if node is None else node.loc,
             cure="fetch what does not need them, with prune=True, or use fusec.random")
+    lost = unbound_sizes(graph)
+    if lost:
+        raise unsupported(f"a function of {graph.name!r} whose parameters do not say the size "
+                          f"{lost}", cure="feed a parameter that has it as well")
     for value in graph.inputs:
-        if not value.type.is_static:
+        if symbols_of(value.type):
             raise unsupported(
                 f"a graph whose parameter {value.name} is {value.type}, of a size that only the "
                 f"run knows, as a function of its own",
                 cure="feed an edge of known size, or give the sizes when it is traced")
+
+
+def _shape(value: Value, arg: Any) -> tuple[int, ...]:
+    """The shape of an argument that has as many axes as its parameter."""
+    shape = np.shape(arg)
+    if len(shape) != value.type.rank or not isinstance(arg, (np.ndarray, *_SCALARS)):
+        raise _misfit(value, arg)
+    return shape
 
 
 def _fitted(value: Value, arg: Any) -> Any:
@@ -186,7 +233,7 @@ def _fitted(value: Value, arg: Any) -> Any:
 
 
 def _is_number(arg: Any) -> bool:
-    return isinstance(arg, (bool, int, float, complex, np.generic)) or (
+    return isinstance(arg, _SCALARS) or (
         isinstance(arg, np.ndarray) and arg.ndim == 0)
 
 

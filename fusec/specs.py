@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -40,15 +41,16 @@ class TensorSpec:
         return self.shape is None or (len(shape) == len(self.shape) and all(
             size is None or size == d for size, d in zip(self.shape, shape, strict=True)))
 
-    def example(self) -> np.ndarray:
-        """An array of this type; unknown sizes are 2.
+    def example(self, sizes: Iterator[int] | None = None) -> np.ndarray:
+        """An array of this type; unknown sizes are the next of ``sizes``, or 2.
 
         Raises ``ValueError`` for a spec of any shape, which describes more than one graph.
         """
         if self.shape is None:
             raise users_own(ValueError(
                 f"{self} has no number of axes, so it describes no one graph: give it a shape"))
-        return np.zeros(tuple(2 if d is None else d for d in self.shape), self.dtype)
+        sizes = itertools.repeat(2) if sizes is None else sizes
+        return np.zeros(tuple(next(sizes) if d is None else d for d in self.shape), self.dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorSpec) and (
@@ -148,14 +150,24 @@ def has_open_size(spec: Any) -> bool:
         has_open_size(part) for _, part in items(spec))
 
 
-def example_of(spec: Any) -> Any:
-    """An argument that fits: arrays where there are specs, other values as they are."""
+def known_sizes(spec: Any) -> set[int]:
+    """The sizes that specs give."""
     if isinstance(spec, TensorSpec):
-        return spec.example()
+        return {size for size in spec.shape or () if size is not None}
+    return set().union(*(known_sizes(part) for _, part in items(spec))) if isinstance(
+        spec, (list, tuple, dict)) else set()
+
+
+def example_of(spec: Any, sizes: Iterator[int] | None = None) -> Any:
+    """An argument that fits: arrays where there are specs, other values as they are; unknown sizes
+    are the next of ``sizes``, or 2."""
+    if isinstance(spec, TensorSpec):
+        return spec.example(sizes)
     if spec is PYTHON_VALUE:
         raise users_own(ValueError("PYTHON_VALUE stands for no one value: give the value"))
     if type(spec) in (list, tuple):
-        return type(spec)(map(example_of, spec[:1] if any_length(spec) else spec))
+        parts = spec[:1] if any_length(spec) else spec
+        return type(spec)(example_of(part, sizes) for part in parts)
     if type(spec) is dict:
-        return {key: example_of(part) for key, part in spec.items()}
+        return {key: example_of(part, sizes) for key, part in spec.items()}
     return spec

@@ -86,6 +86,11 @@ class SymbolicTrace:
         graph = found.graph(optimised.graph)
         return OptimizedStage(stage, graph, optimised.records, 1e3 * (time.perf_counter() - start))
 
+    def optimised_for(self, sizes: _Sized) -> Graph | None:
+        """The graph with symbols after the passes, as it is for these sizes."""
+        found = self._optimised(sizes)
+        return None if found is None else found.graph
+
     def _optimised(self, sizes: _Sized) -> _Optimised | None:
         """The graph after passes whose questions have the same answers for these sizes; None where
         the passes must run on the graph of these sizes."""
@@ -176,6 +181,13 @@ class SymbolicTraces:
                 return trace, found.sizes
         return None
 
+    def foresee(self, call: FlatCall) -> None:
+        """Calls of other sizes than this one's will come: its trace has symbols at once."""
+        found = _arguments(call)
+        if found is not None:
+            family = self._family_of(found)
+            family.seen[family.values(found.sizes)] = {}
+
     def make(
         self, name: str, call: FlatCall, tracer: _Tracer, options: PassOptions, *, at_once: bool,
     ) -> tuple[SymbolicTrace, _Sized] | None:
@@ -184,9 +196,7 @@ class SymbolicTraces:
         found = _arguments(call)
         if found is None:
             return None
-        if len(self._families) >= MOST_SEEN and found.key not in self._families:
-            self._families.pop(next(iter(self._families)))
-        family = self._families.setdefault(found.key, Family())
+        family = self._family_of(found)
         values = family.values(found.sizes)
         first = family.first_of(values, found.sizes)
         is_full = len(family.traces.get(values, ())) >= MOST_TRACES
@@ -230,6 +240,12 @@ class SymbolicTraces:
         """Why calls that differ from this one in sizes alone are traced each by itself."""
         _, family = self._family(call)
         return "" if family is None else family.refusal
+
+    def _family_of(self, found: SymbolicArguments) -> Family:
+        """The family of such arguments, a new one where there is none."""
+        if len(self._families) >= MOST_SEEN and found.key not in self._families:
+            self._families.pop(next(iter(self._families)))
+        return self._families.setdefault(found.key, Family())
 
     def _family(self, call: FlatCall) -> tuple[SymbolicArguments | None, Family | None]:
         found = _arguments(call)

@@ -24,6 +24,7 @@ from .fast_calls import FastCalls
 from .input_signature import InputSignature
 from .inspect import compile_log
 from .jitted_methods import Target
+from .open_function import OpenFunction, open_function
 from .quiet_gc import no_collections_inside
 from .specs import example_of, has_open_size
 from .stages import OptimizedStage, TracedStage, pass_options
@@ -210,11 +211,28 @@ class TracingCompiler:
         with stack.deeper():
             return self.trace(args, kwargs).optimize().lower()
 
-    def concrete(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
+    def concrete(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction | OpenFunction:
         """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
         if self._specs is not None and not args and not kwargs:
             args = self._specs.specs
-        args = example_of(args)
+        if self.binder.reduce_retracing and has_open_size((args, kwargs)):
+            made = open_function(self, args, kwargs)
+            if made is not None:
+                return made
+        return self.concrete_of(*example_of((args, kwargs)))
+
+    def flattened(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
+        """The call; raises what Python raises for arguments that do not fit."""
+        return self._flatten(args, kwargs)
+
+    def foreseen(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
+        """The call, of which others that differ in sizes are to come."""
+        call = self._flatten(args, kwargs)
+        with self._lock:
+            self.symbolic.foresee(call)
+        return call
+
+    def concrete_of(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         call = self._flatten(args, kwargs)
         try:
             compiled = self._unrun(call)

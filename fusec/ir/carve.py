@@ -155,7 +155,8 @@ class _Part:
         at = {v: i for i, v in enumerate(self.inputs)}
         updates = tuple((at[self.graph.inputs[i]], table[v]) for i, v in self.updates)
         return Graph(tuple(inputs), tuple(table[v] for v in self.fetched), updates,
-                     (*(v.node for v in inputs), *copies.values()), self.graph.name)
+                     (*(v.node for v in inputs), *copies.values()), self.graph.name,
+                     self.graph.assumed)
 
 
 def _copied(node: Node, table: dict[Value, Value], copies: dict[int, Node]) -> Node:

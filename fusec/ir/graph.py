@@ -142,7 +142,8 @@ class Graph:
 
     ``inputs`` are outputs of ``Input`` nodes; ``outputs`` the values computed; ``updates`` pairs
     (position in ``inputs``, value): after a call the caller's memory behind that input holds the
-    value.  ``nodes`` is a topological order (also of control edges).
+    value.  ``nodes`` is a topological order (also of control edges).  ``assumed``: of a graph whose
+    parameters have sizes ``s0``, for which of them it was traced.
     """
 
     inputs: tuple[Value, ...]
@@ -150,6 +151,7 @@ class Graph:
     updates: tuple[tuple[int, Value], ...] = ()
     nodes: tuple[Node, ...] = ()
     name: str = "main"
+    assumed: tuple[Any, ...] = ()  # `open_sizes.Assumption`s of its parameters' sizes
     _index: dict[str, Node] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -216,8 +218,21 @@ class Graph:
 
         return print_graph(self)
 
+    def at_sizes(self, **sizes: int) -> Graph:
+        """The graph for these values of its symbols: ``graph.at_sizes(s0=40)``.
+
+        Raises ``ValueError`` for symbols that it has not or that are missing, for sizes below 2,
+        and for sizes that it was not traced for.
+        """
+        graph: Graph = _module("ir.open_sizes").at_sizes(self, sizes)
+        return graph
+
     def to_json(self) -> str:
-        """The graph as JSON, which `fusec.admit` reads back, in any process."""
+        """The graph as JSON, which `fusec.admit` reads back, in any process.
+
+        Raises ``UnsupportedError`` for calls of objects of this program, and where sizes are
+        symbols of parameters: `at_sizes` gives graphs that have a text.
+        """
         text: str = _module("ir.json_form").graph_to_json(self)
         return text
 

@@ -15,6 +15,7 @@ from typing import Any
 from fusec.errors import UnsupportedError
 
 from .graph import Graph, Loc, Node, Value
+from .open_sizes import open_sizes
 from .parse import GraphSyntaxError, attribute_of, type_of
 from .text import print_attr
 from .types import TensorType
@@ -32,6 +33,12 @@ def graph_to_json(graph: Graph) -> str:
     Raises `UnsupportedError`, with the user's line, where it calls objects of this program, which
     no text holds.
     """
+    symbols = ", ".join(sorted(open_sizes(graph)))
+    if symbols:
+        raise UnsupportedError(
+            f"writing a graph to JSON whose parameters have sizes of any value ({symbols}): what "
+            f"is read in is proven for the sizes that it has",
+            cure=f"graph.at_sizes({symbols.replace(', ', '=..., ')}=...) is the graph for some")
     head = {"format": FORMAT, "version": VERSION}
     return _laid_out(head | _graph(graph))
 

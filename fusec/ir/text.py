@@ -17,6 +17,7 @@ import numpy as np
 
 from .dims import Dim
 from .graph import Graph, Loc, Node, Value
+from .size_questions import Computed
 from .symbolic import Symbolic, text_of_number
 from .types import TensorType, dtype_name
 
@@ -127,7 +128,7 @@ def _indented(lines: Iterable[str]) -> list[str]:
 
 def print_attr(value: Any, *, locs: bool = True) -> str:
     """An attribute's text form, exact: ``-0.0``, NaN payloads and the Python type survive."""
-    if type(value) is Symbolic:
+    if type(value) in (Symbolic, Computed):
         return f"size({json.dumps(text_of_number(value))})"
     if isinstance(value, Graph):
         return "\n".join(graph_lines(value, locs=locs))
