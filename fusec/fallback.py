@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fusec.trace.call.flat_call import FlatCall
-from fusec.trace.values.caught import REFUSALS
+from fusec.trace.values.exception_handlers import REFUSALS
 
 from .errors import FallbackWarning, OverlapError
 from .inspect import log

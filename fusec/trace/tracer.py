@@ -32,7 +32,7 @@ from .call.symbolic_arguments import OpenArguments
 from .choice.choice import unbound
 from .choice.flat_results import flat_results
 from .control.branches import Endless
-from .control.raising import as_checked, free_variable, is_programs, raised_at, state_now
+from .control.raised_exceptions import as_checked, free_variable, is_programs, raised_at, state_now
 from .convert.cache import convert
 from .facts.code_names import with_inner
 from .facts.graph_length import warn_of_length
@@ -51,7 +51,7 @@ from .objects.variables import Created, Met, Variables
 from .operands.index_uses import lost_checks
 from .operands.sizes import undecided
 from .operands.texts import without_values
-from .places.apart import apart_guards
+from .places.outside_memory import apart_guards
 from .places.shared_results import linked
 from .python import numpy_source  # noqa: F401 (as above)
 from .scipy import special  # noqa: F401 (as above)

@@ -20,7 +20,7 @@ import fusec
 from fusec.errors import UnsupportedError
 from fusec.trace.arrays import arranging
 from fusec.trace.numpy import more_functions
-from fusec.trace.ufuncs.composed import FORMULAS
+from fusec.trace.ufuncs.formulas import FORMULAS
 from fusec.trace.values import operations
 from fusec.trace.values.handlers import FUNCTIONS
 

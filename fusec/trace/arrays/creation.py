@@ -13,7 +13,7 @@ from fusec.ir.dims import Size, is_static
 from fusec.ir.symbolic import Symbolic
 from fusec.ir.symbolic_sizes import length_of_range
 
-from ..choice.appended import restacked
+from ..choice.appended_items import restacked
 from ..facts import this_numpy
 from ..facts.layout import broadcast_strides, contiguous, is_c_contiguous, k_order, order_like
 from ..facts.refusals import target_dtype
@@ -36,7 +36,7 @@ from ..operands.scalar_stores import check_items, check_number
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.handlers import entry, is_traced_inside
 from ..values.operations import operation
-from ..values.selected import with_one_layout
+from ..values.selected_arrays import with_one_layout
 from ..values.storage import Storage
 from ..values.trace import Trace
 from .shaping import expand_dims, stack

@@ -27,7 +27,7 @@ from ..operands.sizes import as_size, is_number
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.handlers import entry
 from ..values.operations import operation
-from ..values.selected import with_one_layout
+from ..values.selected_arrays import with_one_layout
 from ..values.trace import Trace
 
 

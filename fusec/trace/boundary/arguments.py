@@ -15,7 +15,7 @@ from ..call.overlap import view_of
 from ..guards.guard import Guard, itself, layout_guard
 from ..guards.measures import Layout
 from ..library.randomness import TracedGenerator
-from ..places.apart import scalar_type
+from ..places.outside_memory import scalar_type
 from ..values.array import TracedArray
 from ..values.own_arrays import WHAT
 from ..values.storage import Storage

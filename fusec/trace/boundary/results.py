@@ -21,7 +21,7 @@ from ..library.randomness import TracedGenerator
 from ..operands.operands import as_traced
 from ..operands.texts import check_text
 from ..values.array import TracedArray
-from ..values.selected import LibraryView
+from ..values.selected_arrays import LibraryView
 from ..values.storage import Storage, ViewStep
 from ..values.trace import Trace
 from .leftovers import keeps_values

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from ..guards.places import Attribute, Cell, Places
 from ..values.array import TracedArray
-from ..values.selected import Copied, roots
+from ..values.selected_arrays import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace, current
 

@@ -17,10 +17,10 @@ from fusec.ir.symbolic_sizes import is_symbolic, plain
 
 from ..facts.trees import flattened, flattened_in_order, in_order, mapped
 from ..values.array import TracedArray
-from ..values.selected import Selected, has_views_of_some, sides_of
+from ..values.selected_arrays import Selected, has_views_of_some, sides_of
 from ..values.trace import Trace
 from .choice import Choice
-from .optional import bound
+from .optional_values import bound
 
 _MOST_ARRAYS = 16  # that one result may be; of more it is a copy
 

@@ -1,7 +1,7 @@
 """What the two sides of a branch leave: the leaves that it decides, and the memory they are in.
 
 An array that one side made is new after the branch; one that was there before is one of two, as the
-run decides (`trace/values/selected.py`), or, where the graph cannot say which, a copy.
+run decides (`trace/values/selected_arrays.py`), or, where the graph cannot say which, a copy.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from fusec.ops.index_checks import Use
 from ..facts.layout import Strides
 from ..operands.python_numbers import Intervals, hull, interval
 from ..values.array import TracedArray, from_value
-from ..values.selected import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
-from ..values.selected import roots as memory_of
+from ..values.selected_arrays import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
+from ..values.selected_arrays import roots as memory_of
 from ..values.states import State
 from ..values.storage import Storage, ViewStep
 from ..values.trace import Trace
@@ -36,7 +36,7 @@ from .merge import (
     of_other_dtypes,
     over_leaves,
 )
-from .optional import zeros_like
+from .optional_values import zeros_like
 from .regions import Region
 
 

@@ -18,17 +18,17 @@ from fusec.ops import get
 from fusec.ops.checks import has_effects, is_check
 from fusec.ops.index_checks import Use
 
-from ..choice.appended import Collector
+from ..choice.appended_items import Collector
 from ..choice.merge import converted
-from ..choice.optional import assuming
+from ..choice.optional_values import assuming
 from ..choice.regions import placeholder
 from ..guards.places import Places
 from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray
 from ..values.storage import Storage
 from ..values.trace import Trace
-from .carried import Carried
 from .finals import Finals, is_constant, older
+from .loop_facts import Carried
 
 
 def calls_host(trace: Trace, start: int) -> bool:

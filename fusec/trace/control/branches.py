@@ -21,7 +21,7 @@ from fusec.ops.checks import describe_error
 from ..choice.containers import Contents, kept, relinked
 from ..choice.half_choices import check_bound, half_bound, is_users, left_by_one, merged_tails
 from ..choice.merge import Disagreement, cure_for_slices, last_line, merged, shown
-from ..choice.optional import aligned, assuming, bound, settled
+from ..choice.optional_values import aligned, assuming, bound, settled
 from ..choice.regions import Region, captures, subgraph
 from ..choice.sides import Filling, Pairs, Side
 from ..guards.places import UNBOUND, Attribute, Places
@@ -31,7 +31,7 @@ from ..places.container_contents import Tail
 from ..rewrite.definitions import RESULT
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
-from .raising import as_checked, is_programs, note_state, state_now
+from .raised_exceptions import as_checked, is_programs, note_state, state_now
 
 SELECT_COST = 60.0  # scalar work of both sides up to which computing both beats a jump
 

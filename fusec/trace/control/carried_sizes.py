@@ -30,7 +30,7 @@ from ..operands.python_numbers import Intervals
 from ..operands.sizes import SizeTable, number
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from .carried import Capacity, Carried, Known, Leaf
+from .loop_facts import Capacity, Carried, Known, Leaf
 from .ranges import I64
 
 MAX_STEPS = 1 << 14  # iterations whose sizes are computed one by one

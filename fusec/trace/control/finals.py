@@ -30,7 +30,7 @@ from ..choice.merge import (
     same,
     shown,
 )
-from ..choice.optional import aligned, likeness
+from ..choice.optional_values import aligned, likeness
 from ..choice.regions import Region
 from ..guards.container_changes import may_be_held
 from ..guards.places import UNBOUND, Absent, Attribute
@@ -38,9 +38,9 @@ from ..operands.overflow import OverflowChecks
 from ..operands.python_numbers import SLOW, Intervals, hull, interval, is_slow
 from ..operands.sizes import SizeTable
 from ..values.array import TracedArray
-from ..values.selected import roots
+from ..values.selected_arrays import roots
 from ..values.storage import Storage
-from .carried import Carried, Leaf
+from .loop_facts import Carried, Leaf
 from .parameters import Parameters
 
 

@@ -31,13 +31,13 @@ from ..operands.index_uses import lost_checks, note_inside
 from ..operands.python_numbers import Intervals
 from ..places.cells import Variables
 from ..values.array import TracedArray, from_value, number
-from ..values.selected import Copied, roots
+from ..values.selected_arrays import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .attempts import Attempt
-from .carried import Carried, Known, Leaf, LoopParts
 from .finals import of_one_memory
-from .raising import note_state
+from .loop_facts import Carried, Known, Leaf, LoopParts
+from .raised_exceptions import note_state
 
 MAX_ATTEMPTS = 12
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fusec.ir import TensorType, Value
 
-from ..choice.appended import Appended
+from ..choice.appended_items import Appended
 from ..choice.containers import Copies, holders_of, loop_leaves
 from ..choice.joined_kinds import JoinedKinds, note_joined
 from ..choice.merge import common_strides, converted, is_number, leaf_value, lifted, unflatten
@@ -16,8 +16,8 @@ from ..operands.overflow import OverflowChecks
 from ..operands.python_numbers import SLOW, Intervals, interval, is_slow
 from ..values.array import TracedArray, from_value, number
 from ..values.trace import Trace, assign
-from .carried import Carried, Known, Leaf, LoopParts
 from .carried_sizes import CarriedSizes
+from .loop_facts import Carried, Known, Leaf, LoopParts
 from .ranges import I64, most_trips
 
 

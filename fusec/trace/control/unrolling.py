@@ -26,7 +26,7 @@ from ..choice.regions import Region
 from ..operands.overflow import is_overflow_check
 from ..places.cells import Variables
 from ..rewrite.transformer import Where
-from .carried import LoopParts
+from .loop_facts import LoopParts
 
 UNROLL = 16  # loops of at most this many iterations may be unrolled before the graph is asked
 UNROLL_NESTS = 4  # the same for loops around other loops

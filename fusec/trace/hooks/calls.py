@@ -20,7 +20,7 @@ from ..call.foreign_arrays import check_names, is_foreign_class, public_name
 from ..choice.aliases import Frames
 from ..choice.choice import Choice
 from ..choice.joined_kinds import check_kind
-from ..choice.optional import bound
+from ..choice.optional_values import bound
 from ..control.sequences import TracedRange
 from ..convert.cache import convert
 from ..convert.hooks import Hooks
@@ -45,7 +45,7 @@ from ..operands import texts
 from ..operands.operands import as_traced, joined_operands, spread_scalar
 from ..operands.sizes import unpackable
 from ..places.kept_values import note_given
-from ..places.outside import POLYNOMIALS
+from ..places.reachable_names import POLYNOMIALS
 from ..rewrite.transformer import Where
 from ..scipy import functions as scipy_functions
 from ..source.errors import SourceUnavailable
@@ -54,8 +54,8 @@ from ..values.array import TracedArray
 from ..values.handlers import any_traced
 from ..values.operations import OPERATIONS
 from . import call_arguments, special_methods
+from .absence import decided, settled
 from .attributes import namespace_of
-from .optional import decided, settled
 
 FUSEC_ROLE = ON_BEHALF
 

@@ -27,8 +27,8 @@ from ..operands.python_numbers import BOOL, weak
 from ..places.cells import bound_by, setters_of
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray, number
+from .absence import bound, settled
 from .loop_tracer import Loop, nothing
-from .optional import bound, settled
 
 FUSEC_ROLE = ON_BEHALF
 

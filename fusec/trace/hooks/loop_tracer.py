@@ -20,10 +20,10 @@ from ..choice.regions import Region
 from ..control import unrolling
 from ..control.attempts import calls_host
 from ..control.branches import branch
-from ..control.carried import LoopParts
 from ..control.finals import RebindingError
+from ..control.loop_facts import LoopParts
 from ..control.loops import LoopResult, nothing_done, trace_loop
-from ..control.raising import check_not, is_programs
+from ..control.raised_exceptions import check_not, is_programs
 from ..control.ranges import Counted, counted, table_items
 from ..control.sequences import table
 from ..convert.logic import Thunk

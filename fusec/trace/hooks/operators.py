@@ -15,7 +15,7 @@ from fusec.variable import Variable
 
 from ..call.foreign_arrays import is_foreign, refusal
 from ..choice.flat_results import identity
-from ..control.raising import raised_at
+from ..control.raised_exceptions import raised_at
 from ..convert.hooks import Hooks
 from ..convert.python_operators import BINARY, IN_PLACE
 from ..facts.code_names import HEAP_TYPE

@@ -27,7 +27,7 @@ from ..objects.tracing_hooks import UNHANDLED, TracingHooks
 from ..objects.user_methods import method_of, users_function
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray
-from ..values.caught import REFUSALS, Suppressing, catching, classes_of, may_suppress
+from ..values.exception_handlers import REFUSALS, Suppressing, catching, classes_of, may_suppress
 
 _CALLABLE = (type, type(len))
 _REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}

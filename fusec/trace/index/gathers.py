@@ -29,7 +29,7 @@ from ..operands.sizes import number as size_number
 from ..values.array import TracedArray, from_value
 from ..values.handlers import entry
 from ..values.trace import Trace
-from .basic import expanded, view
+from .basic_indexing import expanded, view
 from .scatter_order import in_numpys_order
 
 Key = Sequence[Any]

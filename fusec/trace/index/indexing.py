@@ -18,7 +18,7 @@ from ..operands.scalar_stores import are_ints, check_items, check_items_fit, che
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.operations import operation
 from . import equal_parts, gathers, masks, picking, windows
-from .basic import Plan, applied, expanded, parsed, view
+from .basic_indexing import Plan, applied, expanded, parsed, view
 
 
 def _is_mask(key: Any) -> bool:

@@ -17,7 +17,7 @@ from ..operands.index_uses import note_pick
 from ..operands.operands import is_run_time_int
 from ..operands.python_numbers import check_signed, interval
 from ..values.array import TracedArray, from_value
-from .basic import expanded, view
+from .basic_indexing import expanded, view
 
 I64 = np.dtype(np.int64)
 

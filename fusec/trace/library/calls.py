@@ -26,7 +26,7 @@ from ..operands.operands import entries_of, has_run_time_int, is_run_time_int
 from ..operands.sizes import define
 from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS, operation
-from ..values.selected import LibraryView, roots
+from ..values.selected_arrays import LibraryView, roots
 from ..values.trace import Trace
 from .arguments import Encoder, name_at, parameter_names, without_out
 from .asked_sizes import note_answer

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import creation, shaping
-from ..index import sliding
+from ..index import sliding_windows
 from ..library.failures import guarded, on_known
 from ..operands.operands import as_traced
 from ..operands.scalar_stores import none_in
@@ -17,7 +17,7 @@ from ..values.array import TracedArray, from_value
 from ..values.handlers import FUNCTIONS, Entry, array_method, entry
 from ..values.operations import operation
 from ..values.trace import Trace
-from . import functions, histograms, moments, more_functions, reductions, rolling, scans
+from . import functions, histograms, moments, more_functions, reductions, rolls, scans
 from .accumulation import element
 
 
@@ -105,4 +105,5 @@ def _conjugate(self: TracedArray) -> Any:
 
 
 # Modules that are imported for the entries in them.
-ENTRIES = (functions, histograms, more_functions, moments, reductions, rolling, scans, sliding)
+ENTRIES = (
+    functions, histograms, more_functions, moments, reductions, rolls, scans, sliding_windows)

@@ -20,7 +20,7 @@ from ..ufuncs import complex_numbers
 from ..values.array import TracedArray
 from ..values.handlers import entry
 from ..values.operations import traced_source
-from ..values.selected import roots
+from ..values.selected_arrays import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
 

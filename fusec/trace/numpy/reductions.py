@@ -17,7 +17,7 @@ from ..facts.refusals import target_dtype
 from ..library.calls import call_by_name
 from ..operands.operands import BOOL, as_traced, cast, spread, spread_scalar, strong, truth
 from ..operands.python_numbers import weak
-from ..ufuncs.composed import _scaled
+from ..ufuncs.formulas import _scaled
 from ..ufuncs.methods import call_method_of_library
 from ..values.array import TracedArray, from_value
 from ..values.handlers import entry

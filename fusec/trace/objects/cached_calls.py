@@ -20,7 +20,7 @@ from ..facts.refusals import is_compiled
 from ..guards.guard import Guard
 from ..guards.measures import Layout
 from ..guards.places import Places
-from ..places.apart import captured
+from ..places.outside_memory import captured
 from ..values.array import TracedArray
 from ..values.trace import untraced
 from .object_reads import instances

@@ -31,8 +31,8 @@ from ..places.cells import Variables, setters_of
 from ..places.effects import Effects
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray
-from ..values.caught import REFUSALS
 from ..values.collaborators import Watch
+from ..values.exception_handlers import REFUSALS
 from ..values.handlers import TABLE
 from ..values.trace import Trace
 from .user_methods import method_of

@@ -29,7 +29,7 @@ from ..guards.places import UNBOUND, Attribute, Key, Places
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
 from ..values.trace import Trace
-from .apart import is_input, stand_in
+from .outside_memory import is_input, stand_in
 
 
 class Attributes:

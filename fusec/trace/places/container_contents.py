@@ -47,7 +47,7 @@ class Held:
     read: Reader
     before: list[tuple[Any, Any]]
     initial: list[tuple[Any, Any]] = field(default_factory=list)
-    only_appends: bool = False  # see `append_only`
+    only_appends: bool = False  # see `append_only_lists`
 
     @property
     def is_large(self) -> bool:

@@ -32,9 +32,9 @@ from ..guards.places import Attribute, Cell, Global, Item, Place, Places
 from ..guards.side_effects import is_outside
 from ..values.assigned_names import AssignedLater
 from ..values.trace import Trace
-from .apart import as_input, is_input, same_guard
-from .append_only import Uses
+from .append_only_lists import Uses
 from .container_contents import MOST_ITEMS, Held, ItemLayouts, NewContent, Reader, Tail
+from .outside_memory import as_input, is_input, same_guard
 
 _CONTAINERS = (list, tuple, dict, deque)
 

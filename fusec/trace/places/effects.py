@@ -27,7 +27,7 @@ from fusec.errors import ConcreteValueError, unsupported
 from fusec.ir import Loc
 from fusec.ir.graph import new_id
 
-from ..choice.appended import Collector
+from ..choice.appended_items import Collector
 from ..choice.choice import Choice
 from ..guards.container_changes import CONTAINERS, ContainerChanges
 from ..guards.contents import everything_in, values_inside

@@ -25,7 +25,7 @@ from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater, is_named
 from ..values.trace import Trace
-from .apart import stand_in
+from .outside_memory import stand_in
 
 
 class OuterNames:

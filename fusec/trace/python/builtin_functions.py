@@ -18,7 +18,7 @@ from fusec.ir.symbolic import Symbolic, applied
 
 from ..arrays.array_attributes import has_attribute
 from ..arrays.creation import astype
-from ..choice.appended import restacked
+from ..choice.appended_items import restacked
 from ..choice.merge import check_holds, of_other_dtypes
 from ..control.iterators import Enumerate, Product, Reversed, Zip
 from ..control.sequences import TracedRange

@@ -28,7 +28,7 @@ from ..convert.hooks import Hooks
 from ..facts.constant_values import constant_value
 from ..hooks import attributes
 from ..hooks.policy import PROGRAM
-from ..index import fixed
+from ..index import slice_runs
 from ..objects.tracing_hooks import UNHANDLED, Operands, Policy, TracingHooks, with_policy
 from ..operands.operands import BOOL, as_traced, spread_scalar
 from ..operands.python_numbers import weak
@@ -75,12 +75,13 @@ def _set_shape(hooks: TracingHooks, where: Where, value: Any, obj: Any, name: st
 
 
 def _take(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
-    return fixed.take(obj, key) if type(obj) is TracedArray and fixed.is_fixed(key) else UNHANDLED
+    is_known = type(obj) is TracedArray and slice_runs.is_fixed(key)
+    return slice_runs.take(obj, key) if is_known else UNHANDLED
 
 
 def _put(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
-    if type(obj) is TracedArray and fixed.is_fixed(key):
-        return fixed.put(obj, key, value)
+    if type(obj) is TracedArray and slice_runs.is_fixed(key):
+        return slice_runs.put(obj, key, value)
     if type(obj) is np.ndarray:  # of NumPy's own, so nothing else holds what is written
         return Operands((_concrete(hooks, value), obj, _concrete(hooks, key)))
     return UNHANDLED

@@ -15,7 +15,7 @@ from fusec.ops.special import SPECIAL
 
 from ..operands.dtypes import resolve
 from ..operands.operands import as_traced
-from ..ufuncs import composed
+from ..ufuncs import formulas
 from ..ufuncs.methods import call_ufunc_method
 from ..ufuncs.ufunc_calls import call_row
 from ..values.operations import operation
@@ -103,7 +103,7 @@ def call_special(
     if method == "__call__" and _is_compiled(trace, ufunc, inputs):
         if name in ROWS:
             return call_row(trace, ROWS[name], ufunc, inputs, kwargs)
-        return composed.call(trace, ufunc, inputs, dict(kwargs), _in_float64(FORMULAS[name]))
+        return formulas.call(trace, ufunc, inputs, dict(kwargs), _in_float64(FORMULAS[name]))
     return call_ufunc_method(trace, ufunc, method, inputs, kwargs)
 
 

@@ -17,7 +17,7 @@ from ..operands.operands import strong
 from ..values.array import TracedArray
 from ..values.operations import OPERATIONS
 from ..values.trace import Trace
-from .composed import delivered
+from .formulas import delivered
 
 
 def call_ufunc_method(

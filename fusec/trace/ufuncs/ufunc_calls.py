@@ -26,7 +26,7 @@ from ..operands.python_numbers import Intervals
 from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS, operation
 from ..values.trace import Trace
-from . import composed
+from . import formulas
 from .methods import call_ufunc_method, is_scipys
 from .powers import power
 
@@ -72,10 +72,10 @@ def _without_row(
 ) -> Any:
     """A ufunc or a method of it that traced values do not answer for."""
 
-    if method == "__call__" and ufunc in composed.FORMULAS and not _AXES & set(kwargs):
-        return composed.call(trace, ufunc, inputs, dict(kwargs))
+    if method == "__call__" and ufunc in formulas.FORMULAS and not _AXES & set(kwargs):
+        return formulas.call(trace, ufunc, inputs, dict(kwargs))
     if method == "outer":
-        return composed.outer(trace, ufunc, inputs, kwargs)
+        return formulas.outer(trace, ufunc, inputs, kwargs)
     if getattr(np, ufunc.__name__, None) is ufunc:
         return call_ufunc_method(trace, ufunc, method, inputs, kwargs)
     if is_scipys(ufunc):

@@ -73,7 +73,7 @@ class Containers(Protocol):
     """Lists and dicts from outside that the program changes."""
 
     held: dict[int, Any]
-    uses: Any  # what the program does with them: see `append_only`
+    uses: Any  # what the program does with them: see `append_only_lists`
 
     @property
     def guarded(self) -> Set[int]: ...

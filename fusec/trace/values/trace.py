@@ -26,7 +26,7 @@ from ..facts.cures import cure_for
 from ..facts.layout import Strides
 from ..facts.origins import access_path, describe
 from ..facts.refusals import check_array
-from .caught import Handlers, under_handlers
+from .exception_handlers import Handlers, under_handlers
 from .operations import OPERATIONS
 from .parts import Feeds, Local, Record, World
 from .states import State

@@ -20,7 +20,7 @@ from fusec.errors import ConcreteValueError
 from fusec.ir import TensorType, Value
 
 from ..values.array import TracedArray, from_value, number
-from ..values.selected import Copied, roots
+from ..values.selected_arrays import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace
 from .merge import flatten, is_number, is_traced, leaf_value, lifted, unflatten

@@ -35,8 +35,8 @@ from ..guards.process_state import is_decimal, note_decimals
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from .apart import same_guard
 from .kept_values import bound_to
+from .outside_memory import same_guard
 
 Reader = Callable[[], Any]
 POLYNOMIALS: Any = np.polynomial.Polynomial.__base__  # the class of all kinds of them

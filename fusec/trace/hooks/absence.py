@@ -12,8 +12,8 @@ from fusec.errors import unsupported
 
 from ..choice.choice import Choice, unbound
 from ..choice.half_choices import UnboundReads
-from ..choice.optional import Assumed, is_absent
-from ..choice.optional import settled as settled_value
+from ..choice.optional_values import Assumed, is_absent
+from ..choice.optional_values import settled as settled_value
 from ..facts.policy import stays_plain
 from ..objects.tracing_hooks import UNHANDLED, Args, Handler, Named, Operands, TracingHooks
 from ..operands.python_numbers import BOOL, weak

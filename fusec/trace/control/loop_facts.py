@@ -10,7 +10,7 @@ from typing import Any
 from fusec.ir import TensorType, Value
 from fusec.ir.dims import Size, is_static
 
-from ..choice.optional import aligned, or_absent
+from ..choice.optional_values import aligned, or_absent
 from ..guards.places import UNBOUND, Absent
 from ..operands.python_numbers import Interval
 from ..places.cells import Variables
