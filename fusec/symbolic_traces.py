@@ -81,6 +81,8 @@ class SymbolicTrace:
         optimised, found = self._optimised(sizes), Instantiation(sizes)
         stage = TracedStage(self.name, call, self.traced.instantiated(found), self.options)
         if optimised is None:
+            if self.refusal:
+                stage.traced.notes = [*stage.traced.notes, f"passes for each size: {self.refusal}"]
             return stage.optimize()
         start = time.perf_counter()
         graph = found.graph(optimised.graph)

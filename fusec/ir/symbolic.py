@@ -161,10 +161,6 @@ class Symbolic:
         """So that ``isinstance(n, int)`` holds as it does for the number."""
         return type(self.hint)
 
-    def evaluate(self, bindings: Bindings) -> Any:
-        """The number for these sizes."""
-        return self.expression.evaluate(bindings)
-
     def pinned(self) -> Any:
         """The value in the traced call; the trace then serves only calls in which it is the same.
         """
@@ -340,7 +336,7 @@ def applied(fn: Callable[..., Any], *args: Any) -> Any:
     if fn in (min, max) and len({type(_number(x)) for x in args}) > 1:
         return fn(*args)  # one of them, with its type: the comparisons are asked
     whole = [dim_of(x) for x in args]
-    is_total = fn in _TOTAL or ((None not in whole and fn in _DIM_FUNCTIONS) or fn is float)
+    is_total = fn in _TOTAL or fn is float or (None not in whole and fn in _DIM_FUNCTIONS)
     hint = fn(*map(_number, args)) if is_total else _attempted(sizes, fn, args)
     if not is_plain_number(hint):
         return fn(*map(_pinned, args))
