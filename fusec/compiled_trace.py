@@ -22,7 +22,7 @@ from .compiled_steps import (
 )
 from .errors import user_error
 from .ir import Graph
-from .ir.symbolic import text_of_number
+from .ir.symbolic_numbers import text_of_number
 from .variable import Variable
 
 

@@ -4,8 +4,8 @@ combination of them.
 The first call is traced for its own sizes.  A second one that differs in sizes alone is traced with
 symbols in their place, and the passes run on that graph; from then on a call of other sizes has
 them substituted into the optimised graph.  What the trace and the passes asked of sizes (see
-`fusec.ir.symbolic`) must have the same answers; a size that the trace asked for the value of is a
-constant, as if the argument were another one.
+`fusec.ir.symbolic_numbers`) must have the same answers; a size of which the trace asked the value
+is a constant, as if the argument were another one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from fusec.ir import Graph
 from fusec.ir.instantiate import Instantiation
 from fusec.ir.size_questions import Question
-from fusec.ir.symbolic import Sizes
+from fusec.ir.symbolic_numbers import Sizes
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
 from fusec.trace.call.flat_call import FlatCall

@@ -10,7 +10,7 @@ import numpy as np
 
 from fusec.ir import Value
 from fusec.ir.dims import is_static
-from fusec.ir.symbolic import Symbolic
+from fusec.ir.symbolic_numbers import Symbolic
 
 Ints = Sequence[int]
 

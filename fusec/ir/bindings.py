@@ -7,7 +7,7 @@ from typing import Any
 
 from .dims import Dim, symbols_of
 from .polynomials import Size
-from .symbolic import Symbolic
+from .symbolic_numbers import Symbolic
 
 Bindings = Mapping[str, int]
 

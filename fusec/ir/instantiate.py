@@ -16,7 +16,7 @@ from .graph import Graph, Node, Value
 from .parse_dims import parse_dim
 from .polynomials import Call, Size, is_argument
 from .size_questions import Computed
-from .symbolic import Symbolic, applied, text_of_number
+from .symbolic_numbers import Symbolic, applied, text_of_number
 from .types import TensorType
 
 _IN_BRACES = re.compile(r"\{([^{}]*)\}")

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from .symbolic import Symbolic, applied, text_of_number
+from .symbolic_numbers import Symbolic, applied, text_of_number
 
 
 def is_symbolic(data: Any) -> bool:

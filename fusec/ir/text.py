@@ -18,7 +18,7 @@ import numpy as np
 from .dims import Dim
 from .graph import Graph, Loc, Node, Value
 from .size_questions import Computed
-from .symbolic import Symbolic, text_of_number
+from .symbolic_numbers import Symbolic, text_of_number
 from .types import TensorType, dtype_name
 
 INDENT = "  "

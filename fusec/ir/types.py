@@ -16,7 +16,7 @@ import numpy as np
 
 from .dims import Size, is_static
 from .parse_dims import parse_shape
-from .symbolic import text_of_number
+from .symbolic_numbers import text_of_number
 
 Kind = Literal["array", "scalar", "weak"]
 

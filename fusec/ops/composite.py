@@ -9,7 +9,7 @@ import numpy as np
 
 from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, maximum
-from fusec.ir.symbolic import applied
+from fusec.ir.symbolic_numbers import applied
 
 from .admitted import REDUCTION, SPREAD
 from .build import Builder

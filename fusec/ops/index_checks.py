@@ -14,7 +14,7 @@ import numpy as np
 from fusec.ir import Graph, Loc, Node, Value
 from fusec.ir.dims import Dim, Size
 from fusec.ir.lazy_values import asked_once
-from fusec.ir.symbolic import applied
+from fusec.ir.symbolic_numbers import applied
 
 from .build import Builder
 from .checks import has_effects

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import TensorType
-from fusec.ir.symbolic import Symbolic
+from fusec.ir.symbolic_numbers import Symbolic
 
 from . import admitted
 from .registry import Op, register

@@ -10,7 +10,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.dims import Size, is_static
-from fusec.ir.symbolic import Symbolic
+from fusec.ir.symbolic_numbers import Symbolic
 from fusec.ir.symbolic_sizes import length_of_range
 
 from ..choice.appended_items import restacked

@@ -11,7 +11,7 @@ import numpy as np
 
 from fusec.errors import unsupported, user_error
 from fusec.ir import Value
-from fusec.ir.symbolic import Symbolic
+from fusec.ir.symbolic_numbers import Symbolic
 from fusec.variable import Variable
 
 from ..facts.layout import Strides, contiguous, like_order

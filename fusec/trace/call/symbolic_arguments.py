@@ -8,7 +8,7 @@ import numpy as np
 
 from fusec.ir.dims import Size
 from fusec.ir.polynomials import ARGUMENT, LEAST_ARGUMENT
-from fusec.ir.symbolic import Sizes
+from fusec.ir.symbolic_numbers import Sizes
 
 from ..facts.layout import Strides, contiguous, like_order
 

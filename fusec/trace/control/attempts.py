@@ -13,7 +13,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Node, Value
-from fusec.ir.symbolic import is_int
+from fusec.ir.symbolic_numbers import is_int
 from fusec.ops import get
 from fusec.ops.checks import has_effects, is_check
 from fusec.ops.index_checks import Use

@@ -13,7 +13,7 @@ from typing import Any
 
 from fusec.errors import unsupported
 from fusec.ir import Graph, Node, TensorType, Value
-from fusec.ir.symbolic import is_int
+from fusec.ir.symbolic_numbers import is_int
 from fusec.ops.checks import has_effects
 
 from ..choice.aliases import shown_elsewhere

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.symbolic import Symbolic, is_int
+from fusec.ir.symbolic_numbers import Symbolic, is_int
 from fusec.ir.symbolic_sizes import length_of_range
 
 from ..operands import sizes

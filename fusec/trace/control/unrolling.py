@@ -18,7 +18,7 @@ from types import CodeType
 from typing import Any
 
 from fusec.ir import Graph, Node
-from fusec.ir.symbolic import expressions
+from fusec.ir.symbolic_numbers import expressions
 from fusec.ops import get
 
 from ..choice.merge import flatten, is_traced

@@ -10,7 +10,7 @@ from typing import Any
 
 from fusec.code_roles import ON_BEHALF
 from fusec.ir import Value
-from fusec.ir.symbolic import is_int
+from fusec.ir.symbolic_numbers import is_int
 
 from ..choice.choice import Choice
 from ..control.branches import branch

@@ -14,7 +14,7 @@ from typing import Any
 from fusec.code_roles import ON_BEHALF
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
 from fusec.ir import Value
-from fusec.ir.symbolic import is_int, text_of_number
+from fusec.ir.symbolic_numbers import is_int, text_of_number
 
 from ..choice.regions import Region
 from ..control import unrolling

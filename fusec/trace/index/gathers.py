@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import Value, symbolic
+from fusec.ir import Value, symbolic_numbers
 from fusec.ir.dims import Dim, Size
 from fusec.ir.symbolic_sizes import plain_int, position
 from fusec.ops.gather import INDEX
@@ -171,8 +171,8 @@ def checked_index(
     if index.node.op == "Const":
         number = plain_int(index.node.attrs["value"])
         if -size <= number < size:
-            return trace.builder.const(symbolic.applied(np.int64, position(number, size)))
-    limit = trace.builder.const(symbolic.applied(np.int64, size))
+            return trace.builder.const(symbolic_numbers.applied(np.int64, position(number, size)))
+    limit = trace.builder.const(symbolic_numbers.applied(np.int64, size))
     return note_checked(trace, trace.emit("CheckIndex", index, limit, axis=axis))
 
 
@@ -217,7 +217,7 @@ def _moded_index(trace: Trace, index: Value, size: int, axis: int, mode: str) ->
     index = cast(trace, index, INDEX)
 
     def number(n: Any) -> Value:
-        return trace.builder.const(symbolic.applied(np.int64, n))
+        return trace.builder.const(symbolic_numbers.applied(np.int64, n))
 
     if mode == "wrap":
         return trace.emit("Mod", index, number(max(size, 1)))

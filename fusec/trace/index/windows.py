@@ -12,7 +12,7 @@ import numpy as np
 from fusec.errors import UnsupportedError
 from fusec.ir import Value
 from fusec.ir.dims import Dim, Size, symbols_of
-from fusec.ir.symbolic import stored
+from fusec.ir.symbolic_numbers import stored
 from fusec.ir.symbolic_sizes import plain_int
 from fusec.ops import registry
 

@@ -19,7 +19,7 @@ import numpy as np
 from fusec.ir import TensorType
 from fusec.ir.dims import Size
 from fusec.ir.instantiate import Instantiation
-from fusec.ir.symbolic import Symbolic, is_int, text_of_number
+from fusec.ir.symbolic_numbers import Symbolic, is_int, text_of_number
 from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.library import leaves_of
 

@@ -22,7 +22,7 @@ from fusec.errors import unsupported
 from fusec.ir import Node, TensorType, Value
 from fusec.ir.bindings import Bindings, resolve
 from fusec.ir.dims import Dim, Size, maximum, symbols_of
-from fusec.ir.symbolic import Symbolic, dim_of
+from fusec.ir.symbolic_numbers import Symbolic, dim_of
 from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 

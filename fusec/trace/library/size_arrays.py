@@ -13,7 +13,7 @@ import numpy as np
 
 from fusec.ir.dims import Size
 from fusec.ir.size_questions import Computed
-from fusec.ir.symbolic import Symbolic, is_int, stored
+from fusec.ir.symbolic_numbers import Symbolic, is_int, stored
 
 from ..facts.layout import contiguous
 from ..facts.origins import access_path

@@ -14,7 +14,7 @@ import numpy as np
 
 from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, Size
-from fusec.ir.symbolic import applied, stored
+from fusec.ir.symbolic_numbers import applied, stored
 from fusec.ops.index_checks import IndexUse, Use, bounds_check, only_checks, uses_indices
 from fusec.ops.picking import PICKS, picked_axes
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from fusec.ir import Value
 from fusec.ir.dims import Size, symbols_of
-from fusec.ir.symbolic import Symbolic, applied
+from fusec.ir.symbolic_numbers import Symbolic, applied
 from fusec.ops import Op, all_ops
 from fusec.ops.shapes import broadcast
 from fusec.variable import Variable

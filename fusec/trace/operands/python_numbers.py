@@ -17,7 +17,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.symbolic import Symbolic, applied
+from fusec.ir.symbolic_numbers import Symbolic, applied
 from fusec.ir.types import BEYOND_64_BITS, RUN_TIME_INT
 from fusec.ops import get
 from fusec.ops.sizes import SIZE_ARITHMETIC

@@ -16,7 +16,7 @@ from fusec.ir import Loc, Value
 from fusec.ir.bindings import Bindings
 from fusec.ir.dims import Dim, Size, UndecidedSizeError, maximum, minimum, symbol, symbols_of
 from fusec.ir.polynomials import ARGUMENT
-from fusec.ir.symbolic import Symbolic, applied
+from fusec.ir.symbolic_numbers import Symbolic, applied
 from fusec.ir.symbolic_sizes import plain_int
 from fusec.ops.sizes import SIZE_ARITHMETIC
 

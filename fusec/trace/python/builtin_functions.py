@@ -14,7 +14,7 @@ import numpy as np
 from fusec.errors import unsupported, user_error
 from fusec.ir import Value
 from fusec.ir.dims import is_static
-from fusec.ir.symbolic import Symbolic, applied
+from fusec.ir.symbolic_numbers import Symbolic, applied
 
 from ..arrays.array_attributes import has_attribute
 from ..arrays.creation import astype

@@ -17,7 +17,7 @@ from fusec.ir import Value
 from fusec.ir.bindings import Bindings, resolve
 from fusec.ir.dims import is_static, symbols_of
 from fusec.ir.graph import new_id
-from fusec.ir.symbolic import expressions
+from fusec.ir.symbolic_numbers import expressions
 from fusec.ops import Builder
 from fusec.ops.complex_parts import PARTS
 from fusec.ops.picking import PickView

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fusec.ir.bounds import bounds
 from fusec.ir.dims import Dim, argument_size, symbol
 from fusec.ir.instantiate import Instantiation
-from fusec.ir.symbolic import Sizes, SizesClosedError, Symbolic, applied
+from fusec.ir.symbolic_numbers import Sizes, SizesClosedError, Symbolic, applied
 from fusec.ir.symbolic_sizes import length_of_range, position, slice_indices
 from fusec.ir.types import parse_type
 
