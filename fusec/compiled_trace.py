@@ -156,6 +156,8 @@ class CompiledTrace:
             return []
         shapes = (f"{self.build.call.paths[leaf]}[{','.join(map(text_of_number, shape))}]"
                   for leaf, (shape, _) in symbolic.layouts.items())
-        return [f"traced once for sizes {', '.join(shapes)}",
+        ints = (f"{self.build.call.paths[leaf]}={text_of_number(number)}"
+                for leaf, number in symbolic.ints.items())
+        return [f"traced once for sizes {', '.join([*shapes, *ints])}",
                 *(f"where {question}{f', asked at {where}' if where else ''}"
                   for question, where in symbolic.sizes.questions.items())]

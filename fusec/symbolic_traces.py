@@ -226,7 +226,7 @@ class SymbolicTraces:
         symbolic = concrete.build.traced.symbolic
         assert symbolic is not None
         for other in others:
-            found = _arguments(other.build.call)
+            found = _seen_as(concrete.build.call, other.build.call)
             if found is not None and other.build.traced.symbolic is None and (
                     found.key == symbolic.key and symbolic.sizes.hold(found.sizes)) and (
                     other.guards_hold()):
@@ -255,4 +255,14 @@ class SymbolicTraces:
 
 
 def _arguments(call: FlatCall) -> SymbolicArguments | None:
-    return None if call.separate is not None else symbolic_arguments(call.key)
+    return None if call.separate is not None else symbolic_arguments(call.key, call.needed)
+
+
+def _seen_as(call: FlatCall, earlier: FlatCall) -> SymbolicArguments | None:
+    """What the arguments of an earlier call are with what is known of ints at this one."""
+    if earlier.separate is not None or len(earlier.key) != len(call.key):
+        return None
+    parts = (now if now == (int,) and before[0] is int else before
+             for before, now in zip(earlier.key, call.key, strict=True))
+    needed = [i for i in call.needed if len(earlier.key[i + 1]) > 1]
+    return symbolic_arguments(tuple(parts), needed)

@@ -100,13 +100,15 @@ class TracingCompiler:
             if existing is not None:
                 return existing
             names = ", ".join(sorted(self.binder.pinned))
-            reason = f"{names} must be known while tracing, so each value has its own trace"
+            reason = f"{names} must be known while tracing"
             call = static
             try:
                 concrete = self._build(call)
             except Exception:  # the program's own, for these numbers
                 self.binder.restore(ints)
                 raise
+            if concrete.build.traced.symbolic is None:
+                reason += ", so each value has its own trace"
         return self._remembered(call, concrete, reason)
 
     def _remembered(
@@ -139,7 +141,8 @@ class TracingCompiler:
 
     def _trace_and_compile(self, call: FlatCall) -> ConcreteFunction:
         made = self.symbolic.make(
-            self._target.name, call, self._traced, self._options, at_once=self._has_open_sizes,
+            self._target.name, call, self._traced, self._options,
+            at_once=self._has_open_sizes or bool(call.needed),
         ) if self.binder.reduce_retracing else None
         if made is None:
             return self._compiled(call, self._stage_by_itself(call))

@@ -17,6 +17,7 @@ from fusec.storms import MANY
 X = np.arange(100.0)
 FACTOR: Any = 1.0
 LIST = [1.0]
+SIZES = {k: k + 3 for k in range(90)}
 
 
 def told(call: Callable[[int], Any], count: int) -> list[str]:
@@ -27,15 +28,21 @@ def told(call: Callable[[int], Any], count: int) -> list[str]:
     return [str(w.message) for w in seen if issubclass(w.category, RetraceWarning)]
 
 
-def test_a_slice_for_each_int() -> None:
-    jitted = fusec.jit(lambda x, i: x[i:i + 10] * 2)
+def test_a_trace_for_each_int() -> None:
+    jitted = fusec.jit(lambda x, i: x[:SIZES[i]] * 2)
     found = told(lambda k: jitted(X, k), MANY + 5)
     assert len(found) == 1
     assert f"was traced {MANY} times: each value of i has its own trace" in found[0]
     assert "np.asarray(i)" in found[0]
 
 
-def test_the_cure_of_that() -> None:
+def test_a_slice_for_each_int_is_one_trace() -> None:
+    jitted = fusec.jit(lambda x, i: x[i:i + 10] * 2)
+    assert told(lambda k: jitted(X, k), MANY + 5) == []
+    assert jitted.trace_count <= 3  # 0 and 1 are literal
+
+
+def test_its_cure() -> None:
     jitted = fusec.jit(lambda x, i: x[i:i + 10] * 2)
     for k in range(5):
         np.testing.assert_array_equal(jitted(X, np.asarray(k)), X[k:k + 10] * 2)

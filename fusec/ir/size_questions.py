@@ -10,6 +10,7 @@ from .dims import Dim
 from .polynomials import NAME, is_argument
 
 Bindings = Mapping[str, int]
+MANY_OTHERS = 4  # sizes of the same answer, which then is a condition rather than a constant
 
 
 class Computed(NamedTuple):
@@ -58,11 +59,11 @@ class Question(NamedTuple):
             return bool(value) is self.answer
         return repr(value) == repr(self.answer)  # tells -0.0 from 0.0, and a nan equals itself
 
-    def decides(self) -> set[str]:
+    def decides(self, hints: Bindings) -> set[str]:
         """The symbols that the answer fixes: ``s0`` where it says ``s0 == 30``.
 
-        None of a relation (``s0 < s1``), which many sizes meet.  None of an equation in several
-        symbols either, unless what was asked for is the number itself.
+        None of what many sizes meet: a relation (``s0 < s1``), or ``s0 % 2 == 0``.  None of an
+        equation in several symbols either, unless what was asked for is the number itself.
         """
         asked, answer = self.expression, self.answer
         if isinstance(asked, Computed) and asked.fn is operator.eq and answer is True:
@@ -70,7 +71,15 @@ class Question(NamedTuple):
         if type(answer) is bool or type(answer) in (Dim, Computed):
             return set()  # a relation
         names = arguments_of(asked)
+        if len(names) == 1 and self._holds_often(min(names), hints):
+            return set()
         return names if len(names) == 1 or asked is self.expression else set()
+
+    def _holds_often(self, name: str, hints: Bindings) -> bool:
+        """By trial: whether several other sizes give the same answer."""
+        hint = hints[name]
+        others = [*range(hint + 1, hint + 33), *(hint << k for k in range(1, 6))]
+        return sum(self.holds({**hints, name: other}) for other in others) >= MANY_OTHERS
 
     def __str__(self) -> str:
         if isinstance(self.expression, Computed) and len(self.expression.args) == 2:

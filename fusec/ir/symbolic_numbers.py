@@ -93,7 +93,7 @@ class Sizes:
 
     def constants(self) -> set[str]:
         """The symbols that a question has fixed: a trace for other values is another trace."""
-        return set().union(*(question.decides() for question in self.questions))
+        return set().union(*(question.decides(self.hints) for question in self.questions))
 
 
 def _number(value: Any) -> Any:

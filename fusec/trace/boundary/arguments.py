@@ -31,7 +31,7 @@ def traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, Any
             if isinstance(leaf, np.ndarray):  # its content is part of the key: a constant
                 trace.local.memory.exclude(leaf)
                 trace.local.arrays[id(leaf)] = leaf
-            leaves.append(_generator(trace, position, leaf, path) if is_generator(leaf) else leaf)
+            leaves.append(_static_leaf(trace, call, position, leaf, path))
             positions.append(-1)
             continue
         positions.append(len(trace.feeds.inputs))
@@ -41,9 +41,12 @@ def traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, Any
     return args, kwargs, positions
 
 
-def _generator(trace: Trace, position: int, leaf: Any, path: str) -> Any:
-    """A random generator as an argument: each call draws from the one it is given."""
-    return TracedGenerator(trace, HostObject.of(path, leaf=position), type(leaf))
+def _static_leaf(trace: Trace, call: FlatCall, position: int, leaf: Any, path: str) -> Any:
+    """What the program gets of an argument that it sees: the object itself, an int perhaps as a
+    symbol, and of a random generator one that draws from what each call is given."""
+    if is_generator(leaf):
+        return TracedGenerator(trace, HostObject.of(path, leaf=position), type(leaf))
+    return leaf if call.symbolic is None else call.symbolic.ints.get(position, leaf)
 
 
 def _traced_leaf(

@@ -33,6 +33,7 @@ class FlatCall:
 
     ``separate``: the call as it was made, where overlapping arrays were merged (see `overlap`).
     ``form``: how many arguments came by position, and the names of the others.
+    ``needed``: the leaves that are Python's ints of which a trace needed the value.
     ``symbolic``: in a trace for more sizes than the call's, the shapes of its arrays.
     """
 
@@ -43,6 +44,7 @@ class FlatCall:
     is_static: tuple[bool, ...]
     separate: FlatCall | None = None
     form: tuple[Any, ...] = ()
+    needed: frozenset[int] = frozenset()
     symbolic: OpenArguments | None = None
 
 
@@ -73,7 +75,7 @@ def flatten(
 ) -> FlatCall:
     """Flatten bound arguments (pytrees allowed) and compute the trace key.
 
-    ``pinned_ints``: paths where NumPy's integers are static, too.
+    ``pinned_ints``: paths of ints that a trace needs, where NumPy's integers are static, too.
     """
     tree: Any = (args, kwargs)
     leaves, treespec = flattened(tree)
@@ -99,7 +101,9 @@ def flatten(
     )
     types = key_types(treespec)
     structure = (treespec, types) if types else treespec
-    return FlatCall(tuple(leaves), paths, (structure, *parts), treespec, flags)
+    needed = frozenset(i for i, part in enumerate(parts) if part[0] is int and len(part) > 1
+                       and paths[i] in pinned_ints)
+    return FlatCall(tuple(leaves), paths, (structure, *parts), treespec, flags, needed=needed)
 
 
 def _leaf_paths(signature: Signature, treespec: Any) -> tuple[tuple[str, ...], tuple[bool, ...]]:

@@ -1,13 +1,18 @@
-"""Arguments of which the sizes are symbols: one trace for calls of more shapes than one."""
+"""Arguments of which the sizes are symbols: one trace for calls of more shapes than one.
+
+So are Python's ints that a trace needs, and strides that do not follow from sizes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fusec.ir.dims import Size
-from fusec.ir.polynomials import ARGUMENT, LEAST_ARGUMENT
+from fusec.ir.polynomials import ARGUMENT, LEAST_ARGUMENT, MOST_ARGUMENT
 from fusec.ir.symbolic_numbers import Sizes
 
 from ..facts.layout import Strides, contiguous, like_order
@@ -32,38 +37,75 @@ class SymbolicArguments:
 
 
 class OpenArguments:
-    """Arguments of a trace: the shapes and strides of its arrays, by leaf, in its symbols."""
+    """Arguments of a trace: the shapes and strides of its arrays, and its ints, by leaf, in its
+    symbols."""
 
     def __init__(self, key: tuple, sizes: Sizes) -> None:
         self.key, self.sizes = key, sizes
         symbols = sizes.symbols()
         self.layouts: dict[int, Layout] = {}
+        self.ints: dict[int, Any] = {}
         for position, part in enumerate(key[1:]):
-            if isinstance(part[0], np.dtype) and part[1] is LAYOUT:
-                _, _, names, order, *_ = part
+            if part[0] is INT:
+                self.ints[position] = symbols[part[1]]
+            elif isinstance(part[0], np.dtype) and part[1] is LAYOUT:
+                dtype, _, names, order, steps, *_ = part
                 shape = tuple(symbols.get(n, n) for n in names)
-                self.layouts[position] = shape, contiguous(shape, part[0].itemsize, order)
+                strides = contiguous(shape, dtype.itemsize, order) if steps is None else tuple(
+                    symbols.get(step, step) * unit for step, unit in steps)
+                self.layouts[position] = shape, strides
 
 
 LAYOUT = "layout"  # marks a part of a key with names of sizes, and the order of axes in memory
+INT = "symbolic int"  # marks a part of a key with the name of a number
 
 
-def symbolic_arguments(key: tuple) -> SymbolicArguments | None:
-    """The arguments of a call with this key; None where it has no sizes, or strides that do not
-    follow from them."""
-    names: dict[int, str] = {}
-    parts: list[tuple] = []
-    for part in key[1:]:
-        if not isinstance(part[0], np.dtype) or 0 in part[1]:
-            parts.append(part)
-            continue
-        dtype, shape, strides, writeable, *first = part
+class _Symbols:
+    """The symbols of one call, made as they are met.  Equal sizes share one, and equal strides;
+    an int that happens to equal a size has one of its own."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[str, int] = {}
+        self._known: dict[tuple[str, int], str] = {}
+
+    def named(self, kind: str, number: int) -> str:
+        name = self._known.get((kind, number))
+        return name or self._known.setdefault((kind, number), self.new(number))
+
+    def new(self, number: int) -> str:
+        name = f"{ARGUMENT}{len(self.sizes)}"
+        self.sizes[name] = number
+        return name
+
+    def layout(self, part: tuple) -> tuple:
+        """An array's part of the key, in symbols."""
+        dtype, shape, strides, *rest = part
         order = tuple(like_order(strides))
-        if len(part) > _ARRAY_PART or strides != contiguous(shape, dtype.itemsize, order):
+        sizes = tuple(n if n < LEAST_ARGUMENT else self.named("size", n) for n in shape)
+        is_dense = strides == contiguous(shape, dtype.itemsize, order)
+        steps = None if is_dense else tuple(self._step(n, dtype.itemsize) for n in strides)
+        return dtype, LAYOUT, sizes, order, steps, *rest
+
+    def _step(self, stride: int, itemsize: int) -> tuple[Any, int]:
+        """A stride as a number or a symbol, and what that is multiplied by."""
+        count, odd_bytes = divmod(abs(stride), itemsize)
+        if odd_bytes or count < LEAST_ARGUMENT:
+            return stride, 1
+        return self.named("stride", count), itemsize if stride > 0 else -itemsize
+
+
+def symbolic_arguments(key: tuple, ints: Collection[int] = ()) -> SymbolicArguments | None:
+    """The arguments of a call with this key, of which these leaves are ints that a trace needs;
+    None where there is nothing to be a symbol, or arrays overlap."""
+    symbols = _Symbols()
+    parts: list[tuple] = []
+    for position, part in enumerate(key[1:]):
+        if position in ints and part[0] is int and LEAST_ARGUMENT <= part[-1] < MOST_ARGUMENT:
+            parts.append((INT, symbols.new(part[1])))
+        elif not isinstance(part[0], np.dtype) or 0 in part[1]:
+            parts.append(part)
+        elif len(part) > _ARRAY_PART:
             return None
-        sizes = tuple(n if n < LEAST_ARGUMENT else names.setdefault(n, f"{ARGUMENT}{len(names)}")
-                      for n in shape)
-        parts.append((dtype, LAYOUT, sizes, order, writeable, *first))
-    if not names:
-        return None
-    return SymbolicArguments((key[0], *parts), {name: n for n, name in names.items()})
+        else:
+            parts.append(symbols.layout(part))
+    return SymbolicArguments((key[0], *parts), symbols.sizes) if symbols.sizes else None
