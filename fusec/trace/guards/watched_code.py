@@ -35,6 +35,11 @@ _ROUTED = frozenset({
         "and", "or", "xor"))})
 
 
+# C calls these without a hook: to store a key, and to find, count or group elements.
+_HASHING = frozenset({"__hash__"})
+_COMPARING = _HASHING | {f"__{op}__" for op in ("eq", "ne", "lt", "le", "gt", "ge")}
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a code object may do: ``assigns`` names an attribute or outer variable; ``changes``:
@@ -152,22 +157,22 @@ _flagged: dict[int, tuple[weakref.ref[type], tuple[bool, bool]]] = {}
 
 def runs_code(kind: type) -> tuple[bool, bool]:
     """Whether Python itself may run code of the class that matters (see `may_matter`): anywhere in
-    a program, and where one of its objects is passed to a library."""
+    a program, and where one of its objects is passed to a library.
+
+    A ``__hash__`` that reads attributes of its object matters anywhere, for displays of sets and
+    dicts call it; a comparison that does, where the object is passed to code that may compare.
+    """
     if not kind.__flags__ & HEAP_TYPE:
         return False, False
     cached = _flagged.get(id(kind))
     if cached is None or cached[0]() is not kind:
-        names = set(_mattering(kind))
-        special = {n for n in names if n.startswith("__")}  # the program reads properties itself
-        cached = _flagged[id(kind)] = weakref.ref(kind), (bool(special - _ROUTED), bool(names))
+        mattering = {name for name, fn in users_methods(kind) if may_matter(fn, kind)}
+        reading = {name for name, fn in users_methods(kind) if name in _COMPARING and any(
+            i.opname in _LOADS for i in dis.get_instructions(fn))}
+        # Of what matters only special methods run anywhere: programs read properties themselves.
+        special = {n for n in mattering if n.startswith("__")} - _ROUTED | reading & _HASHING
+        cached = _flagged[id(kind)] = weakref.ref(kind), (bool(special), bool(mattering or reading))
     return cached[1]
-
-
-def _mattering(kind: type) -> Iterator[str]:
-    """Methods and properties of the class whose code matters."""
-    for name, fn in users_methods(kind):
-        if may_matter(fn, kind):
-            yield name
 
 
 def users_methods(kind: type) -> Iterator[tuple[str, FunctionType]]:

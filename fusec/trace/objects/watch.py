@@ -39,6 +39,7 @@ from ..convert.cache import is_converted
 from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
+from ..facts.static_values import attributes_in, slots_of
 from ..guards.array_values import guard_content
 from ..guards.contents import everything_in
 from ..guards.guard import Guard, attribute_guard, is_guarded, once_guard, place_guard
@@ -54,6 +55,7 @@ from .tracing_hooks import TracingHooks
 # They keep a function, which is converted where the program calls it.
 _KEEPING = LOOKING | {functools.partial, functools.wraps, functools.update_wrapper}
 _LATER = (atexit.register, weakref.finalize, weakref.ref, weakref.proxy, weakref.WeakMethod)
+_COMPARING = frozenset({"count", "index", "remove"})  # methods that compare items
 _MOST_LOOKED_AT = 64  # items of a container that is handed over
 _NAMESPACES = (dict, MappingProxyType)
 _BOUND = (BuiltinMethodType, MethodWrapperType)
@@ -105,8 +107,8 @@ class Watch:
             return
         if isinstance(fn, np.ufunc) and set("".join(fn.types)) <= set("O->"):
             self.start()  # one of np.frompyfunc
-        if isinstance(getattr(fn, "__self__", None), CONTAINERS):
-            return  # it keeps what it is given; equality and hashes are seen to
+        if isinstance(getattr(fn, "__self__", None), CONTAINERS) and fn.__name__ not in _COMPARING:
+            return  # it keeps what it is given
         found = [x for x in _handed(fn, args, kwargs) if self._is_run(x)]
         if not found:
             return
@@ -305,7 +307,11 @@ class Watch:
     def _note_outside(self, x: Any, attributes: tuple[str, ...]) -> None:
         """An object, or array, that such code reads, and what it reads of it."""
         def read_of(x: Any) -> list[Any]:
-            own: Any = getattr(x, "__dict__", None) if is_guarded(x) else None
+            if not is_guarded(x):
+                return []
+            own: Any = getattr(x, "__dict__", None)
+            if own is None or any(slots_of(type(x))):
+                own = dict(attributes_in(x))
             if type(own) not in _NAMESPACES:
                 return []
             names = [name for name in attributes if _is_read(x, own, name)]
