@@ -81,6 +81,12 @@ class CallSpec:
             self.captured, self.first_captured) if number not in fixed]
 
     @property
+    def written_outside(self) -> list[Any]:
+        """The arrays from outside that a call writes."""
+        return [captured() if callable(captured) else captured
+                for number, captured in self.read_outside if number in self.updates]
+
+    @property
     def holds(self) -> tuple[Use, ...]:
         """The Variables that a call uses, and whether it writes them."""
         return tuple((of, number in self.updates) for number, of in self.variables)

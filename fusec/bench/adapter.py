@@ -21,6 +21,7 @@ from fusec.jit import jit
 from fusec.ops import get
 
 from . import equality
+from .state import State, state_of
 
 STAGES = ("trace", "passes", "codegen", "llvm")
 # Kinds of op that compute nothing: they are free in NumPy too, so fusing them saves nothing.
@@ -57,6 +58,10 @@ class Backend(ABC):
     @abstractmethod
     def eager(self, compiled: Any) -> Callable[..., Any]:
         """The Python function behind a compiled one."""
+
+    def state(self, compiled: Any, sets: Sequence[Sequence[Any]]) -> State:
+        """What calls with these sets of arguments change beside their arguments, as it is now."""
+        return State()
 
     @abstractmethod
     def compile_times(self, compiled: Any, args: Sequence[Any]) -> dict[str, float]:
@@ -97,6 +102,9 @@ class FusecBackend(Backend):
 
     def eager(self, compiled: Any) -> Callable[..., Any]:
         return compiled.python_function
+
+    def state(self, compiled: Any, sets: Sequence[Sequence[Any]]) -> State:
+        return state_of([compiled.concrete(*args) for args in sets], sets)
 
     def compile_times(self, compiled: Any, args: Sequence[Any]) -> dict[str, float]:
         return by_stage(compiled.compile_times(*args))

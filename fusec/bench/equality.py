@@ -101,7 +101,8 @@ def reference_run(
         try:
             result = leaves((function(*widened), mutable(widened)))
         except (TypeError, ValueError) as error:
-            return None, f"the program cannot run in {wide.__name__} ({error})"
+            first_line, *_ = str(error).splitlines() or [""]
+            return None, f"NumPy alone: the program cannot run in {wide.__name__} ({first_line})"
     return result, wide.__name__
 
 

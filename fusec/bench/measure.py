@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 import tracemalloc
@@ -17,10 +18,12 @@ from .adapter import Backend, FusecBackend
 from .inputs import Inputs, copied, nbytes, varying
 from .limit import streaming_seconds
 from .report import PeerResult, Report
+from .state import State
 
 # Inputs beyond this many elements get their float32 reference in float64: see equality.py.
 REFERENCE_ELEMENTS = 2_000_000
 KEPT_BYTES = 2 << 30
+Context = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
 def benchmark(
@@ -43,7 +46,9 @@ def benchmark(
 
     ``repeats`` rounds are run, or as many as fit in ``time_budget_s`` seconds (at least seven).
     ``threads`` are the thread counts to measure, by default the current setting.  ``peers`` maps
-    names to :class:`fusec.bench.peers.Peer`.  The arguments themselves are never written to.
+    names to :class:`fusec.bench.peers.Peer`.  The arguments themselves are never written to; what
+    the function keeps (Variables, attributes, arrays from outside, generators) is put back before
+    each batch of calls and at the end.
 
     Raises whatever the function raises on these arguments, eager or compiled.
     """
@@ -52,15 +57,21 @@ def benchmark(
     eager = backend.eager(compiled)
     counts = tuple(sorted(set(threads or (backend.max_threads(),))))
     with config.override(cache_dir="off"):  # so that compile times are those of compiling
-        first_ms = None if compiled is f else _first_call_ms(compiled, args)
-    same = _check(backend, compiled, eager, checks or (tuple(args),), counts)
-    mutates, result_bytes = _observe(eager, args)
-    cases = _cases(backend, compiled, eager, counts, result_bytes)
-    rivals, failed = _peer_cases(peers or {}, eager, args)
-    timing.run([*cases.values(), *(case for case, _ in rivals.values())],
-               inputs or varying(args), repeats=repeats, budget=time_budget_s, mutates=mutates)
-    return _report(backend, compiled, eager, args, cases, counts, equality=same,
-                   first_call_ms=first_ms, peers=_peer_results(rivals) | failed)
+        start = time.perf_counter()
+        sets = checks or (tuple(args),)
+        state = backend.state(compiled, [args, *(checks or ())])
+        first_ms = None if compiled is f else _first_call_ms(compiled, args, start)
+    try:
+        same = _check(backend, state.before(compiled), state.before(eager), sets, counts)
+        mutates, result_bytes = _observe(state.before(eager), args)
+        cases = _cases(backend, state, compiled, eager, counts, result_bytes)
+        rivals, failed = _peer_cases(peers or {}, state.before(eager), args)
+        timing.run([*cases.values(), *(case for case, _ in rivals.values())],
+                   inputs or varying(args), repeats=repeats, budget=time_budget_s, mutates=mutates)
+        return _report(backend, compiled, eager, args, cases, counts, equality=same,
+                       first_call_ms=first_ms, peers=_peer_results(rivals) | failed)
+    finally:
+        state.put_back()
 
 
 def _report(
@@ -89,10 +100,8 @@ def _report(
     )
 
 
-def _first_call_ms(compiled: Callable[..., Any], args: Sequence[Any]) -> float:
-    own = copied(args)
-    start = time.perf_counter()
-    compiled(*own)
+def _first_call_ms(compiled: Callable[..., Any], args: Sequence[Any], start: float) -> float:
+    compiled(*copied(args))
     return 1e3 * (time.perf_counter() - start)
 
 
@@ -132,16 +141,19 @@ def _observe(eager: Callable[..., Any], args: Sequence[Any]) -> tuple[bool, int]
 
 
 def _cases(
-    backend: Backend, compiled: Callable[..., Any], eager: Callable[..., Any],
+    backend: Backend, state: State, compiled: Callable[..., Any], eager: Callable[..., Any],
     counts: Sequence[int], result_bytes: int,
 ) -> dict[str, timing.Case]:
-    quiet = functools.partial(np.errstate, all="ignore")
+    def on_threads(n: int) -> Context:
+        return functools.partial(state.around, functools.partial(backend.threads, n))
+
+    quiet: Context = functools.partial(
+        state.around, functools.partial(np.errstate, all="ignore"))
     cases = {"eager": timing.Case("eager", eager, context=quiet)}
     for n in counts:
-        cases[f"compiled {n}"] = timing.Case(
-            f"compiled {n}", compiled, context=functools.partial(backend.threads, n))
+        cases[f"compiled {n}"] = timing.Case(f"compiled {n}", compiled, context=on_threads(n))
     if timing.KEPT_RESULTS * result_bytes <= KEPT_BYTES:
-        most = functools.partial(backend.threads, max(counts))
+        most = on_threads(max(counts))
         cases["eager kept"] = timing.Case("eager kept", eager, keep=True, context=quiet)
         cases["compiled kept"] = timing.Case("compiled kept", compiled, keep=True, context=most)
     return cases

@@ -89,11 +89,11 @@ class Held:
 class Tail(Place):
     """What is appended to a list, all of it as one variable: a tuple."""
 
-    __slots__ = ("_find", "_list", "_start")
+    __slots__ = ("_list", "_start", "find")
 
     def __init__(self, held: Held) -> None:
         super().__init__(held.container, "appended", f"what is appended to {held.title}")
-        self._find, self._list, self._start = held.read, held.title, len(held.before)
+        self.find, self._list, self._start = held.read, held.title, len(held.before)
 
     def __call__(self) -> tuple[Any, ...]:
         return tuple(self.scope)[self._start:]
@@ -104,7 +104,7 @@ class Tail(Place):
         self.scope.extend(value)
 
     def apply(self, value: tuple[Any, ...]) -> None:
-        self._find().extend(present(value))
+        self.find().extend(present(value))
 
     def __str__(self) -> str:
         return f"appends to {self._list}"
