@@ -32,7 +32,7 @@ from .call.symbolic_arguments import OpenArguments
 from .choice.choice import unbound
 from .choice.flat_results import flat_results
 from .control.branches import Endless
-from .control.raised_exceptions import as_checked, free_variable, is_programs, raised_at, state_now
+from .control.raised_exceptions import as_checked, free_variable, is_programs, state_now
 from .convert.cache import convert
 from .facts.code_names import with_inner
 from .facts.graph_length import warn_of_length
@@ -58,6 +58,7 @@ from .scipy import special  # noqa: F401 (as above)
 from .source.errors import SourceUnavailable
 from .ufuncs import operators  # noqa: F401 (as above)
 from .values.assigned_names import AssignedNames, until_known
+from .values.exception_handlers import raised_at
 from .values.own_arrays import OwnArrays
 from .values.states import States
 from .values.trace import Trace, tracing

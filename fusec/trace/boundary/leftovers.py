@@ -14,7 +14,7 @@ from fusec.ir import Loc
 from fusec.ir.symbolic_numbers import Symbolic
 
 from ..choice.choice import Choice
-from ..control.sequences import PythonIterator
+from ..control.sequences import PythonIterator, TracedRange
 from ..facts.trees import flattened_in_order
 from ..guards.container_changes import ContainerChanges, may_be_held
 from ..guards.contents import everything_in, values_inside
@@ -87,7 +87,7 @@ def _kept(holder: Any, loc: Loc | None) -> FusecError:
 def keeps_values(trace: Trace, x: Any) -> bool:
     """Whether values of the graph stay in it; those in containers that are held do not."""
     return any(type(found) in (TracedArray, Choice, Symbolic) or isinstance(
-        found, (PythonIterator, KeysView, ValuesView, ItemsView))
+        found, (PythonIterator, TracedRange, KeysView, ValuesView, ItemsView))
         for found in everything_in(x, partial(_kept_in, trace)))
 
 

@@ -6,9 +6,7 @@ Compiled code raises them where the run gets there, and what has been assigned b
 
 from __future__ import annotations
 
-from dis import opmap
 from traceback import walk_tb
-from types import TracebackType
 from typing import Any
 
 from fusec.code_roles import is_on_behalf
@@ -24,12 +22,12 @@ from ..guards.places import Places
 from ..operands.texts import without_values
 from ..places.shared_results import linked
 from ..values.array import TracedArray
+from ..values.exception_handlers import check_caused, is_raised_there, raised_at
 from ..values.operations import operation
 from ..values.states import Computed, State, States
 from ..values.trace import Trace
 
 _LIBRARIES = ("numpy", "optree")
-_RAISE = opmap["RAISE_VARARGS"]
 
 
 def check_not(trace: Trace, test: Value, error: BaseException) -> None:
@@ -46,26 +44,11 @@ def is_programs(error: BaseException) -> bool:
     """
     if isinstance(error, RecursionError):
         return False
-    if not isinstance(error, Exception) and not _is_raised_there(error):
+    if not isinstance(error, Exception) and not is_raised_there(error):
         return False
     if getattr(error, "in_numpys_words", None) is not None:
         return True
     return not isinstance(error, (FusecError, UndecidedSizeError)) and _is_programs_own(error)
-
-
-def _is_raised_there(error: BaseException) -> bool:
-    """Whether a ``raise`` of the program made it, or ``sys.exit``: Ctrl-C comes between others."""
-    where = raised_at(error)
-    return where is not None and (
-        isinstance(error, SystemExit) or where.tb_frame.f_code.co_code[where.tb_lasti] == _RAISE)
-
-
-def raised_at(error: BaseException) -> TracebackType | None:
-    """The innermost part of its traceback."""
-    where = error.__traceback__
-    while where is not None and where.tb_next is not None:
-        where = where.tb_next
-    return where
 
 
 def free_variable(error: BaseException) -> str:
@@ -88,6 +71,7 @@ def _is_library(module_globals: dict[str, Any]) -> bool:
 
 def as_checked(trace: Trace, raised: BaseException) -> BaseException:
     """The exception that compiled code raises for one that tracing met."""
+    check_caused(trace, raised)
     error: BaseException = getattr(raised, "in_numpys_words", None) or raised
     name = free_variable(error)
     if name:  # of a part of the function

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.symbolic_numbers import Symbolic
 from fusec.ir.symbolic_sizes import is_symbolic, plain
 from fusec.variable import Variable
 
@@ -103,6 +104,8 @@ def read(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
 
 def assign_by_index(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
     index = _key(hooks, obj, key)
+    if type(value) is Symbolic and type(obj) is np.ndarray and obj.dtype.hasobject:
+        return Operands((value.pinned(), obj, index))
     return UNHANDLED if index is key else Operands((value, obj, index))
 
 

@@ -15,7 +15,6 @@ from fusec.variable import Variable
 
 from ..call.foreign_arrays import is_foreign, refusal
 from ..choice.flat_results import identity
-from ..control.raised_exceptions import raised_at
 from ..convert.hooks import Hooks
 from ..convert.python_operators import BINARY, IN_PLACE
 from ..facts.code_names import HEAP_TYPE
@@ -31,6 +30,7 @@ from ..operands.operands import as_traced
 from ..operands.python_numbers import BOOL, weak
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray, number
+from ..values.exception_handlers import raised_at
 from ..values.handlers import is_traced_inside
 from . import special_methods
 

@@ -281,7 +281,7 @@ def setattribute(hooks: TracingHooks, where: Where, value: Any, obj: Any, name: 
 def manager(hooks: TracingHooks, where: Where, found: Any) -> Any:
     """What a ``with`` statement enters instead of ``found``."""
     if type(found) is contextlib.suppress:
-        return Suppressing(hooks.trace.handlers, found, Loc._make(where))
+        return Suppressing(hooks.trace, found, Loc._make(where))
     if type(found) is contextlib._GeneratorContextManager:
         _convert_generator(hooks, where, found)
     methods = [special(hooks, found, name) for name in ("__enter__", "__exit__")]
@@ -297,7 +297,7 @@ def _convert_generator(hooks: TracingHooks, where: Where, found: Any) -> None:
 
 def trying(hooks: TracingHooks, where: Where, caught: Callable[[], Any] | None) -> Any:
     """Around the body of a ``try`` that catches these exceptions (None: all)."""
-    return catching(hooks.trace.handlers, classes_of(caught), Loc._make(where))
+    return catching(hooks.trace, classes_of(caught), Loc._make(where))
 
 
 class _Manager:
@@ -310,14 +310,13 @@ class _Manager:
     def __enter__(self) -> Any:
         entered = self.hooks.call(self.where, method_of(self.found, "__enter__"), self.found)
         if may_suppress(method_of(self.found, "__exit__")):
-            self.handler = catching(
-                self.hooks.trace.handlers, (BaseException,), Loc._make(self.where))
+            self.handler = catching(self.hooks.trace, (BaseException,), Loc._make(self.where))
             self.handler.__enter__()
         return entered
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
         if self.handler is not None:
-            self.handler.__exit__(None, None, None)
+            self.handler.__exit__(kind, error, traceback)
         if isinstance(error, REFUSALS):
             return False
         return self.hooks.call(

@@ -131,8 +131,12 @@ def _finish(
         return itself[id(answer)]
     leaves = leaves_of(answer)
     types = tuple(type_of(trace, name, leaf) for leaf in leaves)
-    types = _symbolic_types(LIBRARY[op], operands, form, named, types, answer) or sized_types(
-        trace, LIBRARY[op], [x.value for x in operands], form, named, types, stand_ins)
+    call = LIBRARY[op]
+    found = () if call.sized else symbolic_types(
+        operands, types, answer, lambda *values: run_call(call, list(values), form, named),
+        partial(stand_in, op=op), called_name(op, form))
+    types = found or sized_types(
+        trace, call, [x.value for x in operands], form, named, types, stand_ins)
     first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
     OPERATIONS.note_state(trace, first.node)
     for value in first.node.outputs:
@@ -148,18 +152,16 @@ def _finish(
     return _same_structure(answer, results)
 
 
-def _symbolic_types(
-    call: LibraryCall, operands: list[TracedArray], form: Any, named: Any,
-    types: tuple[TensorType, ...], answer: Any,
+def symbolic_types(
+    operands: list[TracedArray], types: tuple[TensorType, ...], answer: Any,
+    function: Callable[..., Any], stand_in: Callable[..., Any], name: str,
 ) -> tuple[TensorType, ...]:
-    """The results' types where sizes of the operands are symbols."""
+    """The types of what the function gave for stand-ins where sizes of the operands are symbols;
+    else none."""
     asked = [operand_of(x) for x in operands]
-    if call.sized or not any(x.is_symbolic for x in asked) or not all(
-            x.type.is_static for x in operands):
+    if not any(x.is_symbolic for x in asked) or not all(x.type.is_static for x in operands):
         return ()
-    shapes = note_answer(lambda *values: run_call(call, list(values), form, named),
-                         partial(stand_in, op=call.op), asked, answer,
-                         called_name(call.op, form))
+    shapes = note_answer(function, stand_in, asked, answer, name)
     return tuple(replace(t, shape=shape) for t, shape in zip(types, shapes, strict=True))
 
 

@@ -13,12 +13,15 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import FusecError, nearest, unsupported, user_error
+from fusec.ir import TensorType
+from fusec.ir.symbolic_sizes import plain
 from fusec.ops.host_calls import HostObject, is_generator
 from fusec.ops.library import LibraryCall, run_call
 
@@ -28,7 +31,7 @@ from ..operands.sizes import define, is_number
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .arguments import Encoder
-from .calls import result_like, type_of
+from .calls import result_like, symbolic_types, type_of
 from .host_calls import HostCalls, call_host
 from .result_sizes import sized_types
 from .stand_ins import stand_in
@@ -194,14 +197,13 @@ _ACCEPTED: dict[Any, Any] = {
 }
 
 
-def _stand_in(x: TracedArray, method: str, parameter: str, alone: bool) -> Any:
-    """A plain value of the type of a traced argument that the method accepts."""
+def _accepted(plain: Any, is_size: bool, method: str, parameter: str, alone: bool) -> Any:
+    """A plain value of the same type and shape that the method accepts."""
     accepted = _ACCEPTED.get((method, parameter), _ACCEPTED.get(parameter, 1))
     if alone and parameter == "low":
         accepted = 1  # the upper end, then
-    plain = stand_in(x, "")
     if not isinstance(plain, np.ndarray):
-        return plain if is_number(x) else type(plain)(0.5 if callable(accepted) else accepted)
+        return plain if is_size else type(plain)(0.5 if callable(accepted) else accepted)
     made: Any = accepted(plain.shape) if callable(accepted) and plain.ndim else accepted
     if np.shape(made) in ((), plain.shape) and not callable(made):
         plain = np.array(np.broadcast_to(made, plain.shape)).astype(plain.dtype)
@@ -238,8 +240,10 @@ def _draw(
 
 def _emitted(generator: TracedGenerator, call: _Call, answer: Any) -> Any:
     trace = generator._trace
-    types = sized_types(trace, call.library, call.values, call.form, call.named,
-                        (type_of(trace, call.name, answer),), call.stand_ins)
+    types: tuple[TensorType, ...] = (type_of(trace, call.name, answer),)
+    types = symbolic_types(call.encoder.operands, types, answer, call.ask, partial(stand_in, op=""),
+                           call.name) or sized_types(
+        trace, call.library, call.values, call.form, call.named, types, call.stand_ins)
     value, = call_host(trace, "draw", generator._target, call.method, call.values, call.form,
                        call.named, types)
     define(trace, value)
@@ -263,16 +267,24 @@ class _Call:
         self.named = ("tuple", *[("tuple", k, self._encode(k, x)) for k, x in kwargs.items()])
         self.values = [x.value for x in self.encoder.operands]
         alone = len(args) + ("high" in kwargs) < 2
-        self.stand_ins = [
-            _stand_in(x, method, p, alone)
-            for x, p in zip(self.encoder.operands, self.parameter_of, strict=True)]
+        self.accepted = [partial(_accepted, is_size=is_number(x), method=method, parameter=p,
+                                 alone=alone)
+                         for x, p in zip(self.encoder.operands, self.parameter_of, strict=True)]
+        self.stand_ins = [make(stand_in(x, ""))
+                          for make, x in zip(self.accepted, self.encoder.operands, strict=True)]
 
     def _encode(self, parameter: str, x: Any) -> Any:
         decides = parameter in ("size", "args", "axis", "dtype", "replace")
+        x = plain(x) if parameter == "x" else x  # NumPy asks whether it is an int
         form = self.encoder.encode(x, not decides or any(map(is_number, leaves_in(x))))
         added = len(self.encoder.operands) - len(self.parameter_of)
         self.parameter_of += [parameter] * added
         return form
+
+    def ask(self, *plain: Any) -> Any:
+        """NumPy's answer on plain values of the types and shapes of the traced arguments."""
+        values = [make(x) for make, x in zip(self.accepted, plain, strict=True)]
+        return run_call(self.library, values, self.form, self.named)
 
     def answer(self) -> Any:
         """NumPy's answer; raises what NumPy raises, at the user's line."""

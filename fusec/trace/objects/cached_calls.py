@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir.symbolic_sizes import plain
 
 from ..facts.constant_values import constant_value
 from ..facts.refusals import is_compiled
@@ -73,7 +74,7 @@ def _key(name: str, x: Any) -> Any:
     if type(x) in (list, tuple):
         return type(x)(_key(name, item) for item in x)
     if type(x) is not TracedArray or x.is_array:
-        return x if type(x) is not TracedArray else hash(x)  # which raises
+        return plain(x) if type(x) is not TracedArray else hash(x)  # which raises
     found = constant_value(x.value)
     return x.concrete(f"a number that the cache of {name} looks up", "call it before the call, and "
                       "pass the result") if found is None else found

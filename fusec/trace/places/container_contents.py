@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.symbolic_sizes import plain
+
 from ..choice.tails import present
 from ..facts.refusals import is_compiled
 from ..guards.container_changes import items_in, may_be_held, put_content
@@ -81,7 +83,7 @@ class Held:
         for key, item in items_in(self.container):
             is_old = id(item) in old
             source = key if first.get(key, UNBOUND) is item else old.get(id(item))
-            layout.append((key, is_old, source if is_old else len(new)))
+            layout.append((plain(key), is_old, source if is_old else len(new)))
             new += [] if is_old else [item]
         return tuple(layout), new
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import contextlib
 import dis
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from types import FunctionType, TracebackType
 from typing import Any
 
-from fusec.errors import ConcreteValueError, InternalError, TraceError, UnsupportedError
+from fusec import errors
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ir.graph import CaughtLoc, Loc
 
@@ -23,20 +23,49 @@ from ..source.errors import SourceUnavailable
 from .assigned_names import AssignedLater
 
 # Not the program's: no handler of its own may catch them.
-REFUSALS = (UnsupportedError, ConcreteValueError, InternalError, TraceError, SourceUnavailable,
-            UndecidedSizeError, AssignedLater)
+REFUSALS = (errors.UnsupportedError, errors.ConcreteValueError, errors.InternalError,
+            errors.TraceError, SourceUnavailable, UndecidedSizeError, AssignedLater)
 Classes = tuple[type[BaseException], ...]
+_RAISE = dis.opmap["RAISE_VARARGS"]
 Handlers = list[tuple[Classes, Loc]]  # around what is traced, the innermost last
 
 
 @contextlib.contextmanager
-def catching(handlers: Handlers, classes: Classes, loc: Loc) -> Iterator[None]:
+def catching(trace: Any, classes: Classes, loc: Loc) -> Iterator[None]:
     """Nodes made inside are under a handler of these exceptions."""
-    handlers.append((classes, loc))
+    trace.handlers.append((classes, loc))
     try:
         yield
+    except Exception as error:
+        check_caused(trace, error)
+        raise
     finally:
-        handlers.pop()
+        trace.handlers.pop()
+
+
+def check_caused(trace: Any, error: BaseException) -> None:
+    """Refuse an exception of the program's that a symbolic number may have caused, which is no int
+    to NumPy's C code: a trace for the call's own sizes says whether there is one."""
+    is_certain = isinstance(error, REFUSALS) or (
+        is_raised_there(error) and not isinstance(error, errors.FusecError))
+    if trace.builder.is_symbolic and not is_certain:
+        raise errors.unsupported(
+            "an exception in a trace for several sizes", loc=trace.loc) from error
+
+
+def is_raised_there(error: BaseException) -> bool:
+    """Whether a ``raise`` made it, or ``sys.exit``."""
+    where = raised_at(error)
+    return where is not None and (
+        isinstance(error, SystemExit) or where.tb_frame.f_code.co_code[where.tb_lasti] == _RAISE)
+
+
+def raised_at(error: BaseException) -> TracebackType | None:
+    """The innermost part of its traceback."""
+    where = error.__traceback__
+    while where is not None and where.tb_next is not None:
+        where = where.tb_next
+    return where
 
 
 def classes_of(caught: Callable[[], Any] | None) -> Classes:
@@ -61,16 +90,16 @@ def under_handlers(handlers: Handlers, loc: Loc | None) -> Loc | None:
 class Suppressing:
     """`contextlib.suppress` as a program enters it."""
 
-    def __init__(self, handlers: Handlers, found: contextlib.suppress, loc: Loc) -> None:
+    def __init__(self, trace: Any, found: contextlib.suppress, loc: Loc) -> None:
         classes: Any = vars(found)["_exceptions"]
-        self.found, self.handler = found, catching(handlers, classes, loc)
+        self.found, self.handler = found, catching(trace, classes, loc)
 
     def __enter__(self) -> Any:
         self.handler.__enter__()
         return self.found.__enter__()
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool | None:
-        self.handler.__exit__(None, None, None)
+        self.handler.__exit__(kind, error, traceback)
         if isinstance(error, REFUSALS):
             return False
         return self.found.__exit__(kind, error, traceback)
