@@ -44,6 +44,7 @@ from .guards.process_state import builtin_guards, code_guards
 from .guards.static_arguments import note_arguments
 from .hooks.policy import hooks_of_program
 from .index import indexing  # noqa: F401 (answers for arrays: see `values.operations`)
+from .library.callees import in_numpys_words
 from .library.host_calls import HostCalls
 from .numpy import methods  # noqa: F401 (as above)
 from .objects.tracing_hooks import TracingHooks
@@ -237,8 +238,8 @@ def _run(
         cause = error.__cause__ or error.__context__
         if isinstance(cause, ConcreteValueError) and type(error) in (TypeError, ValueError):
             raise cause from None  # NumPy's C code replaced it by a message about sequences
-        if "'Traced" in str(error) and type(error) in (TypeError, AttributeError):
-            raise _in_numpys_words(trace, error) from None
+        if type(error) is TypeError and (text := in_numpys_words(str(error))) != str(error):
+            raise trace.error(TypeError(text)) from None
         if name := free_variable(error):
             if not _is_free(trace, error, name):
                 error = unbound(name).with_traceback(error.__traceback__)
@@ -285,13 +286,6 @@ def _raises_in_the_run(trace: Trace, error: BaseException) -> bool:
         return False
     trace.check(trace.builder.const(np.bool_(False)), as_checked(trace, error))
     return True
-
-
-def _in_numpys_words(trace: Trace, error: Exception) -> Exception:
-    """Python's complaint about an operand's type, with the type the user knows."""
-    text = str(error).replace("'TracedArray'", "'numpy.ndarray'").replace(
-        "'TracedGenerator'", "'Generator'")
-    return trace.error(type(error)(text))
 
 
 def _converted(trace: Trace, fn: Callable[..., Any], hooks: TracingHooks) -> Callable[..., Any]:

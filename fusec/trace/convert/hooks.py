@@ -22,6 +22,7 @@ from ..source.source import HOOKS_NAME
 from .cache import convert
 from .call_table import CallTable
 from .callbacks import CALLS
+from .keywords import Keywords, joined
 from .logic import Tested, Thunk, untested
 from .properties import class_attribute, getter_of
 from .python_operators import BINARY, CONVERSIONS, IN_PLACE, UNARY, unary_of_bool
@@ -62,6 +63,12 @@ class Hooks:
             result = found[0](self, *found[1], *args, **kwargs)
         self.where = where
         return result
+
+    def call_with(
+        self, where: Where, fn: Any, args: tuple[Any, ...], keywords: Keywords
+    ) -> Any:
+        """``fn(*args, a=1, **mapping)``; if Python joined them, its errors would name `call`."""
+        return self.call(where, fn, *args, **joined(fn, keywords))
 
     def wrap(self, fn: Any) -> Callable[..., Any]:
         """``fn`` as a value that other code will call (``map``, ``key=``): calls reach `call`."""

@@ -6,7 +6,7 @@ memory) and its rule when ``reshape`` can return a view.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fusec.ir.bindings import typical
 from fusec.ir.dims import Dim, Size, UndecidedSizeError, is_static, maximum
@@ -55,17 +55,22 @@ def k_order(shape: Shape, operands: Sequence[Strides]) -> list[int]:
     Broadcast operands leave the order partial, so another way of sorting gives another order.
     """
     rows = [tuple(0 if n == 1 else s for n, s in zip(shape, row, strict=True)) for row in operands]
-    order = list(range(len(shape)))[::-1]
+    inwards = list(range(len(shape)))
+    return _sorted(inwards[::-1], lambda a, b: _compare(a, b, rows))[::-1]
+
+
+def _sorted(order: list[int], compare: Callable[[int, int], int]) -> list[int]:
+    """An insertion sort; ``compare`` gives 1 where the first axis goes before the second."""
     for position in range(1, len(order)):
         axis, place = order[position], position
         for before in range(position - 1, -1, -1):
-            verdict = _compare(axis, order[before], rows)
+            verdict = compare(axis, order[before])
             if verdict == 1:
                 place = before
             elif verdict == -1:
                 break
         order.insert(place, order.pop(position))
-    return order[::-1]
+    return order
 
 
 def _compare(a: int, b: int, operands: Sequence[Strides]) -> int:
@@ -83,17 +88,7 @@ def _compare(a: int, b: int, operands: Sequence[Strides]) -> int:
 
 def _c_sorted(rank: int, operands: Sequence[Strides]) -> list[int]:
     """Axes outermost first by stride, sorted from the outermost inwards."""
-    order = list(range(rank))
-    for position in range(1, rank):
-        axis, place = order[position], position
-        for before in range(position - 1, -1, -1):
-            verdict = _compare(order[before], axis, operands)
-            if verdict == 1:
-                place = before
-            elif verdict == -1:
-                break
-        order.insert(place, order.pop(position))
-    return order
+    return _sorted(list(range(rank)), lambda a, b: _compare(b, a, operands))
 
 
 def like_order(strides: Strides) -> list[int]:

@@ -13,6 +13,7 @@ from typing import Any
 from ..convert.cache import is_converted
 from ..facts.code_names import HEAP_TYPE, names_in, with_inner
 from ..facts.policy import is_plain_code, stays_plain
+from .places import Cell
 
 _ASSIGNING = frozenset({"STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL"})
 _OF_CELLS = frozenset({"STORE_DEREF", "DELETE_DEREF"})
@@ -126,19 +127,12 @@ def _named(fn: FunctionType, kind: type | None) -> Iterator[Any]:
     """What the function can reach by names: free variables, globals and methods of its class."""
     for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
         if name != "__class__":
-            yield _content(cell)
+            yield Cell(cell, name)()
     for name in names_in(fn.__code__):
         if name in fn.__globals__:
             yield fn.__globals__[name]
         elif kind is not None and hasattr(kind, name):
             yield getattr(kind, name)
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # an empty cell
-        return None
 
 
 def _is_unsure(value: Any, kind: type | None, visited: set[CodeType]) -> bool:

@@ -27,6 +27,12 @@ from ..values.array import TracedArray
 from ..values.trace import Trace
 
 _OURS = re.compile(r"'?\bTracedArray\b'?")
+_NUMPYS = {"TracedArray": "numpy.ndarray", "TracedGenerator": "Generator"}
+
+
+def in_numpys_words(text: str) -> str:
+    """What Python says of an operand's type, with the type that the user knows."""
+    return re.sub(r"\bTraced(Array|Generator)\b", lambda name: _NUMPYS[name[0]], text)
 
 
 def callee_name(fn: Any) -> str:

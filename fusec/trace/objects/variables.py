@@ -156,5 +156,3 @@ def into(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) 
 
 
 variables.answer_in_traces(FrontEnd())
-
-__all__ = ["Variables", "storage_of"]

@@ -82,15 +82,6 @@ class Functions(Conditions):
         self.in_lambda = saved
         return converted
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        node.decorator_list = self.decorators(node)
-        self.defaults(node.args)
-        saved = self.function, self.walrus, self.in_class_body
-        self.function, self.walrus, self.in_class_body = node.name, True, False
-        node.body = self.function_body(node)
-        self.function, self.walrus, self.in_class_body = saved
-        return node
-
     def visit_AnnAssign(self, node: ast.AnnAssign) -> object:
         """An annotation without a value only makes its name local."""
         if self.in_class_body or node.value is not None or self.current is None:

@@ -279,9 +279,12 @@ class Statements(Expressions):
         self.defaults(node.args)
         saved = self.function, self.walrus, self.in_class_body
         self.function, self.walrus, self.in_class_body = node.name, True, False
-        node.body = [self.frame(node), *self.block(node.body)]
+        node.body = self.function_body(node)
         self.function, self.walrus, self.in_class_body = saved
         return node
+
+    def function_body(self, node: ast.FunctionDef) -> list[ast.stmt]:
+        return [self.frame(node), *self.block(node.body)]
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         node.decorator_list = self.visit_all(node.decorator_list)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..source.source import HOOKS_NAME, Source
@@ -164,7 +164,12 @@ class Expressions(ast.NodeTransformer):
         func, args = self.visit(node.func), self.visit_all(node.args)
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
-        return self.hook("call", node, func, *args, keywords=node.keywords)
+        if all(keyword.arg is not None for keyword in node.keywords):
+            return self.hook("call", node, func, *args, keywords=node.keywords)
+        pairs: list[ast.expr] = [ast.Tuple([ast.Constant(k.arg), k.value], LOAD)
+                                 for k in node.keywords]
+        parts = (ast.Tuple(args, LOAD), ast.Tuple(pairs, LOAD))
+        return ast.fix_missing_locations(self.hook("call_with", node, func, *parts))
 
     def visit_Starred(self, node: ast.Starred) -> ast.expr:
         if isinstance(node.ctx, ast.Load):
@@ -253,17 +258,10 @@ class Expressions(ast.NodeTransformer):
         """
         if isinstance(node, ast.Constant):
             return node
-        if isinstance(node, ast.BoolOp):
-            node.values = [self.test(v) for v in node.values]
-            return node
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             node.operand = self.test(node.operand)
             return node
-        if isinstance(node, ast.Compare) and len(node.ops) > 1:
-            links = self._links(node)
-            if links is not None:
-                return self._conjunction("test", links, len(links), node)
-        return self.hook("test", node, self.visit(node))
+        return self._tested("test", self.test, node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """``a and b`` as a value: Python itself tests what the hook returns."""
@@ -275,14 +273,18 @@ class Expressions(ast.NodeTransformer):
     def operand(self, node: ast.expr) -> ast.expr:
         """``node`` where both its truth and its value count.  A nested ``and`` gets a hook for each
         operand and none for the whole: Python tests each once, and jumps past the outer test."""
+        return self._tested("operand", self.operand, node)
+
+    def _tested(
+        self, hook: str, convert: Callable[[ast.expr], ast.expr], node: ast.expr
+    ) -> ast.expr:
         if isinstance(node, ast.BoolOp):
-            node.values = [self.operand(v) for v in node.values]
+            node.values = [convert(v) for v in node.values]
             return node
-        if isinstance(node, ast.Compare) and len(node.ops) > 1:
-            links = self._links(node)
-            if links is not None:
-                return self._conjunction("operand", links, len(links), node)
-        return self.hook("operand", node, self.visit(node))
+        links = self._links(node) if isinstance(node, ast.Compare) and len(node.ops) > 1 else None
+        if links is not None:
+            return self._conjunction(hook, links, len(links), node)
+        return self.hook(hook, node, self.visit(node))
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         node.test = self.test(node.test)
