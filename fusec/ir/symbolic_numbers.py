@@ -246,8 +246,10 @@ class Symbolic:
         return np.asarray(self.pinned(), dtype)
 
     def __getattr__(self, name: str) -> Any:
-        """``n.bit_length``, ``x.real``: an attribute of the value in the traced call, as `pinned`.
-        """
+        """``n.bit_length``, ``x.real``: an attribute of the value in the traced call, as `pinned`,
+        but for what follows from its type (``x.shape``)."""
+        if name in _OF_TYPE and isinstance(self.hint, np.generic):
+            return getattr(self.hint, name)
         if not hasattr(type(self.hint), name) or name.startswith("__"):
             raise AttributeError(f"{type(self.hint).__name__!r} object has no attribute {name!r}")
         return getattr(self.pinned(), name)
@@ -270,6 +272,7 @@ class Symbolic:
         return self
 
 
+_OF_TYPE = frozenset({"shape", "ndim", "dtype", "size", "itemsize", "nbytes", "strides", "flags"})
 _PLAIN = (int, float, complex, bool)
 _DIM_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     **{fn: fn for fn in (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,

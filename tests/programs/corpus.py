@@ -20,7 +20,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 FOLDER = Path(__file__).parent
-SUPPORT = frozenset({"corpus", "compare", "measure", "report", "expected_failures",
+SUPPORT = frozenset({"corpus", "compare", "measure", "report", "expected_failures", "five_sizes",
                      "slower"})
 
 

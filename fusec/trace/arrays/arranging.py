@@ -12,7 +12,7 @@ from fusec.errors import unsupported
 from fusec.ir.dims import Dim, is_static
 from fusec.ops.shapes import normalise_axis
 
-from ..facts.constant_values import constant_value
+from ..facts.constant_values import constant_value, is_constant
 from ..guards.array_values import value_of
 from ..library.calls import call_by_name, call_library
 from ..operands import sizes
@@ -43,7 +43,7 @@ def _axis(trace: Trace, axis: Any, rank: int) -> int:
 def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     """``np.repeat``: each element ``repeats`` times along an axis; by NumPy itself where only the
     run knows the counts of the elements."""
-    if type(repeats) is TracedArray and repeats.ndim and constant_value(repeats.value) is None:
+    if type(repeats) is TracedArray and repeats.ndim and not is_constant(repeats.value):
         return call_library(trace, "Numpy", ("repeat", a, repeats, axis), {})
     if type(repeats) is TracedArray and repeats.ndim:
         repeats = constant_value(repeats.value)

@@ -34,7 +34,7 @@ from ..operands.operands import (
 from ..operands.python_numbers import Intervals, from_ints, misses_dtype, weak
 from ..operands.scalar_stores import check_items, check_number
 from ..values.array import TracedArray, copy_of, from_value
-from ..values.handlers import entry, is_traced_inside
+from ..values.handlers import entry, holds_symbols, is_traced_inside
 from ..values.operations import operation
 from ..values.selected_arrays import with_one_layout
 from ..values.storage import Storage
@@ -145,7 +145,8 @@ def full_like(
 @operation
 def array_from_sequence(trace: Trace, items: Sequence[Any]) -> TracedArray:
     """A nested list or tuple; its elements may be traced."""
-    if not is_traced_inside(items):
+    if not is_traced_inside(items) and not (
+            trace.builder.is_symbolic and holds_symbols(items)):
         return TracedArray(trace, trace.capture(np.asarray(items)))
     whole = restacked(trace, items)
     if whole is not None:

@@ -236,7 +236,7 @@ def _is_single(x: TracedArray, axis: int) -> bool:
         ) from None
 
 
-@entry(np.broadcast_to)
+@entry(np.broadcast_to, hooked="traced")
 def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
     """``np.broadcast_to``: a read-only view."""
     x = spread_scalar(as_traced(trace, a))

@@ -151,6 +151,8 @@ class LoopResult:
         """A variable that every iteration binds, and nothing if there is none."""
         if self.entry.get(name) is not UNBOUND or not is_users(name):
             return value
+        if is_int(self.parts.count) and self.parts.count > 0:
+            return value
         if self.ran is None:
             self.ran = self.parts.first if self.parts.first is not None else self._entered()
         if self.ran is None or constant_value(self.ran):

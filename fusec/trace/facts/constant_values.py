@@ -48,8 +48,18 @@ def constant_value(value: Value) -> Any:
     from sizes of arguments, the trace serves calls with these sizes alone from then on.
     """
     order = _nodes_behind(value)
-    if order is None:
-        return None
+    return None if order is None else _computed(value, order)
+
+
+def is_constant(value: Value) -> bool:
+    """Whether `constant_value` has one; to ask limits nothing where it follows from sizes."""
+    order = _nodes_behind(value)
+    if order is not None and not any(map(_has_sizes, order)):
+        _computed(value, order)  # kept: the next question walks no further than here
+    return order is not None
+
+
+def _computed(value: Value, order: list[Node]) -> Any:
     table: dict[int, list[Any]] = {}
     for node in order:
         results = _RESULTS.results.get(node.id)
@@ -68,6 +78,11 @@ def constant_value(value: Value) -> Any:
 def _is_large(type_: TensorType) -> bool:
     """Whether it is too large to be computed while tracing, or may be in other calls."""
     return not type_.is_static or is_symbolic(type_.shape) or type_.size > _MOST_ELEMENTS
+
+
+def _has_sizes(node: Node) -> bool:
+    """Whether sizes of arguments are in it; those of sub-graphs may be."""
+    return bool(node.graphs) or is_symbolic(tuple(node.attrs.values()))
 
 
 def _pin_sizes(node: Node) -> None:

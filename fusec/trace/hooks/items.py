@@ -13,7 +13,7 @@ from fusec.variable import Variable
 
 from ..control.ranges import number_at
 from ..control.sequences import table
-from ..facts.constant_values import constant_value
+from ..facts.constant_values import is_constant
 from ..guards.container_changes import CONTAINERS, may_be_held
 from ..guards.process_state import ENVIRONMENT
 from ..guards.side_effects import is_outside, note_change
@@ -78,7 +78,7 @@ def of_array(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
 def at_position(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
     """The item of a list where data says."""
     if type(key) is not TracedArray or type(obj) not in (list, tuple) or not (
-            is_index(key)) or constant_value(key.value) is not None:
+            is_index(key)) or is_constant(key.value):
         return UNHANDLED
     index = key if key.dtype.kind in "iu" else index_of(hooks.trace, key)
     numbers = table(hooks.trace, obj)
@@ -151,7 +151,7 @@ def assign_in_container(hooks: TracingHooks, where: Where, value: Any, obj: Any,
 
 def _put_at(hooks: TracingHooks, items: list[Any], key: TracedArray, value: Any) -> bool:
     """``items[key] = value`` at a position that only the run knows."""
-    if constant_value(key.value) is not None or not items:
+    if is_constant(key.value) or not items:
         return False
     trace, containers = hooks.trace, hooks.trace.world.containers
     if containers.may_become(items):

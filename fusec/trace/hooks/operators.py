@@ -18,7 +18,7 @@ from ..choice.flat_results import identity
 from ..convert.hooks import Hooks
 from ..convert.python_operators import BINARY, IN_PLACE
 from ..facts.code_names import HEAP_TYPE
-from ..facts.constant_values import constant_value
+from ..facts.constant_values import is_constant
 from ..facts.trees import leaves_in
 from ..guards.array_values import guard_identity
 from ..guards.process_state import ENVIRONMENT
@@ -198,7 +198,7 @@ def compare_items(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) ->
 def holds_open(*values: Any) -> bool:
     """Whether numbers that only the run knows lie in tuples or lists."""
     return any(
-        type(x) is TracedArray and not x.ndim and constant_value(x.value) is None
+        type(x) is TracedArray and not x.ndim and not is_constant(x.value)
         for value in values if type(value) in (tuple, list) for x in leaves_in(value))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ops.library import LibraryCall
 
-from ..facts.constant_values import constant_value
+from ..facts.constant_values import is_constant
 from ..facts.this_numpy import signature_of
 from ..facts.trees import leaves_in
 from ..operands.operands import as_traced
@@ -24,7 +24,7 @@ from ..values.trace import Trace
 def has_open_numbers(x: Any) -> bool:
     """Whether numbers of the graph lie in lists or tuples, or it is one."""
     return any(type(item) is TracedArray and not item.is_array
-               and constant_value(item.value) is None for item in leaves_in(x))
+               and not is_constant(item.value) for item in leaves_in(x))
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """What NumPy is asked about operands whose sizes are symbols: for the traced call's sizes now, for
 others when a plan is made of the trace.
 
-The sizes of the answer are guessed from those of the operands (equal, one more, a sum, a product);
+The sizes of the answer are guessed from those of the operands (equal, half, a sum, a product);
 each plan asks NumPy again, on stand-ins of its own sizes, whether they are, and whether the results
 have the dtypes and lie in memory as here.
 """
@@ -128,6 +128,7 @@ def _candidates(number: int, symbols: Sequence[Symbolic]) -> Iterator[Symbolic]:
     for a, b in itertools.combinations_with_replacement(symbols, 2):
         yield from (a + b, a * b, a + b - 1)
     for size in symbols:
+        yield size // 2 + 1  # of the transform of real numbers
         if abs(number - size.hint) <= NEAR:
             yield size + (number - size.hint)
 

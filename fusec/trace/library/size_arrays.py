@@ -14,6 +14,7 @@ import numpy as np
 from fusec.ir.dims import Size
 from fusec.ir.size_questions import Computed
 from fusec.ir.symbolic_numbers import Symbolic, is_int, stored
+from fusec.ir.symbolic_sizes import length_of_range
 
 from ..facts.layout import contiguous
 from ..facts.origins import access_path
@@ -46,10 +47,18 @@ def made_of_sizes(
     call = Computed(_Call(fn, tuple(kwargs)), (*map(_stored, args), *map(_stored, kwargs.values())))
     made = fn(*map(_hint, args), **{name: _hint(x) for name, x in kwargs.items()})
     numbers = [x for x in (*args, *kwargs.values()) if is_int(x)]
+    numbers += _steps(args) if fn is np.arange and not kwargs else []
     if type(made) is not tuple:
         return _placeholder(trace, call, made, numbers)
     return tuple(_placeholder(trace, Computed(_part, (call, at)), part, numbers)
                  for at, part in enumerate(made))
+
+
+def _steps(args: tuple[Any, ...]) -> list[Any]:
+    """The length of ``arange(start, stop, step)`` of whole numbers."""
+    bounds = (0, *args, 1)[:3] if len(args) == 1 else (*args, 1)[:3]
+    whole = [int(x) if type(x) is float and x.is_integer() else x for x in bounds]
+    return [length_of_range(*whole)] if all(map(is_int, whole)) and whole[2] != 0 else []
 
 
 class _Call:

@@ -10,7 +10,7 @@ from fusec.errors import unsupported
 
 from ..arrays import arranging, creation, shaping
 from ..facts import this_numpy
-from ..facts.constant_values import constant_value
+from ..facts.constant_values import constant_value, is_constant
 from ..facts.layout import is_c_contiguous
 from ..index.gathers import are_static
 from ..library.calls import call_by_name, call_library
@@ -270,7 +270,7 @@ def array_equiv(trace: Trace, a1: Any, a2: Any) -> Any:
 @entry(np.delete)
 def delete(trace: Trace, arr: Any, obj: Any, axis: Any = None) -> Any:
     """``np.delete``; of positions that the run decides at run time: there may be equal ones."""
-    if type(obj) is TracedArray and obj.ndim and constant_value(obj.value) is None:
+    if type(obj) is TracedArray and obj.ndim and not is_constant(obj.value):
         return call_by_name(trace, np.delete, (arr, obj, axis), {})
     return traced_source(np.delete)(trace, arr, _places(obj), axis)
 
@@ -285,7 +285,7 @@ def _places(obj: Any) -> Any:
 @entry(np.insert)
 def insert(trace: Trace, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """``np.insert``; before positions that the run decides: NumPy's code makes a mask of them."""
-    if type(obj) is TracedArray and obj.ndim and constant_value(obj.value) is None:
+    if type(obj) is TracedArray and obj.ndim and not is_constant(obj.value):
         return call_by_name(trace, np.insert, (arr, obj, values, axis), {})
     if type(values) is TracedArray and not values.type.is_weak:
         values = shaping.spread_scalar(values)  # which is cast, as arrays are
@@ -362,5 +362,7 @@ for _function in TRACED:
     entry(_function)(traced_source(_function))
 for _function, _assume in TRACED_ASSUMING.items():
     entry(_function)(traced_source(_function, _assume))
+for _function in (np.fft.fftfreq, np.fft.rfftfreq):
+    entry(_function, hooked="traced")(traced_source(_function))
 entry(np.real_if_close)(refused_for_complex(np.real_if_close, traced_source(np.real_if_close)))
 entry(np.imag)(complex_numbers.imag)

@@ -15,7 +15,7 @@ from fusec.ops import Op, all_ops
 from fusec.ops.shapes import broadcast
 from fusec.variable import Variable
 
-from ..facts.constant_values import constant_value
+from ..facts.constant_values import is_constant
 from ..facts.trees import leaves_in
 from ..operands.sizes import number
 from ..values.array import TracedArray, from_value
@@ -51,7 +51,7 @@ def entries_of(key: Any) -> tuple[Any, ...]:
 def is_run_time_int(entry: Any) -> bool:
     """Whether an entry of a key is an integer of the graph that no constant decides."""
     return type(entry) is TracedArray and not entry.ndim and entry.dtype.kind in "iu" and (
-        constant_value(entry.value) is None)
+        not is_constant(entry.value))
 
 
 def has_run_time_int(key: Any) -> bool:

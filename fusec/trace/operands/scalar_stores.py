@@ -62,7 +62,7 @@ def _fits(number: Symbolic, dtype: np.dtype) -> bool:
     if dtype.kind in "iu" and is_int(number):
         info = np.iinfo(dtype)
         return bool(info.min <= number <= info.max)
-    return dtype.kind in "fc" and dtype.itemsize >= F64.itemsize
+    return dtype.kind in "fc" and (dtype.itemsize >= F64.itemsize or bool(abs(number) < 1 << 15))
 
 
 def check_items(trace: Trace, items: Any, dtype: np.dtype) -> None:
@@ -70,6 +70,8 @@ def check_items(trace: Trace, items: Any, dtype: np.dtype) -> None:
     if dtype.kind not in "iuf":
         return
     for item in leaves_in(items):
+        if type(item) is Symbolic:
+            check_number(trace, trace.builder.const(item), dtype)
         if type(item) is TracedArray and not item.is_array:
             check_number(trace, item.value, dtype)
             check_stored(trace, item.value, dtype)

@@ -11,7 +11,7 @@ from typing import Any
 
 from fusec.errors import ConcreteValueError
 
-from ..facts.constant_values import constant_value
+from ..facts.constant_values import is_constant
 from ..facts.origins import source_of
 from ..facts.trees import leaves_in
 from ..values.array import TracedArray
@@ -44,7 +44,7 @@ class Marker:
 
 def is_open(trace: Trace, x: Any) -> bool:
     """Whether a text would need the value of ``x``, in a branch or loop that data decides."""
-    return type(x) is TracedArray and trace.in_region and constant_value(x.value) is None
+    return type(x) is TracedArray and trace.in_region and not is_constant(x.value)
 
 
 def check_text(trace: Trace, *values: Any) -> None:
@@ -93,7 +93,7 @@ def logged(trace: Trace, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _is_unknown(trace: Trace, x: Any) -> bool:
-    return type(x) is TracedArray and constant_value(x.value) is None
+    return type(x) is TracedArray and not is_constant(x.value)
 
 
 def _percent(text: str, values: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from fusec.code_roles import ON_BEHALF
 from fusec.errors import InternalError
+from fusec.ir.symbolic_numbers import Symbolic
 
 from ..convert.call_table import CallTable
 from ..convert.callbacks import CALLS
@@ -31,6 +32,11 @@ def is_traced_inside(items: Any) -> bool:
     return any(type(x) is TracedArray or (
         type(x) is slice and TracedArray in (type(x.start), type(x.stop), type(x.step)))
         for x in leaves_in(items, with_derived=True))
+
+
+def holds_symbols(items: Any) -> bool:
+    """Whether there are numbers in lists or tuples that follow from sizes of arguments."""
+    return any(type(x) is Symbolic for x in leaves_in(items))
 
 
 def any_traced(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -144,7 +150,8 @@ def _lead_here(function: Any, hooked: str) -> None:
     def call(hooks: Any, *args: Any, **kwargs: Any) -> Any:
         if hooked == "always" and hooks.trace.active and args:
             args = (hooks.as_index(args[0]), *args[1:])
-        if hooks.trace.active and (hooked == "always" or any_traced(args, kwargs)):
+        if hooks.trace.active and (hooked == "always" or any_traced(args, kwargs) or (
+                hooks.trace.builder.is_symbolic and holds_symbols(args))):
             return OPERATIONS.call_function(hooks.trace, function, args, kwargs)
         return function(*args, **kwargs)
 

@@ -1,0 +1,70 @@
+"""Every program of the corpus and the bench at five sizes, which one trace is to serve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fusec.bench.programs import all_programs
+
+from .compare import difference, outcome
+from .corpus import programs
+from .measure import renewed
+
+# Above the few iterations that are unrolled, whose traces are others.
+SIZES = (40, 48, 57, 66, 83)
+OTHER_SIZES: dict[str, tuple[int, ...]] = {
+    # Powers of two, and grids of them.
+    "fft_radix2": (32, 64, 128, 256, 512), "haar": (32, 64, 128, 256, 512),
+    "fft_recursive": (32, 64, 128, 256, 512), "multigrid_poisson": (33, 65, 129, 257, 513),
+    # What grows faster than the size.
+    "nqueens": (4, 5, 6, 7, 8), "lennard_jones": (3, 4, 5, 6, 7),
+    "welch": (128, 160, 200, 240, 320), "sieve": (400, 500, 650, 800, 1000),
+}
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A program with its arguments at five sizes."""
+
+    name: str
+    function: Callable[..., Any]
+    inputs: Callable[[int], tuple[Any, ...]]
+    sizes: tuple[int, ...]
+    is_chaotic: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of ``fusec.jit``: a chaotic program has NumPy's result where it rounds as NumPy does."""
+        return {"fp": "strict"} if self.is_chaotic else {}
+
+    def differences(self, jitted: Callable[..., Any]) -> list[str]:
+        """Of calls at all sizes, in order, from NumPy's results and what it does to arguments."""
+        found, first = [], self.inputs(self.sizes[0])
+        for n in self.sizes:
+            got = outcome(jitted, renewed(first, self.inputs(n)))
+            want = outcome(self.function, self.inputs(n))
+            text = difference(got[0], want[0]) or difference(got[1], want[1], "arguments")
+            if text:
+                found.append(f"size {n}: {text}")
+        return found
+
+
+def sized_programs() -> list[Sized]:
+    """The corpus, then the bench's programs in double precision."""
+    corpus = [Sized(p.name, p.function, p.inputs, OTHER_SIZES.get(p.name, SIZES),
+                    "chaotic" in p.traits) for p in programs()]
+    bench = [Sized(f"bench_{p.name}", p.function, _arguments(p), SIZES) for p in all_programs()]
+    return [*corpus, *bench]
+
+
+def _arguments(program: Any) -> Callable[[int], tuple[Any, ...]]:
+    return lambda n: tuple(program.make_args(n, "float64", 0))
+
+
+def built(concrete: Any) -> tuple[Any, ...]:
+    """What a plan runs: the loops of its kernels, branches and loops, library calls."""
+    return ([kernel.loops for kernel in concrete.kernels],
+            [(type(step).__name__, step.is_native) for step in concrete.control],
+            [str(call) for call in concrete.externs])
