@@ -49,6 +49,7 @@ class Word:
     ``host``                  an operand or result of a host call
     ``index``                 the index out of range; a second word: the size, if a run-time size
     ``left``                  the address of a result's memory, at an early exit
+    ``deepest``               how deep Python lets a function call itself
     ``failure``               the status word of the nests, then `RECORD` of `.native_nest`
     ========================  ======================================================================
     """

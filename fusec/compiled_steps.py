@@ -164,7 +164,10 @@ class CompiledControl:
 
     @property
     def name(self) -> str:
-        return "loop" if self.step.node.op == "Loop" else "branch"
+        node = self.step.node
+        if "function" in node.attrs:
+            return f"call of {node.attrs['function']}"
+        return "loop" if node.op == "Loop" else "branch"
 
     @property
     def loc(self) -> Loc | None:

@@ -9,6 +9,7 @@ from fusec.runtime.outcomes import MISS
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping
 from fusec.trace.call.signature import Signature
+from fusec.trace.objects.recursion import called
 from fusec.trace.values.trace import Trace, current
 
 from .concrete_function import ConcreteFunction
@@ -96,13 +97,13 @@ class Dispatcher(TracingCompiler):
         return result
 
     def _inline(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Inside another trace the function is simply traced with it."""
+        """Inside another trace the function is traced with it, one that calls itself once."""
         if trace.hooks is None:
             return self._target.python_function(*args, **kwargs)
         if self._specs is not None:
             args, kwargs = self.binder.signature.bind(args, kwargs)
             args = self._specs.applied(args, trace)
-        return trace.hooks.call(trace.hooks.where, self._target.python_function, *args, **kwargs)
+        return called(trace, self._target.python_function, args, kwargs)
 
     def clear(self) -> None:
         """Forget every trace."""

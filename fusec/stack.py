@@ -24,14 +24,15 @@ _lock = locks.Lock()
 
 
 @contextmanager
-def deeper() -> Iterator[None]:
-    """Room for ours beside the program's own frames; the limit is the process's.
+def deeper(frames: int = FRAMES) -> Iterator[None]:
+    """Room for ours beside the program's own, ``frames`` for one; the limit is the process's.
 
     Raises ``RecursionError`` where the program is too deep already.
     """
     with _lock:
-        old = _before[0] if _before else sys.getrecursionlimit()
-        sys.setrecursionlimit(min(FRAMES * old, _most()))
+        old = _limit()
+        within = sys.getrecursionlimit() if _before else 0
+        sys.setrecursionlimit(max(min(frames * old, _most()), within))
         _before.append(old)
     try:
         yield
@@ -40,6 +41,16 @@ def deeper() -> Iterator[None]:
             old = _before.pop()
             if not _before:
                 sys.setrecursionlimit(old)
+
+
+def limit() -> int:
+    """The program's own limit of frames."""
+    with _lock:
+        return _limit()
+
+
+def _limit() -> int:
+    return _before[0] if _before else sys.getrecursionlimit()
 
 
 def _most() -> int:

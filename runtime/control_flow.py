@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from fusec import config
+from fusec import config, stack
 from fusec.codegen.control_program import (
     CALLS,
     OF_NOTHING,
@@ -24,12 +24,13 @@ from fusec.codegen.control_program import (
     Word,
 )
 from fusec.codegen.native_nest import NONE, RECORD
-from fusec.codegen.schedule import ControlRun, Schedule, SubPlan, words_of
+from fusec.codegen.schedule import ControlRun, words_of
 from fusec.errors import InternalError, located
-from fusec.ir import Node, TensorType
+from fusec.ir import Node
 from fusec.ir.bindings import resolve
 from fusec.ir.dims import Dim
 from fusec.ir.evaluate import apply
+from fusec.ops.calls import TOO_DEEP
 from fusec.ops.checks import make_error
 from fusec.ops.gather import index_checks, out_of_bounds
 from fusec.ops.scalar_calls import FUNCTIONS
@@ -40,37 +41,10 @@ from .cells import idle_or_new
 from .grain import GRAIN_NS
 from .host_sites import HostCaller
 from .native import interrupts
+from .recursive_calls import CallRun, RecursionRun
+from .sub_programs import Memory, Planner, SubProgram, as_array, own
 
 MOST = 1 << 62
-
-Memory = Callable[[], np.ndarray]
-
-
-class GraphPlan(Protocol):
-    """The plan of a sub-graph, for one call at a time."""
-
-    def run(self, leaves: Sequence[Any], *, sizes: Mapping[str, int]) -> list[Any]: ...
-
-
-Planner = Callable[[Schedule], GraphPlan]
-
-
-class SubProgram:
-    """Runs a sub-graph: its updates change the arrays passed in, its outputs are returned."""
-
-    def __init__(self, plan: SubPlan, planner: Planner) -> None:
-        self.plan, self.planner = plan, planner
-        self._idle: list[GraphPlan] = []  # a call in another thread takes another one
-
-    def _new(self) -> GraphPlan:
-        return self.planner(self.plan.schedule)
-
-    def run(self, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
-        stepper = idle_or_new(self._idle, self._new)
-        try:
-            return stepper.run(operands, sizes=sizes)
-        finally:
-            self._idle.append(stepper)
 
 
 class LoopRun:
@@ -84,13 +58,13 @@ class LoopRun:
     def __call__(
         self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
     ) -> list[np.ndarray]:
-        now = [_own(x, v.type, memory[i] if i < self.carried and i not in self.reused else None)
+        now = [own(x, v.type, memory[i] if i < self.carried and i not in self.reused else None)
                for i, (x, v) in enumerate(zip(operands, self.node.inputs, strict=True))]
         scalars = [i for i in range(self.carried) if self.node.types[i].kind != "array"]
         while bool(self.test.run(now, sizes)[0]):
             for i, value in zip(scalars, self.body.run(now, sizes), strict=True):
                 now[i] = value
-        return [_as_array(x, t) for x, t in zip(now[: self.carried], self.node.types, strict=True)]
+        return [as_array(x, t) for x, t in zip(now[: self.carried], self.node.types, strict=True)]
 
 
 class CondRun:
@@ -107,26 +81,11 @@ class CondRun:
         test, *rest = operands
         first = len(self.node.types) - self.changed
         fresh = {i for i in range(self.changed) if first + i not in self.reused}
-        now = [_own(x, v.type, memory[first + i] if i in fresh else None)
+        now = [own(x, v.type, memory[first + i] if i in fresh else None)
                for i, (x, v) in enumerate(zip(rest, self.node.inputs[1:], strict=True))]
         outputs = self.sides[bool(test)].run(now, sizes)
-        return [_as_array(x, t) for x, t in zip(
+        return [as_array(x, t) for x, t in zip(
             [*outputs, *now[: self.changed]], self.node.types, strict=True)]
-
-
-def _own(operand: Any, type_: TensorType, memory: Memory | None) -> Any:
-    """An operand as a sub-plan takes it; with ``memory`` a copy there, which it may change."""
-    if type_.kind != "array":
-        return operand.item() if type_.is_weak and isinstance(operand, np.generic) else operand
-    if memory is None:
-        return np.ascontiguousarray(operand).reshape(np.shape(operand))
-    out = memory()
-    np.copyto(out, operand)
-    return out
-
-
-def _as_array(value: Any, type_: TensorType) -> np.ndarray:
-    return value if type_.kind == "array" else np.asarray(value, type_.dtype)
 
 
 class NativeRun:
@@ -272,6 +231,8 @@ class _Blocks:
             return pool
         if word.kind == "callback":
             return self.host.address(word.value)
+        if word.kind == "deepest":
+            return stack.limit()
         if word.kind in CALLS:
             return interrupts.addresses()[word.kind]
         if word.kind not in ("nest", "code", "finish", "tasks", "grain", "work"):
@@ -296,6 +257,8 @@ class _Blocks:
             raised, self.host.error = self.host.error, None
             return located(raised or InternalError("a host call failed without an error"),
                            error_exit.node.loc)
+        if error_exit.node.op == "Call":
+            return located(RecursionError(TOO_DEEP), error_exit.node.loc)
         if error_exit.node.op == "Check":
             return located(make_error(error_exit.node.attrs["error"]), error_exit.node.loc)
         if error_exit.axis == OF_NOTHING:
@@ -333,4 +296,8 @@ def run_of(control: ControlRun, planner: Planner) -> Callable[..., list[np.ndarr
     """The function that runs a control node: ``run(operands, memory, sizes)`` -> results."""
     if control.program is not None:
         return NativeRun(control, control.program)
+    if not control.node.graphs:
+        return RecursionRun(control, planner)
+    if control.node.op == "Call":
+        return CallRun(control, planner)
     return (LoopRun if control.node.op == "Loop" else CondRun)(control, planner)

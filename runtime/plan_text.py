@@ -21,7 +21,7 @@ from .cells import Cells
 from .segments import Segment, SizedSegment, allocator, is_small, sized_allocator
 
 if TYPE_CHECKING:
-    from .control_flow import GraphPlan
+    from .sub_programs import GraphPlan
 
 Key = tuple[str, int]
 

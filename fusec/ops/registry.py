@@ -72,6 +72,7 @@ class Op:
     is_folded: bool = True  # of constants, where it is elementwise or a reduction
     may_raise: bool = False  # while it runs, a library's own error aside that nobody foresees
     is_control: bool = False  # it runs the graphs in its attrs, as data decides
+    repeats: bool = False  # it may run them more than once
     shows_memory: bool = False  # its first operand's, as views do
     combines: bool = False  # kernels may combine elements with it that an index names twice
     keeps_kind: bool = False  # of an int and a float it makes either, of two floats a float

@@ -82,7 +82,7 @@ register(Op(
 ))
 register(Op(
     name="Loop", kind="call", admits=LOOP, infer=infer_loop, reference=loop_reference,
-    is_control=True, may_raise=True, raises="often",
+    is_control=True, repeats=True, may_raise=True, raises="often",
     doc="A loop. attrs: carried: how many operands go from iteration to iteration; test, body: "
         "graphs over all operands; the body's outputs are the carried scalars, its updates the "
         "carried arrays that change; names: of what is carried.",
@@ -93,5 +93,5 @@ def changed_operands(node: Node) -> list[int]:
     """For each result the operand that it is a changed copy of, or -1."""
     if node.op == "Loop":
         return [i if t.kind == "array" else -1 for i, t in enumerate(node.types)]
-    changed = node.attrs["changed"]
+    changed = node.attrs.get("changed", 0)
     return [-1] * (len(node.types) - changed) + [1 + i for i in range(changed)]

@@ -47,6 +47,7 @@ from .index import indexing  # noqa: F401 (answers for arrays: see `values.opera
 from .library.callees import in_numpys_words
 from .library.host_calls import HostCalls
 from .numpy import methods  # noqa: F401 (as above)
+from .objects.recursion import Activation, Activations, Arguments
 from .objects.tracing_hooks import TracingHooks
 from .objects.variables import Created, Met, Variables
 from .operands.index_uses import lost_checks
@@ -140,6 +141,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     hooks = hooks_of_program(trace)
     args, kwargs, positions = traced_arguments(trace, call)
     _enter(trace, fn, name)
+    trace.part(Activations).append(Activation(fn, Arguments.of(args, kwargs), 0))
     note_arguments(trace, call)
     runnable = _converted(trace, fn, hooks)
     for function in trace.entry:
@@ -250,7 +252,7 @@ def _run(
         if isinstance(error, RecursionError) and trace.part(Endless).loc is not None:
             raise unsupported(
                 "a function that calls itself until data ends it", loc=trace.part(Endless).loc,
-                cure="write the recursion as a loop",
+                cure="put fusec.jit on the function that calls itself, or write a loop",
                 notes=("tracing takes both sides of a branch that data decides",)) from None
         if _raises_in_the_run(trace, error):
             return None

@@ -48,6 +48,18 @@ def _loop(x: Any) -> Any:
     return total
 
 
+@fusec.jit
+def _added(x: Any, n: Any) -> Any:
+    return x if n <= 0 else x + _added(x, n - 1)
+
+
+@fusec.jit
+def _added_if_few(x: Any, n: Any) -> Any:
+    if n > 50:
+        raise ValueError("too many")
+    return x if n <= 0 else x + _added_if_few(x, n - 1)
+
+
 def _branch(x: Any) -> Any:
     y = x + x
     if x[0, 0] > 1:
@@ -159,7 +171,11 @@ OWN: dict[str, Sample] = {
     # SciPy's own values for positive numbers are far off
     "LogNdtr": (lambda x: special.log_ndtr(-x), "grid"),
     "Exp10": (lambda x: special.exp10(x), "grid"),
-    "Cond": (_branch, "grid"), "Loop": (_loop, "grid"), "Fused": (lambda x: x + x, "grid"),
+    "Cond": (_branch, "grid"), "Loop": (_loop, "grid"),
+    **dict.fromkeys(("Call", "Recursion"), (
+        lambda x: _added(x[0, 0], np.count_nonzero(x)), "grid")),
+    "CheckedRecursion": (lambda x: _added_if_few(x[0, 0], np.count_nonzero(x)), "grid"),
+    "Fused": (lambda x: x + x, "grid"),
     "Check": (_checked, "grid"), "Verify": (_checked, "grid"), "Fill": (_filled, "grid"),
     "Size": (lambda x: x[x > 1].size, "grid"), "NumPy": (lambda x: np.exp(x), "grid"),
     "MatMul": (lambda x: x @ x, "square"),

@@ -14,7 +14,8 @@ from fusec.trace import tracer  # noqa: F401 (it fills the tables)
 from fusec.trace.values.handlers import FUNCTIONS
 
 ROWS = list(all_ops())
-VARIADIC = {"Gather", "Scatter", "Fused", "Cond", "Loop", "Concat", "ScalarCall"}
+VARIADIC = {"Gather", "Scatter", "Fused", "Cond", "Loop", "Concat", "ScalarCall",
+            "Call", "Recursion", "CheckedRecursion"}
 FRONT_ENDS = Path(fusec.__file__).parent / "trace"
 
 

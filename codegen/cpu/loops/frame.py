@@ -60,7 +60,8 @@ class Frame:
     budget: str = ""  # memory of the ns of work left until the next poll
     at_end: str = ""  # an instruction to run before every return
     has_loops: bool = True  # whether any part of the function may run twice
-    _numbers: dict[Word, int] = field(default_factory=dict)
+    caller: Frame | None = None  # of a function that this one calls, with which it shares the block
+    numbers: dict[Word, int] = field(default_factory=dict)
     _registers: dict[Word, str] = field(default_factory=dict)
 
     def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:
@@ -96,10 +97,10 @@ class Frame:
     def _number(self, kind: str, value: int) -> int:
         """The number of the word, which is added to the block if it is new."""
         key = Word(kind, value)
-        if key not in self._numbers:
-            self._numbers[key] = len(self.words)
+        if key not in self.numbers:
+            self.numbers[key] = len(self.words)
             self.words.append(key)
-        return self._numbers[key]
+        return self.numbers[key]
 
     def word_address(self, kind: str, value: int) -> str:
         """The address of a word that the function writes."""
@@ -270,7 +271,7 @@ class Frame:
         """At an early exit, store the address of the result's memory in the block, for Python."""
         self.left[number] = token.slot
 
-    def leave(self, code: int) -> None:
+    def leave(self, code: int | str) -> None:
         """Leave the function early."""
         if not self.code:
             self.code = self.em.alloca("i64", "code", 8)
@@ -311,9 +312,12 @@ class Frame:
 
     def text(self, name: str) -> str:
         """The finished function."""
-        em, leaving = self.em, self._leaving()
         known = f"ptr dereferenceable({8 * len(self.words)})"
-        head = f"define i64 @{name}({known} %block) nounwind {{"
+        return self.whole(f"define i64 @{name}({known} %block) nounwind {{")
+
+    def whole(self, head: str) -> str:
+        """The function that begins with this line."""
+        em, leaving = self.em, self._leaving()
         return "\n".join([head, "entry:", *em.allocas, *self.entry, *em.lines, f"  {self.at_end}",
                           "  ret i64 0", *leaving, "}"])
 

@@ -85,6 +85,16 @@ def poll_each(frame: Frame, node: Node) -> None:
     _poll(frame, str(_cost(node)))
 
 
+def prepare_polls(frame: Frame) -> None:
+    """Of a function of which calls poll: the lock is its, and it takes it back at its end."""
+    _state(frame)
+
+
+def poll_call(frame: Frame, body: Graph) -> None:
+    """At the beginning of a call of a function that calls itself."""
+    _poll(frame, str(NODE_NS * _count(body)))
+
+
 def _cost(node: Node) -> int:
     return NODE_NS * _count(node.attrs["test"], node.attrs["body"])
 
@@ -94,7 +104,7 @@ def _poll(frame: Frame, cost: str) -> None:
     em = frame.em
     spend(frame, cost)
     with em.branch(_is_spent(frame), UNLIKELY):
-        em.line(f"store i64 {BUDGET_NS}, ptr {_budget(frame)}")
+        em.line(f"store i64 {BUDGET_NS}, ptr {budget(frame)}")
         raised = em.value(f"call i64 {_callee(frame, 'poll')}(ptr {_state(frame)})")
         _leave_if(frame, em.value(f"icmp ne i64 {raised}, 0"))
 
@@ -120,9 +130,9 @@ def call_python(frame: Frame, number: int) -> str:
 
 def spend(frame: Frame, cost: str) -> None:
     """Count so many ns of work."""
-    em, budget = frame.em, _budget(frame)
-    left = em.value(f"load i64, ptr {budget}")
-    em.line(f"store i64 {em.value(f'sub i64 {left}, {cost}')}, ptr {budget}")
+    em, left_at = frame.em, budget(frame)
+    left = em.value(f"load i64, ptr {left_at}")
+    em.line(f"store i64 {em.value(f'sub i64 {left}, {cost}')}, ptr {left_at}")
 
 
 def _leave_if(frame: Frame, raised: str) -> None:
@@ -136,11 +146,12 @@ def _leave_if(frame: Frame, raised: str) -> None:
 
 
 def _is_spent(frame: Frame) -> str:
-    left = frame.em.value(f"load i64, ptr {_budget(frame)}")
+    left = frame.em.value(f"load i64, ptr {budget(frame)}")
     return frame.em.value(f"icmp slt i64 {left}, 0")
 
 
-def _budget(frame: Frame) -> str:
+def budget(frame: Frame) -> str:
+    """Where the ns of work left until the next poll are."""
     if not frame.budget:
         frame.budget = frame.em.alloca("i64", "budget", 8)
         frame.entry.append(f"  store i64 {BUDGET_NS}, ptr {frame.budget}")
@@ -156,7 +167,7 @@ def _state(frame: Frame) -> str:
 
     Whoever asks may give the lock up, so the function takes it back at its end.
     """
-    if not frame.at_end:
+    if not frame.at_end and frame.caller is None:
         first, second = (frame.word_address("lock", number) for number in range(2))
         frame.entry += [f"  store i64 0, ptr {first}", f"  store i64 0, ptr {second}"]
         frame.at_end = f"call void {frame.early_word('hold', 0, 'ptr')}(ptr {first})"

@@ -55,8 +55,8 @@ def compile_control(
 
 
 def _has_loops(node: Node) -> bool:
-    inside = node.graphs
-    return node.op == "Loop" or any("Loop" in graph.ops for graph in inside)
+    inside = (op for graph in node.graphs for op in graph.ops)
+    return any(get(op).repeats for op in (node.op, *inside))
 
 
 def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:

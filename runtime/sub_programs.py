@@ -1,0 +1,57 @@
+"""Sub-graphs that run from Python, each as a plan of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from fusec.codegen.schedule import Schedule, SubPlan
+from fusec.ir import TensorType
+
+from .cells import idle_or_new
+
+Memory = Callable[[], np.ndarray]
+
+
+class GraphPlan(Protocol):
+    """The plan of a sub-graph, for one call at a time."""
+
+    def run(self, leaves: Sequence[Any], *, sizes: Mapping[str, int]) -> list[Any]: ...
+
+
+Planner = Callable[[Schedule], GraphPlan]
+
+
+class SubProgram:
+    """Runs a sub-graph: its updates change the arrays passed in, its outputs are returned."""
+
+    def __init__(self, plan: SubPlan, planner: Planner) -> None:
+        self.plan, self.planner = plan, planner
+        self._idle: list[GraphPlan] = []  # a call in another thread takes another one
+
+    def _new(self) -> GraphPlan:
+        return self.planner(self.plan.schedule)
+
+    def run(self, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
+        stepper = idle_or_new(self._idle, self._new)
+        try:
+            return stepper.run(operands, sizes=sizes)
+        finally:
+            self._idle.append(stepper)
+
+
+def own(operand: Any, type_: TensorType, memory: Memory | None) -> Any:
+    """An operand as a sub-plan takes it; with ``memory`` a copy there, which it may change."""
+    if type_.kind != "array":
+        return operand.item() if type_.is_weak and isinstance(operand, np.generic) else operand
+    if memory is None:
+        return np.ascontiguousarray(operand).reshape(np.shape(operand))
+    out = memory()
+    np.copyto(out, operand)
+    return out
+
+
+def as_array(value: Any, type_: TensorType) -> np.ndarray:
+    return value if type_.kind == "array" else np.asarray(value, type_.dtype)
