@@ -19,7 +19,7 @@ from fusec.errors import FusecError, unsupported
 from fusec.ir import Graph, Node, TensorType, Value
 
 from ..choice.merge import Disagreement, flatten, is_traced, joined, same, unflatten
-from ..choice.optional import assuming, bound, settled
+from ..choice.optional_values import assuming, bound, settled
 from ..choice.regions import Region, captures, placeholder, subgraph
 from ..control.raising import note_state
 from ..facts.layout import Strides
