@@ -21,12 +21,12 @@ from fusec.ir import Graph, Node, TensorType, Value
 from ..choice.merge import Disagreement, flatten, is_traced, joined, same, unflatten
 from ..choice.optional_values import assuming, bound, settled
 from ..choice.regions import Region, captures, placeholder, subgraph
-from ..control.raising import note_state
+from ..control.raised_exceptions import note_state
 from ..facts.layout import Strides
 from ..operands.index_uses import lost_checks, note_inside
 from ..places.cells import Variables
 from ..values.array import TracedArray, from_value
-from ..values.selected import Copied, roots
+from ..values.selected_arrays import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace
 
