@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import FusecError, unsupported
+from fusec.errors import TraceError, unsupported
 from fusec.ir import Graph, Node, TensorType, Value
 
 from ..choice.merge import Disagreement, flatten, is_traced, joined, same, unflatten
@@ -34,9 +34,9 @@ MOST_ROUNDS = 8
 BOOL = TensorType(np.dtype(np.bool_), (), "scalar")  # of a function that returns no value
 
 
-class NoResultYet(FusecError):
+class NoResultYet(TraceError):
     """A call of the function itself, of which it is not known what it returns: that side of a
-    branch says nothing of it."""
+    branch says nothing of it.  No handler of the program's may catch it."""
 
     in_numpys_words = RecursionError("a function that calls itself has not returned yet")
 
@@ -316,7 +316,8 @@ class _Body:
         return unsupported(
             f"the function {self.recursive.name}, which calls itself until data ends it and "
             f"changes what is older than the call", loc=self.trace.loc,
-            cure="return what it computes, or write the recursion as a loop")
+            cure="return what it computes, or write the recursion as a loop; prints and draws of "
+            "random numbers are changes, too")
 
     def finish(self) -> None:
         """Make the graph, once the results have settled."""

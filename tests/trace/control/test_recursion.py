@@ -488,6 +488,43 @@ for _ in range(20):
     FIBONACCI.append(FIBONACCI[-1] + FIBONACCI[-2])
 
 
+def test_one_trace_for_all_sizes() -> None:
+    halve.clear()
+    for n in (4, 5, 7, 30):
+        x = np.linspace(1.0, 9.0, n)
+        np.testing.assert_array_equal(halve(x, f8(1.0)), python(halve, x, f8(1.0)))
+    assert halve.trace_count == 1
+
+
+def test_handlers_of_the_program_catch_what_it_raises() -> None:
+    @fusec.jit
+    def f(n):
+        if n <= 0:
+            return n
+        try:
+            return f(n - 1) + 1.0
+        except Exception:
+            return n * 100.0
+
+    assert f(f8(5.0)) == 5.0
+
+
+def test_texts_of_such_graphs_run_elsewhere() -> None:
+    graph = fibonacci.concrete(i8(3)).graph
+    for text in (graph.to_json(), str(graph)):
+        assert fusec.admit(text).function()(i8(15)) == FIBONACCI[15]
+    alone = "graph f(n: i64) {\n  %r = Recursion(%n) {function=\"f\", results=(type(i64),)} : i64\n"
+    with pytest.raises(FusecError):
+        fusec.admit(alone + "  return %r\n}").function()(i8(1))
+
+
+def test_timeouts_and_a_deep_call_in_a_small_thread() -> None:
+    for concrete, args in ((fibonacci.concrete(i8(3)), (i8(70),)),
+                           (blend.concrete(np.ones(3), i8(3)), (np.ones(3), i8(60)))):
+        with pytest.raises(TimeoutError):
+            concrete.run(*args, options=fusec.RunOptions(timeout=0.3))
+
+
 def test_recursion_of_known_depth_is_traced_out() -> None:
     @fusec.jit(static=("n",))
     def power(x, n):
