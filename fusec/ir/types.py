@@ -87,9 +87,6 @@ class TensorType:
         zero = self.dtype.type(0)
         return zero.item() if self.is_weak else zero
 
-    def with_dtype(self, dtype: np.dtype) -> TensorType:
-        return TensorType(dtype, self.shape, self.kind)
-
     def __str__(self) -> str:
         name = dtype_name(self.dtype)
         if self.kind == "weak":

@@ -115,10 +115,6 @@ def power_reference(a: Any, b: Any) -> Any:
     return np.power(bases, exponents)[0]
 
 
-def square_reference(x: Any) -> Any:
-    return np.square(x)
-
-
 # --- arithmetic
 _ufunc("Add", np.add, "add", commutative=True, associative=True, is_sum=True, combines=True,
        keeps_kind=True)

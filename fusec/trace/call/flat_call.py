@@ -24,7 +24,6 @@ from .symbolic_arguments import OpenArguments
 
 Leaf = Any
 MOST_LAYOUTS = 256
-_STATIC = (str, bytes, bool, type(None), type(Ellipsis))
 
 
 @dataclass(frozen=True)

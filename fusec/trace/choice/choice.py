@@ -19,8 +19,6 @@ from ..facts.trees import NAMESPACE
 from ..guards.places import Absent
 from ..values.array import TracedArray
 
-NOTHING = Absent("nothing to append")
-
 
 class Choice:
     """``then`` where the test, a boolean known or traced, holds; else ``orelse``."""
