@@ -51,12 +51,12 @@ def leaf_getter(
     signature: Signature, form: tuple[Any, ...], treespec: Any
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] | None:
     """A function from ``args`` and ``kwargs`` to the leaves of a call of this form; None where an
-    argument is a pytree of several leaves."""
+    argument is a pytree of several leaves, or a default is one that may change."""
     by_position = tuple(object() for _ in range(form[0]))
     by_name: dict[str, Any] = {name: object() for name in form[1:]}
     bound: Any = signature.bind(by_position, by_name)
     leaves, structure = flattened(bound)
-    if structure != treespec:
+    if structure != treespec or not all(map(_is_lasting, (*bound[0], *bound[1].values()))):
         return None
     sources = {id(x): f"args[{i}]" for i, x in enumerate(by_position)}
     sources |= {id(x): f"kwargs[{name!r}]" for name, x in by_name.items()}
@@ -66,6 +66,12 @@ def leaf_getter(
     getter: Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] = eval(
         f"lambda args, kwargs: {result}", names)
     return getter
+
+
+def _is_lasting(x: Any) -> bool:
+    """Whether it has the same leaves in all calls: it is one, or a tuple of such."""
+    return all(map(_is_lasting, x)) if isinstance(x, tuple) else (
+        [id(x)] == list(map(id, flattened(x)[0])))
 
 
 def flatten(

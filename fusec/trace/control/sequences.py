@@ -26,11 +26,19 @@ class TracedRange:
     stop: Any
     step: Any
 
+    @property
+    def known(self) -> range:
+        """Python's own, where nothing of it is data."""
+        return range(*(p.__index__() for p in (self.start, self.stop, self.step)))
+
     def __iter__(self) -> Iterator[Any]:
-        return iter(range(*(p.__index__() for p in (self.start, self.stop, self.step))))
+        return iter(self.known)
 
     def __len__(self) -> int:
-        return len(range(*(p.__index__() for p in (self.start, self.stop, self.step))))
+        return len(self.known)
+
+    def __repr__(self) -> str:
+        return repr(self.known)
 
 
 @dataclass(eq=False)

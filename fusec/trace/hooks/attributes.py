@@ -17,7 +17,7 @@ from ..call.foreign_arrays import is_foreign, refusal
 from ..convert.hooks import Hooks
 from ..convert.properties import getter_of
 from ..facts.policy import stays_plain
-from ..guards.guard import is_guarded, is_in_object, is_object, is_own
+from ..guards.guard import is_guarded, is_kept, is_object, is_own
 from ..guards.places import UNBOUND
 from ..guards.process_state import note_library
 from ..objects.attribute_guards import note_method, note_missing, note_of_class, note_value
@@ -150,15 +150,13 @@ def _guarded(hooks: TracingHooks, obj: Any, name: str, result: Any) -> Any:
         return result
     if type(result) is MethodType and result.__self__ is obj and trace.active:
         note_method(trace, obj, name)
-    elif type(result) is FunctionType and name not in getattr(obj, "__dict__", ()):
-        note_of_class(trace, type(obj), name)  # a static method
     if type(obj) is ModuleType and not is_guarded(obj):
         note_library(trace, obj, name)
     if trace.active and type(obj) is not TracedArray and is_guarded(obj) and (
             id(obj) not in trace.local.objects):
         result = hooks.attributes.value(obj, name, result, (*hooks.functions, *trace.entry))
-    if trace.active and is_own(result) and type(result) is not TracedArray and (
-            not is_object(result) or is_in_object(obj, name)):
+    if trace.active and type(result) is not TracedArray and (
+            (is_own(result) and not is_object(result)) or is_kept(obj, name, result)):
         note_value(trace, obj, name, result)
     return result
 

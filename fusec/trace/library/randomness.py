@@ -274,7 +274,7 @@ class _Call:
                           for make, x in zip(self.accepted, self.encoder.operands, strict=True)]
 
     def _encode(self, parameter: str, x: Any) -> Any:
-        decides = parameter in ("size", "args", "axis", "dtype", "replace")
+        decides = parameter in ("size", "args", "axis", "dtype", "replace", "x")
         x = plain(x) if parameter == "x" else x  # NumPy asks whether it is an int
         form = self.encoder.encode(x, not decides or any(map(is_number, leaves_in(x))))
         added = len(self.encoder.operands) - len(self.parameter_of)

@@ -14,16 +14,12 @@ from fusec.errors import ConcreteValueError
 from ..facts.constant_values import is_constant
 from ..facts.origins import source_of
 from ..facts.trees import leaves_in
-from ..values.array import TracedArray
+from ..values.array import Markers, TracedArray
 from ..values.trace import Trace
 
 _VALUES = (tuple, dict)  # of a text
 _CONVERSION = re.compile(r"%(?P<key>\(\w*\))?[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?"
                          r"(?P<kind>[diouxXeEfFgGcrsa%])")
-
-
-class Markers(set[str]):
-    """Of a trace: the texts of its markers."""
 
 
 class Marker:

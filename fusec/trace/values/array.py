@@ -26,6 +26,10 @@ _SHARING = ("base", "ctypes", "data", "getfield")
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
+class Markers(set[str]):
+    """Of a trace: texts that stand for values which only the run knows."""
+
+
 class TracedArray:
     """An array (a storage seen through view steps) or a scalar (a value alone) in a trace.
 
@@ -130,7 +134,9 @@ class TracedArray:
 
     def __repr__(self) -> str:
         state = "" if self.trace.active else " of a finished trace"
-        return f"<traced {self.origin.type}{state} {self.origin.name}>"
+        text = f"<traced {self.origin.type}{state} {self.origin.name}>"
+        self.trace.part(Markers).add(text)  # it may become a part of a list's
+        return text
 
     # -- protocols
 
