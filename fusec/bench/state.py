@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import optree
 
 from fusec.ir import Graph
 from fusec.ops.host_calls import (
@@ -24,6 +23,8 @@ from fusec.ops.host_calls import (
 )
 from fusec.trace.guards.places import UNBOUND, Attribute, Item, Place
 from fusec.trace.places.container_contents import NewContent, Tail
+
+from .equality import leaves
 
 PutBack = Callable[[], object]
 
@@ -62,7 +63,7 @@ def state_of(concretes: Sequence[Any], args: Sequence[Any]) -> State:
         puts += [_array(a) for a in concrete.executable.spec.written_outside]
         puts += [_variable(v) for v in concrete.variables]
         puts += [_generator(g) for g in _generators(concrete.graph)]
-    puts += [_generator(x) for x in optree.tree_leaves(tuple(args)) if is_generator(x)]
+    puts += [_generator(x) for x in leaves(tuple(args)) if is_generator(x)]
     return State(puts)
 
 
