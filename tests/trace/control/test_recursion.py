@@ -488,6 +488,34 @@ for _ in range(20):
     FIBONACCI.append(FIBONACCI[-1] + FIBONACCI[-2])
 
 
+def test_results_that_lie_in_memory_otherwise() -> None:
+    @fusec.jit
+    def f(x, n):
+        if n <= 0:
+            return np.asfortranarray(x * 2)
+        return f(x + 1.0, n - 1) * 1.0
+
+    @fusec.jit
+    def g(x, n):
+        return f(x, n).reshape(6), f(x.T, n).ravel(order="F")
+
+    x = np.arange(6.0).reshape(2, 3)
+    for n in (f8(0.0), f8(3.0)):
+        same(g(x, n), python(g, x, n))
+
+
+def test_what_the_function_is_given_in_lists() -> None:
+    @fusec.jit
+    def f(params, x):
+        if x > 100.0:
+            return x
+        return f(params, x * params["w"][0] + params["b"])
+
+    params = {"w": [f8(1.5), f8(0.0)], "b": f8(2.0)}
+    for x in (f8(1.0), f8(500.0)):
+        np.testing.assert_allclose(f(params, x), python(f, params, x), rtol=1e-14)
+
+
 def test_one_trace_for_all_sizes() -> None:
     halve.clear()
     for n in (4, 5, 7, 30):
@@ -611,6 +639,21 @@ def test_a_strict_function_that_writes_is_traced_with_its_caller() -> None:
     assert f(x, np.ones(3)) == 15.0
     assert x.tolist() == [3.0] * 3
     assert any("add has fp='strict'" in note for note in f.traces[0].build.traced.notes)
+
+
+def test_a_strict_function_that_appends_or_gives_any_size() -> None:
+    @fusec.jit(fp="strict")
+    def keep(x, kept):
+        kept.append(x * 2.0)
+        return x[x > 0.0]
+
+    @fusec.jit
+    def f(x):
+        kept = []
+        return keep(x, kept).sum(), kept
+
+    total, kept = f(np.array([1.0, -2.0, 3.0]))
+    assert total == 4.0 and [k.tolist() for k in kept] == [[2.0, -4.0, 6.0]]
 
 
 def test_a_strict_function_that_recurses_and_one_that_raises() -> None:
