@@ -14,11 +14,15 @@ from .measure import renewed
 
 # Above the few iterations that are unrolled, whose traces are others.
 SIZES = (40, 48, 57, 66, 83)
+SMALL = (22, 25, 28, 33, 40)
 OTHER_SIZES: dict[str, tuple[int, ...]] = {
     # Powers of two, and grids of them.
-    "fft_radix2": (32, 64, 128, 256, 512), "haar": (32, 64, 128, 256, 512),
-    "fft_recursive": (32, 64, 128, 256, 512), "multigrid_poisson": (33, 65, 129, 257, 513),
-    # What grows faster than the size.
+    "fft_radix2": (4, 8, 16, 32, 64), "fft_recursive": (4, 8, 16, 32, 64),
+    "haar": (32, 64, 128, 256, 512), "multigrid_poisson": (5, 9, 17, 33, 65),
+    "brent": (6, 7, 8, 9, 10),  # digits
+    # What grows faster than the size, in plain NumPy above all.
+    "poisson_sor": SMALL, "jacobi_eigenvalues": SMALL, "matrix_chain": SMALL, "sandpile": SMALL,
+    "convolution_layer": (40, 44, 48, 52, 56),
     "nqueens": (4, 5, 6, 7, 8), "lennard_jones": (3, 4, 5, 6, 7),
     "welch": (128, 160, 200, 240, 320), "sieve": (400, 500, 650, 800, 1000),
 }
