@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from fusec.ir import Node, Value
+from fusec.ir.lazy_values import lazy
+from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.cones import has_unit_region
 from fusec.ops.index_maps import AxisIndex, IndexMap
 
 Box = tuple[tuple[int, int], ...]
+SHORT_CHAIN = 64  # updates
 
 
 class Split(Exception):
@@ -73,7 +79,8 @@ class Writes:
 
     A loop that writes row after row makes a chain of a thousand updates of one array, and a nest
     for each.  To find which update a nest reads, all boxes are compared in one array operation:
-    walking the chain for every nest would be quadratic.
+    walking the chain for every nest would be quadratic.  Symbolic numbers of a short chain are
+    compared one by one; a long one needs their values.
     """
 
     def __init__(self, value: Value) -> None:
@@ -82,17 +89,30 @@ class Writes:
             value = value.node.inputs[0]
             self.before.append(value)
         nodes = [v.node for v in self.before[:-1]]
-        starts = [n.attrs["starts"] for n in nodes]
-        self.starts = np.array(starts, np.int64)
-        self.ends = self.starts + np.array([n.attrs["sizes"] for n in nodes], np.int64)
+        self.written = [(n.attrs["starts"], n.attrs["sizes"]) for n in nodes]
+
+    @lazy
+    def _edges(self) -> tuple[np.ndarray, np.ndarray]:
+        starts, sizes = (np.array(of, np.int64) for of in zip(*self.written, strict=True))
+        return starts, starts + sizes
 
     def reaching(self, box: Box, index: IndexMap) -> Value:
         """The array as its newest update that reaches the box left it."""
-        edges = np.array([_range(box, i) for i in index], np.int64)
-        low, high = edges.reshape(-1, 2).T
-        reaches = np.all((self.starts < high) & (low < self.ends), axis=1)
+        ranges = tuple(_range(box, i) for i in index)
+        if len(self.written) <= SHORT_CHAIN and is_symbolic((ranges, *self.written)):
+            return self._reaching(ranges)
+        low, high = np.array(ranges, np.int64).reshape(-1, 2).T
+        starts, ends = self._edges
+        reaches = np.all((starts < high) & (low < ends), axis=1)
         newest = int(reaches.argmax())
         return self.before[newest if reaches[newest] else -1]
+
+    def _reaching(self, ranges: Sequence[tuple[Any, Any]]) -> Value:
+        for before, (starts, sizes) in zip(self.before, self.written, strict=False):
+            if all(start < high and low < start + size for (low, high), start, size in zip(
+                    ranges, starts, sizes, strict=True)):
+                return before
+        return self.before[-1]
 
 
 def _is_update(value: Value) -> bool:

@@ -32,7 +32,8 @@ def compile_schedule(schedule: Schedule, stats: CompileStats) -> None:
     """Specialise and compile every kernel of the schedule, new nests as one module."""
     backend = schedule.backend
     forms: list[Any] = []
-    for step in schedule.kernels:
+    steps = [step for step in schedule.kernels if not step.code]
+    for step in steps:
         strides = [buffer_strides(p.dtype, p.strides) for p in step.places]
         step.forms = backend.specialise(step.kernel, strides)
         forms.extend(step.forms)
@@ -40,7 +41,7 @@ def compile_schedule(schedule: Schedule, stats: CompileStats) -> None:
     for extern in schedule.externs:
         if extern.run is not None:
             _compile_control(extern.run, backend, stats)
-    for step in schedule.kernels:
+    for step in steps:
         step.code, codes = codes[: len(step.forms)], codes[len(step.forms):]
 
 

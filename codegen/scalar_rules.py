@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.symbolic_numbers import Symbolic
 from fusec.ops import all_ops
 
 from .loop_ir import LEAVES, Expr, Param, expr
@@ -47,7 +48,8 @@ class Constants:
         return scalar_constant(dtype, value) or self._param(dtype, value)
 
     def _param(self, dtype: np.dtype, value: Any) -> Expr:
-        key = (dtype, np.asarray(value, dtype).tobytes())
+        is_open = type(value) is Symbolic
+        key = (dtype, value if is_open else np.asarray(value, dtype).tobytes())
         number = self._numbers.setdefault(key, len(self.params))
         if number == len(self.params):
             self.params.append(Param(dtype, value))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from fusec.ir.lazy_values import lazy
 from fusec.ops import get
 
 from .backend import Backend, Strides
-from .loop_ir import Kernel
+from .loop_ir import Kernel, Param
 
 if TYPE_CHECKING:
     from .control_program import ControlProgram
@@ -63,6 +63,20 @@ class KernelStep:
     not_empty: tuple[Size, ...] = ()  # what extrema go over: of nothing NumPy raises
     forms: list[Any] = field(default_factory=list)
     code: list[Any] = field(default_factory=list)
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The constants that its kernel gets at run time."""
+        return self.kernel.params
+
+
+class Traffic(NamedTuple):
+    """What the kernels of a schedule do, as far as their sizes are known: the points of each nest,
+    the scalar operations for a point of all of them, the bytes that each reads and writes."""
+
+    points: tuple[Size, ...]
+    operations: int
+    nbytes: tuple[Size, ...]
 
 
 class SubPlan:
@@ -148,6 +162,15 @@ class Schedule:
     @property
     def externs(self) -> list[ExternStep]:
         return [s for s in self.steps if isinstance(s, ExternStep)]
+
+    @lazy
+    def traffic(self) -> Traffic:
+        static = [s for s in self.kernels if all(f.is_static for f in s.forms)]
+        moved = (size for s in static for size in (s.kernel.bytes_loaded, s.kernel.bytes_stored))
+        return Traffic(
+            tuple(f.points for s in self.kernels for f in s.forms if f.is_static),
+            sum(s.kernel.operations for s in self.kernels),
+            tuple(size for size in moved if isinstance(size, int)))
 
 
 def contiguous_strides(shape: Sequence[Size], itemsize: int) -> Strides:

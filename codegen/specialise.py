@@ -16,6 +16,7 @@ import numpy as np
 
 from fusec.ir.bindings import Bindings, resolve, typical
 from fusec.ir.dims import Size, is_static, maximum, minimum
+from fusec.ir.symbolic_sizes import plain
 from fusec.ops.index_maps import COMPUTED
 
 from .loop_ir import Kernel, Nest, walk
@@ -124,7 +125,7 @@ class LoopForm:
             return 0
         parts = sum(o.buffer == operand.buffer and o.strides == operand.strides
                     for o in self.operands)
-        return stride if parts > 1 else 0
+        return plain(stride) if parts > 1 else 0
 
 
 # Elements of a short axis, whose length machine code may know.
@@ -318,12 +319,13 @@ class _Specialiser:
 
 
 def structure_key(form: LoopForm) -> tuple:
-    """Everything the machine code depends on, and nothing else."""
+    """Everything the machine code depends on, and nothing else: of sizes the numbers."""
     numbers: dict[int, int] = {}
     body = []
     for e in walk(form.nest.roots):
         numbers[id(e)] = len(numbers)
-        attr = (type(e.attr).__name__, form.loop_of[e.attr] if e.op == "index" else e.attr)
+        attr = (type(e.attr).__name__,
+                form.loop_of[e.attr] if e.op == "index" else plain(e.attr))
         body.append((e.op, e.dtype.str, attr, tuple(numbers[id(a)] for a in e.args)))
     stages = tuple(
         (

@@ -165,8 +165,8 @@ def _call_spec(build: Build) -> CallSpec:
         for o in traced.outputs
     )
     return CallSpec(
-        build.name, tuple(leaves), call.paths, tuple(v.type for v in traced.graph.inputs),
-        tuple(traced.input_strides), tuple(v.type for v in traced.graph.outputs),
+        build.name, tuple(leaves), call.paths, traced.graph.input_types,
+        tuple(traced.input_strides), traced.graph.output_types,
         tuple(traced.captured), results, tuple(traced.updates),
         bare=traced.treespec.is_leaf() and not traced.assignments, calls_host=traced.calls_host,
         read_only=frozenset(traced.read_only),

@@ -103,8 +103,7 @@ class Dispatcher(TracingCompiler):
         if self._specs is not None:
             args, kwargs = self.binder.signature.bind(args, kwargs)
             args = self._specs.applied(args, trace)
-        return called(
-            trace, self._target.python_function, args, kwargs, self._options.fp)
+        return called(trace, self._target.python_function, args, kwargs)
 
     def clear(self) -> None:
         """Forget every trace."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.plan_building import compile_schedule, make_schedule
@@ -45,7 +46,7 @@ class TracedStage:
         """Run the passes, fusion last."""
         start = time.perf_counter()
         records: list[PassRecord] = []
-        fused = run_pipeline(self.graph, self.options, records)
+        fused = run_pipeline(self.graph.made, self.options, records)
         return OptimizedStage(self, fused, records, 1e3 * (time.perf_counter() - start))
 
 
@@ -57,6 +58,7 @@ class OptimizedStage:
     graph: Graph
     passes: list[PassRecord]
     ms: float
+    planned: Planner | None = None  # what knows schedules of this graph at other sizes
 
     def as_text(self) -> str:
         """Every pass with its time, rewrites and diff, then the result."""
@@ -66,12 +68,19 @@ class OptimizedStage:
 
     def lower(self) -> LoweredStage:
         """Lower every fusion group to loop IR and decide where values live."""
-        start = time.perf_counter()
+        start, stats = time.perf_counter(), CompileStats()
+        schedule = None if self.planned is None else self.planned(self, stats)
+        if schedule is None:
+            schedule = self.schedule()
+        return LoweredStage(self, schedule, 1e3 * (time.perf_counter() - start), stats)
+
+    def schedule(self) -> Schedule:
+        """What lowering makes of the graph itself."""
         traced = self.before.traced
-        schedule = make_schedule(self.graph, traced.input_strides, traced.output_strides,
+        schedule = make_schedule(self.graph.made, traced.input_strides, traced.output_strides,
                                  traced.graph)
         schedule.states = traced.states if traced.states.noted else None
-        return LoweredStage(self, schedule, 1e3 * (time.perf_counter() - start))
+        return schedule
 
 
 @dataclass
@@ -81,6 +90,7 @@ class LoweredStage:
     before: OptimizedStage
     schedule: Schedule
     ms: float
+    stats: CompileStats = field(default_factory=CompileStats)
 
     @lazy
     def kernels(self) -> list[CompiledKernel]:
@@ -100,8 +110,7 @@ class LoweredStage:
 
     def compile(self) -> ConcreteFunction:
         """Generate machine code for nests not yet known to this process."""
-        stats = CompileStats()
-        start = time.perf_counter()
+        stats, start = self.stats, time.perf_counter()
         compile_schedule(self.schedule, stats)
         total = 1e3 * (time.perf_counter() - start)
         optimized, traced = self.before, self.before.before
@@ -113,6 +122,9 @@ class LoweredStage:
             traced.name, traced.call, traced.traced, optimized.graph, optimized.graph,
             optimized.passes, self.schedule, stats, times,
         ))
+
+
+Planner = Callable[[OptimizedStage, CompileStats], Schedule | None]
 
 
 def pass_options(fp: str, check_indices: bool) -> PassOptions:

@@ -10,12 +10,13 @@ is a constant, as if the argument were another one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fusec.ir import Graph
+from fusec.ir.graph_at_sizes import GraphAtSizes
 from fusec.ir.instantiate import Instantiation
 from fusec.ir.size_questions import Question
 from fusec.ir.symbolic_numbers import Sizes
@@ -28,6 +29,7 @@ from fusec.trace.call.symbolic_arguments import (
     symbolic_arguments,
 )
 
+from .open_schedules import OpenSchedules
 from .stages import OptimizedStage, TracedStage
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class _Optimised:
     questions: dict[Question, str]
     graph: Graph
     records: list[PassRecord]
+    schedules: OpenSchedules
 
 
 @dataclass
@@ -84,9 +87,9 @@ class SymbolicTrace:
             if self.refusal:
                 stage.traced.notes = [*stage.traced.notes, f"passes for each size: {self.refusal}"]
             return stage.optimize()
-        start = time.perf_counter()
-        graph = found.graph(optimised.graph)
-        return OptimizedStage(stage, graph, optimised.records, 1e3 * (time.perf_counter() - start))
+        graph = GraphAtSizes(optimised.graph, found, before=stage.graph)
+        return OptimizedStage(stage, graph, optimised.records, 0.0,
+                              partial(optimised.schedules.at_sizes, found))
 
     def optimised_for(self, sizes: _Sized) -> Graph | None:
         """The graph with symbols after the passes, as it is for these sizes."""
@@ -104,21 +107,22 @@ class SymbolicTrace:
         if len(self.optimised) >= MOST_OPTIMISED:
             return None
         try:
-            self.optimised.append(_run_passes(self.traced.graph, sizes, self.options))
+            self.optimised.append(_run_passes(self.traced, sizes, self.options))
         except Exception as error:  # on the graph of these sizes they say what is wrong
             self.refusal = _reason(error)
             return None
         return self.optimised[-1]
 
 
-def _run_passes(graph: Graph, hints: _Sized, options: PassOptions) -> _Optimised:
+def _run_passes(trace: Traced, hints: _Sized, options: PassOptions) -> _Optimised:
     """The passes on symbols of which these are the hints."""
     sizes = Sizes.of(hints)
     records: list[PassRecord] = []
     with sizes.asked_by_passes() as questions:
-        graph = Instantiation(sizes.symbols()).graph(graph)
+        graph = Instantiation(sizes.symbols()).graph(trace.graph)
         fused = run_pipeline(graph, options, records)
-    return _Optimised(questions, fused, records)
+    schedules = OpenSchedules(fused, trace.input_strides, trace.output_strides)
+    return _Optimised(questions, fused, records, schedules)
 
 
 def _reason(error: Exception) -> str:

@@ -61,7 +61,7 @@ def make_blocks(
     blocks, total = Blocks(), 0.0
     for step in steps:
         for form, code in zip(step.forms, step.code, strict=True):
-            block = backend.block(form, step.kernel.params)
+            block = backend.block(form, step.params)
             total += _add_launches(blocks, step.places, block, code, cells)
     return blocks, total
 

@@ -139,7 +139,7 @@ class SizedSegment:
     def __init__(self, steps: list[KernelStep], cells: np.ndarray, backend: Backend) -> None:
         self.status = np.zeros(1, np.int64)
         self.nests = [
-            SizedNest(backend.block(form, step.kernel.params), code, step.places, cells,
+            SizedNest(backend.block(form, step.params), code, step.places, cells,
                       self.status)
             for step in steps for form, code in zip(step.forms, step.code, strict=True)
         ]

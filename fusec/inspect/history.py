@@ -148,13 +148,9 @@ def record(
 
 def record_call(name: str, trace: CompiledTrace, build_ms: float, run_us: float) -> None:
     """Append a call of a trace, which was made for it where ``build_ms`` is not 0."""
-    kernels = trace.build.schedule.kernels
-    points = [f.points for k in kernels for f in k.forms if f.is_static]
-    static = [k.kernel for k in kernels if all(f.is_static for f in k.forms)]
-    moved = [size for k in static for size in (k.bytes_loaded, k.bytes_stored)]
-    record(name, elements=max(points, default=1), ops=sum(k.kernel.operations for k in kernels),
-           hit=build_ms == 0.0, build_ms=build_ms, run_us=run_us,
-           nbytes=sum(size for size in moved if isinstance(size, int)))
+    traffic = trace.build.schedule.traffic
+    record(name, elements=max(traffic.points, default=1), ops=traffic.operations,
+           hit=build_ms == 0.0, build_ms=build_ms, run_us=run_us, nbytes=sum(traffic.nbytes))
 
 
 def history() -> History:

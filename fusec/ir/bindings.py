@@ -69,12 +69,10 @@ TYPICAL = 4099
 _TYPICAL = _Typical()
 
 
-def typical(size: Size) -> int:
-    """The size, with `TYPICAL` for each symbol: for estimates of cost, never for correctness."""
-    if isinstance(size, Dim):
-        return size.evaluate(_TYPICAL)
-    number: Any = getattr(size, "hint", size)
-    return int(number)
+def typical(size: Size) -> Any:
+    """The size, with `TYPICAL` for each symbol of the run: for estimates of cost, never for
+    correctness.  A size that follows from arguments is itself, so a comparison is a question."""
+    return size.evaluate(_TYPICAL) if type(size) is Dim else size
 
 
 def bind(shape: tuple[Size, ...], actual: tuple[int, ...], bindings: dict[str, int]) -> bool:

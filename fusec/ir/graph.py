@@ -169,6 +169,24 @@ class Graph:
         return cls(inputs, outputs, updates, tuple(topological_order(roots)), name)
 
     @property
+    def made(self) -> Graph:
+        """Itself; of a graph that is yet to be made, that."""
+        return self
+
+    @property
+    def input_types(self) -> tuple[TensorType, ...]:
+        return tuple(v.type for v in self.inputs)
+
+    @property
+    def output_types(self) -> tuple[TensorType, ...]:
+        return tuple(v.type for v in self.outputs)
+
+    @property
+    def updated(self) -> tuple[int, ...]:
+        """The positions of the inputs that a call updates."""
+        return tuple(i for i, _ in self.updates)
+
+    @property
     def roots(self) -> tuple[Value, ...]:
         """What a call must produce: outputs, then updated inputs."""
         return (*self.outputs, *(v for _, v in self.updates))

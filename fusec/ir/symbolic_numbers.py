@@ -77,7 +77,8 @@ class Sizes:
         """Inside the block questions come from passes, and are collected in the dict it gives.
 
         They limit the compiled graph, not the trace: other sizes may take the same graph through
-        the passes anew.
+        the passes anew.  Afterwards the numbers still are keys: weak tables outlive what they
+        were made for.
         """
         own, self.questions = self.questions, {}
         self.is_open = self.is_key = True
@@ -85,7 +86,7 @@ class Sizes:
             yield self.questions
         finally:
             self.questions = own
-            self.is_open = self.is_key = False
+            self.is_open = False
 
     def hold(self, bindings: Bindings) -> bool:
         """Whether the trace serves arguments of these sizes."""

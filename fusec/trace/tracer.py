@@ -18,6 +18,7 @@ from fusec.code_roles import is_ours
 from fusec.errors import ConcreteValueError, FusecError, unsupported, users_own
 from fusec.ir import Graph, Value
 from fusec.ir.dims import UndecidedSizeError
+from fusec.ir.graph_at_sizes import GraphAtSizes
 from fusec.ir.instantiate import Instantiation
 from fusec.ops.checks import describe_error, has_effects
 from fusec.variable import snapshot
@@ -47,7 +48,7 @@ from .index import indexing  # noqa: F401 (answers for arrays: see `values.opera
 from .library.callees import in_numpys_words
 from .library.host_calls import HostCalls
 from .numpy import methods  # noqa: F401 (as above)
-from .objects.activations import Activation, Activations, Arguments
+from .objects.recursion import Activation, Activations, Arguments
 from .objects.tracing_hooks import TracingHooks
 from .objects.variables import Created, Met, Variables
 from .operands.index_uses import lost_checks
@@ -95,7 +96,7 @@ class Traced:
 
     @property
     def updates(self) -> list[int]:
-        return [i for i, _ in self.graph.updates]
+        return list(self.graph.updated)
 
     def at_sizes(self, sizes: Mapping[str, int]) -> Traced:
         """The trace for arguments of these sizes, which its symbols stand for."""
@@ -104,7 +105,9 @@ class Traced:
     def instantiated(self, found: Instantiation) -> Traced:
         """The same, of nodes that another graph may share."""
         start = time.perf_counter()
-        graph = found.graph(self.graph)
+        graph = GraphAtSizes(self.graph, found)
+        if self.states.noted or any(step.operands for o in self.outputs for step in o.steps):
+            graph.made  # noqa: B018  # which they name the nodes of
         return replace(
             self, graph=graph, outputs=[output_at(found, output) for output in self.outputs],
             output_strides=[found.data(row) for row in self.output_strides],

@@ -83,7 +83,7 @@ def _memory_like(x: Operand, sizes: Sequence[int]) -> np.ndarray:
     axes = like_order(x.strides)
     shape = [1 if s == 0 else n for s, n in zip(x.strides, sizes, strict=True)]
     lengths = [shape[d] for d in axes]
-    strides = [typical(x.strides[d]) for d in axes]
+    strides = [resolve(typical(x.strides[d]), {}) for d in axes]
     memory = np.zeros(_with_gaps(lengths, strides, x.dtype.itemsize), x.dtype)
     taken = tuple(slice(n) if s >= 0 else slice(n - 1, None, -1) if n else slice(0)
                   for n, s in zip(lengths, strides, strict=True))

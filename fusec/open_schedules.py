@@ -1,0 +1,92 @@
+"""Schedules of a graph of symbolic sizes: lowered once, then substituted for each call's sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fusec.codegen import backends
+from fusec.codegen.native_nest import CompileStats
+from fusec.codegen.open_schedule import ScheduleAtSizes, is_open
+from fusec.codegen.plan_building import compile_schedule, make_schedule
+from fusec.codegen.schedule import Schedule, Strides
+from fusec.ir import Graph
+from fusec.ir.instantiate import Instantiation
+from fusec.ir.size_questions import Question
+from fusec.ir.symbolic_numbers import Sizes
+
+from .stages import OptimizedStage
+
+MOST_SCHEDULES = 8  # of one graph; calls of further sizes are lowered by themselves
+_TOO_MANY = f"{MOST_SCHEDULES} ways to order its loops are known"
+
+
+@dataclass(frozen=True)
+class _Lowered:
+    """A schedule with symbols, for sizes of which these questions have these answers."""
+
+    questions: dict[Question, str]
+    schedule: Schedule
+
+
+class OpenSchedules:
+    """Those of one optimised graph."""
+
+    def __init__(
+        self, graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides]
+    ) -> None:
+        self._graph, self._strides = graph, (input_strides, output_strides)
+        self._lowered: list[_Lowered] = []
+        self.refusal = ""  # why each combination of sizes is lowered by itself
+
+    def at_sizes(
+        self, found: Instantiation, stage: OptimizedStage, stats: CompileStats
+    ) -> Schedule | None:
+        """The schedule of this stage, of these sizes; None where it has to be made from its graph.
+        """
+        if not backends.current().is_native:
+            return None
+        lowered = self._find(found)
+        if lowered is None and not self.refusal and len(self._lowered) < MOST_SCHEDULES:
+            lowered = self._made(found, stats)
+        traced = stage.before.traced
+        if lowered is None:
+            traced.notes = [*traced.notes, f"lowered for each size: {self.refusal or _TOO_MANY}"]
+            return None
+        return ScheduleAtSizes(
+            lowered.schedule, found, stage.graph, traced.graph, stage.schedule)
+
+    def _find(self, found: Instantiation) -> _Lowered | None:
+        backend = backends.current()
+        for lowered in self._lowered:
+            if lowered.schedule.backend is backend and all(
+                    question.holds(found.sizes) for question in lowered.questions):
+                return lowered
+        return None
+
+    def _made(self, found: Instantiation, stats: CompileStats) -> _Lowered | None:
+        try:
+            lowered = self._lower(Sizes.of(found.sizes), stats)
+        except Exception as error:  # lowering the graph of these sizes says it, if it is an error
+            self.refusal = f"{type(error).__name__}: {error}"
+            return None
+        constants = set().union(
+            *(question.decides(found.sizes) for question in lowered.questions))
+        if not is_open(lowered.schedule):
+            self.refusal = "it has library calls, branches or loops"
+        elif constants >= set(found.sizes):
+            self.refusal = f"its kernels depend on {', '.join(sorted(constants))}"
+        else:
+            self._lowered.append(lowered)
+            return lowered
+        return None
+
+    def _lower(self, sizes: Sizes, stats: CompileStats) -> _Lowered:
+        with sizes.asked_by_passes() as questions:
+            found = Instantiation(sizes.symbols())
+            inputs, outputs = ([found.data(row) for row in rows] for rows in self._strides)
+            schedule = make_schedule(found.graph(self._graph), inputs, outputs)
+            if is_open(schedule):
+                compile_schedule(schedule, stats)
+                schedule.traffic  # noqa: B018
+        return _Lowered(questions, schedule)

@@ -1,0 +1,246 @@
+"""Schedules are lowered once with symbols; at the sizes of a call they are what lowering makes of
+the graph of these sizes."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec.codegen import backends
+from fusec.codegen.native_nest import CompileStats
+from fusec.codegen.open_schedule import ScheduleAtSizes
+from fusec.codegen.plan_building import compile_schedule
+from fusec.codegen.schedule import Place, Schedule
+from fusec.codegen.specialise import LoopForm, structure_key
+from fusec.concrete_function import ConcreteFunction
+from fusec.open_schedules import OpenSchedules
+from tests.programs.corpus import programs
+from tests.programs.measure import difference, outcome
+
+Inputs = Callable[[int], tuple[np.ndarray, ...]]
+
+
+def vectors(n: int) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(n)
+    return rng.normal(size=n), rng.normal(size=n)
+
+
+def matrices(n: int) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(n)
+    return rng.normal(size=(n, 7)), rng.normal(size=(n, 7))
+
+
+def blocks(n: int) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(n)
+    return rng.normal(size=(n, n + 5, 3)), np.asfortranarray(rng.normal(size=(n, n + 5, 3)))
+
+
+def smoothed(x: Any, y: Any) -> Any:
+    for _ in range(2):
+        x = np.sin(x) * y + 0.5
+        y = np.where(x > y, x, y - 0.25)
+    return x.sum(axis=0) + y.mean()
+
+
+def standardised(x: Any, y: Any) -> Any:
+    return (x - x.mean(axis=-1, keepdims=True)) / y.std(axis=-1, keepdims=True)
+
+
+def interior(x: Any, y: Any) -> Any:
+    out = np.zeros_like(x)
+    out[1:-1] = x[2:] - 2 * y[1:-1] + x[:-2]
+    return out, x[::-1] + y, x[len(x) // 2:] * y[: len(x) - len(x) // 2]
+
+
+def in_place(x: Any, y: Any) -> Any:
+    x *= 2
+    x[0] = y[-1]
+    return x.max(), y.argmin()
+
+
+def several(x: Any, y: Any) -> Any:
+    return x.T + y.T, (x * y).reshape(-1), x.astype(np.float32).sum(), len(x) * 0.5 + y
+
+
+def ranks(x: Any, y: Any) -> Any:
+    return x + np.cumsum(y, axis=0), (x > y).any(axis=0), np.minimum(x, y).prod()
+
+
+FUNCTIONS = (smoothed, standardised, interior, in_place, several, ranks)
+SIZES = (40, 57, 64, 9, 83, 3, 100, 500, 2, 1200)
+
+
+def described(schedule: Schedule) -> list[Any]:
+    """Everything that running it depends on."""
+    steps = [
+        ([_place(p) for p in step.places], step.not_empty, list(map(_form, step.forms)),
+         list(map(id, step.code)), [(p.dtype, repr(p.value)) for p in step.params])
+        for step in schedule.kernels
+    ]
+    return [list(map(_place, schedule.temps)), schedule.cells, list(map(_place, schedule.outputs)),
+            steps, schedule.traffic]
+
+
+def _place(place: Any) -> Any:
+    return (place.kind, place.number, place.strides, place.shape, place.dtype) if isinstance(
+        place, Place) else repr(place)
+
+
+def _form(form: LoopForm) -> Any:
+    return (form.mode, form.extents, form.outer, form.axis, form.operands, form.loop_of,
+            list(map(repr, form.params)), form.tasks, form.points, structure_key(form))
+
+
+def check(concrete: ConcreteFunction) -> bool:
+    """Whether the schedule was substituted, and then it is the one that lowering makes."""
+    schedule = concrete.build.schedule
+    if not isinstance(schedule, ScheduleAtSizes):
+        return False
+    lowered = schedule._lowered
+    compile_schedule(lowered, CompileStats())
+    assert described(schedule) == described(lowered)
+    assert [k.boundaries for k in concrete.kernels] == [k.boundaries for k in lowered.kernels]
+    return True
+
+
+@pytest.mark.parametrize("inputs", [vectors, matrices, blocks])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_schedules_at_sizes_are_those_of_lowering(function: Callable[..., Any], inputs: Inputs):
+    compiled = fusec.jit(function)
+    substituted = 0
+    for n in SIZES:
+        got, want = outcome(compiled, inputs(n)), outcome(function, inputs(n))
+        assert not difference(got[0], want[0])
+        assert not difference(got[1], want[1], "arguments")
+        substituted += check(compiled.concrete(*inputs(n)))
+    assert substituted >= 4
+
+
+ELEMENTWISE = ("julian_day", "solar_position", "precess", "popcount", "morton", "density_eos80",
+               "sound_speed", "bulk_fluxes")
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_programs_without_library_calls_are_lowered_once(name: str):
+    (program,) = (p for p in programs() if p.name == name)
+    compiled = fusec.jit(program.function)
+    for n in (program.small, program.small + 20, 4 * program.small, 100):
+        got, want = outcome(compiled, program.inputs(n)), outcome(
+            program.function, program.inputs(n))
+        assert not difference(got[0], want[0])
+        if n != program.small:
+            assert check(compiled.concrete(*program.inputs(n)))
+
+
+def schedules_of(function: fusec.Function) -> OpenSchedules:
+    (family,) = function._dispatching().symbolic._families.values()
+    ((trace,),) = family.traces.values()
+    (optimised,) = trace.optimised
+    return optimised.schedules
+
+
+def test_a_new_size_makes_no_graph_and_lowers_nothing(monkeypatch: pytest.MonkeyPatch):
+    compiled = fusec.jit(smoothed)
+    for n in (40, 41):
+        compiled(*matrices(n))
+    lowered = fusec.codegen.lower_nest.NestLowering
+    monkeypatch.setattr(lowered, "run", None)
+    monkeypatch.setattr(fusec.ir.instantiate.Instantiation, "graph", None)
+    for n in (42, 50):
+        assert not difference(compiled(*matrices(n)), smoothed(*matrices(n)))
+    monkeypatch.undo()
+    assert "f64[50,7]" in str(compiled.concrete(*matrices(50)).graph)
+
+
+def test_graphs_of_a_size_are_numbered_as_traced_whichever_is_looked_at_first():
+    texts = []
+    for first in ("graph", "optimized_graph"):
+        compiled = fusec.jit(smoothed)
+        for n in (40, 41, 50):
+            compiled(*matrices(n))
+        concrete = compiled.concrete(*matrices(50))
+        getattr(concrete, first).nodes  # noqa: B018
+        texts.append((str(concrete.graph), str(concrete.optimized_graph)))
+        ids = [node.id for node in concrete.graph.nodes]
+        assert ids == sorted(ids)
+    assert texts[0] == texts[1]
+
+
+def test_threads_that_look_at_a_graph_see_one():
+    compiled = fusec.jit(smoothed)
+    for n in (40, 41, 50):
+        compiled(*matrices(n))
+    concrete = compiled.concrete(*matrices(50))
+    seen: list[Any] = []
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=lambda: seen.append(concrete.optimized_graph.nodes))
+                   for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(seen) == 8 and all(nodes is seen[0] for nodes in seen)
+
+
+def test_failed_checks_at_other_sizes_say_what_numpy_does():
+    @fusec.jit
+    def picked(x, i):
+        return x[i] * 2
+
+    for n in (5, 9, 12):
+        assert picked(np.arange(n) * 1.0, np.array([0, n - 1])).tolist() == [0, 2 * (n - 1)]
+    with pytest.raises(IndexError, match="index 13 is out of bounds for axis 0 with size 13"):
+        picked(np.arange(13.0), np.array([0, 13]))
+
+
+def test_the_loops_and_bytes_of_a_new_size_are_its_own():
+    compiled = fusec.jit(smoothed)
+    for n in (40, 41, 50):
+        compiled(*matrices(n))
+    alone = fusec.jit(smoothed, reduce_retracing=False).concrete(*matrices(50))
+    concrete = compiled.concrete(*matrices(50))
+    assert [k.loops for k in concrete.kernels] == [k.loops for k in alone.kernels]
+    assert [k.bytes_loaded for k in concrete.kernels] == [k.bytes_loaded for k in alone.kernels]
+    assert fusec.history().rows[-1].elements == 350
+
+
+def test_explain_says_why_sizes_are_lowered_one_by_one():
+    compiled = fusec.jit(lambda x: np.sort(x) + 1)
+    for n in (5, 9, 12):
+        compiled(np.arange(n) * 1.0)
+    assert "lowered for each size: it has library calls, branches or loops" in str(
+        fusec.explain(compiled, np.arange(12.0)))
+
+
+def test_each_back_end_has_schedules_of_its_own():
+    compiled = fusec.jit(smoothed)
+    for n in (40, 41, 50):
+        compiled(*matrices(n))
+    with backends.using("reference"):
+        assert not difference(compiled(*matrices(60)), smoothed(*matrices(60)))
+        assert not isinstance(
+            compiled.concrete(*matrices(60)).build.schedule, ScheduleAtSizes)
+    compiled(*matrices(70))
+    assert check(compiled.concrete(*matrices(70)))
+
+
+def test_a_changed_order_of_loops_is_another_schedule():
+    compiled = fusec.jit(lambda x: x.sum(axis=0))
+    for n in (40, 41, 50, 2000, 2001):
+        x = np.random.default_rng(n).normal(size=(7, n))
+        np.testing.assert_array_equal(
+            compiled(x), fusec.jit(lambda x: x.sum(axis=0), reduce_retracing=False)(x))
+        assert n == 40 or check(compiled.concrete(x))
+    assert len(schedules_of(compiled)._lowered) >= 1
+
+
