@@ -30,9 +30,9 @@ from fusec.ir import Node
 from fusec.ir.bindings import resolve
 from fusec.ir.dims import Dim
 from fusec.ir.evaluate import apply
-from fusec.ops.calls import TOO_DEEP
 from fusec.ops.checks import make_error
 from fusec.ops.gather import index_checks, out_of_bounds
+from fusec.ops.recursion import TOO_DEEP
 from fusec.ops.scalar_calls import FUNCTIONS
 
 from . import memory, threads

@@ -11,7 +11,7 @@ import numpy as np
 from fusec import stack
 from fusec.codegen.schedule import ControlRun
 from fusec.errors import located
-from fusec.ops.calls import TOO_DEEP, innermost, running
+from fusec.ops.recursion import TOO_DEEP, innermost, running
 
 from .sub_programs import Memory, Planner, SubProgram, as_array, own
 

@@ -1,7 +1,6 @@
 """The op registry: one declaration per op, a file per family."""
 
 from . import (
-    calls,
     checks,
     complex_parts,
     composite,
@@ -12,6 +11,7 @@ from . import (
     host_calls,
     library,
     picking,
+    recursion,
     reductions,
     scalar_calls,
     scans,
@@ -26,8 +26,30 @@ from .build import Builder, Namer
 from .registry import Op, all_ops, get, register
 
 __all__ = [
-    "Builder", "Namer", "Op", "all_ops", "calls", "checks", "complex_parts", "composite",
-    "counting", "elementwise", "externs", "gather", "get", "host_calls", "library", "picking",
-    "reductions", "register", "scalar_calls", "scans", "sizes", "sources", "special", "structured",
-    "views", "windows",
+    "Builder",
+    "Namer",
+    "Op",
+    "all_ops",
+    "checks",
+    "complex_parts",
+    "composite",
+    "counting",
+    "elementwise",
+    "externs",
+    "gather",
+    "get",
+    "host_calls",
+    "library",
+    "picking",
+    "recursion",
+    "reductions",
+    "register",
+    "scalar_calls",
+    "scans",
+    "sizes",
+    "sources",
+    "special",
+    "structured",
+    "views",
+    "windows",
 ]

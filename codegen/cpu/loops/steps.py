@@ -14,7 +14,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import is_static
 from fusec.ops import get
 
-from . import callbacks, calls, kernels, picks, selections, slices
+from . import callbacks, kernels, picks, recursive_functions, selections, slices
 from .arrays import ArrayRef, Location, Token
 from .copying import copy
 from .frame import Frame
@@ -233,8 +233,9 @@ def _side(
 _STEPS: dict[str, Callable[[GraphEmitter, Node], None]] = {
     "Fused": kernels.fused, "Pick": picks.pick, "PickUpdate": picks.pick_update,
     "Check": picks.check, "BoundsCheck": picks.bounds_check, "HostCall": callbacks.host_call,
-    "Call": lambda emitter, node: calls.call(emitter, node, emit), "Recursion": calls.recursion,
-    "CheckedRecursion": calls.recursion, "Loop": _loop, "Cond": _cond, "Reshape": picks.reshape,
+    "Call": lambda emitter, node: recursive_functions.call(emitter, node, emit),
+    "Recursion": recursive_functions.recursion, "CheckedRecursion": recursive_functions.recursion,
+    "Loop": _loop, "Cond": _cond, "Reshape": picks.reshape,
     "Extent": slices.extent, "Size": slices.size_number, "Fill": slices.fill,
     "Window": slices.window, "WindowUpdate": slices.window_update,
     "Reserve": slices.reserve, "SliceUpdate": slices.slice_update, "Concat": slices.concat,

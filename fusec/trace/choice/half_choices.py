@@ -22,7 +22,7 @@ from ..values.array import TracedArray, number
 from ..values.storage import ViewStep
 from ..values.trace import Trace
 from .choice import Choice, unbound
-from .containers import kept, over_parts
+from .joined_containers import kept, over_parts
 from .merge import Disagreement, flatten, is_traced, leaf_value, over_leaves, same
 from .sides import Pairs, Side
 from .tails import is_open

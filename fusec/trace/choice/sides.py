@@ -21,7 +21,7 @@ from ..values.selected_arrays import roots as memory_of
 from ..values.states import State
 from ..values.storage import Storage, ViewStep
 from ..values.trace import Trace
-from .containers import Contents
+from .joined_containers import Contents
 from .joined_kinds import note_joined
 from .merge import (
     Disagreement,

@@ -18,8 +18,8 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import get
 from fusec.ops.checks import describe_error
 
-from ..choice.containers import Contents, kept, relinked
 from ..choice.half_choices import check_bound, half_bound, is_users, left_by_one, merged_tails
+from ..choice.joined_containers import Contents, kept, relinked
 from ..choice.merge import Disagreement, cure_for_slices, last_line, merged, shown
 from ..choice.optional_values import aligned, assuming, bound, settled
 from ..choice.regions import Region, captures, subgraph

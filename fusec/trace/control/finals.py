@@ -15,8 +15,8 @@ from fusec.ir.dims import symbols_of
 
 from ..choice.aliases import shown_elsewhere
 from ..choice.choice import Choice
-from ..choice.containers import holders_of, loop_leaves
 from ..choice.half_choices import UnboundReads, is_users
+from ..choice.joined_containers import holders_of, loop_leaves
 from ..choice.joined_kinds import is_of_other_kind
 from ..choice.merge import (
     Disagreement,

@@ -18,8 +18,8 @@ from fusec.ops.checks import has_effects
 
 from ..choice.aliases import shown_elsewhere
 from ..choice.choice import Choice
-from ..choice.containers import loop_leaves
 from ..choice.half_choices import is_users
+from ..choice.joined_containers import loop_leaves
 from ..choice.joined_kinds import note_joined
 from ..choice.merge import common_strides, lifted, unflatten
 from ..choice.regions import Region, captures, subgraph

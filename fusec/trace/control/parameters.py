@@ -7,7 +7,7 @@ from typing import Any
 from fusec.ir import TensorType, Value
 
 from ..choice.appended_items import Appended
-from ..choice.containers import Copies, holders_of, loop_leaves
+from ..choice.joined_containers import Copies, holders_of, loop_leaves
 from ..choice.joined_kinds import JoinedKinds, note_joined
 from ..choice.merge import common_strides, converted, is_number, leaf_value, lifted, unflatten
 from ..choice.regions import Region, placeholder
