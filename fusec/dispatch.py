@@ -103,7 +103,8 @@ class Dispatcher(TracingCompiler):
         if self._specs is not None:
             args, kwargs = self.binder.signature.bind(args, kwargs)
             args = self._specs.applied(args, trace)
-        return called(trace, self._target.python_function, args, kwargs)
+        return called(
+            trace, self._target.python_function, args, kwargs, self._options.fp)
 
     def clear(self) -> None:
         """Forget every trace."""

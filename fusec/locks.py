@@ -8,54 +8,40 @@ for modules of a trace that another thread is importing, whose locks Python does
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import importlib
 import os
 import sys
 import threading
 import weakref
-from types import TracebackType
 from typing import Any
 
 _IMPORTED = ("fusec", "llvmlite", "numpy", "optree")  # whose modules a trace imports
 
 
-class Lock:
+class Lock(_thread.RLock):  # type: ignore[misc]  # final in the stubs alone
     """A re-entrant lock for ``with`` blocks that is free in a forked child.
 
-    One that the forking thread itself holds stays held.
+    One that the forking thread itself holds stays held.  Entering and leaving are builtins: a
+    method in Python could be interrupted (Ctrl-C) after the lock is taken, or before it is given
+    back, and no other thread would ever get it.
     """
 
-    __slots__ = ("__weakref__", "_lock")
-
     def __init__(self, quiet: bool = False) -> None:
-        self._lock = threading.RLock()
         if quiet:
             hold_over_forks(self)
         else:
             _all.add(self)
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._lock.release()
-
     def try_acquire(self) -> bool:
         """Take it if that needs no waiting; `release` gives it back."""
-        return self._lock.acquire(blocking=False)
+        return self.acquire(blocking=False)
 
-    def release(self) -> None:
-        self._lock.release()
-
-    def _renew(self) -> None:
-        if self.try_acquire():  # free, or the forking thread's own
-            self.release()
-        else:
-            self._lock = threading.RLock()
+    def renew(self) -> None:
+        """In a forked child: free, or the forking thread's own."""
+        if not self._is_owned():  # type: ignore[attr-defined]
+            self._at_fork_reinit()  # type: ignore[attr-defined]
 
 
 _all: weakref.WeakSet[Lock] = weakref.WeakSet()
@@ -95,7 +81,7 @@ def _after_fork() -> None:
 def _after_fork_in_child() -> None:
     _after_fork()
     for lock in list(_all):
-        lock._renew()
+        lock.renew()
 
 
 if hasattr(os, "register_at_fork"):

@@ -22,6 +22,7 @@ import numpy as np
 from . import locks
 
 HOLDERS, WRITERS_WAITING = range(2)  # words: -1 for one that writes, else how many read
+_DONE, _ASKS, _WAITS, _HAS = range(4)  # what a hold is at: the words count those that wait or have
 _FIRST_PAUSE, _LONGEST_PAUSE = 2e-5, 1e-3
 Use = tuple["Occupancy", bool]  # and whether it writes
 
@@ -37,103 +38,140 @@ class Occupancy:
         _all[self.address] = self
 
 
+class _Thread(threading.local):
+    """The holds that this thread has begun, newest last."""
+
+    def __init__(self) -> None:
+        self.holds: list[Hold] = []
+
+
 _all: weakref.WeakValueDictionary[int, Occupancy] = weakref.WeakValueDictionary()
-_thread = threading.local()
+_thread = _Thread()
 _lock = locks.Lock()  # of what Python changes
 
 
-def _take_in_python(table: Any, count: int) -> bool:
-    """`fusec_hold`, before there is native code."""
-    uses = [(_all[table[2 * i]].words, table[2 * i + 1]) for i in range(count)]
-    if any(words[HOLDERS] if writes else words[HOLDERS] < 0 or words[WRITERS_WAITING]
-           for words, writes in uses):
-        return False
-    for words, writes in uses:
-        words[HOLDERS] = -1 if writes else words[HOLDERS] + 1
-    return True
-
-
-def _give_in_python(table: Any, count: int) -> None:
-    for i in range(count):
-        words = _all[table[2 * i]].words
-        words[HOLDERS] = 0 if table[2 * i + 1] else words[HOLDERS] - 1
-
-
-class _Marks:
-    """How words are marked: in Python, until the launcher is made."""
-
-    take: Callable[[Any, int], Any] = staticmethod(_take_in_python)
-    give: Callable[[Any, int], Any] = staticmethod(_give_in_python)
-
-
-def mark_natively(take: Callable[[Any, int], Any], give: Callable[[Any, int], Any]) -> None:
-    """Mark words by these from now on: functions of a table of (address, writes) pairs, and how
-    many there are."""
-    with _lock:
-        _Marks.take, _Marks.give = staticmethod(take), staticmethod(give)
-
-
-class Hold:
-    """``with Hold(uses):`` nobody else writes what is used, or reads what is written.
+class Hold(ctypes.Structure):
+    """``with Hold(uses):`` nobody else writes what is used, or reads what is written; once.
 
     What this thread holds already it goes on to hold: code that a call runs may use them.
+
+    An interrupt (Ctrl-C, a deadline) may come between any two bytecodes.  So what the words say
+    and what the hold is at change together, in one call of native code, and leaving is such a call
+    itself: a method in Python could be interrupted before its first line.  (Before there is native
+    code Python does it, and can be.)
     """
 
-    __slots__ = ("_uses",)
+    _fields_ = tuple((name, ctypes.c_int64) for name in (
+        "at", "count", "table", "address", "writes"))  # the last two: a table of one
 
     def __init__(self, uses: Sequence[Use]) -> None:
-        self._uses = uses
+        self.uses = uses
 
     def __enter__(self) -> None:
-        stack = _thread.__dict__.setdefault("stack", [])
-        own = {address for table in stack for address in table[::2]}
-        uses = [use for use in self._uses if use[0].address not in own]
-        table = (ctypes.c_int64 * (2 * len(uses)))(
-            *(word for use in uses for word in (use[0].address, use[1])))
-        _wait_for(table, uses)
-        stack.append(table)
+        holds, uses = _thread.holds, self.uses
+        while holds and holds[-1].at == _DONE:
+            holds.pop()
+        if holds:
+            own = {use.address for hold in holds if hold.at == _HAS for use, _ in hold.uses}
+            uses = self.uses = [use for use in uses if use[0].address not in own]
+        self._write_table(uses)
+        try:
+            holds.append(self)
+            pause = _FIRST_PAUSE
+            while not _Marks.take(self):
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        except BaseException:
+            _Marks.leave(self)
+            raise
+
+    def _write_table(self, uses: Sequence[Use]) -> None:
+        """Pairs of an address and whether it is written."""
+        words = [word for use, writes in uses for word in (use.address, writes)]
+        if len(uses) == 1:
+            ctypes.Structure.__init__(self, _ASKS, 1, ctypes.addressof(self) + _FIRST, *words)
+        else:
+            self.others = (ctypes.c_int64 * len(words))(*words)
+            ctypes.Structure.__init__(self, _ASKS, len(uses), ctypes.addressof(self.others))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        table = _thread.stack.pop()
-        with _lock:
-            _Marks.give(table, len(table) // 2)
+        _leave_in_python(self)  # until `mark_natively`
+
+    def marks(self) -> list[tuple[np.ndarray, bool]]:
+        """The words, and whether they are written."""
+        return [(use.words, writes) for use, writes in self.uses]
 
 
-def _taken(table: Any) -> bool:
+_FIRST: int = Hold.address.offset
+
+
+def _take_in_python(hold: Hold) -> bool:
+    """`fusec_take`, before there is native code."""
     with _lock:
-        return bool(_Marks.take(table, len(table) // 2))
+        marks = hold.marks()
+        if any(words[HOLDERS] if writes else words[HOLDERS] < 0 or words[WRITERS_WAITING]
+               for words, writes in marks):
+            _count_waiting(marks, int(hold.at == _ASKS))
+            hold.at = _WAITS
+            return False
+        _count_waiting(marks, -int(hold.at == _WAITS))
+        _mark(marks)
+        hold.at = _HAS
+        return True
 
 
-def _wait_for(table: Any, uses: Sequence[Use]) -> None:
-    """Take them; new readers let one that waits to write go first."""
-    if _taken(table):
-        return
-    waiting = [use.words for use, writes in uses if writes]
-    _count(waiting, 1)
-    pause = _FIRST_PAUSE
-    try:
-        while not _taken(table):
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-    finally:
-        _count(waiting, -1)
-
-
-def _count(waiting: Sequence[np.ndarray], by: int) -> None:
+def _leave_in_python(hold: Hold) -> None:
     with _lock:
-        for words in waiting:
-            words[WRITERS_WAITING] += by
+        marks = hold.marks()
+        if hold.at == _HAS:
+            for words, writes in marks:
+                words[HOLDERS] += 1 if writes else -1
+        _count_waiting(marks, -int(hold.at == _WAITS))
+        hold.at = _DONE
+
+
+def _mark(marks: Sequence[tuple[np.ndarray, bool]]) -> None:
+    for words, writes in marks:
+        words[HOLDERS] += -1 if writes else 1
+
+
+def _count_waiting(marks: Sequence[tuple[np.ndarray, bool]], by: int) -> None:
+    for words, writes in marks:
+        words[WRITERS_WAITING] += by if writes else 0
+
+
+class _Marks:
+    """How words are marked: in Python, until the launcher is made."""
+
+    take: Callable[[Hold], Any] = staticmethod(_take_in_python)
+    leave: Callable[[Hold], Any] = staticmethod(_leave_in_python)
+
+
+def mark_natively(take: int, leave: int) -> None:
+    """Mark words by these native functions of a `Hold` from now on, given their addresses.
+
+    The second is ``__exit__`` too, of whose other arguments it takes no notice.
+    """
+    pointer, other = ctypes.POINTER(Hold), ctypes.py_object
+    method = ctypes.pythonapi.PyInstanceMethod_New
+    method.argtypes, method.restype = (other,), other
+    with _lock:
+        _Marks.take = staticmethod(ctypes.PYFUNCTYPE(ctypes.c_int64, pointer)(take))
+        _Marks.leave = staticmethod(ctypes.PYFUNCTYPE(None, pointer)(leave))
+        Hold.__exit__ = method(  # type: ignore[method-assign]
+            ctypes.PYFUNCTYPE(None, pointer, other, other, other)(leave))
 
 
 def _after_fork_in_child() -> None:
     """No thread that held something, but the one that forked, exists here."""
-    own = {address for table in _thread.__dict__.get("stack", ()) for address in table[::2]}
     for occupancy in list(_all.values()):
-        if occupancy.address not in own:
-            occupancy.words[:] = 0
+        occupancy.words[:] = 0
+    for hold in _thread.holds:
+        if hold.at == _HAS:
+            _mark(hold.marks())
 
 
 if hasattr(os, "register_at_fork"):

@@ -29,6 +29,7 @@ from .quiet_gc import no_collections_inside
 from .specs import example_of, has_open_size
 from .stages import OptimizedStage, TracedStage, pass_options
 from .symbolic_traces import SymbolicTraces
+from .trace.objects.recursion import rounding
 from .trace.tracer import trace_function
 
 if TYPE_CHECKING:
@@ -168,7 +169,8 @@ class TracingCompiler:
         return stage
 
     def _traced(self, call: FlatCall) -> Traced:
-        return trace_function(self._target.python_function, self._target.name, call)
+        with rounding(self._options.fp):
+            return trace_function(self._target.python_function, self._target.name, call)
 
     def _compiled(self, call: FlatCall, stage: TracedStage | OptimizedStage) -> ConcreteFunction:
         traced = stage.traced if isinstance(stage, TracedStage) else stage.before.traced

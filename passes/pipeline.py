@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -107,8 +107,9 @@ def step_by_step() -> list[Pass]:
     return [Pass("separate_results", separate_results), Pass("fusion", fuse)]
 
 
-def _simplified(options: PassOptions, graph: Graph) -> Graph:
-    """A sub-graph, simplified, and those inside it."""
+def _simplified(options: PassOptions, graph: Graph, holder: Node) -> Graph:
+    """A sub-graph, simplified, and those inside it; a function may round in its own way."""
+    options = replace(options, fp=holder.attrs.get("fp", options.fp))
     log: list[PassRecord] = []
     graph = _run_steps(simplification(options), graph, options, log)
     return optimise_subgraphs(graph, partial(_simplified, options))

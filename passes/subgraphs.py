@@ -16,8 +16,8 @@ from fusec.ops import get
 from .rewrite import Rewriter, rebuilt
 
 
-def optimise_subgraphs(graph: Graph, optimise: Callable[[Graph], Graph]) -> Graph:
-    """``graph`` with ``optimise`` applied to every graph inside it.
+def optimise_subgraphs(graph: Graph, optimise: Callable[[Graph, Node], Graph]) -> Graph:
+    """``graph`` with ``optimise`` applied to every graph inside it, and the node that holds it.
 
     Unlike `rewrite` it takes nodes with effects too: the node stays, in its place.
     """
@@ -28,10 +28,10 @@ def optimise_subgraphs(graph: Graph, optimise: Callable[[Graph], Graph]) -> Grap
     return rebuilt(graph, rewriter.nodes, rewriter.values)
 
 
-def _optimised(node: Node, optimise: Callable[[Graph], Graph]) -> Node:
+def _optimised(node: Node, optimise: Callable[[Graph, Node], Graph]) -> Node:
     if not get(node.op).is_control:
         return node
-    attrs = {k: optimise(v) if isinstance(v, Graph) else v for k, v in node.attrs.items()}
+    attrs = {k: optimise(v, node) if isinstance(v, Graph) else v for k, v in node.attrs.items()}
     if all(attrs[k] is v for k, v in node.attrs.items()):
         return node
     return Node(node.op, node.inputs, node.types, attrs, name=node.name, loc=node.loc,

@@ -24,6 +24,8 @@ from .outcomes import BUSY, FAILED
 from .step_by_step import StepByStep
 from .whole_call import WholeCall, guard_plan
 
+_NOTHING = contextlib.nullcontext()
+
 
 class Executable:
     """A compiled graph ready to be called with leaves."""
@@ -32,7 +34,6 @@ class Executable:
         start = time.perf_counter()
         self.schedule, self.spec = schedule, spec
         self._idle: list[StepByStep] = []
-        self._hold = Hold(spec.holds) if spec.variables else None
         arrays = [r.index for r in spec.results if r.kind == "graph"]
         once = len(set(arrays)) == len(arrays)  # the launcher makes an array for each result
         self.uses_native = launch.launcher_status().available and once and (
@@ -83,7 +84,7 @@ class Executable:
             self._check_captured(leaves)
             self._check_overlap(leaves)
         if times is not None:
-            with self._hold or contextlib.nullcontext():
+            with self._hold():
                 return StepByStep(self.schedule, self.spec, one_by_one=True).run(leaves, times)
         if self.uses_native and self.fast is not None:
             results = self.fast(*leaves)
@@ -92,10 +93,11 @@ class Executable:
         return self._run_checked(leaves)
 
     def _run_checked(self, leaves: Sequence[Any]) -> list[Any]:
-        if self._hold is None:
+        with self._hold():
             return self._run_steps(leaves)
-        with self._hold:
-            return self._run_steps(leaves)
+
+    def _hold(self) -> contextlib.AbstractContextManager[None]:
+        return Hold(self.spec.holds) if self.spec.variables else _NOTHING
 
     def _run_steps(self, leaves: Sequence[Any]) -> list[Any]:
         instance = idle_or_new(self._idle, self._new_instance)

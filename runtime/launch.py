@@ -49,9 +49,7 @@ class _Launcher:
         setup = ctypes.CFUNCTYPE(None, pointer, pointer, pointer, pointer, pointer)(
             code.address("fusec_launcher_setup"))
         setup(id(MISS), id(BUSY), id(FAILED), id(True), id(threads.ensure_workers))
-        occupancy.mark_natively(*(
-            ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(code.address(name))
-            for name in ("fusec_hold", "fusec_give_back")))
+        occupancy.mark_natively(code.address("fusec_take"), code.address("fusec_leave"))
         self.definition = _MethodDef(b"fusec_plan", code.address("fusec_launch"), _METH_FASTCALL,
                                      b"Run a compiled plan on its positional arguments.")
         for immortal in (self.definition, MISS, BUSY, FAILED, threads.ensure_workers):

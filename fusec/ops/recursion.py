@@ -15,10 +15,11 @@ from typing import Any
 from fusec.errors import InternalError
 from fusec.ir import Graph, Node, TensorType, evaluate
 
-from .admission import GRAPH, INT, TEXT, TYPES, Admission, require
+from .admission import GRAPH, INT, TEXT, TYPES, Admission, Kind, require
 from .registry import Op, register
 
 RECURSIONS = ("Recursion", "CheckedRecursion")
+FP = Kind("strict, contract or fast", lambda x: x in ("strict", "contract", "fast"))
 TOO_DEEP = "maximum recursion depth exceeded"  # Python's words
 _state = threading.local()
 
@@ -73,7 +74,7 @@ def infer_call(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 
 
 def call_reference(
-    *operands: Any, body: Graph, own: int, function: str, sizes: Mapping[str, int],
+    *operands: Any, body: Graph, own: int, function: str, sizes: Mapping[str, int], fp: str = "",
 ) -> Any:
     def run(*arguments: Any) -> tuple[Any, ...]:
         outputs = evaluate.evaluate_all(body, (*arguments, *operands[own:]), dict(sizes))[0]
@@ -100,9 +101,11 @@ def _admitted(node: Node) -> None:
 register(Op(
     name="Call", kind="call", infer=infer_call, reference=call_reference, is_control=True,
     repeats=True, may_raise=True, raises="often",
-    admits=Admission({"body": GRAPH, "own": INT, "function": TEXT}, rule=_admitted),
-    doc="A function that calls itself. attrs: body: its graph over all operands; own: how many of "
-        "these are arguments, the others are the same in every call; function: its name.",
+    admits=Admission({"body": GRAPH, "own": INT, "function": TEXT}, {"fp": FP},
+                     rule=_admitted),
+    doc="A function that calls itself, or rounds in its own way. attrs: body: its graph over all "
+        "operands; own: how many of these are arguments, the others are the same in every call; "
+        "function: its name; fp: how it rounds, if not as what is around it.",
 ))
 for _name in RECURSIONS:
     register(Op(

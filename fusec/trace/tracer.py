@@ -48,7 +48,7 @@ from .index import indexing  # noqa: F401 (answers for arrays: see `values.opera
 from .library.callees import in_numpys_words
 from .library.host_calls import HostCalls
 from .numpy import methods  # noqa: F401 (as above)
-from .objects.recursion import Activation, Activations, Arguments
+from .objects.activations import Activation, Activations, Arguments
 from .objects.tracing_hooks import TracingHooks
 from .objects.variables import Created, Met, Variables
 from .operands.index_uses import lost_checks

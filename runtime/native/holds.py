@@ -64,8 +64,32 @@ done:
   ret void
 }
 
+; Count those that write as waiting (1) or not (-1).
+define internal void @count_waiting(ptr %records, i64 %count, i64 %by) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %one ]
+  %end = icmp sge i64 %i, %count
+  br i1 %end, label %done, label %one
+one:
+  %at = mul i64 %i, hold.SIZE
+  %record = getelementptr i64, ptr %records, i64 %at
+  %words = call ptr @pointer(ptr %record, i64 hold.words)
+  %writes = call i64 @word(ptr %record, i64 hold.writes)
+  %place = getelementptr i64, ptr %words, i64 1
+  %waiting = load i64, ptr %place
+  %change = mul i64 %writes, %by
+  %now = add i64 %waiting, %change
+  store i64 %now, ptr %place
+  %next = add i64 %i, 1
+  br label %loop
+done:
+  ret void
+}
+
 ; 1 where all were taken, 0 where none was
-define i64 @fusec_hold(ptr %records, i64 %count) {
+define internal i64 @fusec_hold(ptr %records, i64 %count) {
 entry:
   %free = call i1 @all_free(ptr %records, i64 %count)
   br i1 %free, label %take, label %no
@@ -76,8 +100,52 @@ no:
   ret i64 0
 }
 
-define void @fusec_give_back(ptr %records, i64 %count) {
+define internal void @fusec_give_back(ptr %records, i64 %count) {
   call void @mark_all(ptr %records, i64 %count, i64 -1)
+  ret void
+}
+
+; A `Hold` of Python: what it is at (0 done, 1 asks, 2 waits, 3 has), how many, and the records.
+define i64 @fusec_take(ptr %hold) {
+entry:
+  %at = call i64 @word(ptr %hold, i64 0)
+  %count = call i64 @word(ptr %hold, i64 1)
+  %records = call ptr @pointer(ptr %hold, i64 2)
+  %taken = call i64 @fusec_hold(ptr %records, i64 %count)
+  %waited = icmp eq i64 %at, 2
+  %done = icmp ne i64 %taken, 0
+  br i1 %done, label %has, label %busy
+has:
+  store i64 3, ptr %hold
+  br i1 %waited, label %waits.no.more, label %out
+waits.no.more:
+  call void @count_waiting(ptr %records, i64 %count, i64 -1)
+  br label %out
+busy:
+  store i64 2, ptr %hold
+  br i1 %waited, label %out, label %waits
+waits:
+  call void @count_waiting(ptr %records, i64 %count, i64 1)
+  br label %out
+out:
+  ret i64 %taken
+}
+
+define void @fusec_leave(ptr %hold) {
+entry:
+  %at = call i64 @word(ptr %hold, i64 0)
+  %count = call i64 @word(ptr %hold, i64 1)
+  %records = call ptr @pointer(ptr %hold, i64 2)
+  store i64 0, ptr %hold
+  switch i64 %at, label %out [ i64 2, label %waited
+                               i64 3, label %had ]
+waited:
+  call void @count_waiting(ptr %records, i64 %count, i64 -1)
+  br label %out
+had:
+  call void @fusec_give_back(ptr %records, i64 %count)
+  br label %out
+out:
   ret void
 }
 """

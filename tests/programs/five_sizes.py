@@ -1,11 +1,16 @@
-"""Every program of the corpus and the bench at five sizes, which one trace is to serve."""
+"""Every program of the corpus and the bench at five sizes, which one trace is to serve.
+
+``python -m tests.programs.five_sizes`` prints what a new size costs, by itself and as a plan.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import fusec
 from fusec.bench.programs import all_programs
 
 from .compare import difference, outcome
@@ -14,11 +19,15 @@ from .measure import renewed
 
 # Above the few iterations that are unrolled, whose traces are others.
 SIZES = (40, 48, 57, 66, 83)
+SMALL = (22, 25, 28, 33, 40)
 OTHER_SIZES: dict[str, tuple[int, ...]] = {
     # Powers of two, and grids of them.
-    "fft_radix2": (32, 64, 128, 256, 512), "haar": (32, 64, 128, 256, 512),
-    "fft_recursive": (32, 64, 128, 256, 512), "multigrid_poisson": (33, 65, 129, 257, 513),
-    # What grows faster than the size.
+    "fft_radix2": (4, 8, 16, 32, 64), "fft_recursive": (4, 8, 16, 32, 64),
+    "haar": (32, 64, 128, 256, 512), "multigrid_poisson": (5, 9, 17, 33, 65),
+    "brent": (6, 7, 8, 9, 10),  # digits
+    # What grows faster than the size, in plain NumPy above all.
+    "poisson_sor": SMALL, "jacobi_eigenvalues": SMALL, "matrix_chain": SMALL, "sandpile": SMALL,
+    "convolution_layer": (40, 44, 48, 52, 56),
     "nqueens": (4, 5, 6, 7, 8), "lennard_jones": (3, 4, 5, 6, 7),
     "welch": (128, 160, 200, 240, 320), "sieve": (400, 500, 650, 800, 1000),
 }
@@ -39,9 +48,10 @@ class Sized:
         """Of ``fusec.jit``: a chaotic program has NumPy's result where it rounds as NumPy does."""
         return {"fp": "strict"} if self.is_chaotic else {}
 
-    def differences(self, jitted: Callable[..., Any]) -> list[str]:
-        """Of calls at all sizes, in order, from NumPy's results and what it does to arguments."""
-        found, first = [], self.inputs(self.sizes[0])
+    def differences(self, jitted: Callable[..., Any], first: tuple[Any, ...]) -> list[str]:
+        """Of calls at all sizes, in order, from NumPy's results and what it does to arguments.
+        Objects are those of ``first``: traces are per object."""
+        found = []
         for n in self.sizes:
             got = outcome(jitted, renewed(first, self.inputs(n)))
             want = outcome(self.function, self.inputs(n))
@@ -68,3 +78,33 @@ def built(concrete: Any) -> tuple[Any, ...]:
     return ([kernel.loops for kernel in concrete.kernels],
             [(type(step).__name__, step.is_native) for step in concrete.control],
             [str(call) for call in concrete.externs])
+
+
+def times(program: Sized) -> tuple[float, float]:
+    """Milliseconds of processor time, the mean of the last two sizes: of a trace for the size
+    alone, and of the plan of a trace with symbols; the machine code of other sizes is there."""
+    found = []
+    for reduce_retracing in (False, True):
+        jitted: Any = fusec.jit(program.function, reduce_retracing=reduce_retracing,
+                                **program.options)
+        first, took = program.inputs(program.sizes[0]), []
+        for n in program.sizes:
+            arguments = renewed(first, program.inputs(n))
+            start = time.process_time()
+            jitted.concrete(*arguments)
+            took.append(1e3 * (time.process_time() - start))
+        found.append(sum(took[-2:]) / 2)
+    return found[0], found[1]
+
+
+def main() -> None:
+    """Print the table of `times`, as Markdown."""
+    print("| program | traced for its size ms | plan of the trace ms | ratio |")
+    print("| --- | ---: | ---: | ---: |")
+    for program in sized_programs():
+        static, plan = times(program)
+        print(f"| {program.name} | {static:.1f} | {plan:.1f} | {static / plan:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

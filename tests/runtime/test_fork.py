@@ -167,8 +167,9 @@ def test_a_thread_that_forks_keeps_the_locks_it_holds() -> None:
 
 
 def test_every_lock_is_made_in_one_place() -> None:
-    makes = re.compile(r"threading\.(Lock|RLock|Condition|Semaphore|BoundedSemaphore|Event|Barrier)"
-                       r"\(|@functools\.cached_property|import cached_property|import (R?Lock)\b")
+    makes = re.compile(r"_thread\.(RLock|allocate_lock)\b|threading\.(Lock|RLock|Condition|Event"
+                       r"|Semaphore|BoundedSemaphore|Barrier)\(|@functools\.cached_property"
+                       r"|import cached_property|import (R?Lock)\b")
     folders = ("fusec", "passes", "codegen", "runtime")
     found = [path for folder in folders for path in (ROOT / folder).rglob("*.py")
              if "bench" not in path.parts and makes.search(path.read_text())]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -174,6 +176,48 @@ def test_what_is_raised_gives_everything_back() -> None:
         raise ZeroDivisionError
     assert not v.occupancy.words.any()
     assert f(np.ones(2), np.array([1])) == 1.0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+def test_an_interrupt_leaves_nothing_taken() -> None:
+    """Wherever Ctrl-C comes: another thread would wait for ever."""
+    class Interrupt(Exception):
+        pass
+
+    def interrupt(*_: Any) -> None:
+        raise Interrupt
+
+    v = fusec.Variable(np.zeros(3))
+    step = fusec.jit(lambda: v.assign_add(1.0))
+    step()  # from now on natively
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for k in range(400):
+            with pytest.raises(Interrupt):
+                signal.setitimer(signal.ITIMER_REAL, 1e-4 + 1e-6 * (k % 100))
+                while True:
+                    with v.alone():
+                        v.assign(v + 1)
+            assert not v.occupancy.words.any(), k
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_several_in_an_exit_stack_and_in_any_order() -> None:
+    v, w = fusec.Variable(0.0), fusec.Variable(1.0)
+    fusec.jit(lambda: v.assign_add(1))()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(v.alone())
+        stack.enter_context(w.alone())
+        assert v.occupancy.words[0] == w.occupancy.words[0] == -1
+    first, second = v.alone(), w.alone()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert v.occupancy.words[0] == 0 and w.occupancy.words[0] == -1
+    second.__exit__(None, None, None)
+    assert not w.occupancy.words.any()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -17,6 +17,7 @@ from fusec.codegen.backend import NotNativeError
 from fusec.codegen.control_program import ErrorExit
 from fusec.codegen.cpu.emitter import Operand, scalar_type
 from fusec.ir import Node, Value
+from fusec.ops.calls import recursions
 
 from .arrays import ArrayRef, Location, Strides, contiguous, is_dense
 from .frame import Frame
@@ -42,8 +43,11 @@ class FunctionFrame(Frame):
 
 
 def call(emitter: GraphEmitter, node: Node, emit: Emit) -> None:
-    """Emit the function, and the first call of it."""
+    """Emit the function, and the first call of it; the body itself if it does not call itself."""
     frame = emitter.frame
+    if not any(recursions(node.attrs["body"], node.attrs["function"])):
+        _emit_body(emitter, node, emit)
+        return
     _check_results(node)
     strides = [_strides(emitter, node, position) for position in range(len(node.inputs))]
     prepare_polls(frame)
@@ -56,6 +60,13 @@ def call(emitter: GraphEmitter, node: Node, emit: Emit) -> None:
     root.functions[inner.callee] = _text(inner, node)
     arguments = [_passed(emitter, value) for value in node.inputs]
     _emit_call(emitter, node, inner.callee, arguments)
+
+
+def _emit_body(emitter: GraphEmitter, node: Node, emit: Emit) -> None:
+    operands = [emitter.location(value) for value in node.inputs]
+    inner = GraphEmitter.of(emitter.frame, node.attrs["body"], operands)
+    emit(inner)
+    emitter.env.update(zip(node.outputs, inner.outputs(), strict=True))
 
 
 def recursion(emitter: GraphEmitter, node: Node) -> None:

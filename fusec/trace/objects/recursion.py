@@ -10,27 +10,31 @@ types, until it returns what is supposed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from fusec.errors import TraceError, unsupported
+from fusec.errors import ConcreteValueError, TraceError, UnsupportedError, unsupported
 from fusec.ir import Graph, Node, TensorType, Value
+from fusec.ir.dims import UndecidedSizeError, symbols_of
 
-from ..choice.merge import Disagreement, flatten, is_traced, joined, same, unflatten
+from ..choice.merge import flatten, is_traced, unflatten
 from ..choice.optional_values import assuming, bound, settled
 from ..choice.regions import Region, captures, placeholder, subgraph
 from ..control.raised_exceptions import note_state
-from ..facts.layout import Strides
 from ..operands.index_uses import lost_checks, note_inside
 from ..places.cells import Variables
 from ..values.array import TracedArray, from_value
 from ..values.selected_arrays import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace
+from .activations import Activation, Activations, Arguments, Function, Result
 
 MOST_ROUNDS = 8
+FP = ("strict", "contract", "fast")  # each allows what those before it do
+_fp: ContextVar[str] = ContextVar("fp", default="fast")  # of what is traced
 BOOL = TensorType(np.dtype(np.bool_), (), "scalar")  # of a function that returns no value
 
 
@@ -41,118 +45,9 @@ class NoResultYet(TraceError):
     in_numpys_words = RecursionError("a function that calls itself has not returned yet")
 
 
-@dataclass(frozen=True)
-class Result:
-    """A leaf that the function returns as a value of the graph."""
-
-    type: TensorType
-    strides: Strides
-
-
-@dataclass
-class Function:
-    """A function that calls itself, while its body is traced."""
-
-    name: str
-    structure: Any = None
-    results: list[Any] | None = None  # what it is supposed to return; None: not known yet
-    raises: bool = False
-    aliases: bool = False  # an array that it returns may be an argument, or older
-    changed: bool = False
-
-    @property
-    def types(self) -> tuple[TensorType, ...]:
-        return tuple(r.type for r in self.results or () if type(r) is Result)
-
-    def suppose(self, structure: Any, results: list[Any]) -> None:
-        """The body has returned this: go on until it returns what was supposed."""
-        if self.results is not None and structure == self.structure:
-            results = [_joined(a, b) for a, b in zip(self.results, results, strict=True)]
-            if all(a is b or a == b for a, b in zip(self.results, results, strict=True)):
-                return
-        self.structure, self.results, self.changed = structure, results, True
-
-
-@dataclass
-class Activation:
-    """A call of a jitted function in the program that is traced."""
-
-    function: Callable[..., Any]
-    arguments: Arguments
-    regions: int  # branches and loops around it
-    recursive: Function | None = None  # of which this is the body
-
-
-class Activations(list[Activation]):
-    """Of a trace: the calls in progress, the traced function's own first."""
-
-    def of(self, function: Callable[..., Any]) -> Iterator[Activation]:
-        """Those of a function, the innermost first: in the body that is traced, and the bodies of
-        functions around it."""
-        is_inside = True
-        for activation in reversed(self):
-            if activation.function == function and (is_inside or activation.recursive is not None):
-                yield activation
-            is_inside = is_inside and activation.recursive is None
-
-    @property
-    def is_in_body(self) -> bool:
-        """Whether a body is traced, which may not be the last attempt at it."""
-        return any(activation.recursive is not None for activation in self)
-
-
-@dataclass
-class Arguments:
-    """The arguments of a call: the leaves of tuples, traced ones and others."""
-
-    leaves: list[Any]
-    structure: Any
-    traced: list[TracedArray] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.traced = [x for x in self.leaves if is_traced(x)]
-
-    @classmethod
-    def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        leaves: list[Any] = []
-        return cls(leaves, _taken_apart((args, tuple(kwargs.items())), leaves))
-
-    def are_like(self, other: Arguments) -> bool:
-        """Whether the body is the same for both."""
-        return self.structure == other.structure and all(
-            _are_like(a, b) for a, b in zip(self.leaves, other.leaves, strict=True))
-
-    def with_traced(self, values: list[TracedArray]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The same call of other values."""
-        news = iter(values)
-        leaves = iter([next(news) if is_traced(x) else x for x in self.leaves])
-        args, named = _put_together(self.structure, leaves)
-        return args, dict(named)
-
-
-def _taken_apart(x: Any, leaves: list[Any]) -> Any:
-    """The structure of tuples; their items are added to the leaves.  Lists and dicts are leaves:
-    the program may know them by another name."""
-    if type(x) is tuple:
-        return tuple(_taken_apart(item, leaves) for item in x)
-    leaves.append(x)
-    return None
-
-
-def _put_together(structure: Any, leaves: Any) -> Any:
-    if structure is None:
-        return next(leaves)
-    return tuple(_put_together(part, leaves) for part in structure)
-
-
-def _are_like(a: Any, b: Any) -> bool:
-    if is_traced(a) and is_traced(b):
-        return a.type == b.type and a.is_array == b.is_array
-    return same(a, b)
-
-
 def called(
-    trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+    fp: str,
 ) -> Any:
     """What a jitted function returns that the program calls: traced with it, or a `Call`."""
     arguments, active = Arguments.of(args, kwargs), trace.part(Activations)
@@ -161,6 +56,10 @@ def called(
             if before.recursive is not None:
                 return _again(trace, before.recursive, arguments)
             return _call(trace, function, arguments)
+    if FP.index(fp) < FP.index(_fp.get()):
+        found = _apart(trace, function, arguments, fp)
+        if found is not None:
+            return found.emit([x.value for x in arguments.traced], arguments)
     active.append(Activation(function, arguments, len(trace.record.regions)))
     try:
         return _inlined(trace, function, args, kwargs)
@@ -175,11 +74,44 @@ def _inlined(
     return trace.hooks.call(trace.hooks.where, function, *args, **kwargs)
 
 
+# --------------------------------------------------------------------------------- rounding
+
+
+@contextmanager
+def rounding(fp: str) -> Iterator[None]:
+    """What is traced may round so."""
+    token = _fp.set(fp)
+    try:
+        yield
+    finally:
+        _fp.reset(token)
+
+
+def _apart(
+    trace: Trace, function: Callable[..., Any], arguments: Arguments, fp: str
+) -> _Body | None:
+    """The body of a function that must not round as what is around it may; None where it has to be
+    traced with that: it changes what is older, or needs to know its arguments."""
+    try:
+        with rounding(fp):
+            body = _settled_body(trace, function, arguments, fp)
+    except (UnsupportedError, ConcreteValueError, UndecidedSizeError) as error:
+        reason = str(error).partition("\n")[0]
+    else:
+        if not body.recursive.aliases:
+            return body
+        reason = "it returns an array that it was given"
+    name = getattr(function, "__name__", "a function")
+    trace.record.notes.append(f"{name} has fp={fp!r} and is traced with fp={_fp.get()!r}: {reason}")
+    return None
+
+
 # ------------------------------------------------------------------------- a call of itself
 
 
 def _again(trace: Trace, recursive: Function, arguments: Arguments) -> Any:
     """In the body: what the function returns for other arguments."""
+    recursive.asked = True
     if recursive.results is None:
         raise NoResultYet("a call of a function that has not returned", loc=trace.loc)
     op = "CheckedRecursion" if recursive.raises else "Recursion"
@@ -216,15 +148,24 @@ def _call(trace: Trace, function: Callable[..., Any], arguments: Arguments) -> A
     known = trace.part(Bodies).find(trace, function, arguments)
     if known is not None:
         return known.emit(operands, arguments)
-    recursive = Function(trace.builder.namer.fresh(getattr(function, "__name__", "function")))
+    body = _settled_body(trace, function, arguments)
+    if not trace.part(Activations).is_in_body:
+        trace.part(Bodies).append(body)
+    return body.emit(operands, arguments)
+
+
+def _settled_body(
+    trace: Trace, function: Callable[..., Any], arguments: Arguments, fp: str | None = None
+) -> _Body:
+    """The body that returns what is supposed of calls in it."""
+    name = trace.builder.namer.fresh(getattr(function, "__name__", "function"))
+    recursive = Function(name, fp=fp)
     for _ in range(MOST_ROUNDS):
         recursive.changed = False
         body = _Body(trace, function, arguments, recursive)
-        if not recursive.changed:
+        if not (recursive.changed and recursive.asked):
             body.finish()
-            if not trace.part(Activations).is_in_body:
-                trace.part(Bodies).append(body)
-            return body.emit(operands, arguments)
+            return body
     raise unsupported(f"the function {recursive.name}, which calls itself and whose result does "
                       f"not settle", loc=trace.loc,
                       cure="return numbers and arrays of the same types on every path")
@@ -262,12 +203,12 @@ class _Body:
         hooks: Any = trace.hooks
         where, variables = hooks.where, Variables(trace, ())
         self.before = before = variables.read()
+        args, kwargs = arguments.with_traced(self.stand_ins)
         activation = Activation(
-            function, Arguments.of(*arguments.with_traced(self.stand_ins)),
-            len(trace.record.regions) + 1, recursive)
+            function, Arguments.of(args, kwargs), len(trace.record.regions) + 1, recursive)
         trace.part(Activations).append(activation)
         try:
-            self._run(lambda: _inlined(trace, function, *arguments.with_traced(self.stand_ins)))
+            self._run(lambda: _inlined(trace, function, args, kwargs))
             if variables.differ_from(before):
                 raise self._writes()
         finally:
@@ -293,8 +234,12 @@ class _Body:
             raise self._writes()
         values = [x for x in leaves if is_traced(x)]
         self.results = [x.value for x in values]
+        if any(symbols_of(x.type) for x in values):
+            raise unsupported(
+                f"a call of {self.recursive.name} in the graph, whose result has a size that only "
+                f"the run knows", loc=trace.loc, cure="return arrays of a known size")
         self._note_aliases(values)
-        is_known = self.recursive.results is not None
+        is_known = self.recursive.results is not None or not self.recursive.asked
         self.recursive.suppose(structure, [
             Result(x.type, x.strides) if is_traced(x) else x for x in leaves])
         self.checks = self.region.take_checks() if is_known else []
@@ -337,21 +282,11 @@ class _Body:
     def emit(self, operands: list[Value], arguments: Arguments) -> Any:
         """Put a call into the graph; its result."""
         trace = self.trace
+        fp = {} if self.recursive.fp is None else {"fp": self.recursive.fp}
         node = trace.emit("Call", *operands, *self.others, body=self.graph, own=len(operands),
-                          function=self.recursive.name).node
+                          function=self.recursive.name, **fp).node
         if self.checks:
             trace.record.checks.append(node)
             note_state(trace, node)
         note_inside(trace, node)
         return _returned(trace, self.recursive, node, arguments)
-
-
-def _joined(supposed: Any, found: Any) -> Any:
-    """A leaf that holds both."""
-    if type(supposed) is Result and type(found) is Result:
-        try:
-            type_ = joined(supposed.type, found.type)
-        except Disagreement:
-            return found
-        return supposed if type_ == supposed.type else Result(type_, found.strides)
-    return supposed if type(supposed) is not Result and same(supposed, found) else found

@@ -47,7 +47,8 @@ def check_caused(trace: Any, error: BaseException) -> None:
     """Refuse an exception of the program's that a symbolic number may have caused, which is no int
     to NumPy's C code: a trace for the call's own sizes says whether there is one."""
     is_certain = isinstance(error, REFUSALS) or (
-        is_raised_there(error) and not isinstance(error, errors.FusecError))
+        is_raised_there(error) and not isinstance(error, errors.FusecError)) or (
+        str(error) == "'int' object is not iterable")  # of a symbol Python gives another name
     if trace.builder.is_symbolic and not is_certain:
         raise errors.unsupported(
             "an exception in a trace for several sizes", loc=trace.loc) from error
