@@ -26,7 +26,7 @@ ROOMS = ("facts", "source", "rewrite", "convert", "values", "call", "operands", 
 # Coefficients and rows of tables, one entry a line.
 TABLES = ("codegen/cpu/vecmath/", "fusec/inspect/coverage_")
 CEILINGS = {
-    "lines in fusec/trace": 32_070,
+    "lines in fusec/trace": 32_120,
     "largest import circle in trace": 1, "largest import circle anywhere": 2,
     "late imports in trace": 1, "late imports of ours": 14,
     "files of trace in no room": 1, "imports running back up in trace": 0,

@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 
 from fusec.code_roles import is_ours
-from fusec.errors import ConcreteValueError, FusecError, unsupported, users_own
+from fusec.errors import (
+    ConcreteValueError,
+    FusecError,
+    UnsupportedError,
+    unsupported,
+    users_own,
+)
 from fusec.ir import Graph, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ir.graph_at_sizes import GraphAtSizes
@@ -49,6 +55,7 @@ from .library.callees import in_numpys_words
 from .library.host_calls import HostCalls
 from .numpy import methods  # noqa: F401 (as above)
 from .objects.activations import Activation, Activations, Arguments
+from .objects.recursion import numbers_vary
 from .objects.tracing_hooks import TracingHooks
 from .objects.variables import Created, Met, Variables
 from .operands.index_uses import lost_checks
@@ -127,13 +134,24 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     """Run ``fn`` on traced arguments; raises the user's errors at the user's lines."""
     start = time.perf_counter()
     try:
-        traced = until_known(lambda names: _traced(fn, name, call, names))
+        traced = _traced_again(lambda: until_known(lambda names: _traced(fn, name, call, names)))
     except RecursionError as error:
         if not _is_of_walk(error):
             raise
         raise too_deep() from None
     traced.ms = 1e3 * (time.perf_counter() - start)
     return traced
+
+
+def _traced_again(run: Callable[[], Traced]) -> Traced:
+    """Traced with what a function that calls itself counts as values of the run, if need be."""
+    try:
+        return run()
+    except UnsupportedError as error:
+        if type(error.__context__) is not RecursionError:
+            raise
+    with numbers_vary():
+        return run()
 
 
 def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNames) -> Traced:

@@ -6,11 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from fusec.ir import TensorType
 
 from ..choice.merge import Disagreement, is_traced, joined, same
 from ..facts.layout import Strides
+from ..operands.operands import as_traced
 from ..values.array import TracedArray
+from ..values.trace import Trace
+
+_NUMBERS = (int, float, complex, np.number)
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,11 @@ class Arguments:
         """Whether the body is the same for both."""
         return self.structure == other.structure and all(
             _are_like(a, b) for a, b in zip(self.leaves, other.leaves, strict=True))
+
+    def with_numbers(self, trace: Trace) -> Arguments:
+        """The same with numbers as values of the graph, known ones too; truths stay known."""
+        return Arguments([as_traced(trace, x) if isinstance(x, _NUMBERS) and not is_traced(x)
+                          and type(x) is not bool else x for x in self.leaves], self.structure)
 
     def with_traced(self, values: list[TracedArray]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same call of other values."""

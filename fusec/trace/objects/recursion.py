@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,20 @@ _fp: ContextVar[str] = ContextVar("fp", default="fast")  # of what is traced
 BOOL = TensorType(np.dtype(np.bool_), (), "scalar")  # of a function that returns no value
 
 
+_numbers_vary: ContextVar[bool] = ContextVar("numbers_vary", default=False)
+
+
+@contextmanager
+def numbers_vary() -> Iterator[None]:
+    """Numbers that a function gives itself are values of the run, though it is known while tracing
+    what each is: ``depth + 1``.  A second way, for recursion that has no end otherwise."""
+    token = _numbers_vary.set(True)
+    try:
+        yield
+    finally:
+        _numbers_vary.reset(token)
+
+
 class NoResultYet(TraceError):
     """A call of the function itself, of which it is not known what it returns: that side of a
     branch says nothing of it.  No handler of the program's may catch it."""
@@ -52,6 +67,9 @@ def called(
     """What a jitted function returns that the program calls: traced with it, or a `Call`."""
     arguments, active = Arguments.of(args, kwargs), trace.part(Activations)
     for before in active.of(function):
+        if _numbers_vary.get() and len(trace.record.regions) > before.regions:
+            arguments = arguments.with_numbers(trace)
+            before = replace(before, arguments=before.arguments.with_numbers(trace))
         if len(trace.record.regions) > before.regions and before.arguments.are_like(arguments):
             if before.recursive is not None:
                 return _again(trace, before.recursive, arguments)

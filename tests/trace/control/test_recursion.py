@@ -504,6 +504,22 @@ def test_results_that_lie_in_memory_otherwise() -> None:
         same(g(x, n), python(g, x, n))
 
 
+def test_a_number_that_counts_the_calls() -> None:
+    @fusec.jit
+    def f(x, depth, most=50):
+        if x < 1.0 or depth >= most:
+            return x, depth
+        return f(x * 0.5, depth + 1, most)
+
+    @fusec.jit
+    def g(x):
+        y, n = f(x, 0)
+        return y * n
+
+    for x in (f8(3000.0), f8(0.5)):
+        same(g(x), python(g, x))
+
+
 def test_what_the_function_is_given_in_lists() -> None:
     @fusec.jit
     def f(params, x):
