@@ -17,7 +17,7 @@ from fusec.codegen.backend import NotNativeError
 from fusec.codegen.control_program import ErrorExit
 from fusec.codegen.cpu.emitter import Operand, scalar_type
 from fusec.ir import Node, Value
-from fusec.ops.calls import recursions
+from fusec.ops.recursion import recursions
 
 from .arrays import ArrayRef, Location, Strides, contiguous, is_dense
 from .frame import Frame
