@@ -19,12 +19,14 @@ from .measure import renewed
 
 # Above the few iterations that are unrolled, whose traces are others.
 SIZES = (40, 48, 57, 66, 83)
+PIXELS = (1600, 2304, 3249, 4356, 6889)
 SMALL = (22, 25, 28, 33, 40)
 OTHER_SIZES: dict[str, tuple[int, ...]] = {
     # Powers of two, and grids of them.
     "fft_radix2": (4, 8, 16, 32, 64), "fft_recursive": (4, 8, 16, 32, 64),
     "haar": (32, 64, 128, 256, 512), "multigrid_poisson": (5, 9, 17, 33, 65),
     "brent": (6, 7, 8, 9, 10),  # digits
+    "bench_tone_map": PIXELS, "bench_unsharp": PIXELS, "bench_hdiff": PIXELS,
     # What grows faster than the size, in plain NumPy above all.
     "poisson_sor": SMALL, "jacobi_eigenvalues": SMALL, "matrix_chain": SMALL, "sandpile": SMALL,
     "convolution_layer": (40, 44, 48, 52, 56),
@@ -65,8 +67,9 @@ def sized_programs() -> list[Sized]:
     """The corpus, then the bench's programs in double precision."""
     corpus = [Sized(p.name, p.function, p.inputs, OTHER_SIZES.get(p.name, SIZES),
                     "chaotic" in p.traits) for p in programs()]
-    bench = [Sized(f"bench_{p.name}", p.function, _arguments(p), SIZES) for p in all_programs()]
-    return [*corpus, *bench]
+    bench = [(f"bench_{p.name}", p) for p in all_programs()]
+    return [*corpus, *(Sized(name, p.function, _arguments(p), OTHER_SIZES.get(name, SIZES))
+                       for name, p in bench)]
 
 
 def _arguments(program: Any) -> Callable[[int], tuple[Any, ...]]:
