@@ -92,7 +92,7 @@ class CallSpec:
         return tuple((of, number in self.updates) for number, of in self.variables)
 
 
-@functools.cache
+@functools.lru_cache(256)  # shapes are many
 def cells_of(types: tuple[Any, ...]) -> dict[int, int]:
     """Cell of each scalar input: the scheduler numbers them in input order first."""
     cells: dict[int, int] = {}

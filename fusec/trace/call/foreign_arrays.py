@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import dis
-import functools
 import os
 import sys
-from collections.abc import Iterator
-from types import CellType, CodeType, FunctionType
+from types import CellType, FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from fusec.errors import FusecError, user_error
 from fusec.ir import Loc
 
+from ..facts.code_names import globals_in
 from ..values.array import TracedArray
 
 _ARRAY_PROTOCOLS = ("__array_namespace__", "__array_interface__", "__array_struct__", "__dlpack__",
@@ -28,6 +27,10 @@ _CURES = {
 }
 
 
+# A class is not ours to keep: what its methods can reach may be all that a program has made.
+_answers: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+
+
 def is_foreign(x: Any) -> bool:
     """Whether it is an array, table or tensor of another library."""
     kind = type(x)
@@ -38,10 +41,12 @@ def is_foreign(x: Any) -> bool:
 
 def is_foreign_class(kind: Any) -> bool:
     """Whether objects of the class are foreign arrays."""
-    return _is_foreign_class(kind)
+    answer = _answers.get(kind)
+    if answer is None:
+        answer = _answers[kind] = _is_foreign_class(kind)
+    return answer
 
 
-@functools.lru_cache(1000)
 def _is_foreign_class(kind: Any) -> bool:
     if not isinstance(kind.__module__, str):  # a descriptor, for Cython's functions
         return False
@@ -82,21 +87,9 @@ def refusal(x: Any, what: str, loc: Loc | None) -> FusecError:
 
 def check_names(fn: FunctionType, loc: Loc | None) -> None:
     """Raise for foreign arrays that the function reads as globals or closure variables."""
-    for name in _globals_in(fn.__code__):
+    for name in globals_in(fn.__code__):
         if is_foreign(fn.__globals__.get(name)):
             raise refusal(fn.__globals__[name], f"global {name}", loc)
     for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
         if cell != CellType() and is_foreign(cell.cell_contents):
             raise refusal(cell.cell_contents, f"closure variable {name}", loc)
-
-
-@functools.lru_cache(1000)
-def _globals_in(code: CodeType) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_loaded_globals(code)))
-
-
-def _loaded_globals(code: CodeType) -> Iterator[str]:
-    yield from (i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL")
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _loaded_globals(inner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 from collections.abc import Iterator
 from types import CodeType
@@ -25,3 +26,11 @@ def names_in(code: CodeType) -> tuple[str, ...]:
         if isinstance(inner, CodeType):
             names.update(dict.fromkeys(names_in(inner)))
     return tuple(names)
+
+
+@functools.lru_cache(1000)
+def globals_in(code: CodeType) -> tuple[str, ...]:
+    """The names that code, and code inside it, looks up among globals and builtins."""
+    return tuple(dict.fromkeys(
+        i.argval for inner in with_inner(code) for i in dis.get_instructions(inner)
+        if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")))

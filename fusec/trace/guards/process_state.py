@@ -7,8 +7,6 @@ that the program uses, which tests may replace.
 from __future__ import annotations
 
 import builtins
-import dis
-import functools
 import locale
 import os
 import sys
@@ -23,11 +21,12 @@ from collections.abc import (
 )
 from contextvars import ContextVar
 from functools import partial
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from ..facts.code_names import globals_in
 from ..source.source import HOOKS_NAME
 from ..values.trace import Trace
 from .guard import Guard
@@ -107,7 +106,7 @@ def builtin_guards(functions: Iterable[FunctionType]) -> Iterator[Guard]:
     noted: set[tuple[int, str]] = set()
     for fn in functions:
         scope = fn.__globals__
-        for name in _globals_in(fn.__code__):
+        for name in globals_in(fn.__code__):
             if name in scope or (id(scope), name) in noted or not hasattr(builtins, name):
                 continue
             noted.add((id(scope), name))
@@ -116,16 +115,6 @@ def builtin_guards(functions: Iterable[FunctionType]) -> Iterator[Guard]:
                 noted.add((0, name))
                 yield Guard(name, f"the builtin {name}", Global(vars(builtins), name),
                             is_quiet=True)
-
-
-@functools.lru_cache(1000)
-def _globals_in(code: CodeType) -> tuple[str, ...]:
-    names = {i.argval: None for i in dis.get_instructions(code)
-             if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            names.update(dict.fromkeys(_globals_in(inner)))
-    return tuple(names)
 
 
 def code_guards(
