@@ -64,15 +64,20 @@ class Checkpoint:
         All values are of one moment.  They are on the disk, read back and compared when this
         returns; a save that is stopped leaves the earlier checkpoints as they were.
 
-        Raises ``OSError`` where the files cannot be written, ``ImportError`` without safetensors.
+        Raises ``OSError`` where the files cannot be written, ``ValueError`` for the path of a
+        folder and for no Variables, ``ImportError`` without safetensors.
         """
         prefix = Path(path).absolute()
         _check_outside("save")
         files.library()
-        if not prefix.name:
+        if not prefix.name or prefix.is_dir():
             raise user_error(ValueError, f"{path} names a folder, and no checkpoint in it",
                              cure="save(folder / 'model')")
         values = _values(self.variables)
+        if not values:
+            raise user_error(
+                ValueError, f"{self!r} reaches no Variable, so there is nothing to save", None,
+                "give objects that hold some; those that a first call creates are there after it")
         return str(files.write(prefix, values, self.max_to_keep))
 
     def restore(self, path: str | os.PathLike[str], *, strict: bool = True) -> Restored:

@@ -146,26 +146,36 @@ def _hash(value: np.ndarray) -> str:
 def _write_values(
     path: Path, values: Mapping[str, np.ndarray], entries: Mapping[str, _Entry]
 ) -> None:
-    part = with_ending(path, ".part")
     stored = {name: _as(value, *entries[name].in_file) for name, value in values.items()}
-    part.write_bytes(library().numpy.save(stored))  # `save_file` has temporary files of its own
-    _sync(part)
-    for name, read in read_values(part, entries):
-        if read.tobytes() != values[name].tobytes():
-            raise OSError(f"{part}: what was read back of {name} is not what was written")
-    os.replace(part, path)
-    _sync(path.parent)
+    with _renamed_to(path) as part:
+        part.write_bytes(library().numpy.save(stored))  # `save_file` has temporary files of its own
+        _sync(part)
+        for name, read in read_values(part, entries):
+            if read.tobytes() != values[name].tobytes():
+                raise OSError(f"{part}: what was read back of {name} is not what was written")
 
 
 def _write_index(path: Path, entries: Mapping[str, _Entry]) -> None:
-    part = with_ending(path, ".part")
     text = json.dumps({"format": FORMAT, "version": VERSION,
                        "values": path.with_suffix(".safetensors").name,
                        "variables": {name: entry._asdict() for name, entry in entries.items()}},
                       indent=1)
-    part.write_text(text, encoding="utf-8")
-    _sync(part)
-    read_index(part, path.with_suffix(".safetensors").name)
+    with _renamed_to(path) as part:
+        part.write_text(text, encoding="utf-8")
+        _sync(part)
+        read_index(part, path.with_suffix(".safetensors").name)
+
+
+@contextlib.contextmanager
+def _renamed_to(path: Path) -> Iterator[Path]:
+    """A file to write beside it, which takes its name when it is whole, and goes otherwise: on a
+    full disk half a checkpoint is in the way."""
+    part = with_ending(path, ".part")
+    try:
+        yield part
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
     os.replace(part, path)
     _sync(path.parent)
 

@@ -129,7 +129,7 @@ class CompiledTrace:
             plan="\n".join(self._plan_lines()),
             threads=f"{config.num_threads} threads for kernels above "
                     f"{config.parallel_threshold} ns of estimated work",
-            assumed=[Assumed(g.place, g.value) for g in self.guards
+            assumed=[Assumed(g.place, " ".join(g.value.splitlines())) for g in self.guards
                      if not (g.is_once or g.is_quiet)],
         )
 

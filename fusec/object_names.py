@@ -24,7 +24,8 @@ def named_variables(roots: Mapping[str, Any]) -> dict[str, Variable]:
     The first is the one that takes the fewest steps, then the first in the order of names; it does
     not depend on the order in which attributes were assigned.
 
-    Raises ``ValueError`` for Variables in sets, and under keys that have no stable text.
+    Raises ``ValueError`` for Variables in sets and arrays of objects, and under keys that have
+    no stable text.
     """
     names: dict[str, Variable] = {}
     visited: dict[int, Any] = {}
@@ -32,6 +33,7 @@ def named_variables(roots: Mapping[str, Any]) -> dict[str, Variable]:
     while level:
         following: list[tuple[str, Any]] = []
         for name, found in level:
+            _check_array(name, found)
             if isinstance(found, _CLOSED) or id(found) in visited:
                 continue
             visited[id(found)] = found
@@ -41,6 +43,12 @@ def named_variables(roots: Mapping[str, Any]) -> dict[str, Variable]:
                 following += _parts(name, found)
         level = following
     return names
+
+
+def _check_array(name: str, found: Any) -> None:
+    if isinstance(found, np.ndarray) and found.dtype.hasobject and any(
+            isinstance(item, Variable) for item in found.flat):
+        raise _nameless(name, "an array of objects", "put them in a list or a dict")
 
 
 def _parts(name: str, found: Any) -> Iterator[tuple[str, Any]]:

@@ -89,7 +89,10 @@ def run_with(
     options: RunOptions | None, schedule: Schedule, run: Callable[[Times | None], T], name: str
 ) -> tuple[T, RunMetadata]:
     """The result of ``run``, which takes a list for the times of steps, and what it reports."""
-    options = options or RunOptions()
+    options = RunOptions() if options is None else options
+    if not isinstance(options, RunOptions):
+        raise user_error(TypeError, f"options= takes RunOptions, and got {options!r}", None,
+                         "run(x, options=fusec.RunOptions(trace=True))")
     times: Times | None = [] if options.trace else None
     result, seconds = within(options.timeout, lambda: run(times), name)
     nodes = [] if times is None else _stats(schedule, times)

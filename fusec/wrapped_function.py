@@ -80,14 +80,15 @@ class WrappedFunction:
         """All arguments of the function, with those that are not given at calls."""
         if len(args) != sum(self._is_tensor):
             raise user_error(
-                TypeError, f"{_name(self)} takes {sum(self._is_tensor)} arguments, one for each "
-                f"TensorSpec, and got {len(args)}")
+                TypeError, f"{_name(self)} takes an argument for each TensorSpec it was wrapped "
+                f"with: {sum(self._is_tensor)}, and got {len(args)}", None,
+                "leave out what was given as a value: it is fixed; wrap it once for each value")
         tensors = iter(args)
         return [next(tensors) if is_tensor else given
                 for given, is_tensor in zip(self._given, self._is_tensor, strict=True)]
 
     def __repr__(self) -> str:
-        return f"<fusec.wrap_function {_name(self)}, {len(self._created)} Variables of its own>"
+        return f"<fusec.wrap_function {_name(self)}, Variables of its own: {len(self._created)}>"
 
 
 def wrap_function(f: Callable[..., Any], *args: Any) -> WrappedFunction:

@@ -263,6 +263,21 @@ def test_without_safetensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not os.listdir(tmp_path)
 
 
+def test_folders_and_nothing_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = fusec.Checkpoint(v=fusec.Variable(1))
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path, ".", ""):
+        with pytest.raises(ValueError, match="names a folder, and no checkpoint in it"):
+            checkpoint.save(folder)
+    for empty in (fusec.Checkpoint(), fusec.Checkpoint(model=[np.ones(3)])):
+        with pytest.raises(ValueError, match="reaches no Variable, so there is nothing to save"):
+            empty.save(tmp_path / "c")
+    hidden = np.array([fusec.Variable(1), None], object)
+    with pytest.raises(ValueError, match="an array of objects"):
+        fusec.Checkpoint(a=hidden, v=fusec.Variable(1)).save(tmp_path / "c")
+    assert not os.listdir(tmp_path)
+
+
 def test_a_full_disk_leaves_the_older_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,6 +293,7 @@ def test_a_full_disk_leaves_the_older_ones(
         patched.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="No space"):
             checkpoint.save(tmp_path / "c")
+    assert len(os.listdir(tmp_path)) == 2  # what was written of the new one is gone
     checkpoint.restore(tmp_path / "c")
     assert int(v) == 1
     checkpoint.save(tmp_path / "c")
