@@ -24,13 +24,13 @@ class StepAtSizes(KernelStep):
     """``of`` at other sizes; its loop IR, which people read and no call needs, is lowered anew."""
 
     def __init__(
-        self, of: KernelStep, found: Instantiation, lowered: Callable[[], KernelStep]
+        self, of: KernelStep, instantiation: Instantiation, lowered: Callable[[], KernelStep]
     ) -> None:
-        self.places = [place_at(found, place) for place in of.places]
-        self.not_empty = found.data(of.not_empty)
-        self.forms = [form_at(found, form) for form in of.forms]
+        self.places = [place_at(instantiation, place) for place in of.places]
+        self.not_empty = instantiation.data(of.not_empty)
+        self.forms = [form_at(instantiation, form) for form in of.forms]
         self.code = of.code
-        self._params = tuple(Param(p.dtype, found.data(p.value)) for p in of.params)
+        self._params = tuple(Param(p.dtype, instantiation.data(p.value)) for p in of.params)
         self._lowered = lowered
 
     @property
@@ -50,15 +50,15 @@ class ScheduleAtSizes(Schedule):
     """``of``, all of whose steps are kernels, at other sizes."""
 
     def __init__(
-        self, of: Schedule, found: Instantiation, graph: Graph, traced: Graph,
+        self, of: Schedule, instantiation: Instantiation, graph: Graph, traced: Graph,
         lowered: Callable[[], Schedule],
     ) -> None:
-        self._of, self._found, self._lower = of, found, lowered
-        steps = [StepAtSizes(step, found, partial(self._lowered_step, number))
+        self._of, self._found, self._lower = of, instantiation, lowered
+        steps = [StepAtSizes(step, instantiation, partial(self._lowered_step, number))
                  for number, step in enumerate(of.kernels)]
         super().__init__(
-            list(steps), [place_at(found, place) for place in of.temps], of.cells,
-            [place_at(found, x) if isinstance(x, Place) else x for x in of.outputs],
+            list(steps), [place_at(instantiation, place) for place in of.temps], of.cells,
+            [place_at(instantiation, x) if isinstance(x, Place) else x for x in of.outputs],
             graph, of.backend, traced)
 
     @lazy
@@ -82,20 +82,21 @@ def is_open(schedule: Schedule) -> bool:
         place.views for place in places) and all(place.is_static for place in places)
 
 
-def place_at(found: Instantiation, place: Place) -> Place:
-    shape = found.data(place.shape)
-    strides = found.data(place.strides)
+def place_at(instantiation: Instantiation, place: Place) -> Place:
+    shape = instantiation.data(place.shape)
+    strides = instantiation.data(place.strides)
     return place if shape is place.shape and strides is place.strides else replace(
         place, shape=shape, strides=strides)
 
 
-def form_at(found: Instantiation, form: LoopForm) -> LoopForm:
+def form_at(instantiation: Instantiation, form: LoopForm) -> LoopForm:
     """The form; its nest, of which only the structure is read from here on, stays open."""
     return replace(
-        form, extents=found.data(form.extents), params=found.data(form.params),
-        operands=tuple(_operand_at(found, operand) for operand in form.operands))
+        form, extents=instantiation.data(form.extents), params=instantiation.data(form.params),
+        operands=tuple(_operand_at(instantiation, operand) for operand in form.operands))
 
 
-def _operand_at(found: Instantiation, o: LoopOperand) -> LoopOperand:
-    return LoopOperand(o.buffer, o.dtype, found.data(o.offset), found.data(o.strides), o.is_store,
-                       found.data(o.gathered))
+def _operand_at(instantiation: Instantiation, o: LoopOperand) -> LoopOperand:
+    return LoopOperand(
+        o.buffer, o.dtype, instantiation.data(o.offset), instantiation.data(o.strides), o.is_store,
+        instantiation.data(o.gathered))

@@ -34,8 +34,8 @@ def assigner(
             lines.append(f"    {bind(place.apply)}({value})")
         at = end
     exec(compile("\n".join(lines), "<assignments>", "exec"), names)
-    made: Callable[[Sequence[Any]], None] = names["assign"]
-    return made
+    assign: Callable[[Sequence[Any]], None] = names["assign"]
+    return assign
 
 
 __all__ = ["assigner"]

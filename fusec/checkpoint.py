@@ -138,18 +138,18 @@ def _check_complete(report: Restored) -> None:
         raise user_error(
             ValueError, f"{report.path} does not have the Variables of this Checkpoint", None,
             "restore it to objects like those that were saved, or use restore(..., strict=False)",
-            values=[(label, ", ".join(found)) for label, found in (
-                ("missing", report.missing), ("unexpected", report.unexpected)) if found])
+            values=[(label, ", ".join(names)) for label, names in (
+                ("missing", report.missing), ("unexpected", report.unexpected)) if names])
 
 
 def _check_fits(name: str, variable: Variable, entry: Any) -> None:
     expected = describe(variable.dtype, variable.shape)
-    found = describe(entry.dtype, entry.shape)
-    if expected != found:
+    saved = describe(entry.dtype, entry.shape)
+    if expected != saved:
         kind = ValueError if variable.dtype.name == entry.dtype else TypeError
         raise user_error(kind, f"{name} was saved as another Variable", None,
                          "restore it to one of the same dtype and shape",
-                         values=[("expected", expected), ("found", found)])
+                         values=[("expected", expected), ("found", saved)])
 
 
 __all__ = ["Checkpoint", "Restored"]

@@ -71,7 +71,7 @@ def numbers(prefix: Path) -> list[int]:
 def _numbers(prefix: Path, *endings: str) -> list[int]:
     pattern = re.compile(rf"{re.escape(prefix.name)}-([0-9]+)({'|'.join(map(re.escape, endings))})")
     names = os.listdir(prefix.parent) if prefix.parent.is_dir() else []
-    return sorted({int(found[1]) for name in names if (found := pattern.fullmatch(name))})
+    return sorted({int(match[1]) for name in names if (match := pattern.fullmatch(name))})
 
 
 def numbered(prefix: Path, number: int) -> Path:

@@ -79,8 +79,8 @@ class CompiledTrace:
     @property
     def variables(self) -> tuple[Variable, ...]:
         """The Variables that it reads or writes, in the order in which the program met them."""
-        found = (met.reference() for met in self.build.traced.variables)
-        return tuple(variable for variable in found if variable is not None)
+        variables = (met.reference() for met in self.build.traced.variables)
+        return tuple(variable for variable in variables if variable is not None)
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:

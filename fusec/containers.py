@@ -33,8 +33,8 @@ class Container:
     @property
     def variables(self) -> tuple[Variable, ...]:
         """Those that are alive, in the order in which they were created."""
-        found = (reference() for reference, _ in list(self._members.values()))
-        return tuple(v for v in found if v is not None)
+        variables = (reference() for reference, _ in list(self._members.values()))
+        return tuple(v for v in variables if v is not None)
 
     def reset(self) -> None:
         """Give all its Variables their first values, at one moment for other threads.

@@ -33,9 +33,9 @@ class Creations:
     def check(self, created: Sequence[Created]) -> None:
         """Raise ``ValueError`` where a trace after the first call created a Variable."""
         if created and not self._is_first:
-            made = created[0]
+            first = created[0]
             raise self._error(
-                f"{self._name} creates {made.variable.title} after its first call", made.loc,
+                f"{self._name} creates {first.variable.title} after its first call", first.loc,
                 "a function creates Variables in its first call only: each later trace would make "
                 "its own")
 
@@ -54,9 +54,9 @@ class Creations:
 
     def check_kept(self) -> None:
         """Raise where nothing keeps a Variable that the last call created."""
-        made, self._made = self._made, []
+        entries, self._made = self._made, []
         gc.collect(1)  # converted functions are in circles with what they hold; they are young
-        for reference, title, loc in made:
+        for reference, title, loc in entries:
             if reference() is None:
                 raise self._error(f"nothing keeps {title}, which {self._name} creates", loc,
                                   "for memory of one call use an array: np.zeros(3)")

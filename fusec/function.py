@@ -94,13 +94,13 @@ class Function:
         """What answers calls that no recent plan takes."""
         if self._dispatcher is not None:
             return self._dispatcher
-        made = _dispatcher_class()(
+        dispatcher = _dispatcher_class()(
             Target(self._fn, self._receiver, self.__name__), self._signature, fp=self.fp,
             check_indices=self.check_indices, reduce_retracing=self.reduce_retracing,
             input_signature=self.input_signature, fallback=self.fallback)
         with _making:  # calls of other threads may be their function's first, too
             if self._dispatcher is None:
-                self._dispatcher, self._fast = made, made.fast
+                self._dispatcher, self._fast = dispatcher, dispatcher.fast
             return self._dispatcher
 
     # -- calls

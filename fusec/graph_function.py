@@ -101,13 +101,13 @@ class GraphFunction:
             _shape(value, arg) for value, arg in zip(self.graph.inputs, given, strict=True)])
         key = tuple(sizes.values())
         with self._lock:
-            found = self._sized.get(key)
-            if found is None:
-                found = self._sized[key] = GraphFunction(self.graph.at_sizes(**sizes), self._fp)
+            function = self._sized.get(key)
+            if function is None:
+                function = self._sized[key] = GraphFunction(self.graph.at_sizes(**sizes), self._fp)
             self._sized.move_to_end(key)
             if len(self._sized) > MOST_SIZES:
                 self._sized.popitem(last=False)
-            return found
+            return function
 
     def _answer(self, given: Sequence[Any], times: Times | None) -> Any:
         leaves = [_fitted(value, arg) for value, arg in zip(self.graph.inputs, given, strict=True)]

@@ -153,8 +153,8 @@ def _description(arg: Any) -> str:
     if isinstance(arg, TracedArray):
         return str(arg.type)
     if isinstance(arg, np.ndarray):
-        known = is_supported_dtype(arg.dtype)
-        return describe_part((arg.dtype, arg.shape, arg.strides, True)) if known else (
+        is_supported = is_supported_dtype(arg.dtype)
+        return describe_part((arg.dtype, arg.shape, arg.strides, True)) if is_supported else (
             f"{type(arg).__name__} of {arg.dtype.str}")
     text = repr(arg) if isinstance(arg, (*_NUMBERS, list, tuple, dict, str, type(None))) else ""
     return f"{type(arg).__name__} {text}".rstrip() if len(text) <= 60 else type(arg).__name__

@@ -32,47 +32,47 @@ def named_variables(roots: Mapping[str, Any]) -> dict[str, Variable]:
     level = sorted(roots.items())
     while level:
         following: list[tuple[str, Any]] = []
-        for name, found in level:
-            _check_array(name, found)
-            if isinstance(found, _CLOSED) or id(found) in visited:
+        for name, value in level:
+            _check_array(name, value)
+            if isinstance(value, _CLOSED) or id(value) in visited:
                 continue
-            visited[id(found)] = found
-            if isinstance(found, Variable):
-                names[name] = found
+            visited[id(value)] = value
+            if isinstance(value, Variable):
+                names[name] = value
             else:
-                following += _parts(name, found)
+                following += _parts(name, value)
         level = following
     return names
 
 
-def _check_array(name: str, found: Any) -> None:
-    if isinstance(found, np.ndarray) and found.dtype.hasobject and any(
-            isinstance(item, Variable) for item in found.flat):
+def _check_array(name: str, value: Any) -> None:
+    if isinstance(value, np.ndarray) and value.dtype.hasobject and any(
+            isinstance(item, Variable) for item in value.flat):
         raise _nameless(name, "an array of objects", "put them in a list or a dict")
 
 
-def _parts(name: str, found: Any) -> Iterator[tuple[str, Any]]:
+def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """What it holds, with names, in a stable order."""
-    if type(found).__module__.startswith("fusec."):
-        if hasattr(found, "variables"):  # that `wrap_function` keeps
-            yield from ((f"{name}.variables[{i}]", v) for i, v in enumerate(found.variables))
+    if type(value).__module__.startswith("fusec."):
+        if hasattr(value, "variables"):  # that `wrap_function` keeps
+            yield from ((f"{name}.variables[{i}]", v) for i, v in enumerate(value.variables))
         return
-    if isinstance(found, Mapping):
-        yield from _items(name, found)
-    elif isinstance(found, _UNORDERED):
-        if any(isinstance(item, Variable) for item in found):
+    if isinstance(value, Mapping):
+        yield from _items(name, value)
+    elif isinstance(value, _UNORDERED):
+        if any(isinstance(item, Variable) for item in value):
             raise _nameless(name, "a set", "put them in a list or a dict")
-    elif isinstance(found, Sequence):
-        yield from ((f"{name}[{i}]", item) for i, item in enumerate(found))
-    attributes = dict(getattr(found, "__dict__", ()))
-    attributes |= {slot: getattr(found, slot) for slot in _slots(found) if hasattr(found, slot)}
+    elif isinstance(value, Sequence):
+        yield from ((f"{name}[{i}]", item) for i, item in enumerate(value))
+    attributes = dict(getattr(value, "__dict__", ()))
+    attributes |= {slot: getattr(value, slot) for slot in _slots(value) if hasattr(value, slot)}
     yield from ((f"{name}.{key}", attributes[key]) for key in sorted(map(str, attributes))
                 if key in attributes)
 
 
-def _slots(found: Any) -> Iterator[str]:
+def _slots(value: Any) -> Iterator[str]:
     """The names of its slots, as attributes."""
-    for kind in type(found).__mro__:
+    for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
         for slot in (slots,) if isinstance(slots, str) else slots:
             is_private = slot.startswith("__") and not slot.endswith("__")
@@ -80,11 +80,11 @@ def _slots(found: Any) -> Iterator[str]:
                 yield f"_{kind.__name__.lstrip('_')}{slot}" if is_private else slot
 
 
-def _items(name: str, found: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    for key in sorted(found, key=repr):
+def _items(name: str, value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    for key in sorted(value, key=repr):
         if isinstance(key, _KEYS):
-            yield f"{name}[{key!r}]", found[key]
-        elif isinstance(found[key], Variable):
+            yield f"{name}[{key!r}]", value[key]
+        elif isinstance(value[key], Variable):
             raise _nameless(name, f"the key {key!r} of a dict", "use texts or numbers as keys")
 
 

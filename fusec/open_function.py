@@ -36,31 +36,31 @@ def open_function(
     Sizes that are open are taken for different ones, or where the program cannot be traced so
     (``x + y``) for one.
     """
-    known = known_sizes((args, kwargs))
-    hints = (n for n in itertools.count(FIRST_HINT) if n not in known)
-    one = next(n for n in itertools.count(FIRST_HINT) if n not in known)
+    fixed = known_sizes((args, kwargs))
+    hints = (n for n in itertools.count(FIRST_HINT) if n not in fixed)
+    one = next(n for n in itertools.count(FIRST_HINT) if n not in fixed)
     for sizes in (hints, itertools.repeat(one)):
         try:
             examples, named = example_of((args, kwargs), sizes)
-            found = _traced(compiler, examples, named, known)
+            function = _traced(compiler, examples, named, fixed)
         except MemoryError:
             raise
         except Exception:  # the trace of one size, or that of size 2, says what is wrong
             continue
-        if found is not None:
-            return found
+        if function is not None:
+            return function
     return None
 
 
 def _traced(
-    compiler: TracingCompiler, args: tuple[Any, ...], kwargs: dict[str, Any], known: set[int],
+    compiler: TracingCompiler, args: tuple[Any, ...], kwargs: dict[str, Any], fixed: set[int],
 ) -> OpenFunction | None:
     call = compiler.foreseen(args, kwargs)
-    plan, found = compiler.concrete_of(args, kwargs), compiler.symbolic.find(call)
-    if found is None or plan.build.traced.symbolic is None:
+    plan, match = compiler.concrete_of(args, kwargs), compiler.symbolic.find(call)
+    if match is None or plan.build.traced.symbolic is None:
         return None
-    trace, sizes = found
-    constants = {name: n for name, n in sizes.items() if n in known}
+    trace, sizes = match
+    constants = {name: n for name, n in sizes.items() if n in fixed}
     if trace.arguments.sizes.constants() - constants.keys():
         return None
     return OpenFunction(compiler, plan, trace, constants)

@@ -40,41 +40,41 @@ class OpenSchedules:
         self.refusal = ""  # why each combination of sizes is lowered by itself
 
     def at_sizes(
-        self, found: Instantiation, stage: OptimizedStage, stats: CompileStats
+        self, instantiation: Instantiation, stage: OptimizedStage, stats: CompileStats
     ) -> Schedule | None:
         """The schedule of this stage, of these sizes; None where it has to be made from its graph.
         """
         if not backends.current().is_native:
             return None
-        lowered = self._find(found)
+        lowered = self._find(instantiation)
         if lowered is None and not self.refusal and len(self._lowered) < MOST_SCHEDULES:
-            lowered = self._made(found, stats)
+            lowered = self._made(instantiation, stats)
         traced = stage.before.traced
         if lowered is None:
             traced.notes = [*traced.notes, f"lowered for each size: {self.refusal or _TOO_MANY}"]
             return None
         return ScheduleAtSizes(
-            lowered.schedule, found, stage.graph, traced.graph, stage.schedule)
+            lowered.schedule, instantiation, stage.graph, traced.graph, stage.schedule)
 
-    def _find(self, found: Instantiation) -> _Lowered | None:
+    def _find(self, instantiation: Instantiation) -> _Lowered | None:
         backend = backends.current()
         for lowered in self._lowered:
             if lowered.schedule.backend is backend and all(
-                    question.holds(found.sizes) for question in lowered.questions):
+                    question.holds(instantiation.sizes) for question in lowered.questions):
                 return lowered
         return None
 
-    def _made(self, found: Instantiation, stats: CompileStats) -> _Lowered | None:
+    def _made(self, instantiation: Instantiation, stats: CompileStats) -> _Lowered | None:
         try:
-            lowered = self._lower(Sizes.of(found.sizes), stats)
+            lowered = self._lower(Sizes.of(instantiation.sizes), stats)
         except Exception as error:  # lowering the graph of these sizes says it, if it is an error
             self.refusal = f"{type(error).__name__}: {error}"
             return None
         constants = set().union(
-            *(question.decides(found.sizes) for question in lowered.questions))
+            *(question.decides(instantiation.sizes) for question in lowered.questions))
         if not is_open(lowered.schedule):
             self.refusal = "it has library calls, branches or loops"
-        elif constants >= set(found.sizes):
+        elif constants >= set(instantiation.sizes):
             self.refusal = f"its kernels depend on {', '.join(sorted(constants))}"
         else:
             self._lowered.append(lowered)
@@ -83,9 +83,9 @@ class OpenSchedules:
 
     def _lower(self, sizes: Sizes, stats: CompileStats) -> _Lowered:
         with sizes.asked_by_passes() as questions:
-            found = Instantiation(sizes.symbols())
-            inputs, outputs = ([found.data(row) for row in rows] for rows in self._strides)
-            schedule = make_schedule(found.graph(self._graph), inputs, outputs)
+            instantiation = Instantiation(sizes.symbols())
+            inputs, outputs = ([instantiation.data(row) for row in rows] for rows in self._strides)
+            schedule = make_schedule(instantiation.graph(self._graph), inputs, outputs)
             if is_open(schedule):
                 compile_schedule(schedule, stats)
                 schedule.traffic  # noqa: B018

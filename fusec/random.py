@@ -246,12 +246,12 @@ def _scaled_wide(a: Any, b: Any, width: Any) -> Any:
     return x1 * high + (middle >> shift) + (other >> shift)
 
 
-def _offset(found: Any, low: Any, dtype: np.dtype) -> Any:
-    """``found + low`` with wrapping, in the dtype asked for."""
+def _offset(numbers: Any, low: Any, dtype: np.dtype) -> Any:
+    """``numbers + low`` with wrapping, in the dtype asked for."""
     if type(low) is int and low == 0:
-        return found.astype(dtype)
+        return numbers.astype(dtype)
     start = np.uint64(low & ((1 << 64) - 1)) if type(low) is int else _wide_int(low)
-    return (found + start).astype(dtype)
+    return (numbers + start).astype(dtype)
 
 
 def normal(

@@ -92,13 +92,13 @@ class control_dependencies(_Scope):
 
     def value(self, trace: Trace) -> tuple[Node, ...]:
         nodes = [as_traced(trace, value).value.node for value in self.values]
-        made = [node for node in nodes if not get(node.op).is_given]
+        dependencies = [node for node in nodes if not get(node.op).is_given]
         began = trace.record.regions[-1] if trace.record.regions else 0
-        if any(node.id < began for node in made):
+        if any(node.id < began for node in dependencies):
             raise unsupported(
                 "control_dependencies in a branch or loop on a value of outside", loc=trace.loc,
                 cure="put the with statement around the branch or loop")
-        return tuple(dict.fromkeys((*trace.builder.control_inputs, *made)))
+        return tuple(dict.fromkeys((*trace.builder.control_inputs, *dependencies)))
 
 
 class colocate_with(_Scope):

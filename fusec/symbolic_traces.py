@@ -81,20 +81,20 @@ class SymbolicTrace:
 
     def at_sizes(self, call: FlatCall, sizes: _Sized) -> OptimizedStage:
         """The stage after the passes, for a call of these sizes."""
-        optimised, found = self._optimised(sizes), Instantiation(sizes)
-        stage = TracedStage(self.name, call, self.traced.instantiated(found), self.options)
+        optimised, instantiation = self._optimised(sizes), Instantiation(sizes)
+        stage = TracedStage(self.name, call, self.traced.instantiated(instantiation), self.options)
         if optimised is None:
             if self.refusal:
                 stage.traced.notes = [*stage.traced.notes, f"passes for each size: {self.refusal}"]
             return stage.optimize()
-        graph = GraphAtSizes(optimised.graph, found, before=stage.graph)
+        graph = GraphAtSizes(optimised.graph, instantiation, before=stage.graph)
         return OptimizedStage(stage, graph, optimised.records, 0.0,
-                              partial(optimised.schedules.at_sizes, found))
+                              partial(optimised.schedules.at_sizes, instantiation))
 
     def optimised_for(self, sizes: _Sized) -> Graph | None:
         """The graph with symbols after the passes, as it is for these sizes."""
-        found = self._optimised(sizes)
-        return None if found is None else found.graph
+        optimised = self._optimised(sizes)
+        return None if optimised is None else optimised.graph
 
     def _optimised(self, sizes: _Sized) -> _Optimised | None:
         """The graph after passes whose questions have the same answers for these sizes; None where
@@ -152,9 +152,9 @@ class Family:
 
     def add(self, trace: SymbolicTrace) -> None:
         """Keep a trace; the sizes that it needs the values of are constants from now on."""
-        known = trace.arguments.sizes
-        if not known.constants() <= self.constants:
-            self.constants |= known.constants()
+        trace_sizes = trace.arguments.sizes
+        if not trace_sizes.constants() <= self.constants:
+            self.constants |= trace_sizes.constants()
             everything = [t for traces in self.traces.values() for t in reversed(traces)]
             self.traces.clear()
             first = list(self.seen.values())
@@ -179,44 +179,44 @@ class SymbolicTraces:
 
     def find(self, call: FlatCall) -> tuple[SymbolicTrace, _Sized] | None:
         """A trace that serves the call, and its sizes."""
-        found, family = self._family(call)
-        if found is None or family is None:
+        arguments, family = self._family(call)
+        if arguments is None or family is None:
             return None
-        for trace in family.traces.get(family.values(found.sizes), ()):
-            if trace.serves(found.sizes):
-                return trace, found.sizes
+        for trace in family.traces.get(family.values(arguments.sizes), ()):
+            if trace.serves(arguments.sizes):
+                return trace, arguments.sizes
         return None
 
     def foresee(self, call: FlatCall) -> None:
         """Calls of other sizes than this one's will come: its trace has symbols at once."""
-        found = _arguments(call)
-        if found is not None:
-            family = self._family_of(found)
-            family.seen[family.values(found.sizes)] = {}
+        arguments = _arguments(call)
+        if arguments is not None:
+            family = self._family_of(arguments)
+            family.seen[family.values(arguments.sizes)] = {}
 
     def make(
         self, name: str, call: FlatCall, tracer: _Tracer, options: PassOptions, *, at_once: bool,
     ) -> tuple[SymbolicTrace, _Sized] | None:
         """A new trace with symbols; None where the call is the first of its kind (unless
         ``at_once``), or sizes cannot be symbols."""
-        found = _arguments(call)
-        if found is None:
+        arguments = _arguments(call)
+        if arguments is None:
             return None
-        family = self._family_of(found)
-        values = family.values(found.sizes)
-        first = family.first_of(values, found.sizes)
+        family = self._family_of(arguments)
+        values = family.values(arguments.sizes)
+        first = family.first_of(values, arguments.sizes)
         is_full = len(family.traces.get(values, ())) >= MOST_TRACES
-        if (first == found.sizes and not at_once) or family.refusal or is_full:
+        if (first == arguments.sizes and not at_once) or family.refusal or is_full:
             return None
         try:
-            trace = SymbolicTrace(name, tracer(replace(call, symbolic=found.opened())), options)
+            trace = SymbolicTrace(name, tracer(replace(call, symbolic=arguments.opened())), options)
         except Exception as error:  # the trace without symbols says what is wrong, if anything is
             family.refusal = _reason(error)
             return None
         is_for_once = trace.traced.created or any(g.is_once for g in trace.traced.guards)
         if not is_for_once:
             family.add(trace)
-        return trace, found.sizes
+        return trace, arguments.sizes
 
     def drop_dead(self) -> None:
         """Forget traces of which a Variable is gone.  This may happen at any moment: no table
@@ -230,9 +230,9 @@ class SymbolicTraces:
         symbolic = concrete.build.traced.symbolic
         assert symbolic is not None
         for other in others:
-            found = _seen_as(concrete.build.call, other.build.call)
-            if found is not None and other.build.traced.symbolic is None and (
-                    found.key == symbolic.key and symbolic.sizes.hold(found.sizes)) and (
+            arguments = _seen_as(concrete.build.call, other.build.call)
+            if arguments is not None and other.build.traced.symbolic is None and (
+                    arguments.key == symbolic.key and symbolic.sizes.hold(arguments.sizes)) and (
                     other.guards_hold()):
                 other.build.traced.symbolic = symbolic
 
@@ -247,15 +247,15 @@ class SymbolicTraces:
         _, family = self._family(call)
         return "" if family is None else family.refusal
 
-    def _family_of(self, found: SymbolicArguments) -> Family:
+    def _family_of(self, arguments: SymbolicArguments) -> Family:
         """The family of such arguments, a new one where there is none."""
-        if len(self._families) >= MOST_SEEN and found.key not in self._families:
+        if len(self._families) >= MOST_SEEN and arguments.key not in self._families:
             self._families.pop(next(iter(self._families)))
-        return self._families.setdefault(found.key, Family())
+        return self._families.setdefault(arguments.key, Family())
 
     def _family(self, call: FlatCall) -> tuple[SymbolicArguments | None, Family | None]:
-        found = _arguments(call)
-        return found, None if found is None else self._families.get(found.key)
+        arguments = _arguments(call)
+        return arguments, None if arguments is None else self._families.get(arguments.key)
 
 
 def _arguments(call: FlatCall) -> SymbolicArguments | None:

@@ -80,9 +80,9 @@ class TracingCompiler:
             return self._make(call), True
 
     def _make(self, call: FlatCall) -> ConcreteFunction:
-        known = self.symbolic.find(call) if self.binder.reduce_retracing else None
-        if known is not None:
-            trace, sizes = known
+        match = self.symbolic.find(call) if self.binder.reduce_retracing else None
+        if match is not None:
+            trace, sizes = match
             compiled = self._within_limits(
                 lambda: self._compiled(call, trace.at_sizes(call, sizes)))
             return self._remembered(call, compiled, trace_cache.OTHER_SIZES)
@@ -141,13 +141,13 @@ class TracingCompiler:
             return build()
 
     def _trace_and_compile(self, call: FlatCall) -> ConcreteFunction:
-        made = self.symbolic.make(
+        symbolic = self.symbolic.make(
             self._target.name, call, self._traced, self._options,
             at_once=self._has_open_sizes or bool(call.needed),
         ) if self.binder.reduce_retracing else None
-        if made is None:
+        if symbolic is None:
             return self._compiled(call, self._stage_by_itself(call))
-        trace, sizes = made
+        trace, sizes = symbolic
         self.creations.check(trace.traced.created)
         sized = trace.at_sizes(call, sizes)
         sized.before.traced.container_changes = trace.traced.container_changes
@@ -221,9 +221,9 @@ class TracingCompiler:
         if self._specs is not None and not args and not kwargs:
             args = self._specs.specs
         if self.binder.reduce_retracing and has_open_size((args, kwargs)):
-            made = open_function(self, args, kwargs)
-            if made is not None:
-                return made
+            function = open_function(self, args, kwargs)
+            if function is not None:
+                return function
         return self.concrete_of(*example_of((args, kwargs)))
 
     def flattened(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:

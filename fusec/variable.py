@@ -289,10 +289,10 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             return
         if casting == "safe":
             value = fitting(self, value)
-        found = np.asarray(value)
-        self.check_dtype(found.dtype, None, casting)
-        self.check_shape(found.shape)
-        np.copyto(self.buffer, found, casting="same_kind")
+        array = np.asarray(value)
+        self.check_dtype(array.dtype, None, casting)
+        self.check_shape(array.shape)
+        np.copyto(self.buffer, array, casting="same_kind")
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """``v[key] = value`` as NumPy assigns items: broadcast, and cast to the dtype."""

@@ -33,10 +33,10 @@ def fitting(variable: Variable, value: Any) -> Any:
         variable.check_dtype(np.result_type(dtype, type(value)(0)))
         return np.asarray(value, dtype)
     if isinstance(value, (list, tuple)):
-        found = np.asarray(value)
-        if found.dtype != object:
-            if not np.can_cast(found.dtype, dtype, "same_kind"):
-                variable.check_dtype(found.dtype)
+        array = np.asarray(value)
+        if array.dtype != object:
+            if not np.can_cast(array.dtype, dtype, "same_kind"):
+                variable.check_dtype(array.dtype)
             return np.asarray(value, dtype)
     if isinstance(value, (np.ndarray, np.generic)) and type(value).__module__ == "numpy":
         variable.check_dtype(value.dtype)
@@ -47,8 +47,8 @@ def operand(delta: Any, dtype: np.dtype) -> Any:
     """Lists of Python's numbers adapt to the Variable's dtype, as the numbers do."""
     if not isinstance(delta, (list, tuple)):
         return delta
-    found = np.asarray(delta)
-    return np.asarray(delta, dtype) if np.can_cast(found.dtype, dtype, "same_kind") else found
+    array = np.asarray(delta)
+    return np.asarray(delta, dtype) if np.can_cast(array.dtype, dtype, "same_kind") else array
 
 
 def first_buffer(value: Any, dtype: Any, name: str) -> np.ndarray:
@@ -56,15 +56,15 @@ def first_buffer(value: Any, dtype: Any, name: str) -> np.ndarray:
 
     Raises ``TypeError`` as `Variable` says.
     """
-    found = np.asarray(value)
-    wanted = np.dtype(found.dtype if dtype is None else dtype).newbyteorder("=")
+    array = np.asarray(value)
+    wanted = np.dtype(array.dtype if dtype is None else dtype).newbyteorder("=")
     if not (wanted.kind in "biu" or wanted.itemsize in _SIZES.get(wanted.kind, ())):
         raise refused_dtype(name, wanted)
-    if not np.can_cast(found.dtype, wanted, "same_kind"):
+    if not np.can_cast(array.dtype, wanted, "same_kind"):
         raise user_error(
             TypeError, f"{title(name)} of dtype {wanted} cannot begin with values of "
-            f"{found.dtype}", None, f"give x.astype(np.{wanted})")
-    source = value if isinstance(value, (list, tuple, *PYTHON)) else found
+            f"{array.dtype}", None, f"give x.astype(np.{wanted})")
+    source = value if isinstance(value, (list, tuple, *PYTHON)) else array
     return np.array(source, wanted, order="C", subok=False)
 
 

@@ -34,13 +34,14 @@ class WrappedFunction:
                  for arg, is_tensor in zip(args, self._is_tensor, strict=True)]
         self._function = Function(f, input_signature=specs)
         self._concrete, created = self._function._traced_once(*args)
-        for made in created:
-            if not made.is_known:
+        for creation in created:
+            if not creation.is_known:
                 raise user_error(
                     ValueError,
-                    f"{made.variable.title} begins with a value that {_name(f)} computes", made.loc,
+                    f"{creation.variable.title} begins with a value that {_name(f)} computes",
+                    creation.loc,
                     "give a constant: the one trace runs at each call, its beginning once")
-        self._created = tuple(made.variable for made in created)
+        self._created = tuple(creation.variable for creation in created)
         functools.update_wrapper(self, f)
 
     @property

@@ -33,10 +33,10 @@ def fuse(graph: Graph) -> Graph:
         materialised = materialised_values(graph, extra, unrolled)
     for _ in range(max(MIN_ROUNDS, min(MAX_ROUNDS, MAX_VISITS // max(len(graph.nodes), 1)))):
         units, home = group(graph, materialised, unrolled, tied)
-        found = duplicates(units, materialised, len(graph.nodes))
-        if not found:
+        stored = duplicates(units, materialised, len(graph.nodes))
+        if not stored:
             break
-        extra |= found
+        extra |= stored
         materialised = materialised_values(graph, extra, unrolled)
     if all(unit.opaque is not None for unit in units):
         return graph

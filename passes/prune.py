@@ -32,8 +32,8 @@ def prune(graph: Graph) -> Graph:
         if node.id in needed:
             nodes.append(node)
         # A check stands where the dropped node stood, after the new nodes that it needs.
-        nodes += [made for made in topological_order(checks.get(node.id, [])) if (
-            made.id not in original)]
+        nodes += [new_node for new_node in topological_order(checks.get(node.id, [])) if (
+            new_node.id not in original)]
     return rebuilt(graph, nodes, {})
 
 

@@ -124,10 +124,10 @@ class _Part:
         self._check_sizes()
 
     def _check_sizes(self) -> None:
-        known = symbols_of(tuple(v.type.shape for v in self.fed))
+        symbols = symbols_of(tuple(v.type.shape for v in self.fed))
         for node in self._kept():
-            unknown = needed_symbols(node) - known
-            known |= learnt_symbols(node)
+            unknown = needed_symbols(node) - symbols
+            symbols |= learnt_symbols(node)
             if unknown:
                 raise CarvingError(
                     f"{node.name} needs the size {', '.join(sorted(unknown))}, which a node that "

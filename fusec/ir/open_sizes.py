@@ -64,14 +64,14 @@ def sizes_of(types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]]) -> 
 
     Raises `SizesError` where one would have two values.
     """
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for type_, shape in zip(types, shapes, strict=True):
         for size, given in zip(type_.shape, shape, strict=True):
             name = size.name if type(size) is Dim else None
-            if name is not None and found.setdefault(name, given) != given:
+            if name is not None and sizes.setdefault(name, given) != given:
                 raise SizesError(f"sizes that are equal in the graph differ: {name} is "
-                                 f"{found[name]} and {given}")
-    return found
+                                 f"{sizes[name]} and {given}")
+    return sizes
 
 
 def unbound_sizes(graph: Graph) -> str:

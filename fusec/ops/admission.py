@@ -215,9 +215,9 @@ def well_formed(type_: TensorType, most_bytes: int) -> None:
         require(type_.dtype in _WEAK, f"no Python number is {type_.dtype}")
     require(type_.rank <= 32, f"{type_.rank} axes are more than 32")
     require(all(map(is_size, type_.shape)), f"a size of {type_} may be negative, or is too large")
-    known = TensorType(type_.dtype, tuple(s for s in type_.shape if type(s) is int))
-    require(known.nbytes <= most_bytes,
-            f"a value of type {type_} takes {known.nbytes} bytes, more than the {most_bytes} of "
+    fixed = TensorType(type_.dtype, tuple(s for s in type_.shape if type(s) is int))
+    require(fixed.nbytes <= most_bytes,
+            f"a value of type {type_} takes {fixed.nbytes} bytes, more than the {most_bytes} of "
             f"this machine")
 
 

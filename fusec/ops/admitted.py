@@ -318,8 +318,8 @@ def _fill(node: Node) -> None:
 
 
 def _size(node: Node) -> None:
-    known = symbols_of(tuple(v.shape for v in node.inputs))
-    missing = symbols_of(node.attrs["size"]) - known
+    symbols = symbols_of(tuple(v.shape for v in node.inputs))
+    missing = symbols_of(node.attrs["size"]) - symbols
     require(not missing, f"no operand has the size {', '.join(sorted(missing))}")
 
 
@@ -338,8 +338,8 @@ COUNTERS = Admission({"results": TYPES, "minlength": INT}, rule=_counters)
 
 
 def _fits(graph: Graph, types: Any, changed: int, what: str) -> None:
-    found = tuple(v.type for v in graph.inputs)
-    require(found == tuple(types), f"{what} takes {_shown(found)}, its operands are "
+    input_types = tuple(v.type for v in graph.inputs)
+    require(input_types == tuple(types), f"{what} takes {_shown(input_types)}, its operands are "
             f"{_shown(types)}")
     require(all(i < changed and graph.inputs[i].type.kind == "array" for i, _ in graph.updates),
             f"{what} changes what its node does not say")

@@ -49,17 +49,17 @@ def make_error(error: Description) -> BaseException:
     kind = _classes[name]
     has_own = type(kind.__init__) is FunctionType or type(kind.__new__) is FunctionType
     if has_own and not issubclass(kind, FusecError):
-        made = next(c for c in kind.__mro__ if "__new__" in vars(c) and type(
+        exception = next(c for c in kind.__mro__ if "__new__" in vars(c) and type(
             c.__new__) is not FunctionType).__new__(kind, *args)
-        made.args = args
+        exception.args = args
     else:
-        made = kind(*args)
+        exception = kind(*args)
     if rest:
         state, cause = rest
-        vars(made).update(state)
+        vars(exception).update(state)
         if cause is not None:
-            made.__cause__ = make_error(cause)
-    return made
+            exception.__cause__ = make_error(cause)
+    return exception
 
 
 def infer_check(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:

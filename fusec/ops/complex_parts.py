@@ -80,8 +80,8 @@ def _numpy_reference(*arrays: Any, of: str, attrs: tuple, results: Any) -> Any:
     if results[0].is_weak and of in PYTHON_OPERATORS:
         return PYTHON_OPERATORS[of](*[np.asarray(a).item() for a in arrays])
     with np.errstate(all="ignore"):
-        found = registry.get(of).reference(*arrays, **dict(attrs))
-    return found if type(found) is not np.ndarray or found.ndim else found[()]
+        result = registry.get(of).reference(*arrays, **dict(attrs))
+    return result if type(result) is not np.ndarray or result.ndim else result[()]
 
 
 def _part(

@@ -79,9 +79,9 @@ def gather_reference(
     """``source`` at the indices along ``axes``; their axes stand at position ``at``."""
     indices = tuple(np.broadcast_arrays(*indices)) if len(indices) > 1 else indices
     rest = [axis for axis in range(np.ndim(source)) if axis not in axes]
-    found = np.transpose(source, (*axes, *rest))[tuple(np.asarray(i) for i in indices)]
+    elements = np.transpose(source, (*axes, *rest))[tuple(np.asarray(i) for i in indices)]
     rank = np.ndim(indices[0])
-    result = np.moveaxis(found, range(rank), range(at, at + rank))
+    result = np.moveaxis(elements, range(rank), range(at, at + rank))
     return np.asarray(result) if kind == "array" else result[()]
 
 

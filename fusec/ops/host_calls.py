@@ -43,9 +43,9 @@ class HostObject(str):
 
     @classmethod
     def of(cls, name: str, *, held: Any = None, leaf: int = -1, slot: int = -1) -> HostObject:
-        made = cls(name)
-        made.held, made.leaf, made.slot = held, leaf, slot
-        return made
+        host_object = cls(name)
+        host_object.held, host_object.leaf, host_object.slot = held, leaf, slot
+        return host_object
 
     def found(self, context: HostContext) -> Any:
         """The object in this call; None before the call has made it."""
@@ -158,9 +158,9 @@ def _reference(
     if type(target) is not HostObject:
         raise InternalError(f"{target!r} is the name of an object in a graph that was parsed, "
                             f"which cannot be run")
-    found: Any = target if action == "make" else target.found(here)
+    receiver: Any = target if action == "make" else target.found(here)
     args, kwargs = _arguments(arrays, form, named, here)
-    result = ACTIONS[action](found, method, args, kwargs, here)
+    result = ACTIONS[action](receiver, method, args, kwargs, here)
     if result is None or type(result) is tuple:
         return np.asarray(order)
     return result, np.asarray(order)
@@ -211,7 +211,7 @@ register(Op(
 
 def host_objects(graph: Graph) -> list[HostObject] | None:
     """The objects that a graph's host calls use, those of its sub-graphs too; None: no calls."""
-    found: dict[int, HostObject] = {}
+    targets: dict[int, HostObject] = {}
     calls = 0
     graphs = [graph]
     while graphs:
@@ -219,8 +219,8 @@ def host_objects(graph: Graph) -> list[HostObject] | None:
             graphs += [g for g in node.attrs.values() if isinstance(g, Graph)]
             if node.op == "HostCall":
                 calls += 1
-                found[id(node.attrs["target"])] = node.attrs["target"]
-    return [o for o in found.values() if type(o) is HostObject] if calls else None
+                targets[id(node.attrs["target"])] = node.attrs["target"]
+    return [o for o in targets.values() if type(o) is HostObject] if calls else None
 
 
 class Mark:
@@ -232,8 +232,8 @@ class Mark:
     def __init__(self, objects: Sequence[HostObject]) -> None:
         self.context = context()
         self.prints = self.context.prints
-        found = [o.found(self.context) for o in objects]
-        self.states = [(g, generator_state(g)) for g in found if is_generator(g)]
+        values = [o.found(self.context) for o in objects]
+        self.states = [(g, generator_state(g)) for g in values if is_generator(g)]
 
     def restore(self) -> None:
         self.context.repeated = self.context.prints - self.prints

@@ -165,9 +165,9 @@ def _numpy(name: str, args: Sequence[Any]) -> tuple[Callable[..., Any], Sequence
 def _ufunc_called(name: Any) -> np.ufunc:
     """NumPy's ufuncs, and those of ``scipy.special``."""
     plain = type(name) is str and name.removeprefix("special.").isidentifier()
-    found = find_ufunc(name) if plain and _has_ufunc(name) else None
-    require(isinstance(found, np.ufunc), f"{name!r} is no ufunc")
-    return found  # type: ignore[return-value]
+    ufunc = find_ufunc(name) if plain and _has_ufunc(name) else None
+    require(isinstance(ufunc, np.ufunc), f"{name!r} is no ufunc")
+    return ufunc  # type: ignore[return-value]
 
 
 @cache
@@ -201,10 +201,10 @@ def _check_into(table: Table, args: Sequence[Any]) -> None:
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...] | None:
     """Names of the positional parameters; None where the function does not say."""
     try:
-        found = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except ValueError:
         return None
-    return tuple(p.name for p in found if p.kind is not p.KEYWORD_ONLY and p.kind not in (
+    return tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY and p.kind not in (
         p.VAR_KEYWORD, p.VAR_POSITIONAL))
 
 

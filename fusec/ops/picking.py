@@ -67,8 +67,8 @@ def infer_pick_update(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> 
 def pick_reference(
     x: Any, *indices: Any, axes: Any, safe: Any = (), kind: str = "array", unchecked: bool = False,
 ) -> Any:
-    found = x[pick_key(np.ndim(x), axes, indices)]
-    return np.array(found) if kind == "array" else found
+    elements = x[pick_key(np.ndim(x), axes, indices)]
+    return np.array(elements) if kind == "array" else elements
 
 
 def pick_update_reference(

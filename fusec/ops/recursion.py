@@ -54,8 +54,8 @@ def innermost(name: str) -> Any:
 
 
 def _stack(name: str) -> list[Any]:
-    found: dict[str, list[Any]] = _state.__dict__.setdefault("by_name", {})
-    return found.setdefault(name, [])
+    stacks: dict[str, list[Any]] = _state.__dict__.setdefault("by_name", {})
+    return stacks.setdefault(name, [])
 
 
 def infer_call(types: Any, attrs: Any) -> tuple[TensorType, ...]:

@@ -44,8 +44,8 @@ class ScalarFunction:
         """The Python function on every element; raises what it raises."""
         operands = [_elements(a) for a in np.broadcast_arrays(*arrays)]
         shape = np.broadcast_shapes(*map(np.shape, arrays))
-        found = [self.python(*items) for items in zip(*operands, strict=True)]
-        return np.array(found, self.result).reshape(shape)[()]
+        results = [self.python(*items) for items in zip(*operands, strict=True)]
+        return np.array(results, self.result).reshape(shape)[()]
 
     def error(self, arguments: Sequence[Any]) -> Exception:
         """What the Python function raises on these numbers, on which the compiled one failed."""
@@ -85,10 +85,10 @@ def infer_call(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
 
 
 def call_reference(*arrays: Any, function: str, dtype: np.dtype, raises: bool) -> Any:
-    found = FUNCTIONS.get(str(function))
-    if found is None:
+    callee = FUNCTIONS.get(str(function))
+    if callee is None:
         raise InternalError(f"the function {function!r} of a graph that was parsed is not at hand")
-    return found(*arrays)
+    return callee(*arrays)
 
 
 register(Op(

@@ -38,10 +38,10 @@ def _broadcast_symbolic(shapes: Sequence[Shape]) -> Shape:
 
 def _common(sizes: Sequence[Size]) -> Size:
     """The one size other than 1; undecided where a size of the run meets another."""
-    found = [s for s in sizes if s != 1] or [1]
-    if all(s == found[0] for s in found):
-        return found[0]
-    unknown = next((s for s in found if isinstance(s, Dim)), None)
+    candidates = [s for s in sizes if s != 1] or [1]
+    if all(s == candidates[0] for s in candidates):
+        return candidates[0]
+    unknown = next((s for s in candidates if isinstance(s, Dim)), None)
     if unknown is not None:
         raise UndecidedSizeError(unknown, "broadcasting")
     raise ValueError

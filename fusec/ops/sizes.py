@@ -26,8 +26,8 @@ _TYPE = TensorType(np.dtype(np.int64), (), "weak")
 
 def defined_symbols(node: Node) -> frozenset[str]:
     """The symbols that a node's results define: those of no operand's size."""
-    made = symbols_of(tuple(t.shape for t in node.types))
-    return made - symbols_of(tuple(v.shape for v in node.inputs)) if made else made
+    symbols = symbols_of(tuple(t.shape for t in node.types))
+    return symbols - symbols_of(tuple(v.shape for v in node.inputs)) if symbols else symbols
 
 
 def learnt_symbols(node: Node) -> frozenset[str]:
@@ -45,11 +45,11 @@ def needed_symbols(node: Node) -> frozenset[str]:
 
 
 def _told(graph: Graph) -> frozenset[str]:
-    known: frozenset[str] = frozenset()
+    symbols: frozenset[str] = frozenset()
     told: frozenset[str] = frozenset()
     for node in graph.nodes:
-        told |= needed_symbols(node) - known
-        known |= learnt_symbols(node)
+        told |= needed_symbols(node) - symbols
+        symbols |= learnt_symbols(node)
     return told
 
 

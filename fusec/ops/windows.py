@@ -35,7 +35,7 @@ def extent_of(
 ) -> tuple[int, int]:
     """First index and length of a slice; ``given`` says which of start and stop ``bounds`` hold."""
     rest = iter(bounds)
-    start, stop = (int(next(rest)) if known else None for known in given)
+    start, stop = (int(next(rest)) if is_given else None for is_given in given)
     indices = range(*slice(start, stop, step).indices(limit))
     return (indices.start if len(indices) else 0), len(indices)
 

@@ -312,8 +312,8 @@ class Frame:
 
     def text(self, name: str) -> str:
         """The finished function."""
-        known = f"ptr dereferenceable({8 * len(self.words)})"
-        return self.whole(f"define i64 @{name}({known} %block) nounwind {{")
+        block_type = f"ptr dereferenceable({8 * len(self.words)})"
+        return self.whole(f"define i64 @{name}({block_type} %block) nounwind {{")
 
     def whole(self, head: str) -> str:
         """The function that begins with this line."""

@@ -32,13 +32,13 @@ def updated_operands(node: Node) -> dict[int, int]:
     """Outputs of a kernel that are an operand with some elements replaced, by that operand."""
     body: Graph = node.attrs["body"]
     operands = {v: k for k, v in enumerate(body.inputs)}
-    found: dict[int, int] = {}
+    updates: dict[int, int] = {}
     for out, value in enumerate(body.outputs):
         while get(value.node.op).kind == "piecewise" and value.node.op != "Concat":
             value = value.node.inputs[0]
         if value in operands and value is not body.outputs[out]:
-            found[out] = operands[value]
-    return found
+            updates[out] = operands[value]
+    return updates
 
 
 def ordered(graph: Graph) -> list[Node]:
@@ -67,11 +67,11 @@ class _Before:
             self.bits.append(self._with(n for n in self.direct[node] if n in self.position))
 
     def _with(self, nodes: Iterable[Node]) -> int:
-        found = 0
+        bits = 0
         for node in nodes:
             place = self.position[node]
-            found |= self.bits[place] | 1 << place
-        return found
+            bits |= self.bits[place] | 1 << place
+        return bits
 
     def add(self, first: Node, then: Node) -> None:
         """``first`` before ``then``, unless it has to run after it."""

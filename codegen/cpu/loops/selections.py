@@ -22,8 +22,8 @@ def nonzero(emitter: GraphEmitter, node: Node) -> None:
         return
     frame, em, size = emitter.frame, emitter.frame.em, value.shape[0]
     frame.limits[symbol] = bound_of(size, frame.limits)
-    source, found = emitter.array(value), emitter.temporary(node.types[0].shape, I64)
-    begin, end, length = frame.address(source), frame.address(found), frame.number(size)
+    source, indices = emitter.array(value), emitter.temporary(node.types[0].shape, I64)
+    begin, end, length = frame.address(source), frame.address(indices), frame.number(size)
     taken = em.alloca("i64", "taken", 8)
     em.line(f"store i64 0, ptr {taken}")
     spend(frame, length)
@@ -38,4 +38,4 @@ def nonzero(emitter: GraphEmitter, node: Node) -> None:
         more = em.value(f"zext i1 {is_one} to i64")
         em.line(f"store i64 {em.add(place, more)}, ptr {taken}")
     frame.define(symbol, em.value(f"load i64, ptr {taken}"), size)
-    emitter.env[node.out()] = found
+    emitter.env[node.out()] = indices

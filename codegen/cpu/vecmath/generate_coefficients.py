@@ -101,12 +101,12 @@ def least(fit: Fit, bits: int) -> list[mpf]:
     raise ArithmeticError(f"{fit.name}: 30 coefficients do not reach 2**-{bits}")
 
 
-def odd_part(f: Real, *known: mpf) -> Real:
-    """``z -> (f(s) - known[0]*s - known[1]*s**3 ...)/s**(2*len(known)+1)`` with ``s*s == z``."""
+def odd_part(f: Real, *first: mpf) -> Real:
+    """``z -> (f(s) - first[0]*s - first[1]*s**3 ...)/s**(2*len(first)+1)`` with ``s*s == z``."""
     def rest(z: mpf) -> mpf:
         s = mpmath.sqrt(z)
-        lead = sum(c * s ** (2 * i + 1) for i, c in enumerate(known))
-        return (f(s) - lead) / s ** (2 * len(known) + 1)
+        lead = sum(c * s ** (2 * i + 1) for i, c in enumerate(first))
+        return (f(s) - lead) / s ** (2 * len(first) + 1)
     return rest
 
 
