@@ -109,18 +109,18 @@ class Traced:
         """The trace for arguments of these sizes, which its symbols stand for."""
         return self.instantiated(Instantiation(sizes))
 
-    def instantiated(self, found: Instantiation) -> Traced:
+    def instantiated(self, mapping: Instantiation) -> Traced:
         """The same, of nodes that another graph may share."""
         start = time.perf_counter()
-        graph = GraphAtSizes(self.graph, found)
+        graph = GraphAtSizes(self.graph, mapping)
         if self.states.noted or any(step.operands for o in self.outputs for step in o.steps):
             graph.made  # noqa: B018  # which they name the nodes of
         return replace(
-            self, graph=graph, outputs=[output_at(found, output) for output in self.outputs],
-            output_strides=[found.data(row) for row in self.output_strides],
-            input_strides=[found.data(row) for row in self.input_strides],
-            captured=[found.data(source) for source in self.captured],
-            states=states_at(found, self.states), container_changes=ContainerChanges(),
+            self, graph=graph, outputs=[output_at(mapping, output) for output in self.outputs],
+            output_strides=[mapping.data(row) for row in self.output_strides],
+            input_strides=[mapping.data(row) for row in self.input_strides],
+            captured=[mapping.data(source) for source in self.captured],
+            states=states_at(mapping, self.states), container_changes=ContainerChanges(),
             ms=1e3 * (time.perf_counter() - start))
 
     @property

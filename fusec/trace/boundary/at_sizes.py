@@ -12,30 +12,30 @@ from ..values.storage import ViewStep
 from .results import Output
 
 
-def output_at(found: Instantiation, output: Output) -> Output:
+def output_at(mapping: Instantiation, output: Output) -> Output:
     """A result leaf, with the views to take of it."""
-    steps = tuple(step_at(found, step) for step in output.steps)
-    return replace(output, steps=steps, value=found.data(output.value))
+    steps = tuple(step_at(mapping, step) for step in output.steps)
+    return replace(output, steps=steps, value=mapping.data(output.value))
 
 
-def step_at(found: Instantiation, step: ViewStep) -> ViewStep:
-    return ViewStep(step.op, found.data(step.attrs), found.data(step.strides),
-                    tuple(map(found.value, step.operands)))
+def step_at(mapping: Instantiation, step: ViewStep) -> ViewStep:
+    return ViewStep(step.op, mapping.data(step.attrs), mapping.data(step.strides),
+                    tuple(map(mapping.value, step.operands)))
 
 
-def states_at(found: Instantiation, states: States) -> States:
+def states_at(mapping: Instantiation, states: States) -> States:
     """The states before nodes that may raise."""
-    return States([(found.node(node), _state_at(found, state)) for node, state in states.noted])
+    return States([(mapping.node(node), _state_at(mapping, state)) for node, state in states.noted])
 
 
-def _state_at(found: Instantiation, state: State) -> State:
+def _state_at(mapping: Instantiation, state: State) -> State:
     return State(
-        [(assignment, tree, [_leaf_at(found, leaf) for leaf in leaves])
+        [(assignment, tree, [_leaf_at(mapping, leaf) for leaf in leaves])
          for assignment, tree, leaves in state.assigned],
-        [(number, found.value(value)) for number, value in state.written])
+        [(number, mapping.value(value)) for number, value in state.written])
 
 
-def _leaf_at(found: Instantiation, leaf: Any) -> Any:
+def _leaf_at(mapping: Instantiation, leaf: Any) -> Any:
     if type(leaf) is Computed:
-        return Computed(found.value(leaf.value), leaf.is_array)
-    return found.data(leaf)
+        return Computed(mapping.value(leaf.value), leaf.is_array)
+    return mapping.data(leaf)

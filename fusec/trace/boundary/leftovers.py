@@ -86,9 +86,9 @@ def _kept(holder: Any, loc: Loc | None) -> FusecError:
 
 def keeps_values(trace: Trace, x: Any) -> bool:
     """Whether values of the graph stay in it; those in containers that are held do not."""
-    return any(type(found) in (TracedArray, Choice, Symbolic) or isinstance(
-        found, (PythonIterator, TracedRange, KeysView, ValuesView, ItemsView))
-        for found in everything_in(x, partial(_kept_in, trace)))
+    return any(type(item) in (TracedArray, Choice, Symbolic) or isinstance(
+        item, (PythonIterator, TracedRange, KeysView, ValuesView, ItemsView))
+        for item in everything_in(x, partial(_kept_in, trace)))
 
 
 def _kept_in(trace: Trace, x: Any) -> Iterable[Any]:

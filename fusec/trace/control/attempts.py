@@ -130,8 +130,8 @@ class Attempt(Finals):
         """The body of a loop of known length: what it appends to lists goes into arrays."""
         assert self.parts.item is not None
         effects = self.trace.hooks.effects  # type: ignore[union-attr]
-        known = is_int(self.parts.count) and not self.exits and self.parts.written is None
-        collector = Collector(self.trace, self.parts.body, self.entry) if known else None
+        is_counted = is_int(self.parts.count) and not self.exits and self.parts.written is None
+        collector = Collector(self.trace, self.parts.body, self.entry) if is_counted else None
         effects.collectors.append(collector)
         try:
             self.parts.body(self.parts.item(counter))

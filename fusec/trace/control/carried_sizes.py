@@ -132,13 +132,13 @@ class CarriedSizes:
 
     # -- after an iteration
 
-    def fitted(self, key: Leaf, found: TensorType, left: TensorType) -> TensorType:
+    def fitted(self, key: Leaf, entered: TensorType, left: TensorType) -> TensorType:
         """What an iteration found, with the sizes that it leaves where those may change."""
         axes = self.axes(key)
-        if not axes or found.rank != left.rank:
-            return found
-        return TensorType(found.dtype, tuple(
-            left.shape[a] if a in axes else size for a, size in enumerate(found.shape)))
+        if not axes or entered.rank != left.rank:
+            return entered
+        return TensorType(entered.dtype, tuple(
+            left.shape[a] if a in axes else size for a, size in enumerate(entered.shape)))
 
     def left(self, key: Leaf, final: Value, carried: Carried) -> Value:
         """What an iteration leaves, as it is carried."""
@@ -151,17 +151,17 @@ class CarriedSizes:
     def settle(self, is_left: bool) -> None:
         """Complete the numbers, or say what another attempt has to know; ``is_left``: there may be
         fewer iterations than known.  Raises `UnboundedSizeError`."""
-        found = {c: x for c, x in self.classes.items() if x.finals}
-        if not found or self._split(found):
+        classes = {c: x for c, x in self.classes.items() if x.finals}
+        if not classes or self._split(classes):
             return
-        finals = {c: next(iter(x.finals.values())) for c, x in found.items()}
-        mine = symbols_of(tuple(x.excess for x in found.values()))
+        finals = {c: next(iter(x.finals.values())) for c, x in classes.items()}
+        mine = symbols_of(tuple(x.excess for x in classes.values()))
         for c, final in finals.items():
             if not self._is_of_iteration(final, mine):
                 raise UnboundedSizeError  # the same after every iteration: no reason for a buffer
-            found[c].count.final = as_traced(self.trace, number(self.trace, final)).value
-        sequence = _simulated(found, finals, self.trips)
-        largest = self._largest(found, finals) if sequence is None else {
+            classes[c].count.final = as_traced(self.trace, number(self.trace, final)).value
+        sequence = _simulated(classes, finals, self.trips)
+        largest = self._largest(classes, finals) if sequence is None else {
             c: Capacity(min(sizes[:-1]), max(sizes[:-1]), max(sizes))
             for c, sizes in sequence.items()}
         if any(self.known.capacities[c] != capacity for c, capacity in largest.items()):
@@ -170,10 +170,10 @@ class CarriedSizes:
         if sequence is not None and not is_left:
             self.exact = {c: sizes[-1] for c, sizes in sequence.items()}
 
-    def _split(self, found: Mapping[int, SizeClass]) -> bool:
+    def _split(self, classes: Mapping[int, SizeClass]) -> bool:
         """Whether an iteration leaves sizes of one class differently; then they are of several."""
         is_split = False
-        for c, x in found.items():
+        for c, x in classes.items():
             for other in list(dict.fromkeys(x.finals.values()))[1:]:
                 new = max(self.known.axes.values()) + 1
                 self.known.axes.update(dict.fromkeys(
@@ -191,14 +191,14 @@ class CarriedSizes:
             name in definers and definers[name].node.id > first for name in names)
 
     def _largest(
-        self, found: Mapping[int, SizeClass], finals: Mapping[int, Size]
+        self, classes: Mapping[int, SizeClass], finals: Mapping[int, Size]
     ) -> dict[int, Capacity]:
         trips = self.trips
-        now = {c: self._limit(x.initial) for c, x in found.items()}
+        now = {c: self._limit(x.initial) for c, x in classes.items()}
         entering, most = dict(now), dict(now)
         for _ in range(MAX_SETTLING if trips is None else min(trips, MAX_STEPS)):
             entering, before = {c: max(entering[c], now[c]) for c in now}, now
-            limits = {str(x.excess): now[c] - x.capacity.least for c, x in found.items()}
+            limits = {str(x.excess): now[c] - x.capacity.least for c, x in classes.items()}
             now = {c: max(self._limit(final, limits), 0) for c, final in finals.items()}
             if all(now[c] <= before[c] for c in now):
                 break  # bounds of nothing larger are no larger: so it goes on
@@ -208,9 +208,9 @@ class CarriedSizes:
                 raise UnboundedSizeError
         return {c: Capacity(0, entering[c], most[c]) for c in now}
 
-    def _limit(self, size: Size, known: Mapping[str, int] | None = None) -> int:
+    def _limit(self, size: Size, given: Mapping[str, int] | None = None) -> int:
         """The most that a size can be."""
-        limits = dict(known or {})
+        limits = dict(given or {})
         for name in symbols_of((size,)):
             self._add_limit(name, limits)
         return range_of(size, limits)[1]
@@ -255,16 +255,16 @@ class CarriedSizes:
 
 
 def _simulated(
-    found: Mapping[int, SizeClass], finals: Mapping[int, Size], trips: int | None
+    classes: Mapping[int, SizeClass], finals: Mapping[int, Size], trips: int | None
 ) -> dict[int, list[int]] | None:
     """The sizes before and after each iteration, until they stay; None where data has a part."""
-    names = {c: str(x.excess) for c, x in found.items()}
-    if not trips or trips > MAX_STEPS or not is_static(x.initial for x in found.values()) or (
+    names = {c: str(x.excess) for c, x in classes.items()}
+    if not trips or trips > MAX_STEPS or not is_static(x.initial for x in classes.values()) or (
             not symbols_of(tuple(finals.values())) <= set(names.values())):
         return None
-    sizes = {c: [int(x.initial)] for c, x in found.items()}
+    sizes = {c: [int(x.initial)] for c, x in classes.items()}
     for _ in range(trips):
-        bindings = {names[c]: now[-1] - found[c].capacity.least for c, now in sizes.items()}
+        bindings = {names[c]: now[-1] - classes[c].capacity.least for c, now in sizes.items()}
         for c, final in finals.items():
             sizes[c].append(max(resolve(final, bindings), 0))
         if all(now[-1] == now[-2] for now in sizes.values()):

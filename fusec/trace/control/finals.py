@@ -65,11 +65,11 @@ class Finals(Parameters):
         """Whether the body has made variables of the items of a container that one holds."""
         self.known.holders.update(holders_of(self.trace))
         news = self.known.holders.keys() - self.holders.keys()
-        found = bool(news) and any(
+        is_new = bool(news) and any(
             loop_leaves(news, x)[1] != loop_leaves((), x)[1]
             for x in self.entry.values() if x is not UNBOUND)
-        self.known.changed |= found
-        return found
+        self.known.changed |= is_new
+        return is_new
 
     def _aligned(self, name: str, value: Any) -> Any:
         """What a variable holds at the end, as an optional value where it may be None."""
@@ -150,15 +150,15 @@ class Finals(Parameters):
         if not (is_number(after) or is_traced(after)):
             raise self._disagreement(key[0], before, after)
         final = leaf_value(self.trace, after)
-        found = self.sizes.fitted(key, carried.parameter.type, final.type)
+        entered = self.sizes.fitted(key, carried.parameter.type, final.type)
         try:
-            type_ = joined(found, final.type)
+            type_ = joined(entered, final.type)
         except Disagreement:
             why = self._disagreement(key[0], before, after)
-            if self.known.learn_sizes(key, found, final.type, why):
+            if self.known.learn_sizes(key, entered, final.type, why):
                 return
             raise why from None
-        if type_ != found:
+        if type_ != entered:
             self.known.types[key] = replace(type_, shape=before.shape) if type_.shape else type_
             self.known.changed = True
         carried.final = self.sizes.left(key, converted(self.trace, final, type_), carried)
@@ -174,15 +174,15 @@ class Finals(Parameters):
         supposed = self.trace.part(Intervals).get(carried.parameter)
         if supposed is None or carried.final is None:
             return
-        found = interval(self.trace, carried.final)
+        bounds = interval(self.trace, carried.final)
         if supposed is SLOW:
-            if not is_slow(found):
+            if not is_slow(bounds):
                 self.known.bounds[key], self.known.changed = None, True
-            elif found is not SLOW and self.region.trace.part(OverflowChecks).count > self.checked:
+            elif bounds is not SLOW and self.region.trace.part(OverflowChecks).count > self.checked:
                 assert carried.initial is not None
-                self.known.bounds[key] = hull([interval(self.trace, carried.initial), found])
+                self.known.bounds[key] = hull([interval(self.trace, carried.initial), bounds])
                 self.known.changed = True
-        elif found is None or not supposed[0] <= found[0] <= found[1] <= supposed[1]:
+        elif bounds is None or not supposed[0] <= bounds[0] <= bounds[1] <= supposed[1]:
             self.known.bounds[key], self.known.changed = None, True
 
     def _is_parameter(self, carried: Carried, x: Any) -> bool:
@@ -270,8 +270,8 @@ def of_one_memory(leaves: dict[Leaf, Any]) -> set[Leaf]:
     """Those that show memory which another one shows too: a write to one would be seen in both."""
     shown = {key: set(roots(leaf.storage)) for key, leaf in leaves.items()
              if type(leaf) is TracedArray and leaf.storage is not None}
-    times = Counter(root for found in shown.values() for root in found)
-    return {key for key, found in shown.items() if any(times[root] > 1 for root in found)}
+    times = Counter(root for memory in shown.values() for root in memory)
+    return {key for key, memory in shown.items() if any(times[root] > 1 for root in memory)}
 
 
 def is_constant(value: Value) -> bool:

@@ -69,11 +69,11 @@ class Known:
     refusal: Exception | None = None  # why sizes must not change, where they cannot be carried
     changed: bool = False
 
-    def learn_sizes(self, key: Leaf, found: TensorType, left: TensorType, why: Exception) -> bool:
+    def learn_sizes(self, key: Leaf, entered: TensorType, left: TensorType, why: Exception) -> bool:
         """Whether an iteration leaves an array with other sizes alone, which may be carried."""
-        if found.kind != "array" or left.kind != "array" or found.rank != left.rank:
+        if entered.kind != "array" or left.kind != "array" or entered.rank != left.rank:
             return False
-        for axis, (size, other) in enumerate(zip(found.shape, left.shape, strict=True)):
+        for axis, (size, other) in enumerate(zip(entered.shape, left.shape, strict=True)):
             if size != other:
                 number = self.axes[key, axis] = self.beginnings.setdefault(size, len(self.axes))
                 if is_static((size, other)):
@@ -107,15 +107,15 @@ class Known:
             return or_absent(trace, value, like, Absent(name))
         return aligned(trace, value, like)[0]
 
-    def learn(self, found: Any, *keys: Any) -> None:
+    def learn(self, table: Any, *keys: Any) -> None:
         """Add to one of the tables; the attempt is void when that is news."""
         for key in keys:
-            if key not in found:
+            if key not in table:
                 self.changed = True
-                if isinstance(found, set):
-                    found.add(key)
+                if isinstance(table, set):
+                    table.add(key)
                 else:
-                    found[key] = None
+                    table[key] = None
 
 
 @dataclass

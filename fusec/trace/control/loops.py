@@ -124,9 +124,9 @@ class LoopResult:
         is_sure = is_int(self.parts.count) and self.parts.count > 0
         if key is None or before is None or before.dtype == dtype or is_sure:
             return
-        made = lifted(self.trace, before).value.node.loc
+        origin = lifted(self.trace, before).value.node.loc
         after = carried.final.node.loc if carried.final is not None else None
-        warn_of_dtype(self.trace, key[0], (before.dtype, made), (dtype, after))
+        warn_of_dtype(self.trace, key[0], (before.dtype, origin), (dtype, after))
 
     def _bind(self, results: dict[Leaf | None, Value]) -> None:
         needed = self.parts.variables.needed(self.parts.needed)
@@ -141,11 +141,11 @@ class LoopResult:
         self._append(results)
 
     def _restored(self, name: str, value: Any) -> Any:
-        found = self.attempt.copies.restored(
+        result = self.attempt.copies.restored(
             self.entry.get(name, UNBOUND), self.attempt.finals[name], value)
-        if may_be_held(found) and name in self.attempt.known.joined:
-            self.trace.note_chosen(found)
-        return found
+        if may_be_held(result) and name in self.attempt.known.joined:
+            self.trace.note_chosen(result)
+        return result
 
     def _with_missing(self, name: str, value: Any) -> Any:
         """A variable that every iteration binds, and nothing if there is none."""
@@ -183,14 +183,14 @@ class LoopResult:
         before = self._before(key)
         like = leaf if before is None else before
         strides = common_strides(value.type, like, leaf)
-        found = from_value(self.trace, value, strides)
+        result = from_value(self.trace, value, strides)
         may_be, moved = self._may_be(key, leaf)
-        if found.storage is None or not may_be:
-            return found
+        if result.storage is None or not may_be:
+            return result
         bound = self.parts.variables.ids(name for name, _ in self.attempt.arrays)
         shared = [s for s in may_be if shown_elsewhere(s, bound)]
         if not shared:
-            return found
+            return result
         entered = None if moved else self._entered()
         return TracedArray(self.trace, Copied(
             self.trace, value, [root for s in shared for root in roots(s)],

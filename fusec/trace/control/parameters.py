@@ -67,9 +67,9 @@ class Parameters:
 
     def _with_parameters(self, name: str, value: Any) -> Any:
         leaves, structure = loop_leaves(self.holders, value)
-        made = unflatten(structure, [
+        inner = unflatten(structure, [
             self._parameter((name, i), leaf) for i, leaf in enumerate(leaves)])
-        return self.copies.of(value, made, name in self.known.joined)
+        return self.copies.of(value, inner, name in self.known.joined)
 
     def _parameter(self, key: Leaf, leaf: Any) -> Any:
         if key in self.known.fixed:
@@ -89,11 +89,11 @@ class Parameters:
             initial = converted(self.trace, leaf.value, type_)
             value = self._carry_sized(key, type_, initial) if self.sizes.axes(key) else (
                 self._carry(key, type_, initial).parameter)
-            made = self.arrays[key] = from_value(
+            array = self.arrays[key] = from_value(
                 self.trace, value, common_strides(value.type, leaf, leaf))
-            if made.storage is not None:
-                made.storage.stands_for = leaf.storage
-            return made
+            if array.storage is not None:
+                array.storage.stands_for = leaf.storage
+            return array
         return leaf
 
     def _bound(self, key: Leaf, carried: Carried) -> None:

@@ -96,9 +96,9 @@ def note_state(trace: Trace, node: Node, state: State | None = None) -> None:
 
     A node in a branch or loop that data decides is none of the graph's own: there it is what was
     assigned before the outermost one."""
-    found = state_now(trace) if state is None else state
-    if found is not None:
-        trace.part(States).noted.append((node, found))
+    state = state_now(trace) if state is None else state
+    if state is not None:
+        trace.part(States).noted.append((node, state))
 
 
 def state_now(trace: Trace) -> State | None:

@@ -40,10 +40,10 @@ class Counted:
 
 def counted(trace: Trace, over: Any) -> Counted | None:
     """The sequence as counted items; None where Python's own iteration must do."""
-    found = sequence(trace, over)
-    if found is not None and isinstance(over, PythonIterator):
+    items = sequence(trace, over)
+    if items is not None and isinstance(over, PythonIterator):
         over.take()
-    return found
+    return items
 
 
 def sequence(trace: Trace, over: Any) -> Counted | None:
@@ -60,8 +60,8 @@ def sequence(trace: Trace, over: Any) -> Counted | None:
         return Counted(_trips(over), partial(_bounded, over, numbers_from(over.start, over.step)))
     if type(over) is TracedArray and over.ndim:
         return Counted(sizes.number(trace, over.shape[0]), lambda k: over[k])
-    found = table(trace, over)
-    return all_one(trace, over) if found is None else table_items(found)
+    numbers = table(trace, over)
+    return all_one(trace, over) if numbers is None else table_items(numbers)
 
 
 def all_one(trace: Trace, over: Any) -> Counted | None:
@@ -119,11 +119,11 @@ def number_at(over: Table, k: TracedArray) -> Any:
 def _looked_up(over: Table, k: TracedArray, steps: range | None) -> TracedArray:
     """The number of a list at a traced position; ``steps``: the numbers as a range."""
     trace, numbers = over.trace, np.asarray(over.items)
-    found = as_traced(trace, numbers)[k].value if steps is None else (
+    item = as_traced(trace, numbers)[k].value if steps is None else (
         numbers_from(steps.start, steps.step)(k).value)
     if isinstance(over.items[0], np.generic):
-        return number(trace, cast(trace, found, numbers.dtype, "scalar"))
-    value = weak(trace, found, numbers.dtype)
+        return number(trace, cast(trace, item, numbers.dtype, "scalar"))
+    value = weak(trace, item, numbers.dtype)
     if numbers.dtype == I64:
         trace.part(Intervals)[value] = (int(numbers.min()), int(numbers.max()))
     return number(trace, value)

@@ -121,8 +121,8 @@ def _of_tuples(trace: Trace, items: Any) -> Table | None:
     if len(set(map(len, items))) > 1:
         return None
     columns = [table(trace, column) for column in zip(*items, strict=True)]
-    known = tuple(column for column in columns if column is not None)
-    return Table(trace, items, known) if known and len(known) == len(columns) else None
+    tables = tuple(column for column in columns if column is not None)
+    return Table(trace, items, tables) if tables and len(tables) == len(columns) else None
 
 
 def progression(items: Any) -> range | None:
@@ -132,5 +132,5 @@ def progression(items: Any) -> range | None:
     first, step = int(items[0]), int(items[1]) - int(items[0])
     if step == 0:
         return None
-    found = range(first, first + step * len(items), step)
-    return found if np.array_equal(np.asarray(items), np.asarray(found)) else None
+    numbers = range(first, first + step * len(items), step)
+    return numbers if np.array_equal(np.asarray(items), np.asarray(numbers)) else None

@@ -49,10 +49,10 @@ def is_kept(obj: Any, name: str, value: Any) -> bool:
     """Whether the attribute is this object each time: it lies in ``obj`` or in a class of its, or
     ``__getattr__`` finds the same one again."""
     kinds = obj.__mro__ if isinstance(obj, type) else type(obj).__mro__
-    found = next((vars(kind)[name] for kind in kinds if name in vars(kind)), UNBOUND)
-    found = found.__func__ if type(found) is staticmethod else found
-    return is_in_object(obj, name) or found is value or (
-        found is UNBOUND and getattr(obj, name, UNBOUND) is value)
+    attribute = next((vars(kind)[name] for kind in kinds if name in vars(kind)), UNBOUND)
+    attribute = attribute.__func__ if type(attribute) is staticmethod else attribute
+    return is_in_object(obj, name) or attribute is value or (
+        attribute is UNBOUND and getattr(obj, name, UNBOUND) is value)
 
 
 def is_own(value: Any) -> bool:

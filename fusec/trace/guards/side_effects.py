@@ -69,9 +69,9 @@ _seen: set[tuple[str, int, str]] = set()
 def warn_of_effect(trace: Trace, fn: Callable[..., Any]) -> None:
     """Warn, once for each line, of a call with an effect or with a result that changes by itself.
     """
-    found = _effect(fn)
-    if found is not None:
-        warn(trace, *found)
+    effect = _effect(fn)
+    if effect is not None:
+        warn(trace, *effect)
 
 
 def warn(trace: Trace, what: str, way_out: str) -> None:
@@ -96,9 +96,9 @@ def warn_of_dtype(
     if (loc.file, loc.line, name) in _seen:
         return
     _seen.add((loc.file, loc.line, name))
-    (old, made), (new, changed) = before, after
+    (old, origin), (new, changed) = before, after
     log.warn(
-        f"{name!r} is an array of {old} before the loop{_at(made or loc)} and of {new} after an "
+        f"{name!r} is an array of {old} before the loop{_at(origin or loc)} and of {new} after an "
         f"iteration{_at(changed)}: in {trace.name} it has {new} from the beginning, where the loop "
         f"does not run too; convert it before the loop: {name} = {name}.astype(np.{new})",
         DtypeWarning, loc.file, loc.line)
@@ -149,8 +149,8 @@ def _looks_outside(fn: Any, module: Any, owner: Any, name: str) -> bool:
 def _title(fn: Any, module: Any, name: str) -> str:
     if fn is open or fn is input:
         return name
-    found = str(module or type(fn).__module__).removeprefix("_")
-    root = _SHORT.get(found.partition(".")[0], found)
+    path = str(module or type(fn).__module__).removeprefix("_")
+    root = _SHORT.get(path.partition(".")[0], path)
     owner = getattr(fn, "__self__", None)
     if isinstance(owner, PurePath) or str(type(owner).__module__) in _STATES:
         root = type(owner).__name__
@@ -227,10 +227,10 @@ def _note_errors(trace: Trace, modes: dict[str, Any]) -> None:
 def _module(fn: Any, owner: Any) -> str:
     """The first name of the module of a function, or of the class of a method."""
     if owner is None or isinstance(owner, ModuleType):
-        found = getattr(fn, "__module__", None)
+        name = getattr(fn, "__module__", None)
     else:
-        found = (owner if isinstance(owner, type) else type(owner)).__module__
-    return str(found).partition(".")[0].removeprefix("_")
+        name = (owner if isinstance(owner, type) else type(owner)).__module__
+    return str(name).partition(".")[0].removeprefix("_")
 
 
 def _changes(module: str, name: str, owner: Any) -> bool:

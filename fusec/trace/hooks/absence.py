@@ -151,9 +151,9 @@ def _equals(hooks: TracingHooks, where: Where, op: str, a: Choice, b: Any) -> An
     equal = hooks.compare(where, "eq", a.orelse, b)
     there = trace.emit("LogicalNot", hooks.truth(a.test))
     same = trace.emit("LogicalAnd", there, hooks.truth(equal))
-    found = same if positive else trace.emit("LogicalNot", same)
+    result = same if positive else trace.emit("LogicalNot", same)
     is_weak = type(equal) is not TracedArray or equal.type.is_weak  # Python's own, not NumPy's
-    return number(trace, weak(trace, found, BOOL) if is_weak else found)
+    return number(trace, weak(trace, result, BOOL) if is_weak else result)
 
 
 def _both_equal(hooks: TracingHooks, where: Where, op: str, a: Choice, b: Choice) -> Any:
@@ -166,8 +166,8 @@ def _both_equal(hooks: TracingHooks, where: Where, op: str, a: Choice, b: Choice
     equal = hooks.truth(hooks.compare(where, "eq", a.orelse, b.orelse))
     same = trace.emit("LogicalOr", trace.emit("LogicalAnd", one, other),
                       trace.emit("LogicalAnd", there, equal))
-    found = same if op == "eq" else trace.emit("LogicalNot", same)
-    return number(trace, weak(trace, found, BOOL))
+    result = same if op == "eq" else trace.emit("LogicalNot", same)
+    return number(trace, weak(trace, result, BOOL))
 
 
 def contains(hooks: TracingHooks, where: Where, item: Any, container: Any) -> Any:

@@ -51,18 +51,18 @@ def check_namespace(hooks: TracingHooks, where: Where, obj: Any) -> None:
                           loc=Loc._make(where), cure="use setattr(obj, name, value)")
 
 
-def namespace_of(hooks: TracingHooks, where: Where, obj: Any, found: Any) -> Any:
+def namespace_of(hooks: TracingHooks, where: Where, obj: Any, content: Any) -> Any:
     """``vars(obj)``: its attributes as the program reads them, of an object from outside or one
     whose attributes branches or loops assigned."""
     assigned = [place.name for place in hooks.places.attributes_of(obj)]
     is_own = id(obj) in hooks.trace.local.objects and not assigned
     if not hooks.trace.active or is_own or not is_guarded(obj) or (
             isinstance(obj, (type, ModuleType))):
-        return found
-    names = dict.fromkeys([*found, *assigned])
-    made = MappingProxyType({name: hooks.getattr(where, obj, name) for name in names})
-    hooks.trace.world.reachable.reach(made)
-    return made
+        return content
+    names = dict.fromkeys([*content, *assigned])
+    namespace = MappingProxyType({name: hooks.getattr(where, obj, name) for name in names})
+    hooks.trace.world.reachable.reach(namespace)
+    return namespace
 
 
 def of_super(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
@@ -73,20 +73,20 @@ def of_super(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
     kinds = obj.__self_class__.__mro__
     kinds = kinds[kinds.index(obj.__thisclass__) + 1:]
     holder = next((k for k in kinds if name in vars(k)), None)
-    found = vars(holder)[name] if holder is not None else None
+    attribute = vars(holder)[name] if holder is not None else None
     if holder is not None and hooks.trace.active:
         note_of_class(hooks.trace, holder, name)
-    if type(found) is property and type(found.fget) is FunctionType:
-        return hooks.call(where, found.fget, obj.__self__)
+    if type(attribute) is property and type(attribute.fget) is FunctionType:
+        return hooks.call(where, attribute.fget, obj.__self__)
     return getattr(obj, name)
 
 
 def of_module(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
     """What a module's own ``__getattr__`` gives."""
     is_missing = type(obj) is ModuleType and name not in vars(obj)
-    found = vars(obj).get("__getattr__") if is_missing else None
-    is_users = type(found) is FunctionType and not stays_plain(found)
-    return hooks.call(where, found, name) if is_users else UNHANDLED
+    getter = vars(obj).get("__getattr__") if is_missing else None
+    is_users = type(getter) is FunctionType and not stays_plain(getter)
+    return hooks.call(where, getter, name) if is_users else UNHANDLED
 
 
 def namespace(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:

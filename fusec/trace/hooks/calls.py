@@ -245,8 +245,8 @@ def _noted(hooks: TracingHooks, where: Where, fn: Any, args: Args, result: Any) 
     if getattr(fn, "__name__", "") == "__new__" and type(result).__flags__ & HEAP_TYPE:
         hooks.note_made(result)
     if call_arguments.is_numeric(fn):
-        for made in result if type(result) is tuple else (result,):
-            hooks.note_local(made)
+        for item in result if type(result) is tuple else (result,):
+            hooks.note_local(item)
     elif isinstance(fn, type) or fn is dataclasses.replace:
         hooks.note_made(result)
     elif fn is vars and len(args) == 1:

@@ -53,8 +53,8 @@ def decide(hooks: TracingHooks, test: Any) -> bool | None:
         return test.truth
     if type(test) is not TracedArray or not hooks.trace.active or test.size != 1:
         return bool(test)  # of several elements it raises NumPy's error
-    found = constant_value(test.value)
-    return None if found is None else bool(found)
+    constant = constant_value(test.value)
+    return None if constant is None else bool(constant)
 
 
 def truth(hooks: TracingHooks, test: Any) -> Value:
@@ -76,20 +76,20 @@ def truth(hooks: TracingHooks, test: Any) -> Value:
 
 def not_(hooks: TracingHooks, where: Where, value: Any) -> Any:
     value = hooks.asked_truth(value)
-    found = hooks.decide(value)
+    answer = hooks.decide(value)
     hooks.where = where
-    if found is not None:
-        return not found
+    if answer is not None:
+        return not answer
     opposite = hooks.trace.emit("LogicalNot", hooks.truth(value))
     return number(hooks.trace, weak(hooks.trace, opposite, BOOL))
 
 
 def any_flag(hooks: TracingHooks, where: Where, *flags: Any) -> Any:
-    found = [hooks.decide(flag) for flag in flags]
+    answers = [hooks.decide(flag) for flag in flags]
     hooks.where = where
-    if True in found:
+    if True in answers:
         return True
-    unknown = [hooks.truth(f) for f, d in zip(flags, found, strict=True) if d is None]
+    unknown = [hooks.truth(f) for f, d in zip(flags, answers, strict=True) if d is None]
     if not unknown:
         return False
     value = unknown[0]
@@ -122,8 +122,8 @@ def undecided(
 def _truth_of(hooks: TracingHooks, operand: Any) -> Any:
     """A bool; Python's where data does not decide it: ``x.any() and False`` is False."""
     operand = hooks.asked_truth(operand)
-    found = hooks.decide(operand)
-    return number(hooks.trace, hooks.truth(operand)) if found is None else found
+    answer = hooks.decide(operand)
+    return number(hooks.trace, hooks.truth(operand)) if answer is None else answer
 
 
 def assert_(
@@ -151,9 +151,9 @@ def if_return(
     needed: tuple[str, ...] | None = None, read: tuple[str, ...] = (),
 ) -> Any:
     test = hooks.asked_truth(test)
-    found = hooks.decide(test)
-    if found is not None:
-        return (then if found else orelse)()
+    answer = hooks.decide(test)
+    if answer is not None:
+        return (then if answer else orelse)()
     hooks.where = where
     names = dict.fromkeys([*bound_by(then), *bound_by(orelse)])
     variables = hooks.variables(names, then, orelse)
@@ -180,11 +180,11 @@ def list_of(
     items = sequence(hooks.trace, over) if hooks.trace.active else None
     if items is None or not is_int(items.count) or items.count <= UNROLL:
         return plain(over)
-    made: list[Any] = []
+    elements: list[Any] = []
     call = hooks.call
 
     def body(item: Any) -> None:
-        call(where, made.append, element(item) if count is None else element(
+        call(where, elements.append, element(item) if count is None else element(
             *taken_apart(item, count)))
 
     loop = Loop(hooks, where, body)
@@ -192,7 +192,7 @@ def list_of(
         return plain(over)
     if isinstance(over, PythonIterator):
         over.take()
-    return made
+    return elements
 
 
 def reduced_where(

@@ -84,9 +84,9 @@ def at_position(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
     numbers = table(hooks.trace, obj)
     if numbers is not None:
         return number_at(numbers, index)
-    found = list_items.item_at(hooks.trace, obj, index)
-    if found is not None:
-        return found
+    item = list_items.item_at(hooks.trace, obj, index)
+    if item is not None:
+        return item
     return UNHANDLED if index is key else Operands((obj, index))
 
 

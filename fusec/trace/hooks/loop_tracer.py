@@ -64,24 +64,24 @@ class Loop:
             effects = len(trace.record.checks)
             writes, held = trace.writes, parts.variables.read()
             tested = hooks.asked_truth(test())
-            found = hooks.decide(tested)
+            answer = hooks.decide(tested)
             binds = binds or trace.writes > writes or parts.variables.differ_from(held)
             parts.tested = hooks.truth(tested)
-            if binds or (found is None and calls_host(trace, effects)):
+            if binds or (answer is None and calls_host(trace, effects)):
                 parts.first = parts.tested
-            if found is None or (found and done == unrolling.UNROLL and self._emitted(parts)):
+            if answer is None or (answer and done == unrolling.UNROLL and self._emitted(parts)):
                 break
-            if not found:
+            if not answer:
                 return
             self.body()
-            found = self._is_left()
-            if found:
+            answer = self._is_left()
+            if answer:
                 return
-            if found is None:  # whether Python tests again is up to data
+            if answer is None:  # whether Python tests again is up to data
                 parts.tested = self._goes_on()
                 parts.first = parts.tested if parts.first is not None else None
                 break
-        if found is None:
+        if answer is None:
             hooks.where = self.where
             self._test_traced(parts)
         hooks.where = self.where
@@ -90,7 +90,7 @@ class Loop:
         """A loop whose test data decides: one of the graph, or a check where its body raises."""
         try:
             with nothing_done(self.trace, parts.variables):
-                found = self._traced(parts)
+                result = self._traced(parts)
         except BaseException as error:
             self.hooks.where = self.where
             if not is_programs(error):
@@ -99,7 +99,7 @@ class Loop:
             with self.hooks.effects.region(self.body):  # its first iteration is the last
                 branch(self.trace, parts.tested, parts.variables, (), self.body, nothing)
         else:
-            self._emit(found)
+            self._emit(result)
 
     def _goes_on(self) -> Value:
         """Whether another iteration is due: no exit was taken, and the test holds."""
@@ -146,7 +146,7 @@ class Loop:
         written = self.trace.local.memory.written_now()
         try:
             with nothing_done(self.trace, parts.variables):
-                found = self._traced(parts)
+                result = self._traced(parts)
         except RebindingError as refusal:
             self.refused = refusal
             self.trace.local.memory.restore(written)
@@ -156,7 +156,7 @@ class Loop:
             self.hooks.where = self.where
             check_not(self.trace, self.hooks.truth(items.count > 0), error)
         else:
-            self._emit(found)
+            self._emit(result)
 
     def _in_turns(self, parts: LoopParts, items: Counted) -> bool:
         """Two or three iterations as one of a loop, where names then show what they showed before:
@@ -212,9 +212,9 @@ class Loop:
 
     def _after_exit(self, rest: Counted) -> None:
         """The iterations after one that data may have made the last."""
-        found = self._try(self.parts(rest))
-        if found is not None:
-            self._emit(found)
+        result = self._try(self.parts(rest))
+        if result is not None:
+            self._emit(result)
         else:
             self._unless_left(lambda: self._unrolled(rest))
 
@@ -248,11 +248,11 @@ class Loop:
         with self.hooks.effects.region(parts.written or parts.body):
             return trace_loop(self.trace, parts)
 
-    def _emit(self, found: LoopResult) -> None:
+    def _emit(self, result: LoopResult) -> None:
         """Put the loop into the graph, if what it appends to is not older than a region around."""
-        for appended in found.attempt.appended:
+        for appended in result.attempt.appended:
             self.hooks.effects.check_change(appended.owner, "list.append", self.trace.loc)
-        found.emit()
+        result.emit()
 
     def _try(self, parts: LoopParts) -> LoopResult | None:
         """The loop as a node of the graph; None where Python must run its body."""
@@ -283,22 +283,22 @@ class Loop:
             self.trace.record.notes.append(note)
 
     def _emitted(
-        self, parts: LoopParts, is_wanted: Callable[[LoopResult], bool] = lambda found: True
+        self, parts: LoopParts, is_wanted: Callable[[LoopResult], bool] = lambda result: True
     ) -> bool:
         """Whether the loop is one of the graph now."""
         written = self.trace.local.memory.written_now()
-        found = self._try(parts)
-        if found is None or not is_wanted(found):
+        result = self._try(parts)
+        if result is None or not is_wanted(result):
             self.trace.local.memory.restore(written)
             return False
-        self._emit(found)
+        self._emit(result)
         return True
 
     def counted(self, parts: LoopParts, count: int, of_data: bool = False) -> bool:
         """The same where that is better than to unroll it; ``of_data``: what computes with known
         numbers alone is left to Python."""
-        return self._emitted(parts, lambda found: not (
-            unrolling.pays_to_unroll(found.body, count) or (of_data and not found.outer)))
+        return self._emitted(parts, lambda result: not (
+            unrolling.pays_to_unroll(result.body, count) or (of_data and not result.outer)))
 
 
 def nothing() -> None:

@@ -21,9 +21,9 @@ def _seen_through_dlpack(hooks: TracingHooks, x: Any, /, **options: Any) -> Any:
     """A view whose base says what memory it shows, as that of a capsule does not."""
     if type(x) is TracedArray:
         return call_function(hooks.trace, np.from_dlpack, (x,), options)
-    found = np.from_dlpack(x, **options)
-    if type(x) is not np.ndarray or not np.may_share_memory(x, found):
-        return found
+    view = np.from_dlpack(x, **options)
+    if type(x) is not np.ndarray or not np.may_share_memory(x, view):
+        return view
     shown = x[...]
-    shown.flags.writeable = found.flags.writeable
+    shown.flags.writeable = view.flags.writeable
     return shown

@@ -87,9 +87,9 @@ def refuse_words(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> 
     if not (isinstance(a, _WORDS) or isinstance(b, _WORDS)) or TracedArray not in (
             type(a), type(b)) or (op == "mod" and type(b) is TracedArray):  # formatted
         return UNHANDLED
-    found = [_like(x) if type(x) is TracedArray else x for x in (a, b)]
+    operands = [_like(x) if type(x) is TracedArray else x for x in (a, b)]
     try:
-        BINARY[op](*found)
+        BINARY[op](*operands)
     except TypeError as error:
         raise hooks.trace.error(error, [
             x.value for x in (a, b) if type(x) is TracedArray]) from None
@@ -208,8 +208,8 @@ def _equality(hooks: TracingHooks, where: Where, item: Any, other: Any) -> Calla
 
 def _decided(hooks: TracingHooks, test: Any) -> Any:
     """A bool, Python's where data does not decide it."""
-    found = hooks.decide(test)
-    return found if found is not None else number(
+    answer = hooks.decide(test)
+    return answer if answer is not None else number(
         hooks.trace, weak(hooks.trace, hooks.truth(test), BOOL))
 
 
@@ -225,8 +225,8 @@ def find_in_array(hooks: TracingHooks, where: Where, item: Any, container: Any) 
     container = hooks.traced_if_outside(container)
     if type(container) is not TracedArray or not container.is_array:
         return UNHANDLED
-    found: Any = np.any(np.equal(container, item))
-    return number(hooks.trace, weak(hooks.trace, found.value, BOOL))
+    is_in: Any = np.any(np.equal(container, item))
+    return number(hooks.trace, weak(hooks.trace, is_in.value, BOOL))
 
 
 def find_among_few(hooks: TracingHooks, where: Where, item: Any, container: Any) -> Any:
@@ -235,10 +235,10 @@ def find_among_few(hooks: TracingHooks, where: Where, item: Any, container: Any)
     if not (is_number or holds_open(item)) or type(container) not in _SMALL_SETS or (
             len(container) > _MOST_ALTERNATIVES):
         return UNHANDLED
-    found: Any = False
+    is_in: Any = False
     for other in container:
-        found = hooks.or_(where, "test", found, _equality(hooks, where, item, other))
-    return _decided(hooks, found)
+        is_in = hooks.or_(where, "test", is_in, _equality(hooks, where, item, other))
+    return _decided(hooks, is_in)
 
 
 def find_in_world(hooks: TracingHooks, where: Where, item: Any, container: Any) -> Any:

@@ -41,20 +41,20 @@ _ASKING: dict[Any, str] = {
 
 def special(hooks: TracingHooks, obj: Any, name: str) -> FunctionType | None:
     """`method_of`; the class must have the same function at each call."""
-    found = method_of(obj, name)
-    if found is not None:
+    method = method_of(obj, name)
+    if method is not None:
         note_of_class(hooks.trace, type(obj), name)
     elif type(obj).__flags__ & HEAP_TYPE and is_of_stdlib(class_attribute(type(obj), name)):
         hooks.trace.world.watch.note_library_object(obj)
-    return found
+    return method
 
 
 def _of_class(hooks: TracingHooks, kind: type, name: str) -> FunctionType | None:
     held = class_attribute(kind, name)
-    found = users_function(getattr(held, "__func__", held))
-    if found is not None:
+    function = users_function(getattr(held, "__func__", held))
+    if function is not None:
         note_of_class(hooks.trace, kind, name)
-    return found
+    return function
 
 
 def as_index(hooks: TracingHooks, x: Any) -> Any:
@@ -66,8 +66,8 @@ def as_index(hooks: TracingHooks, x: Any) -> Any:
     method = special(hooks, x, "__index__")
     if method is None:
         return x
-    found = hooks.call(hooks.where, method, x)
-    return found if type(found) is TracedArray else operator.index(found)
+    index = hooks.call(hooks.where, method, x)
+    return index if type(index) is TracedArray else operator.index(index)
 
 
 def asked(hooks: TracingHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -98,17 +98,17 @@ def constructed(hooks: TracingHooks, where: Where, kind: Any, args: Any, kwargs:
         return _dataclass(hooks, where, kind, args, kwargs)
     new = _of_class(hooks, kind, "__new__")
     if new is not None and type(kind).__call__ is type.__call__:
-        made = hooks.call(where, new, kind, *args, **kwargs)
-        if isinstance(made, kind) and init is not None:
-            hooks.call(where, MethodType(init, made), *args, **kwargs)
-        return made
+        instance = hooks.call(where, new, kind, *args, **kwargs)
+        if isinstance(instance, kind) and init is not None:
+            hooks.call(where, MethodType(init, instance), *args, **kwargs)
+        return instance
     if init is None or kind.__new__ is not object.__new__ or (
             type(kind).__call__ is not type.__call__):
         return UNHANDLED
-    made = object.__new__(kind)
-    hooks.note_made(made)
-    hooks.call(where, MethodType(init, made), *args, **kwargs)
-    return made
+    instance = object.__new__(kind)
+    hooks.note_made(instance)
+    hooks.call(where, MethodType(init, instance), *args, **kwargs)
+    return instance
 
 
 def _dataclass(hooks: TracingHooks, where: Where, kind: type, args: Any, kwargs: Any) -> Any:
@@ -116,18 +116,18 @@ def _dataclass(hooks: TracingHooks, where: Where, kind: type, args: Any, kwargs:
     converted."""
     kwargs = _with_factories(hooks, where, kind, args, kwargs)
     post = _of_class(hooks, kind, "__post_init__")
-    made: Any = object.__new__(kind) if kind.__new__ is object.__new__ else None
-    if post is None or not hasattr(made, "__dict__"):
-        made = kind(*args, **kwargs)
-        hooks.note_made(made)
-        return made
+    instance: Any = object.__new__(kind) if kind.__new__ is object.__new__ else None
+    if post is None or not hasattr(instance, "__dict__"):
+        instance = kind(*args, **kwargs)
+        hooks.note_made(instance)
+        return instance
     given: list[Any] = []
-    vars(made)["__post_init__"] = lambda *values: given.extend(values)
-    made.__init__(*args, **kwargs)
-    del vars(made)["__post_init__"]
-    hooks.note_made(made)
-    hooks.call(where, MethodType(post, made), *given)
-    return made
+    vars(instance)["__post_init__"] = lambda *values: given.extend(values)
+    instance.__init__(*args, **kwargs)
+    del vars(instance)["__post_init__"]
+    hooks.note_made(instance)
+    hooks.call(where, MethodType(post, instance), *given)
+    return instance
 
 
 def _with_factories(hooks: TracingHooks, where: Where, kind: Any, args: Any, kwargs: Any) -> Any:
@@ -148,19 +148,19 @@ def unop(hooks: TracingHooks, where: Where, op: str, a: Any) -> Any:
 
 
 def binop(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
-    found = _binary(hooks, where, a, b, f"__{op}__", f"__r{op}__")
-    return Hooks.binop(hooks, where, op, a, b) if found is NotImplemented else found
+    result = _binary(hooks, where, a, b, f"__{op}__", f"__r{op}__")
+    return Hooks.binop(hooks, where, op, a, b) if result is NotImplemented else result
 
 
 def compare(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
-    found = NotImplemented
+    result = NotImplemented
     if op in _REFLECTED:
-        found = _binary(hooks, where, a, b, f"__{op}__", f"__{_REFLECTED[op]}__")
-    if found is NotImplemented and op == "ne" and not _has_own(a, "__ne__"):
-        found = _binary(hooks, where, a, b, "__eq__", "__eq__")
-        if found is not NotImplemented:
-            return hooks.not_(where, found)
-    return Hooks.compare(hooks, where, op, a, b) if found is NotImplemented else found
+        result = _binary(hooks, where, a, b, f"__{op}__", f"__{_REFLECTED[op]}__")
+    if result is NotImplemented and op == "ne" and not _has_own(a, "__ne__"):
+        result = _binary(hooks, where, a, b, "__eq__", "__eq__")
+        if result is not NotImplemented:
+            return hooks.not_(where, result)
+    return Hooks.compare(hooks, where, op, a, b) if result is NotImplemented else result
 
 
 def _binary(hooks: TracingHooks, where: Where, a: Any, b: Any, name: str, reflected: str) -> Any:
@@ -175,13 +175,13 @@ def _binary(hooks: TracingHooks, where: Where, a: Any, b: Any, name: str, reflec
         tried.reverse()
     elif left is None and right is not None:
         plain = class_attribute(type(a), name)
-        found = NotImplemented if plain is None else plain(a, b)
-        if found is not NotImplemented:
-            return found
+        result = NotImplemented if plain is None else plain(a, b)
+        if result is not NotImplemented:
+            return result
     for method, x, y in tried:
-        found = NotImplemented if method is None else hooks.call(where, method, x, y)
-        if found is not NotImplemented:
-            return found
+        result = NotImplemented if method is None else hooks.call(where, method, x, y)
+        if result is not NotImplemented:
+            return result
     return NotImplemented
 
 
@@ -192,9 +192,9 @@ def _has_own(a: Any, name: str) -> bool:
 def iop(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
     method = special(hooks, a, f"__i{op}__")
     if method is not None:
-        found = hooks.call(where, method, a, b)
-        if found is not NotImplemented:
-            return found
+        result = hooks.call(where, method, a, b)
+        if result is not NotImplemented:
+            return result
     if method is not None or special(hooks, a, f"__{op}__") is not None:
         return hooks.binop(where, op, a, b)
     return Hooks.iop(hooks, where, op, a, b)
@@ -241,18 +241,18 @@ def delitem(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
 
 
 def getattribute(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
-    found = None if type(obj) is TracedArray else class_attribute(type(obj), name)
-    method = None if found is None else special(hooks, found, "__get__")
+    attribute = None if type(obj) is TracedArray else class_attribute(type(obj), name)
+    method = None if attribute is None else special(hooks, attribute, "__get__")
     if method is not None:
-        return hooks.call(where, method, found, obj, type(obj))
+        return hooks.call(where, method, attribute, obj, type(obj))
     if isinstance(obj, type) and is_computed(obj, name):
-        found = class_attribute(obj, name)
-        return hooks.call(where, method_of(found, "__get__"), found, None, obj)
-    if type(found) is functools.cached_property and name not in vars(obj) and (
+        attribute = class_attribute(obj, name)
+        return hooks.call(where, method_of(attribute, "__get__"), attribute, None, obj)
+    if type(attribute) is functools.cached_property and name not in vars(obj) and (
             id(obj) in hooks.trace.local.objects):
-        made = hooks.call(where, found.func, obj)
-        hooks.setattr(where, made, obj, name)
-        return made
+        value = hooks.call(where, attribute.func, obj)
+        hooks.setattr(where, value, obj, name)
+        return value
     return Hooks.getattr(hooks, where, obj, name)
 
 
@@ -265,34 +265,34 @@ def is_computed(obj: Any, name: str) -> bool:
 def setattribute(hooks: TracingHooks, where: Where, value: Any, obj: Any, name: str) -> Any:
     """Where the class says how an attribute is bound: by ``__setattr__``, a property or another
     descriptor."""
-    found = class_attribute(type(obj), name)
+    attribute = class_attribute(type(obj), name)
     method = special(hooks, obj, "__setattr__")
     if method is not None:
         hooks.call(where, method, obj, name, value)
-    elif type(found) is property and users_function(found.fset) is not None:
-        hooks.call(where, found.fset, obj, value)
-    elif found is not None and (method := special(hooks, found, "__set__")) is not None:
-        hooks.call(where, method, found, obj, value)
+    elif type(attribute) is property and users_function(attribute.fset) is not None:
+        hooks.call(where, attribute.fset, obj, value)
+    elif attribute is not None and (method := special(hooks, attribute, "__set__")) is not None:
+        hooks.call(where, method, attribute, obj, value)
     else:
         return UNHANDLED
     return None
 
 
-def manager(hooks: TracingHooks, where: Where, found: Any) -> Any:
-    """What a ``with`` statement enters instead of ``found``."""
-    if type(found) is contextlib.suppress:
-        return Suppressing(hooks.trace, found, Loc._make(where))
-    if type(found) is contextlib._GeneratorContextManager:
-        _convert_generator(hooks, where, found)
-    methods = [special(hooks, found, name) for name in ("__enter__", "__exit__")]
-    return found if None in methods else _Manager(hooks, where, found)
+def manager(hooks: TracingHooks, where: Where, context: Any) -> Any:
+    """What a ``with`` statement enters instead of ``context``."""
+    if type(context) is contextlib.suppress:
+        return Suppressing(hooks.trace, context, Loc._make(where))
+    if type(context) is contextlib._GeneratorContextManager:
+        _convert_generator(hooks, where, context)
+    methods = [special(hooks, context, name) for name in ("__enter__", "__exit__")]
+    return context if None in methods else _Manager(hooks, where, context)
 
 
-def _convert_generator(hooks: TracingHooks, where: Where, found: Any) -> None:
+def _convert_generator(hooks: TracingHooks, where: Where, context: Any) -> None:
     """Give a manager that is not entered a converted generator: its own has not begun."""
-    function = vars(found).get("func")
+    function = vars(context).get("func")
     if type(function) is FunctionType and not stays_plain(function):
-        found.gen = hooks.call(where, found.func, *found.args, **found.kwds)
+        context.gen = hooks.call(where, context.func, *context.args, **context.kwds)
 
 
 def trying(hooks: TracingHooks, where: Where, caught: Callable[[], Any] | None) -> Any:
@@ -303,13 +303,13 @@ def trying(hooks: TracingHooks, where: Where, caught: Callable[[], Any] | None) 
 class _Manager:
     """A context manager of the user's, its methods converted."""
 
-    def __init__(self, hooks: TracingHooks, where: Where, found: Any) -> None:
-        self.hooks, self.where, self.found = hooks, where, found
+    def __init__(self, hooks: TracingHooks, where: Where, context: Any) -> None:
+        self.hooks, self.where, self.context = hooks, where, context
         self.handler: Any = None  # where its `__exit__` may keep exceptions to itself
 
     def __enter__(self) -> Any:
-        entered = self.hooks.call(self.where, method_of(self.found, "__enter__"), self.found)
-        if may_suppress(method_of(self.found, "__exit__")):
+        entered = self.hooks.call(self.where, method_of(self.context, "__enter__"), self.context)
+        if may_suppress(method_of(self.context, "__exit__")):
             self.handler = catching(self.hooks.trace, (BaseException,), Loc._make(self.where))
             self.handler.__enter__()
         return entered
@@ -320,4 +320,4 @@ class _Manager:
         if isinstance(error, REFUSALS):
             return False
         return self.hooks.call(
-            self.where, method_of(self.found, "__exit__"), self.found, kind, error, traceback)
+            self.where, method_of(self.context, "__exit__"), self.context, kind, error, traceback)

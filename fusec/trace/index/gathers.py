@@ -45,8 +45,8 @@ def _is_index(entry: Any) -> bool:
 def with_arrays(key: Any) -> Any:
     """The key with lists of integers as arrays."""
     keys = key if isinstance(key, tuple) else (key,)
-    found = tuple(_as_array(k) if isinstance(k, list) else k for k in keys)
-    return found if isinstance(key, tuple) else found[0]
+    entries = tuple(_as_array(k) if isinstance(k, list) else k for k in keys)
+    return entries if isinstance(key, tuple) else entries[0]
 
 
 def _as_array(entry: list[Any]) -> Any:

@@ -33,11 +33,11 @@ def getitem(array: TracedArray, key: Any) -> TracedArray:
     Where an array of rank 0 is among the integers the view is copied, as NumPy does.
     """
     key = _with_lists(key)
-    found = _getitem(array, key)
-    if found.is_array and found.storage is array.storage and any(
+    result = _getitem(array, key)
+    if result.is_array and result.storage is array.storage and any(
             map(_is_rank_0, key if isinstance(key, tuple) else (key,))):
-        return copy_of(found)
-    return found
+        return copy_of(result)
+    return result
 
 
 def _with_lists(key: Any) -> Any:

@@ -45,11 +45,11 @@ def item_at(trace: Trace, items: Any, position: TracedArray) -> Any:
 def _one_kind(trace: Trace, items: Any) -> tuple[np.dtype, bool] | None:
     """The kind of all of them, if they are numbers of one dtype."""
     kinds = {kind_of(trace, x) for x in items}
-    found = {kind for kind in kinds if kind is not None}
-    if len(found) < len(kinds) or len({dtype for dtype, _ in found}) != 1:
+    pairs = {kind for kind in kinds if kind is not None}
+    if len(pairs) < len(kinds) or len({dtype for dtype, _ in pairs}) != 1:
         return None
     # As in branches, a number that is Python's or NumPy's as data decides is NumPy's.
-    return next(iter(found))[0], all(is_weak for _, is_weak in found)
+    return next(iter(pairs))[0], all(is_weak for _, is_weak in pairs)
 
 
 def put_at(trace: Trace, items: list[Any], position: TracedArray, new: Any) -> bool:

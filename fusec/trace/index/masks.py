@@ -60,8 +60,8 @@ def indices_of(trace: Trace, mask: TracedArray) -> tuple[TracedArray, ...]:
     key = value_number(trace, mask.value)
     if key not in trace.part(Numbering).masks:
         trace.part(Numbering).masks[key] = call_library(trace, "Nonzero", (mask,), {})
-    found: tuple[TracedArray, ...] = trace.part(Numbering).masks[key]
-    return found
+    indices: tuple[TracedArray, ...] = trace.part(Numbering).masks[key]
+    return indices
 
 
 def is_whole_mask(array: TracedArray, key: Any) -> bool:
@@ -97,13 +97,13 @@ def set_item(
     places = array.shape[len(integers): len(integers) + mask.ndim]
     if mask.shape != places or not array.value.type.is_static:
         return False
-    found = _for_all(trace, as_traced(trace, value).value, as_traced(trace, mask), array.ndim
+    whole = _for_all(trace, as_traced(trace, value).value, as_traced(trace, mask), array.ndim
                      - len(integers))
-    if found is None or not _spreads(found, array.shape[len(integers):]):
+    if whole is None or not _spreads(whole, array.shape[len(integers):]):
         return False
     target = part(array, tuple(integers)) if integers else array
     chosen = _widened(trace, truth(trace, as_traced(trace, mask).value), target.ndim)
-    target.write(trace.emit("Where", chosen, cast(trace, found, array.dtype), target.value,
+    target.write(trace.emit("Where", chosen, cast(trace, whole, array.dtype), target.value,
                             kind="array"))
     return True
 
@@ -121,10 +121,10 @@ def _for_all(trace: Trace, value: Value, mask: TracedArray, rank: int) -> Value 
     """The value that is assigned, for the elements that the mask leaves out as well."""
     if value.type.is_static:
         return value if value.type.rank <= rank - mask.ndim else None
-    found = _unmasked(trace, value)
-    if found is None or value_number(trace, found[1]) != value_number(trace, mask.value):
+    unmasked = _unmasked(trace, value)
+    if unmasked is None or value_number(trace, unmasked[1]) != value_number(trace, mask.value):
         return None
-    return found[0]
+    return unmasked[0]
 
 
 def _spreads(value: Value, shape: tuple[Any, ...]) -> bool:
@@ -142,10 +142,10 @@ def _widened(trace: Trace, mask: Value, rank: int) -> Value:
 
 def add_up(trace: Trace, op: str, value: Value, axes: tuple[int, ...]) -> Value | None:
     """The ``Sum`` or ``Mean`` of selected elements, without selecting; None for other values."""
-    found = None if value.type.is_static or 0 not in axes else _unmasked(trace, value)
-    if found is None:
+    unmasked = None if value.type.is_static or 0 not in axes else _unmasked(trace, value)
+    if unmasked is None:
         return None
-    whole, mask = found
+    whole, mask = unmasked
     own = tuple(range(mask.type.rank))
     others = tuple(a + mask.type.rank - 1 for a in axes if a)
     zero = trace.builder.const(whole.dtype.type(0))
@@ -165,11 +165,11 @@ def _unmasked(trace: Trace, value: Value) -> tuple[Value, Value] | None:
 
     None where it is not computed element by element from what one mask selects, or at high cost.
     """
-    found = _Unmasking(trace, value.shape[0])
-    whole = found.of(value) if value.type.rank else None
-    if whole is None or found.places is None or found.work > MOST_WORK:
+    unmasking = _Unmasking(trace, value.shape[0])
+    whole = unmasking.of(value) if value.type.rank else None
+    if whole is None or unmasking.places is None or unmasking.work > MOST_WORK:
         return None
-    return whole, found.places.inputs[0]
+    return whole, unmasking.places.inputs[0]
 
 
 class _Unmasking:

@@ -90,11 +90,11 @@ def _safe(
     array: TracedArray, axes: Sequence[int], indices: Sequence[Value]
 ) -> tuple[int, ...]:
     """The axes whose index cannot be negative or too large."""
-    found = []
+    safe_axes = []
     for axis, index in zip(axes, indices, strict=True):
         bounds = interval(array.trace, index)
         size = array.shape[axis]
         if bounds is not None and not isinstance(size, Dim) and bounds[0] >= 0 and (
                 bounds[1] < size):
-            found.append(axis)
-    return tuple(found)
+            safe_axes.append(axis)
+    return tuple(safe_axes)

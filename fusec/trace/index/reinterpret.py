@@ -43,8 +43,8 @@ def _viewed_dtype(array: TracedArray, dtype: Any = None, type: Any = None) -> np
     if type not in (None, np.ndarray):
         raise unsupported("a view as a subclass of ndarray", loc=array.trace.loc,
                           cure="use plain arrays")
-    found = array.dtype if dtype is None else np.dtype(dtype)
-    return found if found.isnative else target_dtype(found, "a view", array.trace.loc)
+    viewed = array.dtype if dtype is None else np.dtype(dtype)
+    return viewed if viewed.isnative else target_dtype(viewed, "a view", array.trace.loc)
 
 
 @array_method("item")

@@ -154,9 +154,9 @@ def extent(
     """First index, length as a number, and as a size; equal slices have equal ones."""
     bounds = [_as_value(trace, b) for b in (entry.start, entry.stop)]
     key = (*(None if b is None else value_number(trace, b) for b in bounds), step, stored(limit))
-    for made_in, found in trace.part(Extents).get(key, ()):
+    for made_in, earlier in trace.part(Extents).get(key, ()):
         if tuple(trace.record.regions[: len(made_in)]) == made_in:
-            return found
+            return earlier
     length = _constant_length(trace, bounds, step, limit)
     if length is not None and bounds[0] is not None:
         return bounds[0], trace.builder.const(length), length
@@ -169,9 +169,9 @@ def extent(
     witness = first.node.out(1)
     define(trace, witness)
     count = trace.emit("Size", witness, size=size)
-    made = first, count, size
-    trace.part(Extents).setdefault(key, []).append((tuple(trace.record.regions), made))
-    return made
+    result = first, count, size
+    trace.part(Extents).setdefault(key, []).append((tuple(trace.record.regions), result))
+    return result
 
 
 def _constant_length(
@@ -209,5 +209,5 @@ def _as_value(trace: Trace, bound: Any) -> Bound:
     if type(bound) is TracedArray:
         return bound.value
     size = as_size(bound)
-    found = number(trace, size)
-    return found.value if type(found) is TracedArray else trace.builder.const(plain_int(size))
+    index = number(trace, size)
+    return index.value if type(index) is TracedArray else trace.builder.const(plain_int(size))

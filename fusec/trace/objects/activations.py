@@ -136,16 +136,16 @@ def _are_like(a: Any, b: Any) -> bool:
     return same(a, b)
 
 
-def _joined(supposed: Any, found: Any) -> Any:
+def _joined(supposed: Any, actual: Any) -> Any:
     """A leaf that holds both."""
-    if type(supposed) is not Result or type(found) is not Result:
-        is_same = type(supposed) is not Result and same(supposed, found)
-        return supposed if is_same else found
+    if type(supposed) is not Result or type(actual) is not Result:
+        is_same = type(supposed) is not Result and same(supposed, actual)
+        return supposed if is_same else actual
     try:
-        type_ = joined(supposed.type, found.type)
+        type_ = joined(supposed.type, actual.type)
     except Disagreement:
-        return found
-    lies_alike = supposed.strides in ((), found.strides)
+        return actual
+    lies_alike = supposed.strides in ((), actual.strides)
     if type_ == supposed.type and lies_alike:
         return supposed
     return Result(type_, supposed.strides if lies_alike else ())

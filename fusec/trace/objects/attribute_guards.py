@@ -13,12 +13,12 @@ from ..values.trace import Trace
 def note_value(trace: Trace, obj: Any, name: str, value: Any) -> None:
     """It must be the same at each call, wherever it lies."""
     holder = _holder(trace, obj, name)
-    known = (id(holder), name)
+    key = (id(holder), name)
     if holder is obj and isinstance(value, (*CONTAINERS, Iterator)):
         trace.world.reachable.reach(value)
-    if holder is not None and known not in trace.world.guards and is_guarded(holder):
-        trace.world.guards[known] = guard = attribute_guard(holder, name)
-        trace.world.reachable.note(guard, known)
+    if holder is not None and key not in trace.world.guards and is_guarded(holder):
+        trace.world.guards[key] = guard = attribute_guard(holder, name)
+        trace.world.reachable.note(guard, key)
 
 
 def _holder(trace: Trace, obj: Any, name: str) -> Any:
@@ -34,22 +34,22 @@ def _holder(trace: Trace, obj: Any, name: str) -> Any:
 def note_method(trace: Trace, obj: Any, name: str) -> None:
     """It must be the same function at each call: of the object, or of the class of one that
     the trace made."""
-    known = (id(obj), name)
+    key = (id(obj), name)
     if id(obj) in trace.local.objects:
         note_of_class(trace, type(obj), name)
-    elif known not in trace.world.guards and is_guarded(obj):
-        trace.world.guards[known] = method_guard(obj, name)
+    elif key not in trace.world.guards and is_guarded(obj):
+        trace.world.guards[key] = method_guard(obj, name)
 
 
 def note_of_class(trace: Trace, kind: type, name: str) -> None:
     """What the class holds must be the same."""
-    known = (id(kind), name)
-    if trace.active and known not in trace.world.guards and is_guarded(kind):
-        trace.world.guards[known] = attribute_guard(kind, name)
+    key = (id(kind), name)
+    if trace.active and key not in trace.world.guards and is_guarded(kind):
+        trace.world.guards[key] = attribute_guard(kind, name)
 
 
 def note_missing(trace: Trace, obj: Any, name: str) -> None:
     """The program may go on without the attribute: it must still be missing at each call."""
-    known = (id(obj), name)
+    key = (id(obj), name)
     if id(obj) not in trace.local.objects and is_guarded(obj):
-        trace.world.guards.setdefault(known, attribute_guard(obj, name))
+        trace.world.guards.setdefault(key, attribute_guard(obj, name))

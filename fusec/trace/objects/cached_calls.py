@@ -75,15 +75,15 @@ def _key(name: str, x: Any) -> Any:
         return type(x)(_key(name, item) for item in x)
     if type(x) is not TracedArray or x.is_array:
         return plain(x) if type(x) is not TracedArray else hash(x)  # which raises
-    found = constant_value(x.value)
+    constant = constant_value(x.value)
     return x.concrete(f"a number that the cache of {name} looks up", "call it before the call, and "
-                      "pass the result") if found is None else found
+                      "pass the result") if constant is None else constant
 
 
 def _check_unassigned(hooks: TracingHooks, name: str, args: Any) -> None:
     """The function would see what objects held before the call."""
-    for found in instances(args):
-        for place in hooks.trace.part(Places).attributes_of(found):
+    for obj in instances(args):
+        for place in hooks.trace.part(Places).attributes_of(obj):
             raise unsupported(
                 f"calling {name}, whose results are cached, with an object whose attribute "
                 f"{place.name!r} the program assigns", loc=hooks.loc,
@@ -93,11 +93,11 @@ def _check_unassigned(hooks: TracingHooks, name: str, args: Any) -> None:
 def _result(
     hooks: TracingHooks, title: str, key: tuple[int, str], read: Callable[[], Any]
 ) -> Any:
-    found, trace = read(), hooks.trace
-    is_array = type(found) is np.ndarray and is_compiled(found.dtype)
+    value, trace = read(), hooks.trace
+    is_array = type(value) is np.ndarray and is_compiled(value.dtype)
     if key not in trace.world.guards:
-        trace.world.guards[key] = Guard(title, title, read, Layout(found) if is_array else None)
+        trace.world.guards[key] = Guard(title, title, read, Layout(value) if is_array else None)
     if not is_array:
-        return found
-    trace.feeds.readers.setdefault(id(found), read)
-    return captured(trace, found, read, title)
+        return value
+    trace.feeds.readers.setdefault(id(value), read)
+    return captured(trace, value, read, title)

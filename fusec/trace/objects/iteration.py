@@ -41,8 +41,8 @@ def items_of(hooks: TracingHooks, where: Where, x: Any) -> Any:
 
 
 def _users(kind: type, name: str) -> FunctionType | None:
-    found = class_attribute(kind, name)
-    return found if type(found) is FunctionType and not stays_plain(found) else None
+    method = class_attribute(kind, name)
+    return method if type(method) is FunctionType and not stays_plain(method) else None
 
 
 def _items(hooks: TracingHooks, where: Where, iterator: Any) -> Any:

@@ -81,9 +81,9 @@ def _runs_as_it_is(fn: Any) -> bool:
 
 def note_instances(hooks: TracingHooks, name: str, args: tuple[Any, ...]) -> None:
     """What ``name`` may read of the objects among its arguments must be the same at each call."""
-    for found in instances(args):
-        if id(found) not in hooks.trace.local.objects:
-            _note_attributes(hooks, name, found)
+    for obj in instances(args):
+        if id(obj) not in hooks.trace.local.objects:
+            _note_attributes(hooks, name, obj)
 
 
 def note_compared(hooks: TracingHooks, op: str, *values: Any) -> None:
@@ -110,12 +110,12 @@ def note_ordered(
         note_compared(hooks, name, *args)
 
 
-def _note_attributes(hooks: TracingHooks, name: str, found: Any) -> None:
+def _note_attributes(hooks: TracingHooks, name: str, obj: Any) -> None:
     trace = hooks.trace
-    for attribute, value in attributes_in(found):
-        assigned = trace.part(Places).attribute(found, attribute) is not None or (
+    for attribute, value in attributes_in(obj):
+        assigned = trace.part(Places).attribute(obj, attribute) is not None or (
             attribute in trace.world.assigned_names.attributes)
-        if type(found) is SimpleNamespace and type(value) is np.ndarray:
+        if type(obj) is SimpleNamespace and type(value) is np.ndarray:
             guard_content(trace, value)
         elif assigned or isinstance(value, _ARRAYS):
             raise unsupported(
@@ -123,9 +123,9 @@ def _note_attributes(hooks: TracingHooks, name: str, found: Any) -> None:
                 f"{'the program assigns' if assigned else 'is an array'} to {name}", loc=hooks.loc,
                 cure="read the attributes in the program itself",
                 notes=(f"{name} is not compiled, and would see what the object holds now",))
-        known = (id(found), attribute)
-        if known not in trace.world.guards:
-            trace.world.guards[known] = attribute_guard(found, attribute)
+        key = (id(obj), attribute)
+        if key not in trace.world.guards:
+            trace.world.guards[key] = attribute_guard(obj, attribute)
 
 
 # ---------------------------------------------------------------------------------------- copies
@@ -147,17 +147,17 @@ def _deepcopy(hooks: TracingHooks, x: Any, memo: Any = None) -> Any:
 
 def _copied(hooks: TracingHooks, x: Any, value_of: Any, into: Any = None) -> Any:
     """A new object with the attributes that ``x`` has in the program now."""
-    made = _new(hooks, type(x)) if into is None else into
-    hooks.note_made(made)
+    clone = _new(hooks, type(x)) if into is None else into
+    hooks.note_made(clone)
     slots = dict(slots_of(type(x)))
     assigned = [place.name for place in hooks.trace.part(Places).attributes_of(x)]
     for name in dict.fromkeys([*dict(attributes_in(x)), *assigned]):
         value = value_of(hooks.getattr(hooks.where, x, name))
         if name in slots:
-            slots[name].__set__(made, value)
+            slots[name].__set__(clone, value)
         else:
-            vars(made)[name] = value
-    return made
+            vars(clone)[name] = value
+    return clone
 
 
 def _new(hooks: TracingHooks, kind: type) -> Any:
@@ -169,30 +169,30 @@ def _new(hooks: TracingHooks, kind: type) -> Any:
         raise unsupported(
             f"copying a {kind.__name__}" + (f", which has {own[0]}" if own else ""),
             loc=hooks.loc, cure="copy it before the call, or copy its attributes")
-    made: Any = kind.__new__
-    return made(kind)
+    create: Any = kind.__new__
+    return create(kind)
 
 
 def _deep(hooks: TracingHooks, x: Any, memo: dict[int, Any]) -> Any:
     if id(x) in memo:
         return memo[id(x)]
     if isinstance(x, _ARRAYS):
-        made: Any = as_traced(hooks.trace, x)
-        made = made.copy("K") if made.is_array else made
+        clone: Any = as_traced(hooks.trace, x)
+        clone = clone.copy("K") if clone.is_array else clone
     elif type(x) in (list, tuple, set, deque):
-        made = type(x)(_deep(hooks, item, memo) for item in x)
+        clone = type(x)(_deep(hooks, item, memo) for item in x)
     elif type(x) is dict:
-        made = {key: _deep(hooks, value, memo) for key, value in x.items()}
+        clone = {key: _deep(hooks, value, memo) for key, value in x.items()}
     elif is_instance(x):
-        made = memo[id(x)] = _new(hooks, type(x))
-        _copied(hooks, x, lambda value: _deep(hooks, value, memo), made)
+        clone = memo[id(x)] = _new(hooks, type(x))
+        _copied(hooks, x, lambda value: _deep(hooks, value, memo), clone)
     elif isinstance(x, (np.random.Generator, np.random.BitGenerator, np.random.RandomState)):
         raise unsupported("copying a random generator", loc=hooks.loc,
                           cure="copy it before the call")
     else:
-        made = copy.deepcopy(x)
-    memo[id(x)] = made
-    return made
+        clone = copy.deepcopy(x)
+    memo[id(x)] = clone
+    return clone
 
 
 # --------------------------------------------------------------------------------------- getters
@@ -202,15 +202,15 @@ def getter(hooks: TracingHooks, fn: Any, x: Any) -> Any:
     """What ``operator.attrgetter("a.b")(x)`` and ``operator.itemgetter(0)(x)`` read."""
     parts = fn.__reduce__()[1]
     if isinstance(fn, operator.itemgetter):
-        found = [hooks.getitem(hooks.where, x, key) for key in parts]
+        values = [hooks.getitem(hooks.where, x, key) for key in parts]
     else:
-        found = []
+        values = []
         for path in parts:
             value = x
             for name in path.split("."):
                 value = hooks.getattr(hooks.where, value, name)
-            found.append(value)
-    return found[0] if len(found) == 1 else tuple(found)
+            values.append(value)
+    return values[0] if len(values) == 1 else tuple(values)
 
 
 GETTERS = (operator.attrgetter, operator.itemgetter)

@@ -75,9 +75,9 @@ def called(
                 return _again(trace, before.recursive, arguments)
             return _call(trace, function, arguments)
     if FP.index(fp) < FP.index(_fp.get()):
-        found = _apart(trace, function, arguments, fp)
-        if found is not None:
-            return found.emit([x.value for x in arguments.traced], arguments)
+        body = _apart(trace, function, arguments, fp)
+        if body is not None:
+            return body.emit([x.value for x in arguments.traced], arguments)
     active.append(Activation(function, arguments, len(trace.record.regions)))
     try:
         return _inlined(trace, function, args, kwargs)
@@ -163,9 +163,9 @@ def _leaf(trace: Trace, value: Value, result: Result, others: list[Storage]) -> 
 def _call(trace: Trace, function: Callable[..., Any], arguments: Arguments) -> Any:
     """A call whose depth only the run knows."""
     operands = [x.value for x in arguments.traced]
-    known = trace.part(Bodies).find(trace, function, arguments)
-    if known is not None:
-        return known.emit(operands, arguments)
+    earlier = trace.part(Bodies).find(trace, function, arguments)
+    if earlier is not None:
+        return earlier.emit(operands, arguments)
     body = _settled_body(trace, function, arguments)
     if not trace.part(Activations).is_in_body:
         trace.part(Bodies).append(body)

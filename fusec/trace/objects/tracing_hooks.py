@@ -69,31 +69,31 @@ def _in_turn(handlers: tuple[Handler, ...]) -> Handler:
     def of_one(hooks: Hooks, where: Where, a: Any) -> Any:
         hooks.where = where
         for handle in first:
-            found = handle(hooks, where, a)
-            if type(found) is Operands:
-                a, = found
-            elif found is not UNHANDLED:
-                return found
+            answer = handle(hooks, where, a)
+            if type(answer) is Operands:
+                a, = answer
+            elif answer is not UNHANDLED:
+                return answer
         return last(hooks, where, a)
 
     def of_two(hooks: Hooks, where: Where, a: Any, b: Any) -> Any:
         hooks.where = where
         for handle in first:
-            found = handle(hooks, where, a, b)
-            if type(found) is Operands:
-                a, b = found
-            elif found is not UNHANDLED:
-                return found
+            answer = handle(hooks, where, a, b)
+            if type(answer) is Operands:
+                a, b = answer
+            elif answer is not UNHANDLED:
+                return answer
         return last(hooks, where, a, b)
 
     def of_three(hooks: Hooks, where: Where, a: Any, b: Any, c: Any) -> Any:
         hooks.where = where
         for handle in first:
-            found = handle(hooks, where, a, b, c)
-            if type(found) is Operands:
-                a, b, c = found
-            elif found is not UNHANDLED:
-                return found
+            answer = handle(hooks, where, a, b, c)
+            if type(answer) is Operands:
+                a, b, c = answer
+            elif answer is not UNHANDLED:
+                return answer
         return last(hooks, where, a, b, c)
 
     operands = handlers[0].__code__.co_argcount - 2  # less the hooks and the place
@@ -141,11 +141,11 @@ class TracingHooks(Hooks):
 
     # -- what the trace made ----------------------------------------------------------------------
 
-    def note_made(self, made: Any) -> None:
+    def note_made(self, obj: Any) -> None:
         """The trace made an object."""
-        self.watch.see(made)
-        self.trace.local.objects[id(made)] = made
-        self.trace.local.births[id(made)] = new_id()
+        self.watch.see(obj)
+        self.trace.local.objects[id(obj)] = obj
+        self.trace.local.births[id(obj)] = new_id()
 
     def note_local(self, result: Any) -> Any:
         """Remembers an array that plain NumPy made of arrays of the trace: a constant."""

@@ -22,10 +22,10 @@ def method_of(obj: Any, name: str) -> FunctionType | None:
     return users_function(class_attribute(kind, name))
 
 
-def users_function(found: Any) -> FunctionType | None:
-    if type(found) is not FunctionType or stays_plain(found):
+def users_function(function: Any) -> FunctionType | None:
+    if type(function) is not FunctionType or stays_plain(function):
         return None
-    code = found.__code__
+    code = function.__code__
     is_made = code.co_filename.startswith("<") and (  # by dataclasses, namedtuple or attrs
         code.co_filename.startswith("<attrs ") or not linecache.getlines(code.co_filename))
-    return None if is_made or code.co_flags & _GENERATOR else found
+    return None if is_made or code.co_flags & _GENERATOR else function

@@ -65,9 +65,9 @@ class Variables:
 
     def guards(self) -> list[Guard]:
         """A trace that makes Variables answers the call that it was made for and no other."""
-        return [Guard(f"the creation of {made.variable.title}",
-                      f"{made.variable.title} is created{f' at {made.loc}' if made.loc else ''}: "
-                      "the next call is traced", lambda: None, Never()) for made in self.created]
+        return [Guard(f"the creation of {new.variable.title}",
+                      f"{new.variable.title} is created{f' at {new.loc}' if new.loc else ''}: "
+                      "the next call is traced", lambda: None, Never()) for new in self.created]
 
 
 def origin_of(trace: Trace, key: int) -> int:
@@ -92,10 +92,10 @@ class FrontEnd:
         self, trace: Trace, variable: Variable, value: Any, casting: Any
     ) -> None:
         given = as_traced(trace, value)
-        found: Any = given.dtype
+        given_dtype: Any = given.dtype
         if given.type.is_weak:
-            found = np.result_type(variable.dtype, PYTHON_KIND[given.dtype.kind](0))
-        variable.check_dtype(found, trace.loc, casting)
+            given_dtype = np.result_type(variable.dtype, PYTHON_KIND[given.dtype.kind](0))
+        variable.check_dtype(given_dtype, trace.loc, casting)
         variable.check_shape(given.shape, trace.loc)
         new = spread(trace, cast(trace, given.value, variable.dtype), variable.shape)
         assign(trace, storage_of(trace, variable), new)
@@ -107,13 +107,13 @@ class FrontEnd:
         if trace.in_region:
             raise unsupported(f"creating {variable.title} in a branch or loop that data decides",
                               loc=trace.loc, cure="create it before the branch, or outside")
-        known = _known(trace, value)
-        if known is None:
+        constant = _known(trace, value)
+        if constant is None:
             self._begin(trace, variable, strong(trace, value), dtype)
         else:
-            variable.buffer = first_buffer(snapshots(known), dtype, variable.name)
-        trace.part(Variables).created.append(Created(variable, trace.loc, known is not None))
-        return known is not None
+            variable.buffer = first_buffer(snapshots(constant), dtype, variable.name)
+        trace.part(Variables).created.append(Created(variable, trace.loc, constant is not None))
+        return constant is not None
 
     def _begin(self, trace: Trace, variable: Variable, value: TracedArray, dtype: Any) -> None:
         """The buffer gets its first value when the code runs."""

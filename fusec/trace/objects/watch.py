@@ -109,8 +109,8 @@ class Watch:
             self.start()  # one of np.frompyfunc
         if isinstance(getattr(fn, "__self__", None), CONTAINERS) and fn.__name__ not in _COMPARING:
             return  # it keeps what it is given
-        found = [x for x in _handed(fn, args, kwargs) if self._is_run(x)]
-        if not found:
+        code = [x for x in _handed(fn, args, kwargs) if self._is_run(x)]
+        if not code:
             return
         if any(fn is one for one in _LATER) and any(isinstance(
                 x, FunctionType | MethodType) for x in args[fn is not atexit.register:]):
@@ -228,9 +228,9 @@ class Watch:
     def _heard(self, frame: FrameType) -> None:
         if not self._is_on or _is_made_only(frame):
             return
-        found = verdict(frame.f_code, frame.f_globals)
-        if not found.is_users and not is_converted(frame.f_code):
-            _quiet[id(frame.f_code)] = found
+        ruling = verdict(frame.f_code, frame.f_globals)
+        if not ruling.is_users and not is_converted(frame.f_code):
+            _quiet[id(frame.f_code)] = ruling
             return
         is_elsewhere = threading.get_ident() != self._thread
         if is_elsewhere and is_converted(frame.f_code):
@@ -238,23 +238,23 @@ class Watch:
                 f"running {frame.f_code.co_name} in another thread", loc=self.trace.entry_loc,
                 cure="call it here, or start the thread outside of the compiled function")
             raise self.refusal
-        if not found.is_users or not (is_elsewhere or current() is self.trace) or (
+        if not ruling.is_users or not (is_elsewhere or current() is self.trace) or (
                 _is_imported(frame)):
             return
-        if found.assigns or (found.changes and (is_elsewhere or self.trace.in_region)):
-            self.refusal = self.refusal or self._refused(found, frame)
+        if ruling.assigns or (ruling.changes and (is_elsewhere or self.trace.in_region)):
+            self.refusal = self.refusal or self._refused(ruling, frame)
             raise self.refusal
         self._note_read(frame)
 
-    def _refused(self, found: Verdict, frame: FrameType) -> FusecError:
-        code = found.code
-        what = f"assigns {found.assigns!r}" if found.assigns else "changes a container"
+    def _refused(self, ruling: Verdict, frame: FrameType) -> FusecError:
+        code = ruling.code
+        what = f"assigns {ruling.assigns!r}" if ruling.assigns else "changes a container"
         place = f"{code.co_qualname} (line {code.co_firstlineno})"
         return unsupported(
             f"{place}, which {self._caller(frame)} calls and which {what},",
             loc=self.trace.loc or self.trace.entry_loc,
             cure=f"call {code.co_name} in the program itself, or have it return what it "
-            f"{'assigns' if found.assigns else 'changes'}",
+            f"{'assigns' if ruling.assigns else 'changes'}",
             notes=("what is called by code that is not compiled runs while tracing only",))
 
     def _caller(self, frame: FrameType) -> str:
@@ -319,9 +319,9 @@ class Watch:
                 self._note_attributes(x, names)
             return [own[name] for name in names if name in own]
 
-        for found in everything_in(x, read_of):
-            if isinstance(found, np.ndarray) and type(found) is not TracedArray:
-                guard_content(self.trace, found)
+        for item in everything_in(x, read_of):
+            if isinstance(item, np.ndarray) and type(item) is not TracedArray:
+                guard_content(self.trace, item)
 
     def _note_attributes(self, x: Any, names: list[str]) -> None:
         for name in names:
@@ -379,9 +379,9 @@ def _makers(kind: type) -> Iterator[Any]:
     """The functions that run where an object of the class is made."""
     yield class_attribute(type(kind), "__call__")
     for name in ("__new__", "__init__", "__post_init__", "_missing_"):
-        found = class_attribute(kind, name)
-        yield getattr(found, "__func__", found)
+        attribute = class_attribute(kind, name)
+        yield getattr(attribute, "__func__", attribute)
     for field in getattr(kind, "__dataclass_fields__", {}).values():
-        made: Any = field.default_factory
-        if made is not dataclasses.MISSING:
-            yield getattr(made, "__func__", made)
+        factory: Any = field.default_factory
+        if factory is not dataclasses.MISSING:
+            yield getattr(factory, "__func__", factory)

@@ -38,8 +38,8 @@ class Uses:
     def note_method(self, value: Any, name: str, where: Where) -> None:
         """``value.name`` is read; of ``self.history.append`` both parts begin at one place."""
         if type(value) in (list, deque) and name in _METHODS:
-            found = self._at.pop(id(value), None)
-            self._methods[id(value)] += found is not None and found[:_BEGIN] == where[:_BEGIN]
+            earlier = self._at.pop(id(value), None)
+            self._methods[id(value)] += earlier is not None and earlier[:_BEGIN] == where[:_BEGIN]
 
     def note_call(self, fn: Any) -> None:
         owner = getattr(fn, "__self__", None)
@@ -58,11 +58,11 @@ class Uses:
         if type(container) not in (list, deque) or len(container) < len(before) or any(
                 a is not b for a, b in zip(container, before, strict=False)):
             return False
-        found = self._found[id(container)]
+        count = self._found[id(container)]
         uses = [_only_appends(code, name) for code, name in _named(container, functions)]
         if uses:
-            return found == 0 and all(uses)
-        return found == self._methods[id(container)] == self._appended[id(container)] > 0
+            return count == 0 and all(uses)
+        return count == self._methods[id(container)] == self._appended[id(container)] > 0
 
 
 def _named(

@@ -40,23 +40,23 @@ class Attributes:
         self._read: dict[Key, Any] = {}
         self._held: list[Any] = []  # so that ids stay theirs during the trace
 
-    def value(self, obj: Any, name: str, found: Any, functions: Iterable[FunctionType]) -> Any:
-        """What reading ``obj.name`` gives in the trace; ``found`` is what it holds now."""
+    def value(self, obj: Any, name: str, held: Any, functions: Iterable[FunctionType]) -> Any:
+        """What reading ``obj.name`` gives in the trace; ``held`` is what it holds now."""
         key = (id(obj), name)
         if key in self._read:
             return self._read[key]
-        if not _is_plain(obj, name) or not (is_input(self.trace, found) or may_be_held(found)):
-            return found
-        if type(found) is not np.ndarray:
+        if not _is_plain(obj, name) or not (is_input(self.trace, held) or may_be_held(held)):
+            return held
+        if type(held) is not np.ndarray:
             if name not in self.trace.world.assigned_names.attributes and not any(
                     name in stored_names(f.__code__) for f in functions):
-                return found
+                return held
             self._check_unread(key)
-            if self.trace.world.containers.is_held(found):
-                return found
+            if self.trace.world.containers.is_held(held):
+                return held
         self._held.append(obj)
-        made = self._read[key] = stand_in(self.trace, Attribute(obj, name), found)
-        return made
+        value = self._read[key] = stand_in(self.trace, Attribute(obj, name), held)
+        return value
 
     def _check_unread(self, key: Key) -> None:
         """What was read as a constant cannot become an input: the trace begins anew."""

@@ -18,13 +18,13 @@ class Variables:
         self, trace: Trace, names: Iterable[str], *functions: Callable[..., Any]
     ) -> None:
         self.places = trace.part(Places)
-        found: dict[str, Cell] = {}
+        cells: dict[str, Cell] = {}
         for function in functions:
             code: Any = function.__code__
-            found.update((name, Cell(cell, name)) for name, cell in zip(
+            cells.update((name, Cell(cell, name)) for name, cell in zip(
                 code.co_freevars, function.__closure__ or (), strict=True))
-        self.cells = {name: found[name] for name in names
-                      if name in found and found[name] not in self.places}
+        self.cells = {name: cells[name] for name in names
+                      if name in cells and cells[name] not in self.places}
 
     def read(self) -> dict[str, Any]:
         """What every variable holds."""

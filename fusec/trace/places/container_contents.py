@@ -121,8 +121,8 @@ class ItemLayouts:
         self._with_ints = with_ints
         self._layouts = content_layout(container, with_ints)
 
-    def matches(self, found: Any) -> bool:
-        return bool(content_layout(found, self._with_ints) == self._layouts)
+    def matches(self, value: Any) -> bool:
+        return bool(content_layout(value, self._with_ints) == self._layouts)
 
     def text(self) -> str:
         return "a container of these keys and types of items (read at each call)"
@@ -147,19 +147,19 @@ def content_layout(
          else _item_bits(item)) for key, item in items]
 
 
-def _item_layout(found: Any, with_ints: bool) -> Any:
-    kind = type(found)
+def _item_layout(value: Any, with_ints: bool) -> Any:
+    kind = type(value)
     if kind in (float, complex, np.ndarray) or (kind is int and with_ints) or (
-            isinstance(found, np.generic) and is_compiled(found.dtype)):
-        return layout_of(found)
-    return _item_bits(found)
+            isinstance(value, np.generic) and is_compiled(value.dtype)):
+        return layout_of(value)
+    return _item_bits(value)
 
 
-def _item_bits(found: Any) -> Any:
+def _item_bits(value: Any) -> Any:
     """What an item that is no input must go on to be."""
-    if isinstance(found, tuple) or (inside(found) is not None and not may_be_held(found)):
-        return type(found), [(key, _item_bits(item)) for key, item in inside(found) or ()]
-    if isinstance(found, (*DATA, *BUFFERS, set, frozenset, slice, range)) and not isinstance(
-            found, np.ndarray):
-        return type(found), bits_of(found)
-    return type(found), id(found)
+    if isinstance(value, tuple) or (inside(value) is not None and not may_be_held(value)):
+        return type(value), [(key, _item_bits(item)) for key, item in inside(value) or ()]
+    if isinstance(value, (*DATA, *BUFFERS, set, frozenset, slice, range)) and not isinstance(
+            value, np.ndarray):
+        return type(value), bits_of(value)
+    return type(value), id(value)

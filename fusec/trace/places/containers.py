@@ -138,10 +138,10 @@ class Containers:
         return guard
 
     def _enter(self, container: Any, title: str, read: Reader) -> None:
-        known = self.held.get(id(container))
-        if known is not None:
+        earlier = self.held.get(id(container))
+        if earlier is not None:
             self.trace.world.guards[id(container), f"{title} is"] = same_guard(
-                title, title, read, known.read)
+                title, title, read, earlier.read)
             return
         held = Held(container, title, read, list(items_in(container)))
         self.held[id(container)] = held
@@ -157,18 +157,18 @@ class Containers:
     def _reader(self, read: Reader, key: Any) -> Reader:
         return _item_reader(read, key, self.before)
 
-    def _traced(self, found: Any, title: str, read: Reader, reads: bool) -> Any:
+    def _traced(self, value: Any, title: str, read: Reader, reads: bool) -> Any:
         """What stands for an item."""
         trace = self.trace
-        if type(found) is tuple:
+        if type(value) is tuple:
             return tuple(self._traced(item, f"{title}[{i}]", self._reader(read, i), reads)
-                         for i, item in enumerate(found))
-        if may_be_held(found):
-            self._enter(found, title, read)
-            return found
-        if not reads or not is_input(trace, found):
-            return found
-        return as_input(trace, found, read, title)
+                         for i, item in enumerate(value))
+        if may_be_held(value):
+            self._enter(value, title, read)
+            return value
+        if not reads or not is_input(trace, value):
+            return value
+        return as_input(trace, value, read, title)
 
     # -- the end of the trace ---------------------------------------------------------------------
 
@@ -177,14 +177,14 @@ class Containers:
         others first, then attributes and outer names."""
         replaced = {key for key, held in self.held.items() if held.is_replaced}
         changed = [place for place in self.places.changed() if id(place.scope) not in replaced]
-        found: list[tuple[Any, Any]] = _of_kind(changed, Item)
+        effects: list[tuple[Any, Any]] = _of_kind(changed, Item)
         for key, held in reversed(self.held.items()):
             if key in replaced and held.only_appends:
-                found.append((tail := Tail(held), list(tail())))
+                effects.append((tail := Tail(held), list(tail())))
             elif key in replaced:
                 layout, new = held.layout()
-                found.append((NewContent(held.read, layout, held.title), new))
-        return [*found, *_of_kind(changed, Attribute), *_of_kind(changed, Cell, Global)]
+                effects.append((NewContent(held.read, layout, held.title), new))
+        return [*effects, *_of_kind(changed, Attribute), *_of_kind(changed, Cell, Global)]
 
     def once(self) -> list[Guard]:
         """A guard for each container that will have other keys at the next call."""
@@ -195,13 +195,13 @@ class Containers:
     def only_appended(self, changed: list[Any]) -> list[int]:
         """The ids of those of some changed containers that are nothing but appended to."""
         functions = (*self.trace.entry, *getattr(self.trace.hooks, "functions", ()))
-        found = []
+        ids = []
         for container in changed:
             before = self.content_before(container)
             if not isinstance(before, dict) and self.uses.only_appends(
                     container, list(before), functions):
-                found.append(id(container))
-        return found
+                ids.append(id(container))
+        return ids
 
     def check_only_appended(self) -> None:
         """Begin anew where a list that was taken for one of these is read after all."""

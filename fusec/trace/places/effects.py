@@ -61,10 +61,10 @@ class Effects:
     @contextmanager
     def region(self, *functions: Callable[..., Any]) -> Iterator[None]:
         """A side or body made of these functions is being traced."""
-        found: set[int] = set()
+        ids: set[int] = set()
         for function in functions:
-            _note(function, found)
-        self._outside.append(found)
+            _note(function, ids)
+        self._outside.append(ids)
         self.trace.record.regions.append(new_id())
         try:
             yield
@@ -78,10 +78,10 @@ class Effects:
         return collector is not None and type(getattr(fn, "__self__", None)) is list and (
             collector.takes(fn, args))
 
-    def note_read(self, found: Any) -> None:
+    def note_read(self, value: Any) -> None:
         """A container that was read from an attribute or another container."""
-        if self._outside and is_container(found):
-            self.read[id(found)] = found
+        if self._outside and is_container(value):
+            self.read[id(value)] = value
 
     def note_function(self, fn: FunctionType) -> None:
         """A function from outside the trace is called: what it refers to is older than that."""
@@ -154,22 +154,22 @@ def is_container(x: Any) -> bool:
 
 def _note(root: Any, ids: set[int]) -> None:
     """Containers reached from a value: by items, and by what functions refer to."""
-    for found in everything_in(root, _referred_to):
-        if is_container(found) or type(found) in (tuple, FunctionType):
-            ids.add(id(found))
+    for value in everything_in(root, _referred_to):
+        if is_container(value) or type(value) in (tuple, FunctionType):
+            ids.add(id(value))
 
 
-def _referred_to(found: Any) -> Iterable[Any]:
-    kind = type(found)
+def _referred_to(value: Any) -> Iterable[Any]:
+    kind = type(value)
     if kind is FunctionType:
-        return [cell.cell_contents for cell in found.__closure__ or () if cell != _EMPTY]
+        return [cell.cell_contents for cell in value.__closure__ or () if cell != _EMPTY]
     if kind is partial:
-        return [found.func, *found.args]
+        return [value.func, *value.args]
     if kind is Choice:
-        return [found.orelse]
-    if isinstance(found, BuiltinMethodType | MethodType):
-        return [found.__self__]
-    return () if isinstance(found, Iterator) else values_inside(found)
+        return [value.orelse]
+    if isinstance(value, BuiltinMethodType | MethodType):
+        return [value.__self__]
+    return () if isinstance(value, Iterator) else values_inside(value)
 
 
 _EMPTY = CellType()

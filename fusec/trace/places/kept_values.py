@@ -29,9 +29,9 @@ def bound_to(fn: Any) -> Any:
     return fn.__self__ if isinstance(fn, _METHODS) else None
 
 
-def note_bound(trace: Trace, found: Any, holder: Any) -> None:
+def note_bound(trace: Trace, value: Any, holder: Any) -> None:
     """A method of a container, found in an attribute of an object from outside."""
-    owner = bound_to(found)
+    owner = bound_to(value)
     if isinstance(owner, CONTAINERS) and owner is not holder and trace.active and (
             id(holder) not in trace.local.objects):
         trace.world.reachable.reach(owner)

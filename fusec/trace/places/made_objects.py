@@ -33,10 +33,10 @@ def _parts(x: Any) -> Any:
 
 def _built(of: Any, values: Any) -> Any:
     kind, names = of
-    made = object.__new__(kind)
+    instance = object.__new__(kind)
     for name, value in zip(names, values, strict=True):
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(instance, name, value)
+    return instance
 
 
 _MADE: Any = Made
@@ -54,9 +54,9 @@ def is_made(trace: Trace, x: Any) -> bool:
 def attributes_of(trace: Trace, x: Any) -> dict[str, Any]:
     """The attributes that the program has given it, in their order."""
     slots = [name for kind in type(x).__mro__ for name in _slots(kind) if hasattr(x, name)]
-    found = {name: getattr(x, name) for name in slots} | getattr(x, "__dict__", {})
-    found |= {place.name: place.now() for place in trace.part(Places).attributes_of(x)}
-    return {name: value for name, value in found.items() if value is not UNBOUND}
+    attributes = {name: getattr(x, name) for name in slots} | getattr(x, "__dict__", {})
+    attributes |= {place.name: place.now() for place in trace.part(Places).attributes_of(x)}
+    return {name: value for name, value in attributes.items() if value is not UNBOUND}
 
 
 def _slots(kind: type) -> tuple[str, ...]:

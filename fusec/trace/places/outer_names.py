@@ -52,9 +52,9 @@ class OuterNames:
 
     def _check_unread(self, fn: FunctionType, place: Place, is_inside: bool) -> None:
         """What was read as a constant cannot become an input: the trace begins anew."""
-        found, names = place(), self.trace.world.assigned_names
+        value, names = place(), self.trace.world.assigned_names
         if is_inside or not self.is_begun or not (
-                type(found) is np.ndarray or may_be_held(found) or names.may_be_input(found)):
+                type(value) is np.ndarray or may_be_held(value) or names.may_be_input(value)):
             return
         if is_named(self.entered - {fn}, place.name):
             raise AssignedLater(place=place)
@@ -63,9 +63,9 @@ class OuterNames:
         if is_inside:
             self.places.add(place)
             return
-        found = place()
-        place.put(stand_in(self.trace, place, found))
-        self.places.add_outside(place, found)
+        value = place()
+        place.put(stand_in(self.trace, place, value))
+        self.places.add_outside(place, value)
 
     @contextmanager
     def held(self, entry: Iterable[FunctionType]) -> Iterator[None]:

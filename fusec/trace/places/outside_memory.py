@@ -39,8 +39,8 @@ class Apart(Relation):
     def __init__(self, written: list[bool]) -> None:
         self._written = written
 
-    def matches(self, found: list[Any]) -> bool:
-        return next(_overlaps(found, self._written), None) is None
+    def matches(self, value: list[Any]) -> bool:
+        return next(_overlaps(value, self._written), None) is None
 
     def text(self) -> str:
         return "memory of its own"
@@ -82,8 +82,8 @@ class Same(Relation):
 
     __slots__ = ()
 
-    def matches(self, found: bool) -> bool:
-        return bool(found)
+    def matches(self, value: bool) -> bool:
+        return bool(value)
 
     def text(self) -> str:
         return "the same array as another name"
@@ -96,11 +96,11 @@ class PartOf(Relation):
 
     is_of_start = False
 
-    def __init__(self, found: tuple[Any, Any]) -> None:
-        self._mark = _place_in(*found)
+    def __init__(self, value: tuple[Any, Any]) -> None:
+        self._mark = _place_in(*value)
 
-    def matches(self, found: tuple[Any, Any]) -> bool:
-        return bool(_place_in(*found) == self._mark)
+    def matches(self, value: tuple[Any, Any]) -> bool:
+        return bool(_place_in(*value) == self._mark)
 
     def text(self) -> str:
         return "a view of the same array as others"
@@ -134,8 +134,8 @@ def captured(
         trace.feeds.readers.setdefault(id(x), reader)
     if id(root) not in trace.world.assigned_names.roots or id(root) in trace.local.arrays:
         return TracedArray(trace, trace.capture(x))
-    found = viewing(root, x)
-    if found is None:
+    view = viewing(root, x)
+    if view is None:
         raise unsupported(
             f"writing to {title or 'an array from outside'} and views of its memory",
             loc=trace.loc, cure="take the view inside the function")
@@ -149,51 +149,51 @@ def captured(
             return given(), first()
 
         trace.world.guards[id(root), title] = Guard(title, place_name, part, PartOf(part()))
-    return found(TracedArray(trace, trace.capture(root)))
+    return view(TracedArray(trace, trace.capture(root)))
 
 
-def stand_in(trace: Trace, place: Place, found: Any) -> Any:
+def stand_in(trace: Trace, place: Place, value: Any) -> Any:
     """What the program has for what a place holds: an array or number is read at each call, a list
     or dict is held, others are constants."""
     world = trace.world
-    if may_be_held(found) and not world.containers.is_held(found):
+    if may_be_held(value) and not world.containers.is_held(value):
         world.guards[place.key] = world.containers.enter(place.subject, place.reader)
-    if not is_input(trace, found):
-        return found
-    return as_input(trace, found, place.reader, place.subject, place)
+    if not is_input(trace, value):
+        return value
+    return as_input(trace, value, place.reader, place.subject, place)
 
 
-def is_input(trace: Trace, found: Any) -> bool:
+def is_input(trace: Trace, value: Any) -> bool:
     """Whether it is an array or number that is read at each call."""
-    if type(found) is np.ndarray:
-        return is_compiled(found.dtype) and id(found) not in trace.local.arrays
-    return trace.world.assigned_names.may_be_input(found)
+    if type(value) is np.ndarray:
+        return is_compiled(value.dtype) and id(value) not in trace.local.arrays
+    return trace.world.assigned_names.may_be_input(value)
 
 
 def as_input(
-    trace: Trace, found: Any, read: Callable[[], Any], subject: str, place: Place | None = None
+    trace: Trace, value: Any, read: Callable[[], Any], subject: str, place: Place | None = None
 ) -> TracedArray:
     """Such a value; without a ``place`` of its own the guard of what holds it compares its layout.
     """
-    is_array = type(found) is np.ndarray
-    first = trace.feeds.readers.setdefault(id(found), read) if is_array else read
+    is_array = type(value) is np.ndarray
+    first = trace.feeds.readers.setdefault(id(value), read) if is_array else read
     if first is not read:
         trace.world.guards[id(read), f"{subject} is"] = same_guard(
             subject, subject if place is None else place.title, read, first)
     if place is not None:
         trace.world.guards[place.key] = layout_guard(subject, read)
     if is_array:
-        return captured(trace, found, read, subject)
-    trace.world.assigned_names.has_ints |= type(found) is int
+        return captured(trace, value, read, subject)
+    trace.world.assigned_names.has_ints |= type(value) is int
     name = f"attribute {place.name}" if type(place) is Attribute else subject
-    return TracedArray(trace, None, (), trace.capture_number(scalar_type(found), name, read))
+    return TracedArray(trace, None, (), trace.capture_number(scalar_type(value), name, read))
 
 
-def scalar_type(found: Any) -> TensorType:
+def scalar_type(value: Any) -> TensorType:
     """The type of a number as an input."""
-    if isinstance(found, np.generic):
-        return TensorType(found.dtype, (), "scalar")
-    return TensorType(WEAK[type(found)], (), "weak")
+    if isinstance(value, np.generic):
+        return TensorType(value.dtype, (), "scalar")
+    return TensorType(WEAK[type(value)], (), "weak")
 
 
 def _root_reader(reader: Callable[[], Any]) -> Callable[[], Any]:

@@ -66,10 +66,10 @@ class Outside:
         """A function of the program is about to be called."""
         if not _EVALUATING.isdisjoint(fn.__code__.co_names):
             self.trace.world.watch.start()
-        made = self.trace.world.outer_names.made()
+        bound = self.trace.world.outer_names.made()
         for name in self._names_of(fn):
             value = name()
-            if name.key not in self.names and _is_constant(value) and id(value) not in made:
+            if name.key not in self.names and _is_constant(value) and id(value) not in bound:
                 self.names[name.key] = guard = self._guard(name)
                 self.note(guard, name.key)
 
@@ -99,27 +99,27 @@ class Outside:
 
     def reach(self, value: Any) -> None:
         """All that lies in it was there before the call."""
-        for found in everything_in(value, self._held_by, self.reached):
-            if not isinstance(found, ATOMS):
-                self.trace.world.watch.see(found)
-                self._note_state(found)
+        for item in everything_in(value, self._held_by, self.reached):
+            if not isinstance(item, ATOMS):
+                self.trace.world.watch.see(item)
+                self._note_state(item)
 
-    def _note_state(self, found: Any) -> None:
+    def _note_state(self, item: Any) -> None:
         """What objects of libraries hold, which their own code reads."""
-        if isinstance(found, POLYNOMIALS):
+        if isinstance(item, POLYNOMIALS):
             for name in ("coef", "domain", "window"):
-                guard = attribute_guard(found, name)
+                guard = attribute_guard(item, name)
                 guard.measure = ArrayContent(guard.read())
-                self.trace.world.guards.setdefault((id(found), name), guard)
-        elif is_decimal(found):
+                self.trace.world.guards.setdefault((id(item), name), guard)
+        elif is_decimal(item):
             note_decimals(self.trace)
 
-    def _held_by(self, found: Any) -> Iterable[Any]:
-        if isinstance(found, (BuiltinMethodType, MethodWrapperType)):
-            return [bound_to(found)]
-        if type(found) is partial:
-            return [bound_to(found), *parts_of(found)]
-        return values_inside(self.trace.world.containers.content_before(found))
+    def _held_by(self, value: Any) -> Iterable[Any]:
+        if isinstance(value, (BuiltinMethodType, MethodWrapperType)):
+            return [bound_to(value)]
+        if type(value) is partial:
+            return [bound_to(value), *parts_of(value)]
+        return values_inside(self.trace.world.containers.content_before(value))
 
     # -- arrays that are read at each call --------------------------------------------------------
 
@@ -135,14 +135,14 @@ class Outside:
         self, functions: Collection[FunctionType], inputs: Collection[Key]
     ) -> list[Guard]:
         """For what these functions can read by name, less the variables that are ``inputs``."""
-        found: dict[Key, Guard] = {}
+        guards: dict[Key, Guard] = {}
         for fn in functions:
             for name in self._names_of(fn):
                 value = name()
-                if name.key not in found and name.key not in inputs and _is_constant(value):
-                    found[name.key] = guard = self.names.get(name.key) or self._guard(name)
+                if name.key not in guards and name.key not in inputs and _is_constant(value):
+                    guards[name.key] = guard = self.names.get(name.key) or self._guard(name)
                     guard.refresh()
-        return [*(g for g in found.values() if not self.is_read(g)), *self._same(inputs)]
+        return [*(g for g in guards.values() if not self.is_read(g)), *self._same(inputs)]
 
     def container_at(self, container: Any) -> Reader | None:
         """How to find a container from outside again, in a place that is guarded."""
@@ -190,22 +190,22 @@ def _keys_to(container: Any, root: Any) -> tuple[Any, ...] | None:
     """The keys that lead to a container inside another one."""
     paths: dict[int, tuple[Any, ...]] = {id(root): ()}
 
-    def items(found: Any) -> Iterator[Any]:
-        for key, item in inside(found) or ():
-            paths.setdefault(id(item), (*paths[id(found)], key))
+    def items(value: Any) -> Iterator[Any]:
+        for key, item in inside(value) or ():
+            paths.setdefault(id(item), (*paths[id(value)], key))
             yield item
 
     return next((paths[id(x)] for x in everything_in(root, items) if x is container), None)
 
 
 def _item(read: Reader, keys: tuple[Any, ...]) -> Any:
-    found = read()
+    value = read()
     try:
         for key in keys:
-            found = item_of(found, key)
+            value = item_of(value, key)
     except (LookupError, TypeError):  # the container's guard says that it has changed
         return UNBOUND
-    return found
+    return value
 
 
 def names_of(fn: Any) -> Iterator[Place]:

@@ -66,10 +66,10 @@ class _Places:
         if not is_container or key not in trace.world.reachable.reached or (
                 key in trace.local.chosen or trace.world.containers.is_held(value)):
             return False
-        found = trace.world.reachable.container_at(value)
-        if found is not None:
-            self.outside[key] = found
-        return found is not None
+        reader = trace.world.reachable.container_at(value)
+        if reader is not None:
+            self.outside[key] = reader
+        return reader is not None
 
     def _is_new(self, value: Any) -> bool:
         self.counts[id(value)] = self.counts.get(id(value), 0) + 1
@@ -80,9 +80,9 @@ class _Places:
             raise unsupported(f"returning a {type(value).__name__} that holds itself",
                               loc=self.trace.entry_loc, cure="return its parts")
         if self._is_new(value):
-            found = self.made[id(value)] = attributes_of(self.trace, value)
+            parts = self.made[id(value)] = attributes_of(self.trace, value)
             self.inside.add(id(value))
-            for item in found.values():
+            for item in parts.values():
                 self.count(item)
             self.inside.discard(id(value))
 
@@ -120,8 +120,8 @@ class _Links:
 
     def _content(self, value: Any, is_result: bool) -> Any:
         if id(value) in self.made:
-            found = self.made[id(value)]
-            return Made(type(value), tuple(found), [self.of(v, is_result) for v in found.values()])
+            parts = self.made[id(value)]
+            return Made(type(value), tuple(parts), [self.of(v, is_result) for v in parts.values()])
         content = copy.copy(value)
         for at, item in list(items_in(value)):
             content[at] = self.of(item, is_result)
