@@ -290,10 +290,10 @@ def place(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
 def scaled(x: TracedArray, y: TracedArray, out: Any = None) -> Any:
     """A product with a number in linear algebra: in C order where NumPy takes BLAS for it."""
     if out is not None:
-        found = scaled(x, y)
-        if not found.is_array:
+        product = scaled(x, y)
+        if not product.is_array:
             return np.multiply(x, y, out=out)
-        np.copyto(out, found)
+        np.copyto(out, product)
         return out
     dtype = np.result_type(x.dtype, y.dtype)
     x, y = (creation.astype(v.trace, v, dtype, copy=False) for v in (x, y))

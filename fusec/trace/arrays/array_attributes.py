@@ -118,14 +118,14 @@ def _relayout(x: TracedArray, name: str, value: Any) -> None:
     """Another shape or dtype of the same memory, in the array that all its names see."""
     _check_relayout(x, name)
     if name == "shape":
-        found = shaping.reshape(x.trace, x, value)
-        if found.storage is not x.storage:
+        view = shaping.reshape(x.trace, x, value)
+        if view.storage is not x.storage:
             raise x.trace.error(AttributeError(
                 "Incompatible shape for in-place modification. Use `.reshape()` to make a copy "
                 "with the desired shape."), [x.value])
     else:
-        found = reinterpret.view(x, value)
-    x.steps = found.steps
+        view = reinterpret.view(x, value)
+    x.steps = view.steps
 
 
 _LAYOUT = {"shape": "x = x.reshape(...)", "dtype": "x = x.view(...)"}

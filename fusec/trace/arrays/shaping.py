@@ -80,26 +80,26 @@ def _reshape_reversed(
 
 def _inferred(trace: Trace, x: TracedArray, shape: tuple[int, ...]) -> tuple[int, ...]:
     unknown = [i for i, d in enumerate(shape) if not isinstance(d, Dim) and d < 0]
-    known = math.prod(d for d in shape if isinstance(d, Dim) or d >= 0)
-    if not is_static((x.size, known)):
-        return _inferred_size(x, shape, known, unknown)
-    fits = x.size == known if not unknown else known > 0 and x.size % known == 0
+    count = math.prod(d for d in shape if isinstance(d, Dim) or d >= 0)
+    if not is_static((x.size, count)):
+        return _inferred_size(x, shape, count, unknown)
+    fits = x.size == count if not unknown else count > 0 and x.size % count == 0
     if len(unknown) > 1:
         raise trace.error(ValueError("can only specify one unknown dimension"))
     if not fits:
         raise trace.error(ValueError(
             f"cannot reshape array of size {x.size} into shape "
             f"{str(shape).replace(' ', '')}"), [x.value])
-    return tuple(x.size // known if d < 0 else d for d in shape)
+    return tuple(x.size // count if d < 0 else d for d in shape)
 
 
 def _inferred_size(
-    x: TracedArray, shape: tuple[Size, ...], known: Size, unknown: list[int]
+    x: TracedArray, shape: tuple[Size, ...], count: Size, unknown: list[int]
 ) -> tuple[Size, ...]:
     """The same where only the run knows a size: it must be provable that the elements fit."""
-    missing = x.size // known if len(unknown) == 1 and known != 0 else 1
-    if known * missing != x.size or len(unknown) > 1:
-        raise UndecidedSizeError(next(s for s in (x.size, known) if isinstance(s, Dim)), "reshape")
+    missing = x.size // count if len(unknown) == 1 and count != 0 else 1
+    if count * missing != x.size or len(unknown) > 1:
+        raise UndecidedSizeError(next(s for s in (x.size, count) if isinstance(s, Dim)), "reshape")
     return tuple(missing if i in unknown else d for i, d in enumerate(shape))
 
 

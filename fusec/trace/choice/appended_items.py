@@ -104,14 +104,14 @@ class Collector:
 
     def rows(self, count: int) -> list[tuple[tuple[str, int], Value, Value]]:
         """For each leaf a key, and a parameter for the rows with the leaf that goes into them."""
-        found = []
+        rows = []
         for position, appended in enumerate(self.found):
             for i, leaf in enumerate(appended.leaves):
                 key = f"{appended.name}.append {position}", i
                 type_ = TensorType(leaf.dtype, (count, *leaf.shape), "array")
-                found.append((key, placeholder(self.trace, type_, appended.name), leaf))
+                rows.append((key, placeholder(self.trace, type_, appended.name), leaf))
                 appended.keys.append(key)
-        return found
+        return rows
 
 
 def _lists(
@@ -154,13 +154,13 @@ def _row(trace: Trace, stack: Value, k: int, kind: str, others: list[Storage]) -
     part = trace.emit("Slice", stack, starts=(k, *(0 for _ in shape)),
                       steps=(1,) * (1 + len(shape)), sizes=(1, *shape))
     if kind == "array":
-        made = from_value(trace, trace.emit("Squeeze", part, axes=(0,)))
+        row = from_value(trace, trace.emit("Squeeze", part, axes=(0,)))
         if others:
-            made = TracedArray(trace, Copied(trace, made.value, others))
+            row = TracedArray(trace, Copied(trace, row.value, others))
     else:
-        made = number(trace, trace.emit("Squeeze", part, axes=(0,), kind=kind))
-    trace.part(Rows)[made.value] = stack, k
-    return made
+        row = number(trace, trace.emit("Squeeze", part, axes=(0,), kind=kind))
+    trace.part(Rows)[row.value] = stack, k
+    return row
 
 
 def restacked(trace: Trace, items: Any) -> TracedArray | None:

@@ -52,26 +52,26 @@ def _with_plain_keys(tree: Any) -> Any:
         same = all(a is b for a, b in zip(items, tree, strict=True))
         return tree if same else type(tree)(items)
     if isinstance(tree, dict) and any(map(is_symbolic, tree)):
-        made: Any = type(tree) if type(tree) is not defaultdict else partial(
+        kind: Any = type(tree) if type(tree) is not defaultdict else partial(
             defaultdict, tree.default_factory)
-        return made({plain(key): _with_plain_keys(value) for key, value in tree.items()})
+        return kind({plain(key): _with_plain_keys(value) for key, value in tree.items()})
     return tree
 
 
 def _choice(trace: Trace, x: Any) -> Any:
     if type(x) is not TracedArray or not isinstance(x.storage, Selected):
         return x
-    made = _of_sides(trace, x)
-    return x if len(flattened(made)[0]) > 2 * _MOST_ARRAYS else made
+    choice = _of_sides(trace, x)
+    return x if len(flattened(choice)[0]) > 2 * _MOST_ARRAYS else choice
 
 
 def identity(trace: Trace, a: Any, b: Any) -> Any:
     """Whether two values, of which data chose one, are the same array; None where none was."""
     if not any(type(x) is TracedArray and isinstance(x.storage, Selected) for x in (a, b)):
         return None
-    found = _same(trace, a, b)
-    return found if type(found) is bool else TracedArray(trace, None, (), trace.emit(
-        "Cast", found, dtype=np.dtype(bool), kind="weak"))
+    is_same = _same(trace, a, b)
+    return is_same if type(is_same) is bool else TracedArray(trace, None, (), trace.emit(
+        "Cast", is_same, dtype=np.dtype(bool), kind="weak"))
 
 
 def _same(trace: Trace, a: Any, b: Any) -> Any:

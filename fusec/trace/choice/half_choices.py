@@ -74,8 +74,8 @@ def half_bound(
         return pairs.of_side(side, leaf)
 
     hooks: Any = trace.hooks
-    made = kept(value, over_leaves(exported, value), hooks.effects.was_there)
-    return Choice(missing, Absent(name), made)
+    bound = kept(value, over_leaves(exported, value), hooks.effects.was_there)
+    return Choice(missing, Absent(name), bound)
 
 
 def _is_other(trace: Trace, test: Value, side: int) -> TracedArray:
@@ -127,19 +127,19 @@ def merged_tails(
     trace, count = pairs.trace, 0
     while all(len(tail) > count for tail in tails) and same(tails[0][count], tails[1][count]):
         count += 1
-    found = list(tails[0][:count])
+    merged = list(tails[0][:count])
     try:
         for k in (0, 1):
             absent: Any = _is_other(trace, test, k)
             for item in tails[k][count:]:
                 missing = pairs.of_side(k, item.test, True) if is_open(item) else absent
                 item = item.orelse if is_open(item) else item
-                found.append(Choice(missing, UNBOUND, _exported(item, k, sides, pairs)))
+                merged.append(Choice(missing, UNBOUND, _exported(item, k, sides, pairs)))
     except Disagreement:
         raise unsupported(
             "appending an array whose size the run decides, in a branch that data decides",
             loc=trace.loc, cure="append it after the branch, or what is computed from it") from None
-    return tuple(found)
+    return tuple(merged)
 
 
 def _exported(item: Any, k: int, sides: Sequence[Side], pairs: Pairs) -> Any:

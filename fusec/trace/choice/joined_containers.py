@@ -52,9 +52,9 @@ class Contents:
         items = [(key, self.of(item)) for key, item in items_in(content)]
         if content is x and all(new is x[key] for key, new in items):
             return x
-        made = copy.copy(content)
-        put_content(made, items)
-        return made
+        copied = copy.copy(content)
+        put_content(copied, items)
+        return copied
 
 
 def relinked(trace: Trace, a: Any, b: Any, new: Any, is_older: Callable[[Any], bool]) -> Any:
@@ -69,10 +69,10 @@ def relinked(trace: Trace, a: Any, b: Any, new: Any, is_older: Callable[[Any], b
     if not type(a) is type(b) is type(new):
         return new
     older = [x for x in (a, b) if may_be_held(x) and is_older(x)]
-    made = over_parts(lambda x, y, z: relinked(trace, x, y, z, is_older), a, b, new)
+    joined = over_parts(lambda x, y, z: relinked(trace, x, y, z, is_older), a, b, new)
     if older:
-        trace.note_chosen(made, *older)
-    return made
+        trace.note_chosen(joined, *older)
+    return joined
 
 
 def _held(trace: Trace, a: Any, b: Any, new: Choice, is_older: Callable[[Any], bool]) -> Any:
@@ -175,14 +175,14 @@ class Copies:
         """Variables that an iteration leaves with one container, and did not find with one."""
         before, after = self._places(entry), self._places(finals)
         groups: dict[int, list[_Place]] = {}
-        for place, found in after.items():
-            groups.setdefault(found, []).append(place)
+        for place, container in after.items():
+            groups.setdefault(container, []).append(place)
         return [place[0] for places in groups.values() if len({
             before.get(place, place) for place in places}) > 1 for place in places]
 
     def _places(self, values: dict[str, Any]) -> dict[_Place, int]:
-        return {place: found for name, value in values.items() if value is not UNBOUND
-                for place, found in self._containers((name,), value)}
+        return {place: container for name, value in values.items() if value is not UNBOUND
+                for place, container in self._containers((name,), value)}
 
     def _containers(self, place: _Place, value: Any) -> Iterator[tuple[_Place, int]]:
         if may_be_held(value):

@@ -40,12 +40,12 @@ def is_open(trace: Trace, value: Value) -> bool:
         return False
     todo, seen = [value], set[Value]()
     while todo and len(seen) < _MOST_NODES:
-        found = todo.pop()
-        if found in trace.part(JoinedKinds):
+        number = todo.pop()
+        if number in trace.part(JoinedKinds):
             return True
-        if found not in seen and get(found.node.op).keeps_kind and not _is_asked_for(found):
-            seen.add(found)
-            operands = [v for v in found.node.inputs if v.dtype.kind != "b"]
+        if number not in seen and get(number.node.op).keeps_kind and not _is_asked_for(number):
+            seen.add(number)
+            operands = [v for v in number.node.inputs if v.dtype.kind != "b"]
             todo += () if any(map(_is_float, operands)) else operands
     return False
 

@@ -110,13 +110,13 @@ def check_holds(trace: Trace, value: Value, dtype: np.dtype) -> None:
     """A variable has one dtype: raise where a Python number that meets it would become another."""
     if value.dtype == np.bool_ or np.can_cast(value.dtype, dtype):
         return
-    known = interval(trace, value) if value.dtype.kind == "i" else None
+    ends = interval(trace, value) if value.dtype.kind == "i" else None
     if value.node.op == "Const":
         number = value.node.attrs["value"]
         if _holds(dtype, number):
             return
         what = repr(number)
-    elif known is not None and all(_holds(dtype, end) for end in known):
+    elif ends is not None and all(_holds(dtype, end) for end in ends):
         return
     else:
         what = "a Python int"
@@ -132,13 +132,13 @@ def _holds(dtype: np.dtype, number: Any) -> bool:
         with np.errstate(all="ignore"):
             if dtype.kind in "iu":
                 return bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)
-            made = dtype.type(number)
-            return bool(np.isfinite(made)) and int(made.real) == number
+            stored = dtype.type(number)
+            return bool(np.isfinite(stored)) and int(stored.real) == number
     if dtype.kind not in "fc" or number != number:
         return dtype.kind in "fc"
     with np.errstate(all="ignore"):
-        made = dtype.type(number)
-    return bool(np.isfinite(made) == np.isfinite(number) and (made != 0 or number == 0))
+        stored = dtype.type(number)
+    return bool(np.isfinite(stored) == np.isfinite(number) and (stored != 0 or number == 0))
 
 
 def common_strides(type_: TensorType, a: Any, b: Any) -> Strides | None:

@@ -62,10 +62,10 @@ def aligned(trace: Trace, a: Any, b: Any) -> tuple[Any, Any]:
         return a, b
     if type(a) is type(b) and type(a) in _PLAIN and (
             [k for k, _ in items_in(a)] == [k for k, _ in items_in(b)]):
-        found = {key: aligned(trace, x, b[key]) for key, x in items_in(a)}
-        if all(x is a[k] and y is b[k] for k, (x, y) in found.items()):
+        pairs = {key: aligned(trace, x, b[key]) for key, x in items_in(a)}
+        if all(x is a[k] and y is b[k] for k, (x, y) in pairs.items()):
             return a, b  # the program's own
-        return tuple(_like(a, {k: pair[i] for k, pair in found.items()}) for i in (0, 1))
+        return tuple(_like(a, {k: pair[i] for k, pair in pairs.items()}) for i in (0, 1))
     if not (Choice in (type(a), type(b)) or (a is None) != (b is None)):
         return a, b
     absent = next(filter(None, (x.then for x in (a, b) if type(x) is Choice)), None)
@@ -127,21 +127,21 @@ def is_absent(trace: Trace, x: Choice) -> bool | None:
     """Whether it is None; None where data decides."""
     if type(x.test) is not TracedArray:
         return bool(x.test)
-    found = _assumed(trace, x.test.value)
-    if found is None:
-        found = constant_value(x.test.value)
-    return None if found is None else bool(found)
+    answer = _assumed(trace, x.test.value)
+    if answer is None:
+        answer = constant_value(x.test.value)
+    return None if answer is None else bool(answer)
 
 
 def _assumed(trace: Trace, value: Value) -> bool | None:
     """What a boolean is, by the tests around what is being traced."""
-    found = trace.part(Assumed).get(value)
+    assumed = trace.part(Assumed).get(value)
     node = value.node
-    if found is None and node.op in ("LogicalNot", "Cast") and (
+    if assumed is None and node.op in ("LogicalNot", "Cast") and (
             node.inputs[0].dtype == np.bool_):
         inner = _assumed(trace, node.inputs[0])
         return inner if inner is None or node.op == "Cast" else not inner
-    return found
+    return assumed
 
 
 @contextmanager

@@ -46,15 +46,15 @@ class Region:
 
     def take_checks(self) -> list[Node]:
         """The checks made in the region, which are no longer those of what is around it."""
-        found = self.trace.record.checks[self.first_check:]
+        checks = self.trace.record.checks[self.first_check:]
         del self.trace.record.checks[self.first_check:]
-        return found
+        return checks
 
     def take_index_uses(self) -> list[Use]:
         """The uses of indices in the region, which are no longer those of what is around it."""
-        found = self.trace.record.index_uses[self.first_use:]
+        uses = self.trace.record.index_uses[self.first_use:]
         del self.trace.record.index_uses[self.first_use:]
-        return found
+        return uses
 
     def undo(self) -> None:
         """Take the region's writes to older storages back, and its uses of indices."""
@@ -95,12 +95,12 @@ def subgraph(
         # Two parameters may hold one value (y = x.copy()): what changes one reads that one.
         mapping.setdefault((*parameters, *outer)[number], inputs[number])
     effects = [n.out() for n in checks]
-    made: dict[int, Node] = {}
+    copies: dict[int, Node] = {}
     for node in nodes_behind([*roots, *(v for _, v in changed), *effects], mapping.__contains__):
         copy = Node(node.op, [mapping[v] for v in node.inputs], node.types, node.attrs,
                     name=node.name, loc=node.loc, device=node.device,
-                    control_inputs=[made[n.id] for n in node.control_inputs if n.id in made])
-        made[node.id] = copy
+                    control_inputs=[copies[n.id] for n in node.control_inputs if n.id in copies])
+        copies[node.id] = copy
         mapping.update(zip(node.outputs, copy.outputs, strict=True))
     return Graph.build(inputs, [mapping[v] for v in roots],
                        [(i, mapping[v]) for i, v in changed], name,

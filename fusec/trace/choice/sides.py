@@ -153,12 +153,12 @@ class Pairs:
 
     def _made_in(self, side: int) -> dict[Storage, list[Slot]]:
         """The slots of each memory that a side made, where there are several."""
-        found: dict[Storage, list[Slot]] = {}
+        by_storage: dict[Storage, list[Slot]] = {}
         for key, slot in self.slots.items():
             for root in memory_of(key[side][0]):  # an array, or those of which it is one
                 if root.born >= self.start:
-                    found.setdefault(root, []).append(slot)
-        return {storage: slots for storage, slots in found.items() if len(slots) > 1}
+                    by_storage.setdefault(root, []).append(slot)
+        return {storage: slots for storage, slots in by_storage.items() if len(slots) > 1}
 
     def _may_be_one(self, slot: Slot) -> bool:
         """Whether the slot can give one of two arrays of which both or one are new."""
@@ -227,26 +227,26 @@ class Filling:
         return over_leaves(lambda leaf: self._view(leaf) if type(leaf) is Slot else leaf, x)
 
     def _view(self, slot: Slot) -> TracedArray:
-        found = self._given(slot)
+        array = self._given(slot)
         if not slot.steps:
-            return found
-        return TracedArray(self.trace, found.storage, (*found.steps, *slot.steps))
+            return array
+        return TracedArray(self.trace, array.storage, (*array.steps, *slot.steps))
 
     def _given(self, slot: Slot) -> TracedArray:
         """A traced value: an array gets memory of its own, or is one of two."""
-        made = self.pairs.made
-        if slot.index not in made:
+        arrays = self.pairs.made
+        if slot.index not in arrays:
             value = self.outputs[slot.index]
             note_joined(self.trace, value, *slot.values)
-            made[slot.index] = self._fresh(slot)
+            arrays[slot.index] = self._fresh(slot)
             if slot.interval is not None:
                 self.trace.part(Intervals)[value] = slot.interval
-            if slot.index in self.pairs.shared and made[slot.index].storage is not None:
-                made[slot.index] = TracedArray(self.trace, Copied(
+            if slot.index in self.pairs.shared and arrays[slot.index].storage is not None:
+                arrays[slot.index] = TracedArray(self.trace, Copied(
                     self.trace, value, self.pairs.shared[slot.index], slot.strides))
             elif slot.inside is not None or self._is_again(slot):
-                made[slot.index] = self._selected(slot)
-        return made[slot.index]
+                arrays[slot.index] = self._selected(slot)
+        return arrays[slot.index]
 
     def _fresh(self, slot: Slot) -> TracedArray:
         """Memory for what the slot gives."""
@@ -266,8 +266,8 @@ class Filling:
     def _memory(self, slot: Slot, side: int) -> TracedArray:
         """What stands for an array that a side made."""
         holder, steps = self.pairs.again.get((slot.index, side), (slot, ()))
-        found = self._fresh(holder)
-        return TracedArray(self.trace, found.storage, steps) if steps else found
+        array = self._fresh(holder)
+        return TracedArray(self.trace, array.storage, steps) if steps else array
 
     def _outside(
         self, x: TracedArray, inside: Mapping[Value, int], fresh: TracedArray

@@ -56,11 +56,11 @@ class Hooks:
     def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         """``fn(*args, **kwargs)``: a handler, a converted function, or ``fn`` itself."""
         self.where = where
-        found = self.table.find(fn)
-        if found is None:
+        entry = self.table.find(fn)
+        if entry is None:
             result = self.resolve(fn)(*args, **kwargs)
         else:
-            result = found[0](self, *found[1], *args, **kwargs)
+            result = entry[0](self, *entry[1], *args, **kwargs)
         self.where = where
         return result
 

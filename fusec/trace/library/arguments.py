@@ -69,20 +69,20 @@ class Encoder:
 def parameter_names(function: Callable[..., Any]) -> list[str]:
     """The names of positional parameters; a variadic one's name stands at the end."""
     try:
-        found = signature_of(function).parameters.values()
+        params = signature_of(function).parameters.values()
     except ValueError:  # its arguments are given by position
         return ["a", "kth", "kind", "order"]
-    return [p.name for p in found if p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_KEYWORD]
+    return [p.name for p in params if p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_KEYWORD]
 
 
 @functools.cache
 def _takes_out(function: Callable[..., Any]) -> bool:
     """Whether it has a parameter ``out``, or says nothing about its parameters."""
     try:
-        found = signature_of(function).parameters.values()
+        parameters = signature_of(function).parameters.values()
     except ValueError:
         return True
-    return any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in found)
+    return any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def name_at(names: list[str], position: int) -> str:

@@ -42,8 +42,8 @@ class Operand:
     def is_symbolic(self) -> bool:
         return is_symbolic((self.type.shape, self.strides, self.number))
 
-    def at(self, found: Instantiation) -> Operand:
-        return Operand(found.type(self.type), found.data(self.strides), found.data(self.number))
+    def at(self, sizes: Instantiation) -> Operand:
+        return Operand(sizes.type(self.type), sizes.data(self.strides), sizes.data(self.number))
 
 
 @dataclass(eq=False)
@@ -60,15 +60,15 @@ class Answer:
 
     def evaluate(self, sizes: Mapping[str, int]) -> bool:
         """Whether it is for these sizes."""
-        found = Instantiation(sizes)
+        instance = Instantiation(sizes)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                answer = self.function(*[self.stand_in(x.at(found)) for x in self.operands])
+                answer = self.function(*[self.stand_in(x.at(instance)) for x in self.operands])
             except Exception:  # a trace for these sizes says what NumPy does
                 return False
         return _layout(answer) == self.layout and [
-            np.shape(leaf) for leaf in leaves_of(answer)] == list(found.data(self.shapes))
+            np.shape(leaf) for leaf in leaves_of(answer)] == list(instance.data(self.shapes))
 
     def __str__(self) -> str:
         shapes = (",".join(map(text_of_number, shape)) for shape in self.shapes)
@@ -118,7 +118,7 @@ class _Known:
 
 def _guessed(number: int, symbols: Sequence[_Known]) -> Size:
     return number if number < 2 else next(
-        (s for s in _candidates(number, [known.size for known in symbols]) if s.hint == number),
+        (s for s in _candidates(number, [symbol.size for symbol in symbols]) if s.hint == number),
         number)
 
 

@@ -61,8 +61,8 @@ def runs_as_it_is(fn: Any) -> bool:
     function = fn.__func__ if type(fn) is MethodType else fn
     if type(function) is FunctionType:
         return stays_plain(function)
-    found = class_attribute(type(fn), "__call__")
-    return isinstance(fn, type) or type(found) is not FunctionType
+    method = class_attribute(type(fn), "__call__")
+    return isinstance(fn, type) or type(method) is not FunctionType
 
 
 def _root(fn: Any) -> str:
@@ -107,11 +107,11 @@ def _is_scipys(file: str) -> bool:
 
 def _name(error: FusecError, name: str, place: str) -> None:
     diagnostic, title = error.diagnostic, error.diagnostic.title
-    wanted, found, rest = title.partition(" is needed while ")
+    wanted, separator, rest = title.partition(" is needed while ")
     if name in title:
         return
     called = (("called", name + (f" ({place})" if place else "")),)
-    if found:
+    if separator:
         error.diagnostic = replace(
             diagnostic, title=f"{name} needs {wanted} while {rest}", values=(
                 *diagnostic.values, *(called if place else ())),
@@ -130,9 +130,9 @@ def _inside(error: Exception, trace: Trace) -> str:
 
 def _refused(trace: Trace, fn: Any, error: TypeError) -> UnsupportedError:
     name = callee_name(fn)
-    made = unsupported(
+    refusal = unsupported(
         name, loc=trace.loc, cure=f"call {name} before or after the compiled function, and pass "
         f"its result as an argument", values=[("it says", _OURS.sub("traced array", str(error)))],
         notes=("it is not compiled, and takes no traced values",))
-    made.__cause__ = error
-    return made
+    refusal.__cause__ = error
+    return refusal

@@ -49,11 +49,11 @@ def result_like(trace: Trace, leaf: Any, value: Value) -> TracedArray:
 def type_of(trace: Trace, name: str, leaf: Any) -> TensorType:
     if type(leaf) in _WEAK:
         return TensorType(_WEAK[type(leaf)], (), "weak")
-    found = np.asarray(leaf)
-    if not is_compiled(found.dtype):
-        raise unsupported(f"{name} with a result of dtype {found.dtype}", loc=trace.loc,
+    array = np.asarray(leaf)
+    if not is_compiled(array.dtype):
+        raise unsupported(f"{name} with a result of dtype {array.dtype}", loc=trace.loc,
                           cure="call it before or after the compiled function")
-    return TensorType(found.dtype, found.shape, "array" if type(leaf) is np.ndarray else "scalar")
+    return TensorType(array.dtype, array.shape, "array" if type(leaf) is np.ndarray else "scalar")
 
 
 def _layout(leaf: Any, shape: Sequence[Size]) -> Strides:
@@ -132,10 +132,10 @@ def _finish(
     leaves = leaves_of(answer)
     types = tuple(type_of(trace, name, leaf) for leaf in leaves)
     call = LIBRARY[op]
-    found = () if call.sized else symbolic_types(
+    symbolic = () if call.sized else symbolic_types(
         operands, types, answer, lambda *values: run_call(call, list(values), form, named),
         partial(stand_in, op=op), called_name(op, form))
-    types = found or sized_types(
+    types = symbolic or sized_types(
         trace, call, [x.value for x in operands], form, named, types, stand_ins)
     first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
     OPERATIONS.note_state(trace, first.node)
@@ -178,8 +178,8 @@ def _view_of(
     """A result that NumPy lets share memory with these operands."""
     memory = [root for x in seen if x.storage is not None for root in roots(x.storage)]
     layout = contiguous(value.shape, value.dtype.itemsize, like_order(leaf.strides))
-    made = TracedArray(trace, LibraryView(trace, value, memory, layout, name, leaf))
-    return made if all(x.is_writeable for x in seen) else made.view_through("ReadOnly", layout)
+    view = TracedArray(trace, LibraryView(trace, value, memory, layout, name, leaf))
+    return view if all(x.is_writeable for x in seen) else view.view_through("ReadOnly", layout)
 
 
 def _with_elements(
@@ -191,10 +191,10 @@ def _with_elements(
     ones = [np.ones_like(s) if type(s) is np.ndarray else s for s in stand_ins]
     if not is_accepted(call, ones, form, named):
         return leaves
-    found = leaves_of(run_call(call, ones, form, named))
-    same = len(found) == len(leaves) and all(
-        np.ndim(a) == np.ndim(b) for a, b in zip(found, leaves, strict=True))
-    return found if same else leaves
+    others = leaves_of(run_call(call, ones, form, named))
+    same = len(others) == len(leaves) and all(
+        np.ndim(a) == np.ndim(b) for a, b in zip(others, leaves, strict=True))
+    return others if same else leaves
 
 
 def _write(

@@ -47,8 +47,8 @@ def guarded(
             raise
         return _by_numpy_or(error, trace, plain, args, kwargs)
     except Exception as error:
-        made = explained(trace, name, handler, plain, args, kwargs, context, error)
-        raise made from made.__cause__
+        failure = explained(trace, name, handler, plain, args, kwargs, context, error)
+        raise failure from failure.__cause__
 
 
 def _by_numpy(
@@ -127,11 +127,11 @@ def on_known(
     return result
 
 
-def _private(x: TracedArray, found: np.ndarray) -> np.ndarray:
+def _private(x: TracedArray, constant: np.ndarray) -> np.ndarray:
     """A copy that lies in memory as ``x`` does: it may be written to where ``x`` may be."""
     axes = like_order(x.strides)
-    copied = np.empty([found.shape[d] for d in axes], found.dtype).transpose(np.argsort(axes))
-    copied[...] = found
+    copied = np.empty([constant.shape[d] for d in axes], constant.dtype).transpose(np.argsort(axes))
+    copied[...] = constant
     copied.flags.writeable = x.is_writeable
     return copied
 
@@ -144,10 +144,10 @@ def _shares(result: Any, argument: Any) -> bool:
 def _known(x: Any, refusal: FusecError) -> Any:
     """The concrete value of an argument; raises ``refusal`` when there is none."""
     if type(x) is TracedArray:
-        found = constant_value(x.value)
-        if found is None:
+        constant = constant_value(x.value)
+        if constant is None:
             raise refusal
-        return _private(x, found) if type(found) is np.ndarray else found
+        return _private(x, constant) if type(constant) is np.ndarray else constant
     if type(x) in (tuple, list):
         return type(x)(_known(i, refusal) for i in x)
     return x
@@ -168,10 +168,10 @@ def explained(
                            cure=f"leave {missing} out and write out what it does")
     if isinstance(error, _USER):
         return trace.error(error, operands)
-    made = InternalError(f"{name} failed while it was traced: {type(error).__name__}: {error}",
+    ours = InternalError(f"{name} failed while it was traced: {type(error).__name__}: {error}",
                          loc=trace.loc)
-    made.__cause__ = error
-    return made
+    ours.__cause__ = error
+    return ours
 
 
 def _missing_argument(

@@ -91,13 +91,13 @@ def _legacy() -> Any:
 
 def _named(trace: Trace, generator: Any) -> HostObject:
     """A generator from outside, by a name of its own in this trace."""
-    found = trace.part(HostCalls).generators.get(id(generator))
-    if found is None:
+    host = trace.part(HostCalls).generators.get(id(generator))
+    if host is None:
         is_legacy = generator is _legacy()
         generators = trace.part(HostCalls).generators
         name = "np.random" if is_legacy else f"rng{len(generators)}"
-        found = generators[id(generator)] = HostObject.of(name, held=generator)
-    return found
+        host = generators[id(generator)] = HostObject.of(name, held=generator)
+    return host
 
 
 class TracedGenerator:
@@ -204,9 +204,9 @@ def _accepted(plain: Any, is_size: bool, method: str, parameter: str, alone: boo
         accepted = 1  # the upper end, then
     if not isinstance(plain, np.ndarray):
         return plain if is_size else type(plain)(0.5 if callable(accepted) else accepted)
-    made: Any = accepted(plain.shape) if callable(accepted) and plain.ndim else accepted
-    if np.shape(made) in ((), plain.shape) and not callable(made):
-        plain = np.array(np.broadcast_to(made, plain.shape)).astype(plain.dtype)
+    value: Any = accepted(plain.shape) if callable(accepted) and plain.ndim else accepted
+    if np.shape(value) in ((), plain.shape) and not callable(value):
+        plain = np.array(np.broadcast_to(value, plain.shape)).astype(plain.dtype)
     return plain
 
 

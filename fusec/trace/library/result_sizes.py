@@ -80,10 +80,10 @@ def sized_types(
     if any(len(shapes) != len(types) for _, shapes in samples):
         raise unsupported("a call with as many results as data decides", loc=trace.loc,
                           cure="call it before or after the compiled function")
-    known = list(dict.fromkeys(s for v in operands for s in (*v.shape, v.type.size, size_of(v))
+    terms = list(dict.fromkeys(s for v in operands for s in (*v.shape, v.type.size, size_of(v))
                                if isinstance(s, Dim)))
     if any(shapes is None for _, shapes in tried) and _has_symbols(operands):
-        known = []  # sizes that must agree may also broadcast: only the run tells the result's
+        terms = []  # sizes that must agree may also broadcast: only the run tells the result's
     fresh: dict[tuple[int, ...], Size] = {}
 
     # That nothing was found in any stand-in of some elements says nothing about others.
@@ -92,7 +92,7 @@ def sized_types(
     def size(column: tuple[int, ...]) -> Size:
         if len(set(column)) == 1 and not (may_find and column[0] == 0):
             return column[0]
-        for candidate in _candidates(known):
+        for candidate in _candidates(terms):
             if all(resolve(candidate, b) == n for (b, _), n in zip(samples, column, strict=True)):
                 return candidate if symbol is None else symbol.sizes.number(candidate)
         return fresh.setdefault(column, new_size(trace)) if column not in fresh else fresh[column]
@@ -125,17 +125,17 @@ def assignments(operands: Sequence[Value]) -> tuple[Bindings, ...]:
         is_open = any(type(n) is Dim for v in operands for n in v.shape)  # of arguments' sizes
         return (ORDINARY, OTHER) if is_open else (ORDINARY,)
     operands = [v for v in operands if not is_symbolic(v.shape)]
-    known = {n for v in operands for n in v.shape if not isinstance(n, Dim)}
-    known |= {n for v in operands if v.type.is_static and (n := v.type.size) <= _MOST_JOINED}
+    numbers = {n for v in operands for n in v.shape if not isinstance(n, Dim)}
+    numbers |= {n for v in operands if v.type.is_static and (n := v.type.size) <= _MOST_JOINED}
     equal = (EQUAL, OTHER_EQUAL) if len(symbols) > 1 else ()
-    return ORDINARY, OTHER, *equal, *map(all_of_size, sorted(known - {0}, reverse=True))
+    return ORDINARY, OTHER, *equal, *map(all_of_size, sorted(numbers - {0}, reverse=True))
 
 
-def _candidates(known: Sequence[Dim]) -> Iterator[Size]:
-    yield from known
-    for size in known:
+def _candidates(terms: Sequence[Dim]) -> Iterator[Size]:
+    yield from terms
+    for size in terms:
         yield from (maximum(size - 1, 0), size + 1)
-    for a, b in itertools.combinations_with_replacement(known, 2):
+    for a, b in itertools.combinations_with_replacement(terms, 2):
         yield from (a + b, a * b)
 
 
@@ -171,10 +171,10 @@ def _filled(value: Value, stand_in: Any, sizes: Bindings, contents: Any, positio
         return stand_in if number is None else type(stand_in)(resolve(number, sizes))
     shape = resolve(value.shape, sizes)
     if contents is None:
-        made = np.empty(shape, value.dtype)
-        made[...] = stand_in.flat[0] if stand_in.size and not _is_eye(stand_in) else np.eye(
+        array = np.empty(shape, value.dtype)
+        array[...] = stand_in.flat[0] if stand_in.size and not _is_eye(stand_in) else np.eye(
             shape[-2], shape[-1]) if len(shape) > 1 else 0
-        return made
+        return array
     return np.broadcast_to(_in_dtype(contents(position, shape), value.dtype), shape).copy()
 
 

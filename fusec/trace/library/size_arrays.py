@@ -45,13 +45,13 @@ def made_of_sizes(
 ) -> Any:
     """What the call gives: arrays that each plan has its own of."""
     call = Computed(_Call(fn, tuple(kwargs)), (*map(_stored, args), *map(_stored, kwargs.values())))
-    made = fn(*map(_hint, args), **{name: _hint(x) for name, x in kwargs.items()})
+    hint = fn(*map(_hint, args), **{name: _hint(x) for name, x in kwargs.items()})
     numbers = [x for x in (*args, *kwargs.values()) if is_int(x)]
     numbers += _steps(args) if fn is np.arange and not kwargs else []
-    if type(made) is not tuple:
-        return _placeholder(trace, call, made, numbers)
+    if type(hint) is not tuple:
+        return _placeholder(trace, call, hint, numbers)
     return tuple(_placeholder(trace, Computed(_part, (call, at)), part, numbers)
-                 for at, part in enumerate(made))
+                 for at, part in enumerate(hint))
 
 
 def _steps(args: tuple[Any, ...]) -> list[Any]:
@@ -72,37 +72,37 @@ class _Call:
         return self.fn(*values[:first], **dict(zip(self.names, values[first:], strict=True)))
 
 
-def _part(made: tuple[Any, ...], at: int) -> Any:
-    return made[at]
+def _part(parts: tuple[Any, ...], at: int) -> Any:
+    return parts[at]
 
 
 def _size(array: np.ndarray, axis: int) -> int:
     return array.shape[axis]
 
 
-def _placeholder(trace: Trace, made: Computed, hint: np.ndarray, numbers: list[Any]) -> TracedArray:
+def _placeholder(trace: Trace, call: Computed, hint: np.ndarray, numbers: list[Any]) -> TracedArray:
     """An array of the graph for what each plan makes; ``numbers`` are sizes that it may have."""
     if not hint.ndim:
-        raise trace.error(TypeError(f"{made} is no array"))
-    shape = tuple(_length(trace, made, axis, n, numbers) for axis, n in enumerate(hint.shape))
+        raise trace.error(TypeError(f"{call} is no array"))
+    shape = tuple(_length(trace, call, axis, n, numbers) for axis, n in enumerate(hint.shape))
     layout = shape, contiguous(shape, hint.itemsize)
     what = access_path("an array made in the function")
     storage = trace.add_array(np.ascontiguousarray(hint), what, layout)
     storage.writeable = False
-    trace.feeds.outside[len(trace.feeds.inputs) - 1] = str(made)
-    trace.feeds.captured.append(made)
+    trace.feeds.outside[len(trace.feeds.inputs) - 1] = str(call)
+    trace.feeds.captured.append(call)
     return from_value(trace, storage.value)
 
 
-def _length(trace: Trace, made: Computed, axis: int, hint: int, numbers: list[Any]) -> Size:
+def _length(trace: Trace, call: Computed, axis: int, hint: int, numbers: list[Any]) -> Size:
     """One of the numbers that the call was given where it has this size, which is then asked of
     each plan; else what the array has."""
     sizes = next(x.sizes for x in numbers if type(x) is Symbolic)
-    found = Symbolic(sizes, hint, Computed(_size, (made, axis)))
+    length = Symbolic(sizes, hint, Computed(_size, (call, axis)))
     for size in numbers:
-        if type(size) is Symbolic and size.hint == hint and found == size:
+        if type(size) is Symbolic and size.hint == hint and length == size:
             return size
-    return hint if hint < 2 and found == hint else found
+    return hint if hint < 2 and length == hint else length
 
 
 def _stored(x: Any) -> Any:

@@ -234,8 +234,8 @@ def nan_to_num(
             a[...] = nan_to_num(trace, a, True, nan, posinf, neginf)
         return a if a.ndim else a[()]
     if a.dtype.kind == "c":
-        found = by_parts(a, lambda part: nan_to_num(trace, part, True, nan, posinf, neginf))
-        return _in_order_of(a, found) if a.ndim else found
+        replaced = by_parts(a, lambda part: nan_to_num(trace, part, True, nan, posinf, neginf))
+        return _in_order_of(a, replaced) if a.ndim else replaced
     if a.dtype.kind != "f":
         return shaping.copy_of(a) if a.ndim else shaping.spread_scalar(a)[()]
     info = np.finfo(a.dtype)
@@ -272,8 +272,8 @@ def size(trace: Trace, a: Any, axis: Any = None) -> Any:
     """``np.size``."""
     x = as_traced(trace, a)
     axes = (axis,) if isinstance(axis, int) else axis
-    found: Any = x.size if axes is None else math.prod(x.shape[d] for d in axes)
-    return sizes.number(trace, found)
+    count: Any = x.size if axes is None else math.prod(x.shape[d] for d in axes)
+    return sizes.number(trace, count)
 
 
 @entry(np.copy)

@@ -53,10 +53,10 @@ def _add_up(
     """
     spread_value = spread(trace, as_traced(trace, value).value, indices[0].shape)
     places = [i.value for i in indices]
-    made = trace.emit("Scatter", target, cast(trace, spread_value, target.dtype), *places,
+    sums = trace.emit("Scatter", target, cast(trace, spread_value, target.dtype), *places,
                       axes=tuple(range(len(places))), at=0, combine="Add",
                       **({"chunk": chunk} if chunk else {}))
-    return from_value(trace, made)
+    return from_value(trace, sums)
 
 
 def _zeros(trace: Trace, shape: tuple[int, ...], dtype: np.dtype) -> Value:
@@ -95,8 +95,8 @@ def bincount(trace: Trace, x: Any, weights: Any = None, minlength: Any = 0) -> A
         results = (TensorType(like.dtype, (new_size(trace),)),)
         target = trace.emit("Counters", *ends, results=results, minlength=minlength)
         define(trace, target)
-    found = _add_up(trace, target, 1 if weights is None else weights, [index])
-    return result_like(trace, like, found.value)
+    totals = _add_up(trace, target, 1 if weights is None else weights, [index])
+    return result_like(trace, like, totals.value)
 
 
 # --------------------------------------------------------------------------------------- histogram
@@ -208,10 +208,10 @@ def _totals(
     blocks = -(-index.shape[0] // _BLOCK)
     if blocks == 1:
         return _cast(trace, _add_up(trace, _zeros(trace, (count,), F64), w, [index]), weights.dtype)
-    found = _by_chunk(trace, index, w, (blocks, count), F64, _BLOCK)
-    found = _cast(trace, found, weights.dtype)
+    sums = _by_chunk(trace, index, w, (blocks, count), F64, _BLOCK)
+    sums = _cast(trace, sums, weights.dtype)
     column: Any = np.broadcast_to(_counter(trace, count), (blocks, count))
-    return _add_up(trace, _zeros(trace, (count,), weights.dtype), found, [column])
+    return _add_up(trace, _zeros(trace, (count,), weights.dtype), sums, [column])
 
 
 def _by_chunk(
@@ -227,8 +227,8 @@ def _counts(trace: Trace, index: Any, value: Any, count: int) -> Any:
     chunks = -(-index.shape[0] // _CHUNK)
     if index.ndim > 1 or chunks < 2 or count > _MOST_COUNTERS:
         return _add_up(trace, _zeros(trace, (count,), INDEX), value, [index])
-    found: Any = _by_chunk(trace, index, value, (chunks, count), INDEX, _CHUNK)
-    return np.sum(found, axis=0)
+    by_chunk: Any = _by_chunk(trace, index, value, (chunks, count), INDEX, _CHUNK)
+    return np.sum(by_chunk, axis=0)
 
 
 def _counter(trace: Trace, size: int) -> Any:
@@ -238,8 +238,8 @@ def _counter(trace: Trace, size: int) -> Any:
 def _between_edges(trace: Trace, x: TracedArray, table: np.ndarray) -> TracedArray:
     """How many elements are between neighbouring edges, the last of which counts as inside."""
     last = np.int64(table.size - 2)
-    found: Any = search(trace, table, x, right=True)
-    index: Any = found - np.int64(1)
+    position: Any = search(trace, table, x, right=True)
+    index: Any = position - np.int64(1)
     keys = _cast(trace, x, np.promote_types(x.dtype, table.dtype))
     index = np.where(np.equal(keys, table.astype(keys.dtype)[-1]), last, index)
     keep = (index >= np.int64(0)) & (index <= last) & ~np.isnan(x)
@@ -256,12 +256,12 @@ def _counted(
             return None
         edges = constant_table(trace, table) if type(bins) in (list, tuple) else bins
         return _between_edges(trace, x, table), edges
-    found = _equal_bins(trace, x, bins, ends)
-    if found is None:
+    grid = _equal_bins(trace, x, bins, ends)
+    if grid is None:
         return None
-    keep = (x >= found.first) & (x <= found.last)
-    index = _bin_of(trace, x, keep, found)
-    return _totals(trace, index, keep, weights, found.count), found.edges
+    keep = (x >= grid.first) & (x <= grid.last)
+    index = _bin_of(trace, x, keep, grid)
+    return _totals(trace, index, keep, weights, grid.count), grid.edges
 
 
 def _edge_table(trace: Trace, bins: Any) -> np.ndarray | None:
@@ -290,18 +290,18 @@ def histogram(
     weights: Any = None,
 ) -> Any:
     """``np.histogram`` with equal bins or known edges, as one loop over the data."""
-    found = None
+    result = None
     if _is_counted(a) and a.ndim and a.dtype.kind in _KEYS and _weights_of(a, weights) and (
             density is None or type(density) is bool):
         if weights is not None:
             weights = weights.reshape(-1)
         if weights is not None or _is_flat(a):
             a = a.reshape(-1)
-        found = _counted(trace, a, bins, range, weights)
-    if found is None:
+        result = _counted(trace, a, bins, range, weights)
+    if result is None:
         named = {"bins": bins, "range": range, "density": density, "weights": weights}
         return call_library(trace, "Histogram", (a,), named)
-    counts, edges = found
+    counts, edges = result
     if density:
         counts = counts / _cast(trace, np.diff(edges), F64) / np.sum(counts)
     return counts, edges

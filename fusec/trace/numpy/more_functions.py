@@ -80,17 +80,17 @@ def _conditions(trace: Trace, x: TracedArray, condlist: Any, funclist: Any) -> l
     """One for each function; a function more is for where none of them holds."""
     is_one = type(condlist) in (TracedArray, np.ndarray) and condlist.ndim == x.ndim
     given = [condlist] if is_one or not np.iterable(condlist) else list(condlist)
-    found: list[Any] = [as_traced(trace, c).astype(bool) for c in given]
-    if len(found) == len(funclist) - 1:
-        some = found[0]
-        for other in found[1:]:
+    conditions: list[Any] = [as_traced(trace, c).astype(bool) for c in given]
+    if len(conditions) == len(funclist) - 1:
+        some = conditions[0]
+        for other in conditions[1:]:
             some = np.logical_or(some, other)
-        found.append(np.logical_not(some))
-    if len(found) != len(funclist):
+        conditions.append(np.logical_not(some))
+    if len(conditions) != len(funclist):
         raise trace.error(ValueError(
             f"with {len(given)} condition(s), either {len(given)} or {len(given) + 1} functions "
             f"are expected"), [x.value])
-    return found
+    return conditions
 
 
 @entry(np.average)
@@ -196,10 +196,10 @@ def linspace(trace: Trace, start: Any, stop: Any, *args: Any, **kwargs: Any) -> 
         start, stop = _of_one_precision(trace, start, stop), _of_one_precision(trace, stop, start)
         return traced_source(np.linspace, False)(trace, start, stop, *args, **kwargs)
     evaluate: Any = np.linspace
-    found = evaluate(start, stop, *args, **kwargs)
-    if type(found) is tuple:  # with the step
-        return creation.array(trace, found[0]), found[1]
-    return creation.array(trace, found)
+    result = evaluate(start, stop, *args, **kwargs)
+    if type(result) is tuple:  # with the step
+        return creation.array(trace, result[0]), result[1]
+    return creation.array(trace, result)
 
 
 def _of_one_precision(trace: Trace, x: Any, other: Any) -> Any:
@@ -231,10 +231,10 @@ def from_dlpack(trace: Trace, x: Any, /, *, device: Any = None, copy: Any = None
     array = as_traced(trace, x)
     if device not in (None, "cpu"):
         raise ValueError('Device not understood. Only "cpu" is allowed, but received: ' + device)
-    found = shaping.copy_of(array) if copy else array[...]
+    result = shaping.copy_of(array) if copy else array[...]
     if this_numpy.DLPACK_IS_READ_ONLY:
-        return found.view_through("ReadOnly", found.strides)
-    return found
+        return result.view_through("ReadOnly", result.strides)
+    return result
 
 
 _ORDERS = {"C": creation.ascontiguousarray, "F": asfortranarray}
@@ -277,9 +277,9 @@ def delete(trace: Trace, arr: Any, obj: Any, axis: Any = None) -> Any:
 
 def _places(obj: Any) -> Any:
     """Known positions as plain numbers: NumPy's code writes them into arrays of its own."""
-    found = constant_value(obj.value) if type(obj) is TracedArray and obj.ndim else None
-    return obj if found is None or not found.size or found.dtype.kind not in "biu" else (
-        found.tolist())
+    index = constant_value(obj.value) if type(obj) is TracedArray and obj.ndim else None
+    return obj if index is None or not index.size or index.dtype.kind not in "biu" else (
+        index.tolist())
 
 
 @entry(np.insert)

@@ -30,8 +30,8 @@ def _scan(trace: Trace, x: TracedArray, combine: str, axis: int | None, like: np
     value = truth(trace, x.value) if like.dtype == BOOL else cast(trace, x.value, like.dtype)
     if x.shape[axis] == 1:
         return result_like(trace, like, value)
-    found = trace.emit("Scan", value, combine=combine, axes=(axis % x.ndim,))
-    return result_like(trace, like, found)
+    scanned = trace.emit("Scan", value, combine=combine, axes=(axis % x.ndim,))
+    return result_like(trace, like, scanned)
 
 
 def _cumulative(function: Any, op: str, combine: str) -> Callable[..., Any]:

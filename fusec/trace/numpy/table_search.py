@@ -72,8 +72,8 @@ def constant_table(trace: Trace, table: np.ndarray) -> TracedArray:
 def load(table: TracedArray, index: TracedArray) -> Any:
     """``table[index]`` for an index known to be in range."""
     kind = {} if index.is_array else {"kind": "scalar"}
-    found = table.trace.emit("Gather", table.value, index.value, axes=(0,), at=0, **kind)
-    return from_value(table.trace, found)
+    element = table.trace.emit("Gather", table.value, index.value, axes=(0,), at=0, **kind)
+    return from_value(table.trace, element)
 
 
 def _fits(x: Any, kinds: str = "biuf") -> bool:
@@ -94,22 +94,22 @@ def _count(trace: Trace, numbers: np.ndarray, keys: Any, right: bool) -> Any:
         return _count_each(trace, numbers, keys, right)
     table = constant_table(trace, _padded(numbers))
     is_below: Any = np.less_equal if right else np.less
-    found: Any = as_traced(trace, np.int64(0))
+    count: Any = as_traced(trace, np.int64(0))
     step = (table.size + 1) // 2
     while step:
-        below = is_below(load(table, found + np.int64(step - 1)), keys)
-        found = found + np.where(below, np.int64(step), np.int64(0))
+        below = is_below(load(table, count + np.int64(step - 1)), keys)
+        count = count + np.where(below, np.int64(step), np.int64(0))
         step //= 2
-    return found
+    return count
 
 
 def _count_each(trace: Trace, table: np.ndarray, keys: Any, right: bool) -> Any:
     """The same by comparing with every element: vectors, where loads go one by one."""
     is_below: Any = np.less_equal if right else np.less
-    found: Any = as_traced(trace, np.int64(0))
+    count: Any = as_traced(trace, np.int64(0))
     for element in table:
-        found = found + from_value(trace, cast(trace, is_below(element, keys).value, INDEX))
-    return found
+        count = count + from_value(trace, cast(trace, is_below(element, keys).value, INDEX))
+    return count
 
 
 def search(trace: Trace, table: np.ndarray, x: TracedArray, right: bool) -> TracedArray:
@@ -119,12 +119,12 @@ def search(trace: Trace, table: np.ndarray, x: TracedArray, right: bool) -> Trac
     keys = from_value(trace, cast(trace, x.value, dtype))
     table, size = table.astype(dtype), table.size
     numbers = _numbers(table)
-    found = _count(trace, table[:numbers], keys, right)
+    index = _count(trace, table[:numbers], keys, right)
     if dtype.kind == "f":
-        found = np.where(np.isnan(keys), np.int64(size if right else numbers), found)
+        index = np.where(np.isnan(keys), np.int64(size if right else numbers), index)
     elif right:
-        found = np.minimum(found, np.int64(size))
-    return from_value(trace, cast(trace, found.value, INDEX))
+        index = np.minimum(index, np.int64(size))
+    return from_value(trace, cast(trace, index.value, INDEX))
 
 
 def sorted_table(trace: Trace, a: Any) -> np.ndarray | None:
@@ -153,8 +153,8 @@ def digitize(trace: Trace, x: Any, bins: Any, right: Any = False) -> Any:
         if _is_sorted(table):
             return search(trace, table, x, not right)
         if _is_sorted(table[::-1]) and not _is_sorted(table.astype(F64)):
-            found: Any = search(trace, table[::-1], x, not right)
-            return np.int64(table.size) - found
+            index: Any = search(trace, table[::-1], x, not right)
+            return np.int64(table.size) - index
     return call_library(trace, "Digitize", (x, bins, right), {})
 
 
@@ -170,15 +170,15 @@ def interp(
     xp, fp = (array(trace, list(v)) if type(v) in (list, tuple) and has_open_numbers(v) else v
               for v in (xp, fp))
     table = _known_table(trace, xp) if _fits(x) and period is None else None
-    found = _known_table(trace, fp)
-    values = None if table is None else _values(trace, fp, found, table.size)
+    ys = _known_table(trace, fp)
+    values = None if table is None else _values(trace, fp, ys, table.size)
     if (values is None or table is None or np.isnan(table).any() or not _is_sorted(table)
             or not all(_is_side(v) for v in (left, right))):
         ends = {"left": left, "right": right, "period": period}
         return call_library(trace, "Interp", (x, xp, fp), ends)
     keys = from_value(trace, cast(trace, x.value, F64))
     grid = table.astype(F64)
-    inner = _interpolated(trace, keys, grid, values, None if found is None else found.astype(F64))
+    inner = _interpolated(trace, keys, grid, values, None if ys is None else ys.astype(F64))
     low = values[0] if left is None else np.float64(left)
     high = values[-1] if right is None else np.float64(right)
     result: Any = np.where(keys < grid[0], low, np.where(keys > grid[-1], high, inner))
@@ -190,10 +190,10 @@ def _is_side(x: Any) -> bool:
     return x is None or type(x) in (bool, int, float) or isinstance(x, (np.floating, np.integer))
 
 
-def _values(trace: Trace, fp: Any, found: np.ndarray | None, size: int) -> Any:
+def _values(trace: Trace, fp: Any, ys: np.ndarray | None, size: int) -> Any:
     """The ordinates as float64; None of what the library must judge."""
-    if found is not None:
-        return constant_table(trace, found.astype(F64)) if found.size == size > 1 else None
+    if ys is not None:
+        return constant_table(trace, ys.astype(F64)) if ys.size == size > 1 else None
     if size < 2 or type(fp) not in (TracedArray, np.ndarray, list, tuple):
         return None
     y = as_traced(trace, fp)

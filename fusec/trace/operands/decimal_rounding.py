@@ -53,5 +53,5 @@ def rounded(trace: Trace, value: Value, digits: int) -> TracedArray:
 
 
 def _where(trace: Trace, test: Value, then: Value, orelse: Value) -> Value:
-    found: Value = weak(trace, trace.emit("Where", test, then, orelse), F64)
-    return found
+    result: Value = weak(trace, trace.emit("Where", test, then, orelse), F64)
+    return result

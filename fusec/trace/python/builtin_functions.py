@@ -229,11 +229,11 @@ _quantifier(builtins.all, "LogicalAnd", False, in_python.are_all)
 @when_called(range)
 def _range(hooks: TracingHooks, *args: Any) -> Any:
     """``range`` with ends that only the run knows: a loop over it is one of the graph."""
-    known = [constant_value(a.value) if type(a) is TracedArray else a for a in args]
-    if None not in known and not any(type(a) is Symbolic for a in known):
-        return range(*known)
+    numbers = [constant_value(a.value) if type(a) is TracedArray else a for a in args]
+    if None not in numbers and not any(type(a) is Symbolic for a in numbers):
+        return range(*numbers)
     ends = [index_of(hooks.trace, a) if end is None else applied(operator.index, end)
-            for a, end in zip(args, known, strict=True)]
+            for a, end in zip(args, numbers, strict=True)]
     start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:3]
     return TracedRange(hooks.trace, start, stop, step)
 

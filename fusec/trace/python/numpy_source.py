@@ -90,12 +90,12 @@ def _put(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> A
 def _concrete(hooks: TracingHooks, x: Any) -> Any:
     if type(x) is tuple:
         return tuple(_concrete(hooks, part) for part in x)
-    found = constant_value(x.value) if type(x) is TracedArray else x
-    if found is None and type(x) is TracedArray:
+    constant = constant_value(x.value) if type(x) is TracedArray else x
+    if constant is None and type(x) is TracedArray:
         raise unsupported("this function of NumPy's, which writes what data decides into an "
                           "array of its own,", loc=hooks.trace.loc,
                           cure="call it before or after the compiled function")
-    return found
+    return constant
 
 
 def _write_traced(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:

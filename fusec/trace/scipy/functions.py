@@ -97,11 +97,11 @@ def _filled(x: TracedArray, fill: Callable[[np.ndarray], None]) -> Any:
     constant = constant_value(x.value)
     if constant is not None:
         return constant
-    found = stand_in(x, "")
-    if type(found) is np.ndarray and found.size and (
-            found.dtype.kind in "fc" or found.ndim > 1):  # a row of integers may be indices
-        fill(found)
-    return found
+    array = stand_in(x, "")
+    if type(array) is np.ndarray and array.size and (
+            array.dtype.kind in "fc" or array.ndim > 1):  # a row of integers may be indices
+        fill(array)
+    return array
 
 
 def _matrices(a: np.ndarray) -> None:
@@ -173,17 +173,17 @@ def register_imported(table: CallTable) -> None:
 
 
 def _register_module(table: CallTable, module: str, names: Sequence[str]) -> None:
-    found = sys.modules.get(f"scipy.{module}")
-    if found is None or module in _registered:
+    loaded = sys.modules.get(f"scipy.{module}")
+    if loaded is None or module in _registered:
         return
     _registered.add(module)
     for name in names:
-        if hasattr(found, name):
+        if hasattr(loaded, name):
             full = f"{module}.{name}"
-            _register(table, full, getattr(found, name), partial(_call, full))
+            _register(table, full, getattr(loaded, name), partial(_call, full))
     for full, function in TRACED.items():
         if full.rpartition(".")[0] == module:
-            _register(table, full, getattr(found, full.rpartition(".")[2]), function)
+            _register(table, full, getattr(loaded, full.rpartition(".")[2]), function)
 
 
 def _call(full: str, trace: Trace, /, *args: Any, **kwargs: Any) -> Any:

@@ -125,9 +125,9 @@ def call(
         operands = _operands(trace, ufunc, inputs)
     result = (formula or FORMULAS[ufunc])(*operands)
     given = [as_traced(trace, x) for x in inputs]
-    known: Any = _RANKS  # keyed by ufuncs, each of a type of its own
+    by_ufunc: Any = _RANKS  # keyed by ufuncs, each of a type of its own
     core: Any = _CORE_RESULT
-    ranks = known.get(ufunc, (0,) * len(given))
+    ranks = by_ufunc.get(ufunc, (0,) * len(given))
     loops = [(x.shape[: x.ndim - r], x.strides[: x.ndim - r])
              for x, r in zip(given, ranks, strict=True) if x.is_array]
     result = _laid_like(trace, result, loops, core.get(ufunc, 0))

@@ -22,9 +22,9 @@ def _binary(ufunc: np.ufunc, name: str) -> None:
         self.check_alive()
         if modulus or not is_operand_beside(self, other):
             return NotImplemented
-        known = _known_power(self, other, False) if ufunc is np.power else None
-        if known is not None:
-            return known
+        power = _known_power(self, other, False) if ufunc is np.power else None
+        if power is not None:
+            return power
         return call_ufunc(self.trace, ufunc, "__call__", (self, other), {}, True)
 
     def backward(self: TracedArray, other: Any) -> Any:
@@ -37,9 +37,9 @@ def _binary(ufunc: np.ufunc, name: str) -> None:
 
     def in_place(self: TracedArray, other: Any) -> Any:
         self.check_alive()
-        known = _known_power(self, other, True) if ufunc is np.power else None
-        if known is not None:
-            return known
+        power = _known_power(self, other, True) if ufunc is np.power else None
+        if power is not None:
+            return power
         out = {"out": (self,)} if self.is_array else {}
         return call_ufunc(self.trace, ufunc, "__call__", (self, other), out, True)
 

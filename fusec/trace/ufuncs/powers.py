@@ -127,8 +127,8 @@ def known_to_operator(x: TracedArray, y: Any, in_place: bool) -> Any:
     if x.dtype.kind in "fc":
         if y == 0:
             return np.multiply(np.ones_like(x), 1, **out)
-        found = {1: np.positive, -1: np.reciprocal, 0.5: np.sqrt, 2: np.square}.get(float(y))
-        return None if found is None else found(x, **out)
+        ufunc = {1: np.positive, -1: np.reciprocal, 0.5: np.sqrt, 2: np.square}.get(float(y))
+        return None if ufunc is None else ufunc(x, **out)
     if y != 2:
         return None
     widens = y.dtype.kind == "f" and x.dtype.kind in "iu" and not in_place

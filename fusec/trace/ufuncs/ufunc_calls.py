@@ -136,9 +136,9 @@ class _Call:
 
     def _by_numpy(self) -> Any:
         if self.trace.in_region and self.ufunc.signature is None and self.where is True:
-            found = self._of_equal_parts()
-            if found is not None:
-                return found
+            result = self._of_equal_parts()
+            if result is not None:
+                return result
 
         options: dict[str, Any] = {"where": self.where} if self.where is not True else {}
         if self.out is not None:
@@ -159,8 +159,8 @@ class _Call:
             options["out"] = cut[-1]
         if self.dtype is not None:
             options["dtype"] = self.dtype
-        found = call_ufunc(self.trace, self.ufunc, "__call__", inputs, options, self.python)
-        return outs[0] if outs else found
+        result = call_ufunc(self.trace, self.ufunc, "__call__", inputs, options, self.python)
+        return outs[0] if outs else result
 
     def _run(self) -> Any:
         values = [o.value for o in self.operands]
@@ -236,13 +236,13 @@ class _Call:
 
     def _power(self, dtypes: Sequence[np.dtype], values: Sequence[Value]) -> Value | None:
         try:
-            found = power(self.trace, values, self.operands, dtypes[-1], self.python)
+            result = power(self.trace, values, self.operands, dtypes[-1], self.python)
         except ValueError:
             self._check_out(dtypes[-1], values)
             raise
-        if found is not None and not found.shape and found.type.kind == "array":
-            return self.trace.emit("Squeeze", found, axes=(), kind="scalar")  # x**1 is x itself
-        return found
+        if result is not None and not result.shape and result.type.kind == "array":
+            return self.trace.emit("Squeeze", result, axes=(), kind="scalar")  # x**1 is x itself
+        return result
 
     def _checked(
         self, dtypes: Sequence[np.dtype], values: Sequence[Value], *operands: Value

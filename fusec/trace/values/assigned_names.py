@@ -47,9 +47,9 @@ class AssignedNames:
     has_ints: bool = False  # among the inputs of the trace
     ints_are_constants: bool = False
 
-    def may_be_input(self, found: Any) -> bool:
+    def may_be_input(self, x: Any) -> bool:
         """Whether what a name holds is a number that can be an input."""
-        return is_number(found) and not (self.ints_are_constants and type(found) is int)
+        return is_number(x) and not (self.ints_are_constants and type(x) is int)
 
 
 class AssignedLater(BaseException):
@@ -71,7 +71,7 @@ class AssignedLater(BaseException):
             names.places[self.place.key] = self.place
         if self.root is not None:
             names.roots[id(self.root)] = self.root
-        names.containers.update((id(found), (found, title)) for found, title in self.containers)
+        names.containers.update((id(holder), (holder, title)) for holder, title in self.containers)
         names.appended.update(self.appended)
 
 

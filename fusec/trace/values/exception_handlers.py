@@ -72,10 +72,10 @@ def raised_at(error: BaseException) -> TracebackType | None:
 def classes_of(caught: Callable[[], Any] | None) -> Classes:
     """What ``except X`` names; Python looks at it when something is raised, here it is before."""
     try:
-        found = (BaseException,) if caught is None else caught()
+        classes = (BaseException,) if caught is None else caught()
     except Exception:
         return (BaseException,)
-    flat = tuple(leaves_in(found, (tuple,), with_derived=True))
+    flat = tuple(leaves_in(classes, (tuple,), with_derived=True))
     return flat if all(issubclass(kind, BaseException) for kind in flat) else ()
 
 
@@ -83,9 +83,9 @@ def under_handlers(handlers: Handlers, loc: Loc | None) -> Loc | None:
     """The place, with the handlers around it."""
     if loc is None or not handlers:
         return loc
-    made = CaughtLoc(*loc)
-    made.handlers = tuple(reversed(handlers))
-    return made
+    place = CaughtLoc(*loc)
+    place.handlers = tuple(reversed(handlers))
+    return place
 
 
 class Suppressing:

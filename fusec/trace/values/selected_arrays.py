@@ -38,8 +38,8 @@ class Selected(Storage):
         self.trace, self.test, self.sides = trace, test, (then, orelse)
         self.depth = 1 + max(depth(then), depth(orelse))
         # What was chosen of what was chosen has many paths to few arrays.
-        found = [roots(side.storage) for side in self.sides if side.storage is not None]
-        self.roots = tuple(dict.fromkeys(root for side in found for root in side))
+        by_side = [roots(side.storage) for side in self.sides if side.storage is not None]
+        self.roots = tuple(dict.fromkeys(root for side in by_side for root in side))
         self.merges: dict[tuple[Value, ...], Value] = {}
         if value is None:
             value = self.value
@@ -89,46 +89,46 @@ def selected(
     Many branches choose between few arrays (a function with early returns of one of its two
     arguments): each array is asked for once.
     """
-    found = Selected(trace, test, then, orelse, value)
-    arrays = _apart(found)
-    if len(arrays) > found.depth:  # not more choices than it takes
-        return TracedArray(trace, found)
+    choice = Selected(trace, test, then, orelse, value)
+    arrays = _apart(choice)
+    if len(arrays) > choice.depth:  # not more choices than it takes
+        return TracedArray(trace, choice)
     *others, rest = arrays
     for array in reversed(others):
-        is_this = _is(found, array, {})
+        is_this = _is(choice, array, {})
         assert isinstance(is_this, Value)
-        whole = found.value if array is others[0] else None
+        whole = choice.value if array is others[0] else None
         rest = TracedArray(trace, Selected(trace, is_this, array, rest, whole))
     return rest
 
 
 def _apart(x: Selected) -> list[TracedArray]:
     """The different arrays that it may be, of which none is one of several as a whole."""
-    found: dict[tuple[Storage | None, tuple[ViewStep, ...]], TracedArray] = {}
+    arrays: dict[tuple[Storage | None, tuple[ViewStep, ...]], TracedArray] = {}
     seen = {x}
     waiting = [*x.sides]
     while waiting:
         side = waiting.pop()
         if not isinstance(side.storage, Selected) or side.steps:
-            found.setdefault((side.storage, side.steps), side)
+            arrays.setdefault((side.storage, side.steps), side)
         elif side.storage not in seen:
             seen.add(side.storage)
             waiting += side.storage.sides
-    return list(found.values())
+    return list(arrays.values())
 
 
-def _is(x: Selected, array: TracedArray, known: dict[Selected, Value | bool]) -> Value | bool:
+def _is(x: Selected, array: TracedArray, memo: dict[Selected, Value | bool]) -> Value | bool:
     """Whether it is a certain one of its arrays."""
-    if x not in known:
-        known[x] = _where(x.trace, x.test, *(_side_is(side, array, known) for side in x.sides))
-    return known[x]
+    if x not in memo:
+        memo[x] = _where(x.trace, x.test, *(_side_is(side, array, memo) for side in x.sides))
+    return memo[x]
 
 
 def _side_is(
-    side: TracedArray, array: TracedArray, known: dict[Selected, Value | bool]
+    side: TracedArray, array: TracedArray, memo: dict[Selected, Value | bool]
 ) -> Value | bool:
     if isinstance(side.storage, Selected) and not side.steps:
-        return _is(side.storage, array, known)
+        return _is(side.storage, array, memo)
     return side.storage is array.storage and side.steps == array.steps
 
 

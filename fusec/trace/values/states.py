@@ -51,11 +51,11 @@ class States:
     def before(self, node: Node, nodes: Sequence[Node]) -> State | None:
         """The latest state noted at or before ``node``, one of these nodes in order."""
         order = {n: i for i, n in enumerate(nodes)}
-        end, found = order.get(node, -1), None
+        end, latest = order.get(node, -1), None
         for at, state in self.noted:  # in the program's order
             if order.get(at, end + 1) <= end:
-                found = state
-        return found
+                latest = state
+        return latest
 
 
 def _leaf(leaf: Any, read: Read) -> Any:

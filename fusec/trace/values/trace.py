@@ -56,10 +56,10 @@ class Trace:
 
     def part(self, kind: type[Part]) -> Part:
         """What another module keeps of this trace: ``kind()``, made when it is first asked for."""
-        found: Part | None = self._parts.get(kind)
-        if found is None:
-            found = self._parts[kind] = kind()
-        return found
+        part: Part | None = self._parts.get(kind)
+        if part is None:
+            part = self._parts[kind] = kind()
+        return part
 
     def put(self, part: Any) -> None:
         """`part` gives this from now on."""
@@ -134,9 +134,9 @@ class Trace:
                   for label, v in zip(
                       labels or _labels(len(operands)), operands, strict=True)]
         kind = _importable(type(error))
-        made = user_error(kind, message, loc, cure_for(message), values=values)
-        made.in_numpys_words = kind(message)
-        return made
+        failure = user_error(kind, message, loc, cure_for(message), values=values)
+        failure.in_numpys_words = kind(message)
+        return failure
 
     # -- inputs
 
@@ -169,18 +169,18 @@ class Trace:
 
         It becomes an input of the graph: later calls read its contents anew.
         """
-        found = self.feeds.by_array.get(id(array))
-        if found is None:
+        storage = self.feeds.by_array.get(id(array))
+        if storage is None:
             what = self.feeds.titles.get(id(array)) or self.name_outside(array) or (
                 "an array from outside the function")
             self.feeds.outside[len(self.feeds.inputs)] = what
-            found = self.add_array(check_array(array, what, self.loc), access_path(what))
-            found.born = 0  # older than any branch or loop that reads it first
+            storage = self.add_array(check_array(array, what, self.loc), access_path(what))
+            storage.born = 0  # older than any branch or loop that reads it first
             if id(array) in self.local.arrays:
-                found.is_constant = True
+                storage.is_constant = True
             self.feeds.captured.append(self.feeds.readers.get(id(array), array))
-            self.feeds.by_array[id(array)] = found
-        return found
+            self.feeds.by_array[id(array)] = storage
+        return storage
 
     def as_plain(self, array: np.ndarray) -> np.ndarray:
         """A file that is mapped to memory as an array of that memory; others as they are."""
