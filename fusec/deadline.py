@@ -22,6 +22,9 @@ class _Expired(BaseException):
     """Raised in the thread whose time is over; no handler of a program's own takes it."""
 
 
+AGAIN_SECONDS = 0.2
+
+
 class _Deadline:
     def __init__(self, seconds: float) -> None:
         self._thread = threading.get_ident()
@@ -30,31 +33,33 @@ class _Deadline:
         self._timer = threading.Timer(seconds, self._expire)
         self._timer.daemon = True
 
-    def __enter__(self) -> None:
+    def start(self) -> None:
         self._timer.start()
 
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        with self._lock:
-            self._is_over = True
+    def end(self) -> None:
+        """No exception comes after this; one that is on its way is taken.  To take it back would
+        leave the interpreter looking for one for ever, in each function that a profiler watches
+        (CPython 3.11)."""
+        self._is_over = True
         self._timer.cancel()
-        if self._was_sent and kind is not _Expired:
-            self._await_expired()
-
-    def _await_expired(self) -> None:
-        """Take the exception that is on its way.  To take it back would leave the interpreter
-        looking for one for ever, in each function that a profiler watches (CPython 3.11)."""
+        with self._lock:  # nothing is being sent any more
+            was_sent = self._was_sent
         try:
-            while True:
+            for _ in range(100 if was_sent else 0):  # it is raised at the next of them
                 time.sleep(0)
         except _Expired:
             return
 
     def _expire(self) -> None:
-        with self._lock:
-            if not self._is_over:
-                self._was_sent = True
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(self._thread), ctypes.py_object(_Expired))
+        """Send the exception until the call has ended: one that is raised in a weak reference's
+        callback, or a finaliser, is printed there and lost."""
+        while not self._is_over:
+            with self._lock:
+                if not self._is_over:
+                    self._was_sent = True
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                        ctypes.c_ulong(self._thread), ctypes.py_object(_Expired))
+            time.sleep(AGAIN_SECONDS)
 
 
 def within(seconds: float | None, call: Callable[[], T], name: str) -> tuple[T, float]:
@@ -65,9 +70,13 @@ def within(seconds: float | None, call: Callable[[], T], name: str) -> tuple[T, 
     start = time.perf_counter()
     if seconds is None:
         return call(), time.perf_counter() - start
+    deadline = _Deadline(seconds)
     try:
-        with _Deadline(seconds):
+        try:
+            deadline.start()
             result = call()
+        finally:
+            deadline.end()
     except _Expired:
         raise user_error(
             TimeoutError, f"{name} did not end within {seconds} s", None,

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
 
 import fusec
+from fusec import deadline
 from fusec.errors import FusecError
 
 
@@ -189,3 +191,24 @@ def test_the_function_goes_on_after_a_timeout() -> None:
 def test_what_is_no_timeout(timeout) -> None:
     with pytest.raises(ValueError, match="a number of seconds above 0"):
         fusec.RunOptions(timeout=timeout)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_timeout_that_is_lost_in_a_callback_comes_again():
+    class Watched:
+        pass
+
+    def busy_callback(_):
+        start = time.perf_counter()
+        while time.perf_counter() < start + 0.3:
+            pass
+
+    def run():
+        watched = Watched()
+        kept = weakref.ref(watched, busy_callback)
+        del watched  # the exception comes while this waits for the callback
+        while kept() is None:
+            pass
+
+    with pytest.raises(TimeoutError):
+        deadline.within(0.1, run, "run")
