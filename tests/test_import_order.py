@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LEAVES = {"fusec.errors", "fusec.config", "fusec.locks", "fusec.occupancy", "fusec.inspect.log",
-          "fusec.stack"}
+          "fusec.inspect.timeline", "fusec.stack"}
 # From the top down.  The verifier and the evaluator of `ir` read the rows of `ops`.
 MAY_IMPORT = {
     "fusec.ir": {"fusec.ops"},
