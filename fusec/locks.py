@@ -38,9 +38,13 @@ class Lock(_thread.RLock):  # type: ignore[misc]  # final in the stubs alone
         """Take it if that needs no waiting; `release` gives it back."""
         return self.acquire(blocking=False)
 
+    def is_mine(self) -> bool:
+        """Whether this thread holds it."""
+        return bool(self._is_owned())  # type: ignore[attr-defined]
+
     def renew(self) -> None:
         """In a forked child: free, or the forking thread's own."""
-        if not self._is_owned():  # type: ignore[attr-defined]
+        if not self.is_mine():
             self._at_fork_reinit()  # type: ignore[attr-defined]
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _GROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
+_CPUS = Path("/sys/devices/system/cpu")
 _MAX_MEMORY_CAP = 1 << 30
 
 
@@ -21,6 +22,34 @@ def usable_cores() -> int:
         cores = os.cpu_count() or 1
     quota = cgroup_cores()
     return max(1, cores if math.isinf(quota) else min(cores, math.ceil(quota)))
+
+
+def usable_cpus() -> tuple[int, ...]:
+    """The numbers of the CPUs that affinity leaves to this process.
+
+    Those of one socket lie side by side, and in it those of one core, so that parts of the tuple
+    share as little as can be.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(os.getpid()), key=_place))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def _place(cpu: int) -> tuple[int, int, int]:
+    """A CPU's socket and core, where this system says, and its number."""
+    topology = _CPUS / f"cpu{cpu}" / "topology"
+    socket, core = (int(words[0]) if words else 0 for words in (
+        _words(topology / name) for name in ("physical_package_id", "core_id")))
+    return socket, core, cpu
+
+
+def shared_out(items: Sequence[int], count: int) -> list[tuple[int, ...]]:
+    """In ``count`` parts of nearly the same size, without gaps; where there are fewer items than
+    parts, each part has one, which others have, too."""
+    size = len(items)
+    if size < count:
+        return [(items[i % size],) for i in range(count)]
+    return [tuple(items[i * size // count:(i + 1) * size // count]) for i in range(count)]
 
 
 def cgroup_cores(root: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> float:
@@ -64,10 +93,31 @@ def default_threads(environ: Mapping[str, str] = os.environ) -> int:
 
 def default_memory_cap() -> int:
     """Bytes of freed results kept for reuse: an eighth of the memory, at most 1 GiB."""
+    memory = physical_memory()
+    return min(_MAX_MEMORY_CAP, memory // 8) if memory else _MAX_MEMORY_CAP
+
+
+def physical_memory() -> int:
+    """Bytes of memory of this machine; 0 where the system does not say."""
     if not hasattr(os, "sysconf"):
-        return _MAX_MEMORY_CAP
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(_MAX_MEMORY_CAP, memory // 8)
+        return 0
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def usable_memory(root: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> int:
+    """Bytes of memory that control groups leave to this process, 0 where nothing says."""
+    limits = [physical_memory()]
+    for line in _words(membership):
+        _, controllers, group = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        base = root / "memory" if controllers else root
+        path = Path(group.lstrip("/"))
+        for part in (path, *path.parents):
+            words = _words(base / part / "memory.max") + _words(
+                base / part / "memory.limit_in_bytes")
+            limits += [int(word) for word in words if word.isdecimal()]
+    return min((limit for limit in limits if limit > 0), default=0)
 
 
 def default_cache_dir(environ: Mapping[str, str] = os.environ) -> str:

@@ -3,6 +3,9 @@
 The workers are daemon threads of Python's own, each inside one native call that never takes the
 GIL (see ``fusec.runtime.native.pool``).  ``parallel_for`` splits a range of tasks over them; where
 there is one thread, little work, a nested or a concurrent call, the caller does all the work.
+
+The process has a pool of workers.  A device that keeps to some of the cores has one of its own:
+kernels that run on the device's thread use its workers (`enter`), all others the process's.
 """
 
 from __future__ import annotations
@@ -11,55 +14,18 @@ import atexit
 import ctypes
 import os
 import threading
+import weakref
 from collections.abc import Callable
 
 from fusec import config, locks
 from fusec.codegen import llvm
 from fusec.inspect import log
-from fusec.runtime.native import pool
+from fusec.runtime.native import pool, pool_words
 
 _JOIN_SECONDS = 1.0
 
 
-# ---- the pool --------------------------------------------------------------------------------
-
-class _Workers:
-    """The pool's Python half: the wanted number of threads, and the threads started so far."""
-
-    def __init__(self) -> None:
-        self.guard = locks.Lock()
-        self.wanted: int | None = None
-        self.threads: list[threading.Thread] = []
-        self.ready = False
-        self.stopped = False
-        self.native: _Native | None = None
-
-
-_workers = _Workers()
-
-
-def get_num_threads() -> int:
-    """Threads a parallel kernel may use, the calling thread included."""
-    if _workers.wanted is None:
-        _workers.wanted = config.num_threads
-    return _workers.wanted
-
-
-def set_num_threads(n: int) -> None:
-    """Let parallel kernels use ``n`` threads; ``ValueError`` unless 1 <= n <= 1024.
-
-    Fewer than before leaves the spare workers asleep; more are started by the next parallel call.
-    """
-    if not isinstance(n, int) or not 1 <= n <= pool.MAX_WORKERS + 1:
-        raise ValueError(
-            f"set_num_threads({n!r}): give an integer from 1 to {pool.MAX_WORKERS + 1}")
-    with _workers.guard:
-        _workers.wanted = n
-        _workers.ready = False
-        if _workers.native is not None:
-            _admit()
-            _workers.native.invalidate()
-
+# ---- the native half -------------------------------------------------------------------------
 
 class _Native:
     """The compiled pool's entry points, all resolved at once: a forked child must not ask LLVM,
@@ -73,27 +39,34 @@ class _Native:
         def function(name: str, *argtypes: type) -> Callable[..., None]:
             return ctypes.CFUNCTYPE(None, *argtypes)(code.address(name))
 
-        self.worker_main = function("fusec_worker_main")
+        self.worker_main = function("fusec_worker_main", pointer)
         self.parallel_for = function("fusec_parallel_for", pointer, pointer, integer, integer)
-        self.configure = function("fusec_pool_configure", integer, integer)
-        self.invalidate = function("fusec_pool_invalidate")
-        self.stop = function("fusec_pool_stop")
-        self.reset = function("fusec_pool_reset")
+        self.configure = function("fusec_pool_configure", pointer, integer, integer)
+        self.invalidate = function("fusec_pool_invalidate", pointer)
+        self.stop = function("fusec_pool_stop", pointer)
+        self.reset = function("fusec_pool_reset", pointer)
+        self.enter = function("fusec_pool_enter", pointer)
+        self.has_key = False
+        self.make_key: Callable[[], int] = ctypes.CFUNCTYPE(ctypes.c_int)(
+            code.address("fusec_pool_make_key"))
         self.addresses = {name: code.address(name) for name in _EXPORTS}
         llvm.add_symbols(self.addresses)
-        self.reset()
+        _workers.address = ctypes.CFUNCTYPE(pointer)(code.address("fusec_process_pool"))()
+        self.reset(_workers.address)
 
 
 _EXPORTS = ("fusec_parallel_for", "fusec_pool_workers", "fusec_pool_ready")
 _making = locks.Lock()
+_made: list[_Native] = []
 
 
 def _native() -> _Native:
     """The native pool, compiled at first use by one thread."""
-    if _workers.native is None:
+    if not _made:
         with _making:
-            _workers.native = _workers.native or _Native()
-    return _workers.native
+            if not _made:
+                _made.append(_Native())
+    return _made[0]
 
 
 def symbol_addresses() -> dict[str, int]:
@@ -113,41 +86,185 @@ def pool_address() -> int:
     return _native().addresses["fusec_parallel_for"]
 
 
+# ---- pools -----------------------------------------------------------------------------------
+
+class Pool:
+    """Workers that share tasks with the thread that calls: the process's, or one device's.
+
+    ``wanted`` counts that thread, too; where it is None, it is ``config.num_threads``.  The workers
+    keep to the CPUs ``cores``; where that is empty, to those that the process may use.
+    """
+
+    def __init__(self, name: str, wanted: int | None = None, cores: tuple[int, ...] = ()) -> None:
+        self.guard = locks.Lock()
+        self.name, self.cores, self._wanted = name, cores, wanted
+        self.threads: list[threading.Thread] = []
+        self.ready = False
+        self.address = 0  # of its words, once there is native code
+        _pools.add(self)
+
+    @property
+    def wanted(self) -> int:
+        """Threads that a kernel may use, the calling thread included."""
+        if self._wanted is None:
+            self._wanted = config.num_threads
+        return self._wanted
+
+    def resize(self, n: int) -> None:
+        """Let kernels use ``n`` threads.
+
+        Fewer than before leaves the spare workers asleep; more are started by the next parallel
+        call.
+        """
+        with self.guard:
+            self._wanted = n
+            self.ready = False
+            if self.address:
+                self._admit()
+                _native().invalidate(self.address)
+
+    def start(self) -> int:
+        """Start the missing workers (none after interpreter exit began); how many exist then."""
+        if self.ready or _ending:
+            return len(self.threads)
+        with self.guard:
+            self.make_words()
+            try:
+                self._start_workers(_native().worker_main)
+            finally:  # those that there are work, and calls do not try again
+                self._admit()
+                self.ready = True
+            return len(self.threads)
+
+    def make_words(self) -> None:
+        """Take a block for its words, unless that is done."""
+        native = _native()
+        if not self.address:
+            self.address = _free.pop() if _free else _new_block()
+            native.reset(self.address)
+
+    def _start_workers(self, main: Callable[[int], None]) -> None:
+        while len(self.threads) < self.wanted - 1:
+            name = f"fusec-{self.name}-{len(self.threads)}"
+            thread = threading.Thread(target=self._work, args=(main,), name=name, daemon=True)
+            try:
+                thread.start()
+            except (RuntimeError, MemoryError) as error:  # a limit of the system or of a container
+                self._warn_of_threads(error)
+                return
+            self.threads.append(thread)
+
+    def _work(self, main: Callable[[int], None]) -> None:
+        keep_to(self.cores)
+        main(self.address)
+
+    def _warn_of_threads(self, error: Exception) -> None:
+        log.write(log.WARN, f"only {1 + len(self.threads)} of {self.wanted} threads could be "
+                            f"started ({error}): kernels run on those; set "
+                            f"fusec.config.num_threads to fewer, or raise the limit (ulimit -u)")
+
+    def _admit(self) -> None:
+        """Tell the native side how many workers exist and how many a job may use."""
+        started = len(self.threads)
+        _native().configure(self.address, started, min(started, self.wanted - 1))
+
+    def stop(self) -> bool:
+        """Send the workers home; whether all have gone."""
+        with self.guard:
+            if self.address:
+                _native().stop(self.address)
+            for thread in self.threads:
+                thread.join(_JOIN_SECONDS)
+            return not any(thread.is_alive() for thread in self.threads)
+
+    def close(self) -> None:
+        """Stop, and give the words' block to the next pool.  No thread uses its kernels by then."""
+        if self.stop() and self.address:
+            _free.append(self.address)
+            self.address = 0
+            self.ready = False
+            self.threads = []
+
+    def forget_threads(self) -> None:
+        """In a forked child no worker exists: begin anew."""
+        self.threads = []
+        self.ready = False
+        if self.address:
+            _native().reset(self.address)
+
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_workers = Pool("worker")
+_free: list[int] = []  # blocks of pools that are closed
+_ending = False
+
+
+def _new_block() -> int:
+    """Memory for a pool's words, which is never given back: threads may look at it to the end."""
+    buffer = ctypes.create_string_buffer(pool_words.POOL_BYTES + pool_words.POOL_ALIGN)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(buffer))
+    return -(-ctypes.addressof(buffer) // pool_words.POOL_ALIGN) * pool_words.POOL_ALIGN
+
+
+class _Here(threading.local):
+    """The pool that this thread's kernels use."""
+
+    pool = _workers
+
+
+_here = _Here()
+
+
+def get_num_threads() -> int:
+    """Threads a parallel kernel may use, the calling thread included."""
+    return _workers.wanted
+
+
+def set_num_threads(n: int) -> None:
+    """Let parallel kernels use ``n`` threads; ``ValueError`` unless 1 <= n <= 1024.
+
+    Fewer than before leaves the spare workers asleep; more are started by the next parallel call.
+    """
+    if not isinstance(n, int) or not 1 <= n <= pool.MAX_WORKERS + 1:
+        raise ValueError(
+            f"set_num_threads({n!r}): give an integer from 1 to {pool.MAX_WORKERS + 1}")
+    _workers.resize(n)
+
+
 def ensure_workers() -> int:
-    """Start the missing workers (none after interpreter exit began); returns how many exist."""
-    if _workers.ready or _workers.stopped:
-        return len(_workers.threads)
-    with _workers.guard:
-        try:
-            _start_workers(_native().worker_main)
-        finally:  # those that there are work, and calls do not try again
-            _admit()
-            _workers.ready = True
-        return len(_workers.threads)
+    """Start the missing workers of this thread's pool (none after interpreter exit began); returns
+    how many exist.
+    """
+    return _here.pool.start()
 
 
-def _start_workers(main: Callable[[], None]) -> None:
-    while len(_workers.threads) < get_num_threads() - 1:
-        name = f"fusec-worker-{len(_workers.threads)}"
-        thread = threading.Thread(target=main, name=name, daemon=True)
-        try:
-            thread.start()
-        except (RuntimeError, MemoryError) as error:  # a limit of the system or of a container
-            _warn_of_threads(error)
-            return
-        _workers.threads.append(thread)
+def enter(own: Pool) -> None:
+    """Let kernels that this thread runs use a pool of its own.
+
+    Raises ``NativeUnavailableError`` where there are no native pools (off POSIX), and ``OSError``
+    where the C library cannot tell threads apart any more.
+    """
+    native = _native()
+    with _making:
+        if not native.has_key:
+            if native.make_key():
+                raise OSError("the C library has no key left for data of threads")
+            native.has_key = True
+    own.make_words()
+    native.enter(own.address)
+    _here.pool = own
 
 
-def _warn_of_threads(error: Exception) -> None:
-    log.write(log.WARN, f"only {1 + len(_workers.threads)} of {get_num_threads()} threads could be "
-                        f"started ({error}): kernels run on those; set fusec.config.num_threads to "
-                        f"fewer, or raise the limit (ulimit -u)")
-
-
-def _admit() -> None:
-    """Tell the native side how many workers exist and how many a job may use."""
-    started = len(_workers.threads)
-    _native().configure(started, min(started, get_num_threads() - 1))
+def keep_to(cores: tuple[int, ...]) -> None:
+    """Let this thread run on these CPUs alone, where there are any and the system is Linux."""
+    if not cores or not hasattr(os, "sched_setaffinity"):
+        return
+    try:
+        os.sched_setaffinity(0, cores)
+    except OSError as error:  # the process may not use them any more
+        names = ", ".join(map(str, cores))
+        log.write(log.WARN, f"{threading.current_thread().name} cannot keep to the CPUs {names} "
+                            f"({error}): it runs on any")
 
 
 def parallel_for(fn_address: int, args_address: int, ntasks: int, grain: int) -> None:
@@ -164,20 +281,17 @@ def parallel_for(fn_address: int, args_address: int, ntasks: int, grain: int) ->
 # ---- fork and exit ---------------------------------------------------------------------------
 
 def _after_fork() -> None:
-    """In a forked child no worker exists: begin anew."""
-    _workers.threads = []
-    _workers.ready = False
-    if _workers.native is not None:
-        _workers.native.reset()
+    for each in list(_pools):
+        each.forget_threads()
 
 
 def _at_exit() -> None:
     """Send the workers home before Python tears its modules down."""
-    _workers.stopped = True
-    if _workers.threads:
-        _native().stop()
-        for thread in _workers.threads:
-            thread.join(_JOIN_SECONDS)
+    global _ending
+    _ending = True
+    for each in list(_pools):
+        if each.threads:
+            each.stop()
 
 
 if hasattr(os, "register_at_fork"):

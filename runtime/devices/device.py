@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from queue import SimpleQueue
-
 from fusec.ir.device_names import DeviceName
+from fusec.runtime.threads import Pool
 
-Work = Callable[[], None]
+from .device_thread import DeviceThread, Work
 
 
 class Device:
@@ -16,31 +13,44 @@ class Device:
 
     ``backend`` is the name of what compiles for it.  Devices with the same ``memory`` read each
     other's arrays as they are.  ``is_automatic``: placement may choose it without being told.
+    ``cores`` are the CPUs that it keeps to, ``threads`` how many of them its kernels use at once;
+    where that is None, they use the threads of the process on any CPU.
     """
 
     def __init__(
         self, name: DeviceName, backend: str, cores: tuple[int, ...] = (), memory: str = "host",
-        is_automatic: bool = True,
+        is_automatic: bool = True, threads: int | None = None,
     ) -> None:
         self.name, self.backend, self.cores, self.memory = name, backend, cores, memory
-        self.is_automatic = is_automatic
-        self._queue: SimpleQueue[Work | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self.is_automatic, self.threads = is_automatic, threads
+        self._pool = None if threads is None else Pool(f"{name.short}-worker", threads, cores)
+        self._thread = DeviceThread(name.short, () if threads is None else cores, self._pool)
 
     def submit(self, work: Work) -> None:
-        """Run this on the device's thread, after what was submitted before; it must not raise."""
-        if self._thread is None:
-            self._start()
-        self._queue.put(work)
+        """Run this on the device's thread, after what was submitted before; it must not raise.
 
-    def _start(self) -> None:
-        self._thread = threading.Thread(
-            target=self._serve, name=f"fusec-{self.name.short}", daemon=True)
-        self._thread.start()
+        Where no thread can be started, it has run when this returns.
+        """
+        self._thread.submit(work)
 
-    def _serve(self) -> None:
-        while (work := self._queue.get()) is not None:
-            work()
+    def interrupt(self, kind: type[BaseException], work: Work | None = None) -> bool:
+        """Have an exception raised in what the device's thread runs now; whether there is anything.
+
+        Given ``work``, only if it is that.  The exception ends the work, as far as the device is
+        concerned: it is not reported.  It is raised at the next instruction of Python's, and ten
+        times a second in native loops; a wait without a time limit is not ended.
+        """
+        return self._thread.interrupt(kind, work)
+
+    def resize(self, threads: int) -> None:
+        """Let kernels use that many threads."""
+        if self._pool is not None:
+            self.threads = threads
+            self._pool.resize(threads)
+
+    def close(self) -> None:
+        """End the thread after what was submitted before; more work would start another."""
+        self._thread.close()
 
     def __repr__(self) -> str:
         return f"<{self.name}>"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from fusec import config
+from fusec import config, locks, machine
 from fusec.ir.device_names import JOB, TASK, DeviceName
 
 from .device import Device
@@ -12,20 +12,24 @@ from .device import Device
 Driver = Callable[[], list[Device]]  # the devices of one type that there are now
 _drivers: dict[str, Driver] = {}
 _devices: dict[str, list[Device]] = {}
+_changing = locks.Lock()
 
 
 def register(type_: str, driver: Driver) -> None:
     """Let ``/device:TYPE:n`` be the n-th device that the driver gives."""
-    _drivers[type_.upper()] = driver
-    _devices.pop(type_.upper(), None)
+    with _changing:
+        _drivers[type_.upper()] = driver
+        _devices.pop(type_.upper(), None)
 
 
 def devices() -> list[Device]:
     """Every device of this process, those that placement may choose first."""
-    for type_, driver in _drivers.items():
-        if type_ not in _devices:
-            _devices[type_] = driver()
-    return sorted((d for each in _devices.values() for d in each), key=lambda d: not d.is_automatic)
+    with _changing:
+        for type_, driver in _drivers.items():
+            if type_ not in _devices:
+                _devices[type_] = driver()
+        every = [device for each in _devices.values() for device in each]
+    return sorted(every, key=lambda device: not device.is_automatic)
 
 
 def matching(name: DeviceName) -> list[Device]:
@@ -34,8 +38,22 @@ def matching(name: DeviceName) -> list[Device]:
 
 
 def _logical_cpus() -> list[Device]:
-    return [Device(DeviceName(JOB, TASK, "CPU", i), "cpu")
-            for i in range(config.logical_cpu_devices)]
+    """One device that is the whole process, or several that share its cores among them."""
+    count = config.logical_cpu_devices
+    names = [DeviceName(JOB, TASK, "CPU", i) for i in range(count)]
+    cpus = machine.usable_cpus()
+    if count == 1:
+        return [Device(names[0], "cpu", cpus)]
+    return [Device(name, "cpu", cores, threads=threads) for name, cores, threads in zip(
+        names, machine.shared_out(cpus, count), _thread_shares(cpus, count), strict=True)]
+
+
+def _thread_shares(cpus: Sequence[int], count: int) -> list[int]:
+    """Threads of each device's kernels: its part of those that kernels may use, and at most one a
+    core of its own."""
+    shares = machine.shared_out(range(config.num_threads), count)
+    cores = machine.shared_out(cpus, count)
+    return [max(1, min(len(own), len(part))) for own, part in zip(cores, shares, strict=True)]
 
 
 def _oracle(type_: str) -> Driver:
@@ -43,10 +61,22 @@ def _oracle(type_: str) -> Driver:
 
 
 def _forget_cpus(count: int) -> None:
-    _devices.pop("CPU", None)
+    with _changing:
+        old = _devices.pop("CPU", [])
+    for device in old:
+        device.close()
+
+
+def _resize_cpus(threads: int) -> None:
+    cpus = _devices.get("CPU", [])
+    if len(cpus) > 1:
+        for device, share in zip(
+                cpus, _thread_shares(machine.usable_cpus(), len(cpus)), strict=True):
+            device.resize(share)
 
 
 register("CPU", _logical_cpus)
 register("REFERENCE", _oracle("REFERENCE"))
 register("NULL", _oracle("NULL"))
 config.on_change("logical_cpu_devices", _forget_cpus)
+config.on_change("num_threads", _resize_cpus)

@@ -1,0 +1,182 @@
+"""The thread that runs a device's work in order, on cores and with workers of its own."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+
+from fusec import locks
+from fusec.inspect import log
+from fusec.interruption import Interruption
+from fusec.runtime import threads
+from fusec.runtime.native import NativeUnavailableError
+
+Work = Callable[[], object]
+_EXIT_SECONDS = 1.0
+
+
+class DeviceThread:
+    """Runs what is submitted, one piece of work after the other.
+
+    The thread is started for the first piece, is a daemon, and is started anew in a forked child,
+    where work that was waiting is forgotten: it is the parent's.  Where no thread can be started
+    whoever submits work does it.
+    """
+
+    def __init__(self, name: str, cores: tuple[int, ...], pool: threads.Pool | None) -> None:
+        self.name, self.cores, self.pool = name, cores, pool
+        self._changing = locks.Lock()
+        self._begin()
+        _all.add(self)
+
+    def _begin(self) -> None:
+        self._queue: SimpleQueue[Work | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._previous: threading.Thread | None = None
+        self._running = locks.Lock()
+        self._interruption = Interruption()
+        self._now: tuple[Work, int] | None = None  # what runs, and its number
+
+    def submit(self, work: Work) -> None:
+        """Run it after what was submitted before."""
+        with self._changing:
+            self._queue.put(work)
+            if self._thread is not None or self._start():
+                return
+        self._run_here()
+
+    def interrupt(self, kind: type[BaseException], work: Work | None = None) -> bool:
+        """Raise an exception in what runs now, if anything does (if ``work`` does, where given)."""
+        now = self._now
+        if now is None or work not in (None, now[0]):
+            return False
+        if not self._interruption.send_once(now[1], kind):
+            return False
+        again = threading.Thread(target=self._interruption.send_again, args=(now[1], kind),
+                                 name=f"fusec-{self.name}-interrupt", daemon=True)
+        try:
+            again.start()
+        except (RuntimeError, MemoryError) as error:  # once is enough where nothing swallows it
+            log.write(log.WARN, f"an exception was sent to {self.name} once only ({error})")
+        return True
+
+    def close(self) -> None:
+        """End the thread after what was submitted before; more work starts another."""
+        with self._changing:
+            if self._thread is not None:
+                self._queue.put(None)
+                self._queue, self._previous, self._thread = SimpleQueue(), self._thread, None
+
+    # -- the thread itself
+
+    def _start(self) -> bool:
+        thread = threading.Thread(target=self._serve, args=(self._queue, self._previous),
+                                  name=f"fusec-{self.name}", daemon=True)
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError) as error:  # a limit of the system or of a container
+            log.write(log.WARN, f"no thread could be started for {self.name} ({error}): who "
+                                f"submits work to it does the work")
+            return False
+        self._thread, self._previous = thread, None
+        return True
+
+    def _serve(self, queue: SimpleQueue[Work | None], previous: threading.Thread | None) -> None:
+        if previous is not None:
+            previous.join()
+        threads.keep_to(self.cores)
+        self._enter_pool()
+        process = _Process.number
+        while (work := queue.get()) is not None and not _Process.ends:
+            with self._running:
+                self._run(work)
+            if _Process.number != process:  # the work forked, and this is the child's only thread
+                return
+        if self.pool is not None:
+            self.pool.close()
+
+    def _enter_pool(self) -> None:
+        if self.pool is not None:
+            try:
+                threads.enter(self.pool)
+            except NativeUnavailableError:
+                return  # kernels run on the thread that calls them, there
+            except OSError as error:
+                log.write(log.WARN, f"kernels of {self.name} share the process's threads: {error}")
+
+    def _run_here(self) -> None:
+        """Do what waits, unless it was submitted by work that is being done here: it comes next."""
+        if self._running.is_mine():
+            return
+        with self._running:
+            while True:
+                try:
+                    work = self._queue.get_nowait()
+                except Empty:
+                    return
+                if work is not None:
+                    self._run(work)
+
+    def _run(self, work: Work) -> None:
+        own = self._interruption
+        try:
+            number = own.begin()
+            self._now = work, number
+            try:
+                work()
+            finally:
+                own.end()
+            own.settle()
+        except BaseException as error:
+            own.settle()
+            if own.sent is None or not isinstance(error, own.sent):
+                threading.excepthook(threading.ExceptHookArgs(
+                    (type(error), error, error.__traceback__, threading.current_thread())))
+        finally:
+            self._now = None
+
+    # -- fork and exit
+
+    def forget(self) -> None:
+        """In a forked child: no thread, and nothing that waits."""
+        self._begin()
+
+    def end(self, seconds: float) -> None:
+        """Wait for what it is at, after the interpreter's end has begun."""
+        self.close()
+        if self._previous is not None:
+            self._previous.join(seconds)
+
+
+class _Process:
+    """How often it was forked, and whether the interpreter is on its way out."""
+
+    number = 0
+    ends = False
+
+
+_all: weakref.WeakSet[DeviceThread] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    _Process.number += 1
+    for each in list(_all):
+        each.forget()
+
+
+def _at_exit() -> None:
+    """Let each finish what it is at, before Python tears its modules down."""
+    _Process.ends = True
+    last = time.monotonic() + _EXIT_SECONDS
+    for each in list(_all):
+        each.end(max(0.0, last - time.monotonic()))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)
