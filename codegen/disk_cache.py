@@ -21,11 +21,11 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from fusec import config
 from fusec.inspect import log
+from fusec.records import dataclass
 
 _SUFFIX = ".fusec-object"
 _PARTIAL = ".fusec-partial"  # of files that are being written

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Literal
 
@@ -22,6 +21,7 @@ from fusec.ir import Loc, dtype_name
 from fusec.ir.bindings import Bindings, resolve
 from fusec.ir.dims import maximum, minimum
 from fusec.ops.index_maps import AxisIndex, IndexMap
+from fusec.records import dataclass, replace
 
 
 class Expr:

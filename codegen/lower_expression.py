@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import starmap
 from typing import Any
 
@@ -16,6 +15,7 @@ from fusec.ops.cones import has_unit_region, is_piecewise, operands, piece
 from fusec.ops.index_maps import COMPUTED, AxisIndex, IndexMap, identity
 from fusec.ops.reductions import folded
 from fusec.ops.scalar_calls import CALLS
+from fusec.records import dataclass, field
 
 from .boxes import Box, live_branch
 from .complex_pairs import Pair, buffer_layout, complex_constant, complex_operation, concerns

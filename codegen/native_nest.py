@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fusec.ir.dims import Size
+from fusec.records import dataclass
 
 if TYPE_CHECKING:
     from .llvm import NativeCode

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from fusec.ir.bindings import Bindings, resolve
 from fusec.ir.dims import Size, is_static, maximum, symbols_of
 from fusec.ir.lazy_values import lazy
 from fusec.ops import get
+from fusec.records import dataclass, field, replace
 
 from .backend import Backend, Strides
 from .loop_ir import Kernel, Param

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ from fusec.ir.bindings import Bindings, resolve, typical
 from fusec.ir.dims import Size, is_static, maximum, minimum
 from fusec.ir.symbolic_sizes import plain
 from fusec.ops.index_maps import COMPUTED
+from fusec.records import dataclass, replace
 
 from .loop_ir import Kernel, Nest, walk
 from .scalar_rules import BOOL

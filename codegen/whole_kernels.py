@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from fusec.ir.bindings import Bindings
+from fusec.records import dataclass
 
 from .backend import Backend, Strides
 from .loop_ir import Kernel

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from . import checkpoint_files as files
 from .errors import unsupported, user_error
 from .object_names import named_variables
 from .occupancy import Hold
+from .records import dataclass
 from .variable import Variable, in_trace
 from .variable_values import describe
 

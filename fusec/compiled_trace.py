@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fusec import config
 from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.schedule import Schedule
@@ -23,6 +21,7 @@ from .compiled_steps import (
 from .errors import user_error
 from .ir import Graph
 from .ir.symbolic_numbers import text_of_number
+from .records import dataclass
 from .variable import Variable
 
 

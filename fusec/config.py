@@ -24,12 +24,12 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from . import locks, machine
 from .machine import usable_cores as usable_cores
+from .records import dataclass
 
 # The types that a type checker sees; the table below gives the same names their behaviour.
 log_level: int

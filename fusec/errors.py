@@ -10,7 +10,6 @@ from __future__ import annotations
 import builtins
 import linecache
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -19,6 +18,7 @@ import numpy as np
 from . import config
 from .code_roles import is_ours
 from .ir.graph import Loc
+from .records import dataclass, replace
 
 Pairs = tuple[tuple[str, str], ...]
 Raised = TypeVar("Raised", bound=BaseException)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from .bench.measure import benchmark
 from .bench.report import Report
 from .function import Function
 from .inspect.notebook import Shown, escape, preformatted
+from .records import dataclass
 
 _NOTHING = ("no jitted function was called in this cell: put @fusec.jit above a function and call "
             "it here")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fusec.codegen import backends
 from fusec.codegen.native_nest import CompileStats
@@ -15,6 +14,7 @@ from fusec.ir.instantiate import Instantiation
 from fusec.ir.size_questions import Question
 from fusec.ir.symbolic_numbers import Sizes
 
+from .records import dataclass
 from .stages import OptimizedStage
 
 MOST_SCHEDULES = 8  # of one graph; calls of further sizes are lowered by themselves

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fusec.codegen.schedule import ExternStep, KernelStep, Schedule
@@ -12,6 +11,7 @@ from fusec.ir import Graph, Loc
 
 from .deadline import within
 from .errors import user_error
+from .records import dataclass, field
 
 T = TypeVar("T")
 Times = list[tuple[str, float]]

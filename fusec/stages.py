@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.plan_building import compile_schedule, make_schedule
@@ -20,6 +19,7 @@ from .compiled_steps import CompiledExtern, CompiledKernel, library_steps
 from .compiled_trace import Build
 from .concrete_function import ConcreteFunction
 from .inspect.passes_report import passes_text
+from .records import dataclass, field
 from .trace.tracer import Traced
 
 

@@ -11,7 +11,6 @@ is a constant, as if the argument were another one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ from fusec.trace.call.symbolic_arguments import (
 )
 
 from .open_schedules import OpenSchedules
+from .records import dataclass, field, replace
 from .stages import OptimizedStage, TracedStage
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ path leads out of the group and back in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from fusec.ir import Graph, Node, Value
@@ -18,6 +17,7 @@ from fusec.ops.checks import has_effects
 from fusec.ops.cones import Cone, cone, has_unit_region, is_boundary, is_piecewise, view_base
 from fusec.ops.index_maps import AxisIndex, IndexMap, identity, without_loop
 from fusec.ops.picking import PICKS
+from fusec.records import dataclass, field
 
 from .kernel_work import MAX_WORK, work_of
 

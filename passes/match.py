@@ -18,13 +18,13 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fusec.ir import Node, TensorType, Value
 from fusec.ops import registry
+from fusec.records import dataclass
 
 from .rewrite import Rewriter
 from .rule_functions import HELPERS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from fusec.records import dataclass
 
 Fp = Literal["strict", "contract", "fast"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +17,7 @@ from fusec.ir.compare import UNCHANGED, graph_diff
 from fusec.ir.text import print_attr, print_graph
 from fusec.ir.verify import VerificationError, verify
 from fusec.ir.verify_pass import verify_pass
+from fusec.records import dataclass, replace
 
 from .complex_calls import complex_calls
 from .constant_folding import constant_folding

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from fusec.codegen.schedule import contiguous_strides, words_of
 from fusec.ir import Graph
 from fusec.ir.bindings import Bindings
 from fusec.occupancy import Occupancy, Use
+from fusec.records import dataclass
 
 
 @dataclass(frozen=True)

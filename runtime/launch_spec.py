@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from fusec.occupancy import Use
+from fusec.records import dataclass
 from fusec.runtime.native import records
 
 

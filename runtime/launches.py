@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from fusec import config
 from fusec.codegen.backend import Backend
 from fusec.codegen.native_nest import NONE, NativeNest, NestBlock
 from fusec.codegen.schedule import KernelStep, Place
+from fusec.records import dataclass, field
 
 from .grain import grain_of
 

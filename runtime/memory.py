@@ -14,12 +14,12 @@ import functools
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from fusec import config, locks
 from fusec.codegen import llvm
+from fusec.records import dataclass
 from fusec.runtime.native import NativeUnavailableError, allocator, blocks, numpy_api
 
 HANDLER_NAME = "fusec"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from fusec import stack
 from fusec.codegen.schedule import ControlRun
 from fusec.errors import located
 from fusec.ops.recursion import TOO_DEEP, innermost, running
+from fusec.records import dataclass
 
 from .sub_programs import Memory, Planner, SubProgram, as_array, own
 

@@ -16,7 +16,6 @@ order:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from fusec.codegen.loop_ir import Param
 from fusec.codegen.native_nest import NONE, NestBlock
 from fusec.codegen.specialise import MAP_BLOCK, LoopForm, tasks_of
 from fusec.ir.dims import Dim, Size
+from fusec.records import dataclass
 
 from .work import point_ns
 

@@ -10,12 +10,12 @@ remaining lanes are folded in halves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fusec.codegen.loop_ir import Reduction
+from fusec.records import dataclass, field
 
 from .emitter import BOOL, I64, Emitter, Operand, scalar_type, vector_type
 from .instructions import compare

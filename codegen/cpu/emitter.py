@@ -9,10 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from fusec.records import dataclass
 
 I64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)

@@ -8,9 +8,10 @@ has a record too, that receives the first failure: see `RECORD` of `fusec.codege
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from fusec.records import dataclass
 
 from .emitter import I64, UNLIKELY, Emitter, Operand, memory_type, scalar_type, vector_type
 from .instructions import binary, both, compare, negated, select

@@ -7,11 +7,11 @@ on where in a loop it falls; the vectorised loop itself is in `axis_loop`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 from fusec.codegen.loop_ir import LEAVES, Expr, Stage, walk
 from fusec.codegen.specialise import LoopForm
 from fusec.ops.scalar_calls import CALLS
+from fusec.records import dataclass, field, replace
 
 from .emitter import I64, Operand, memory_type, vector_type
 from .indices import check_index, load_at, load_elements, load_valid, offset_of, verify

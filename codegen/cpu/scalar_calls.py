@@ -8,12 +8,12 @@ those the function might not even end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from fusec.codegen.loop_ir import Expr
 from fusec.ops.scalar_calls import FUNCTIONS, ScalarFunction
+from fusec.records import dataclass
 
 from .emitter import BOOL, Emitter, Operand, memory_type, vector_type
 from .indices import FailureFlags

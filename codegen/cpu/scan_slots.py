@@ -6,13 +6,12 @@ after another, which keeps NumPy's sequential order while producers and consumer
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from fusec.codegen.loop_ir import Expr, Stage, walk
 from fusec.codegen.scalar_rules import boolean_op
 from fusec.codegen.specialise import LoopForm
 from fusec.ops import get
 from fusec.ops.scans import start_of
+from fusec.records import dataclass, field
 
 from .emitter import BOOL, Emitter, Operand, scalar_type, vector_type
 from .scalar_ops import emit_operation

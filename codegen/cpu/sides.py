@@ -8,11 +8,11 @@ in a branch, which the processor foresees.  The values are the same: a branch ch
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from fusec.codegen.loop_ir import CHECKS, Expr, Stage, walk
 from fusec.codegen.scalar_rules import scalar_cost
 from fusec.ops.scalar_calls import CALLS
+from fusec.records import dataclass, field
 
 WORTH_A_BRANCH = 8.0  # additions saved where the other side is taken
 Side = tuple[int, int]  # a select, and which of its operands

@@ -11,7 +11,6 @@ import argparse
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 import fusec
 from fusec.errors import FusecError, InternalError
 from fusec.ops import registry
+from fusec.records import dataclass
 from fusec.trace import tracer  # noqa: F401 (it fills the tables)
 from fusec.trace.facts.refusals import is_compiled
 from fusec.trace.values.handlers import FUNCTIONS, TABLE

@@ -11,7 +11,8 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from fusec.records import dataclass
 
 from .. import config, machine
 from .versions import FOUNDATIONS, Requirement, python_bounds, requirements, version_of, within

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, NamedTuple, Protocol
+
+from fusec.records import dataclass
 
 from ..ir.dims import Size
 from ..ir.graph import Loc

@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fusec.records import dataclass
 
 from .. import config
 from . import log

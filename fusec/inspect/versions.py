@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import re
-from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
+
+from fusec.records import dataclass, replace
 
 from .. import checkout
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from fusec.ops.claims import claimed_dtypes
 from fusec.ops.python_operators import PYTHON_OPERATORS
 from fusec.ops.registry import Op
 from fusec.ops.sizes import learnt_symbols, needed_symbols, size_value
+from fusec.records import dataclass, field
 
 from .dims import Dim, Size, is_at_least, symbols_of
 from .graph import Graph, Loc, Node, Value

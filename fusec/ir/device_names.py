@@ -7,7 +7,8 @@ device and its number; what a partial name leaves out may be anything.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+
+from fusec.records import dataclass, replace
 
 JOB, TASK = "localhost", 0
 _PARTS = re.compile(

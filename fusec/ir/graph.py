@@ -9,9 +9,10 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from fusec.records import dataclass, field, replace
 
 from .dims import Size
 from .lazy_values import lazy

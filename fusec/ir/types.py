@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+
+from fusec.records import dataclass
 
 from .dims import Size, is_static
 from .parse_dims import parse_shape

@@ -9,7 +9,6 @@ slices, axes and permutations lie within their operands.  What only tracing can 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from fusec.ir.dims import (
     symbol,
     symbols_of,
 )
+from fusec.records import dataclass, field
 
 MOST_SIZE = 1 << 40
 MOST_INT = 1 << 62

@@ -10,9 +10,9 @@ import itertools
 import math
 import operator
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 
 from fusec.ir import Node, Value
+from fusec.records import dataclass, field
 
 from . import registry
 from .gather import gather_operands, index_operands

@@ -14,13 +14,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import InternalError
 from fusec.ir import Graph, TensorType
+from fusec.records import dataclass, field
 
 from .admitted import HOST
 from .library import decode

@@ -6,7 +6,6 @@ becomes of the element.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from fusec.ir import Graph, Loc, Node, Value
 from fusec.ir.dims import Dim, Size
 from fusec.ir.lazy_values import asked_once
 from fusec.ir.symbolic_numbers import applied
+from fusec.records import dataclass
 
 from .build import Builder
 from .checks import has_effects

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from fusec.ir import Node, TensorType
 from fusec.ir.dims import Dim, Size
+from fusec.records import dataclass
 
 from .admission import ANYTHING, TYPES, Admission
 from .library_admission import check_call

@@ -9,12 +9,12 @@ out of range raises NumPy's ``IndexError``.  ``safe`` lists the axes whose index
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fusec.ir import Node, TensorType, Value
+from fusec.records import dataclass
 
 from .admitted import PICK, PICK_UPDATE
 from .registry import Op, Types, register

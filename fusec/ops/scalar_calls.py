@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import InternalError
 from fusec.ir import TensorType
+from fusec.records import dataclass
 
 from .admitted import SCALAR
 from .registry import Op, Types, register

@@ -14,13 +14,13 @@ and at least 1.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fusec.ir import TensorType
 from fusec.ir.dims import symbol
+from fusec.records import dataclass
 
 from . import admitted
 from .registry import Op, Types, register

@@ -6,7 +6,6 @@ import functools
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from traceback import walk_tb
 from types import FunctionType, MethodType
@@ -27,6 +26,7 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ir.graph_at_sizes import GraphAtSizes
 from fusec.ir.instantiate import Instantiation
 from fusec.ops.checks import describe_error, has_effects
+from fusec.records import dataclass, field, replace
 from fusec.variable import snapshot
 
 from .boundary.arguments import input_strides, layout_guards, read_only, traced_arguments

@@ -9,12 +9,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy._core import multiarray
 
+from fusec.records import dataclass
 from fusec.runtime.native import NativeUnavailableError, address_of
 
 _SLOTS = {

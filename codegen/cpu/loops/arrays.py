@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fusec.codegen.cpu.emitter import Operand
 from fusec.ir.dims import Dim, is_static
+from fusec.records import dataclass
 
 Strides = tuple[Any, ...]  # in bytes: an int, or the register that holds a run-time stride
 

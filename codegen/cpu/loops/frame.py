@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from fusec.codegen.specialise import LoopForm
 from fusec.ir.dims import Dim, Size, is_at_least
 from fusec.ir.polynomials import Call
 from fusec.ops.windows import UNLIMITED
+from fusec.records import dataclass, field
 
 from .arrays import ArrayRef, Token, contiguous
 from .bounds import bound_of

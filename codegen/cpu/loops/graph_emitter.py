@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from fusec.codegen.cpu.emitter import Operand
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.passes.pipeline import native_loop, run_passes
+from fusec.records import dataclass, field
 
 from .arrays import ArrayRef, Location, Token
 from .copying import copy

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from fusec.codegen.cpu.emitter import I64, UNLIKELY
 from fusec.ir import Graph, Node, Value
+from fusec.records import dataclass
 
 from .frame import Frame
 

@@ -9,7 +9,6 @@ frames take more of the stack than `MOST_STACK`, is a ``RecursionError``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from fusec.codegen.control_program import ErrorExit
 from fusec.codegen.cpu.emitter import Operand, scalar_type
 from fusec.ir import Node, Value
 from fusec.ops.recursion import recursions
+from fusec.records import dataclass, field
 
 from .arrays import ArrayRef, Location, Strides, contiguous, is_dense
 from .frame import Frame

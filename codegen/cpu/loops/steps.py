@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from fusec.codegen.cpu.emitter import I64
 from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import is_static
 from fusec.ops import get
+from fusec.records import dataclass
 
 from . import callbacks, kernels, picks, recursive_functions, selections, slices
 from .arrays import ArrayRef, Location, Token

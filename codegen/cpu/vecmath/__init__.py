@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 import numpy as np
+
+from fusec.records import dataclass, replace
 
 from . import (  # noqa: F401 - the imports fill the registry
     error_function,

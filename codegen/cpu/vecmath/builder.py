@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+
+from fusec.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ float32 is worked in float64 to fewer digits.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from fusec.records import dataclass
 
 from .builder import F64, Builder, Value
 from .double_double import Pair, fast_two_sum, two_product, two_sum

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from fusec.records import dataclass
 
 from .builder import Builder, Value
 from .coefficients import TABLES

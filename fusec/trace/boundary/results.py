@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from fusec.errors import unsupported, user_error
 from fusec.ir import Value
 from fusec.ir.symbolic_numbers import Symbolic
+from fusec.records import dataclass
 from fusec.variable import Variable
 
 from ..facts.layout import Strides, contiguous, like_order

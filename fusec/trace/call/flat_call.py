@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from fusec.errors import user_error
 from fusec.ir import dtype_name
 from fusec.ir.types import RUN_TIME_INT
 from fusec.ops.host_calls import is_generator
+from fusec.records import dataclass
 
 from ..facts.layout import is_c_contiguous
 from ..facts.refusals import check_array, check_dtype, is_compiled

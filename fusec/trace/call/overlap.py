@@ -8,10 +8,11 @@ views of it, made of slices, reshapes and a transposition, so that one sees the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+from fusec.records import dataclass, replace
 
 from .flat_call import FlatCall
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from types import FunctionType, MethodType
 from typing import Any
 
 from fusec.errors import nearest, users_own
+from fusec.records import dataclass, field, replace
 
 _POSITION_ONLY = inspect.Parameter.POSITIONAL_ONLY
 _BY_POSITION = (_POSITION_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -6,7 +6,6 @@ So are Python's ints that a trace needs, and strides that do not follow from siz
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from fusec.ir.dims import Size
 from fusec.ir.polynomials import ARGUMENT, LEAST_ARGUMENT, MOST_ARGUMENT
 from fusec.ir.symbolic_numbers import Sizes
+from fusec.records import dataclass
 
 from ..facts.layout import Strides, contiguous, like_order
 

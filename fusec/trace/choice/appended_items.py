@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Container
-from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from fusec.errors import ConcreteValueError
 from fusec.ir import TensorType, Value
+from fusec.records import dataclass, field
 
 from ..values.array import TracedArray, from_value, number
 from ..values.selected_arrays import Copied, roots

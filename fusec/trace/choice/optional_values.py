@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import optree
 
 from fusec.ir import TensorType, Value
+from fusec.records import dataclass
 
 from ..facts.constant_values import constant_value
 from ..facts.layout import Strides

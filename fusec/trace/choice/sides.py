@@ -7,11 +7,11 @@ run decides (`trace/values/selected_arrays.py`), or, where the graph cannot say 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fusec.ir import Node, Value
 from fusec.ops.index_checks import Use
+from fusec.records import dataclass, field, replace
 
 from ..facts.layout import Strides
 from ..operands.python_numbers import Intervals, hull, interval

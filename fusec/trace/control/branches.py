@@ -6,7 +6,6 @@ Cheap scalar sides become ``Where``; all others a ``Cond`` node, of which one si
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from fusec.ir import Loc, Node, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ops import get
 from fusec.ops.checks import describe_error
+from fusec.records import dataclass
 
 from ..choice.half_choices import check_bound, half_bound, is_users, left_by_one, merged_tails
 from ..choice.joined_containers import Contents, kept, relinked

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from fusec.ir import TensorType, Value
 from fusec.ir.bindings import resolve
@@ -22,6 +21,7 @@ from fusec.ir.bounds import range_of
 from fusec.ir.dims import Size, is_static, symbols_of
 from fusec.ops.library import size_limits
 from fusec.ops.windows import UNLIMITED
+from fusec.records import dataclass, field
 
 from ..choice.regions import placeholder
 from ..index.windows import extent

@@ -4,11 +4,11 @@ types of that."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from fusec.ir import TensorType, Value
 from fusec.ir.dims import Size, is_static
+from fusec.records import dataclass, field
 
 from ..choice.optional_values import aligned, or_absent
 from ..guards.places import UNBOUND, Absent

@@ -6,7 +6,6 @@ A sequence has a number of items, known or traced, and gives the item at a trace
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir.symbolic_numbers import Symbolic, is_int
 from fusec.ir.symbolic_sizes import length_of_range
+from fusec.records import dataclass
 
 from ..operands import sizes
 from ..operands.operands import as_traced, cast

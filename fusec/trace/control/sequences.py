@@ -7,12 +7,12 @@ all of them at once, after which nothing goes on with them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.records import dataclass, field
 
 from ..values.trace import Trace
 

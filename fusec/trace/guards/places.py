@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
+
+from fusec.records import dataclass
 
 Key = tuple[int, Any]
 Bind = Callable[[Any], str]

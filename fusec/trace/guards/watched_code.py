@@ -6,9 +6,10 @@ import dis
 import functools
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+from fusec.records import dataclass
 
 from ..convert.cache import is_converted
 from ..facts.code_names import HEAP_TYPE, names_in, with_inner

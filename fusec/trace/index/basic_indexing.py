@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir.dims import Size, is_static, maximum, minimum
 from fusec.ir.symbolic_sizes import length_of_range, plain_int, position, slice_indices
+from fusec.records import dataclass, field
 
 from ..operands.sizes import as_size
 from ..values.array import TracedArray

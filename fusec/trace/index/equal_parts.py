@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, Size, minimum, symbols_of
+from fusec.records import dataclass, field
 
 from ..operands.operands import as_traced
 from ..operands.sizes import SizeTable, number

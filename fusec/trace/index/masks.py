@@ -11,7 +11,6 @@ native loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from fusec.ir.text import print_attr
 from fusec.ir.walks import nodes_behind
 from fusec.ops import registry
 from fusec.ops.shapes import broadcast
+from fusec.records import dataclass, field
 
 from ..library.calls import call_library
 from ..operands.operands import as_traced, cast, is_run_time_int, truth

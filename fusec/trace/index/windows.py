@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from fusec.ir.dims import Dim, Size, symbols_of
 from fusec.ir.symbolic_numbers import stored
 from fusec.ir.symbolic_sizes import plain_int
 from fusec.ops import registry
+from fusec.records import dataclass
 
 from ..operands.operands import as_traced, is_run_time_int
 from ..operands.python_numbers import from_ints, interval, weak

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ops.library import LibraryCall
+from fusec.records import dataclass, field
 
 from ..facts.constant_values import is_constant
 from ..facts.this_numpy import signature_of

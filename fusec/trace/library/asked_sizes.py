@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from fusec.ir.instantiate import Instantiation
 from fusec.ir.symbolic_numbers import Symbolic, is_int, text_of_number
 from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.library import leaves_of
+from fusec.records import dataclass
 
 from ..facts.layout import Strides, like_order
 

@@ -8,7 +8,6 @@ waits for the other; two generators may share their bits, and two files their te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
 from fusec.ops.host_calls import ORDER, HostObject
+from fusec.records import dataclass, field
 
 from ..facts.trees import flattened
 from ..values.array import TracedArray

@@ -10,7 +10,6 @@ two.  What is not counted (outside the range) adds 0 to a bin.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from fusec.ir import TensorType, Value
 from fusec.ops.cones import view_base
 from fusec.ops.gather import INDEX
+from fusec.records import dataclass
 
 from ..facts.layout import contiguous
 from ..index.gathers import are_static

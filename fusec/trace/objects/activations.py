@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fusec.ir import TensorType
+from fusec.records import dataclass, field
 
 from ..choice.merge import Disagreement, is_traced, joined, same
 from ..facts.layout import Strides

@@ -6,11 +6,11 @@ The condition is computed from the operands and the wrapped result.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from fusec.ir import Node, Value
+from fusec.records import dataclass
 
 from ..values.trace import Trace
 from .python_numbers import INT64, TEXT, interval

@@ -8,7 +8,6 @@ A result whose size depends on data defines a symbol.  The program sees such a s
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
 from typing import Any
 
 from fusec.errors import ConcreteValueError
@@ -19,6 +18,7 @@ from fusec.ir.polynomials import ARGUMENT
 from fusec.ir.symbolic_numbers import Symbolic, applied
 from fusec.ir.symbolic_sizes import plain_int
 from fusec.ops.sizes import SIZE_ARITHMETIC
+from fusec.records import dataclass, field
 
 from ..values.array import TracedArray
 from ..values.trace import Trace

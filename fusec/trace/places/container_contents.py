@@ -4,12 +4,12 @@ after each call, and the types and layouts that a later call must find in them."
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fusec.ir.symbolic_sizes import plain
+from fusec.records import dataclass, field
 
 from ..choice.tails import present
 from ..facts.refusals import is_compiled

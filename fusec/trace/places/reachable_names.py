@@ -7,7 +7,6 @@ in containers, and where arrays lie, so that later calls read those that lie the
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from types import BuiltinMethodType, FunctionType, MethodWrapperType
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fusec.code_roles import is_ours
+from fusec.records import dataclass
 
 from ..facts.code_names import names_in
 from ..guards.array_values import GuardedArrays

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice, takewhile
 from types import FrameType
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 from fusec.errors import unsupported
 from fusec.ops.host_calls import HostObject
+from fusec.records import dataclass
 
 from ..library.host_calls import call_host
 from ..objects.tracing_hooks import TracingHooks

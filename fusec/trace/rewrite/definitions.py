@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from fusec.records import dataclass, field
 
 from ..source.source import FunctionNode, Source
 from . import flow

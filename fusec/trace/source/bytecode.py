@@ -7,9 +7,10 @@ import itertools
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any
+
+from fusec.records import dataclass
 
 Position = tuple[int | None, int | None, int | None, int | None]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import itertools
 import sys
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any
+
+from fusec.records import dataclass
 
 from .bytecode import Step
 from .decompiler import DEL, AssertionFailed, CannotDecompile, FunctionParts, InPlace, Iter, Stack

@@ -12,11 +12,12 @@ import __future__
 import ast
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from types import CodeType, ModuleType
 from typing import Any
+
+from fusec.records import dataclass
 
 from .errors import SourceUnavailable
 from .pytest_asserts import is_rewritten, rewritten

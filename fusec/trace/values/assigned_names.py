@@ -8,12 +8,12 @@ early, the constant is in the graph already, and the trace begins anew with that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 
 from fusec.errors import ConcreteValueError, InternalError
+from fusec.records import dataclass, field
 
 from ..facts.code_names import names_in
 from ..facts.refusals import is_compiled

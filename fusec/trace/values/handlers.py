@@ -7,13 +7,13 @@ for NumPy's functions and the methods of arrays, which NumPy's own dispatch lead
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
 from fusec.code_roles import ON_BEHALF
 from fusec.errors import InternalError
 from fusec.ir.symbolic_numbers import Symbolic
+from fusec.records import dataclass
 
 from ..convert.call_table import CallTable
 from ..convert.callbacks import CALLS

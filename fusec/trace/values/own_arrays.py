@@ -10,13 +10,13 @@ a view of that storage.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir.graph import new_id
+from fusec.records import dataclass
 
 from ..facts.origins import access_path
 from ..facts.refusals import check_array

@@ -7,12 +7,12 @@ computes the assigned values.  Calls that do not raise never compute them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fusec.ir import Node, Value
+from fusec.records import dataclass, field
 
 Read = Callable[[Value], Any]
 

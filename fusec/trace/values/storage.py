@@ -8,7 +8,6 @@ sees it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from fusec.ops.complex_parts import PARTS
 from fusec.ops.picking import PickView
 from fusec.ops.views import region
 from fusec.ops.windows import WindowView
+from fusec.records import dataclass, field
 
 from ..facts.layout import Strides, contiguous
 
