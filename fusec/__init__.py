@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .jit import jit
     from .printing import check_numerics, print
     from .run_metadata import NodeStats, RunMetadata, RunOptions
-    from .scopes import colocate_with, control_dependencies, name_scope
+    from .scopes import colocate_with, control_dependencies, device, name_scope
     from .specs import PYTHON_VALUE, TensorSpec
     from .trace_cache import no_retrace
     from .variable import Variable
@@ -60,6 +60,7 @@ _LAZY = {
     "ConcreteFunction": "concrete_function", "RunMetadata": "run_metadata",
     "RunOptions": "run_metadata", "NodeStats": "run_metadata",
     "name_scope": "scopes", "control_dependencies": "scopes", "colocate_with": "scopes",
+    "device": "scopes",
     "admit": "ir.admit", "GraphFunction": "graph_function",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
@@ -95,6 +96,7 @@ __all__ = [
     "config",
     "container",
     "control_dependencies",
+    "device",
     "explain",
     "fori_loop",
     "history",

@@ -16,6 +16,7 @@ from fusec.trace.call.signature import Signature, keywords_of
 
 from .errors import user_error, users_own
 from .input_signature import InputSignature
+from .placing import placing_in, scope_now
 
 
 class Binder:
@@ -27,10 +28,13 @@ class Binder:
 
     def __init__(
         self, signature: Signature, specs: InputSignature | None, reduce_retracing: bool,
+        scope_now: Callable[[], Any] = scope_now,
     ) -> None:
+        """``scope_now`` gives the device scope of a call that is made now."""
         self.signature = signature
         self._specs = specs
         self.reduce_retracing = reduce_retracing
+        self._scope_now = scope_now
         self.pinned: frozenset[str] = frozenset()
         self._dynamic: frozenset[str] = frozenset()
         self._int_values: dict[str, set[int]] = {}
@@ -46,7 +50,7 @@ class Binder:
         if self._specs is not None:
             bound = self._specs.applied(bound)
         call = flatten(self.signature, bound, keywords, self._dynamic, self.pinned)
-        return replace(call, form=(len(args), *kwargs))
+        return replace(call, form=(len(args), *kwargs), placing=placing_in(self._scope_now()))
 
     def _check_keywords(self, now: dict[str, Any], before: dict[str, Any]) -> None:
         """A partial's keywords are defaults of the signature, which is made once."""
@@ -62,7 +66,7 @@ class Binder:
         """The call flattened anew, after other ints have become values of the run."""
         args, kwargs = _unflatten(call.separate or call)
         anew = flatten(self.signature, args, kwargs, self._dynamic, self.pinned)
-        anew = replace(anew, form=call.form)
+        anew = replace(anew, form=call.form, placing=call.placing)
         return anew if call.separate is None else merged(anew) or anew
 
     def relaxed(self, call: FlatCall) -> FlatCall:

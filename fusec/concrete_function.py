@@ -41,6 +41,7 @@ class ConcreteFunction(CompiledTrace):
         # Those that the launcher does not check itself.
         watched = [g for g in self.guards if not g.is_native]
         self.unchanged = check_of(watched) if watched else None
+        self.is_scope_watched = False  # whether that compares the device scope, too
         # No other call can use it: the trace changed containers that outlive it.
         self.is_for_once = any(g.is_once for g in self.guards)
         self.hits = 0

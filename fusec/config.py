@@ -38,6 +38,7 @@ num_threads: int
 parallel_threshold: int
 memory_cap_bytes: int
 logical_cpu_devices: int
+soft_placement: bool
 history: bool
 history_size: int
 verify: bool
@@ -96,6 +97,8 @@ _ROWS = (
             "nothing; starts as an eighth of the memory, at most 1 GiB", 0, _MOST),
     Setting("logical_cpu_devices", int, lambda: 1, "FUSEC_LOGICAL_CPU_DEVICES",
             "devices CPU:0, CPU:1, ... that this machine's CPU is presented as", 1, 64),
+    Setting("soft_placement", bool, lambda: False, "FUSEC_SOFT_PLACEMENT",
+            "leave out a device that no node can have there, with one warning, instead of raising"),
     Setting("history", bool, lambda: False, "FUSEC_HISTORY",
             "record every launch for fusec.history(), not only those that compiled"),
     Setting("history_size", int, lambda: 10_000, "FUSEC_HISTORY_SIZE",

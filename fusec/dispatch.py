@@ -98,13 +98,13 @@ class Dispatcher(TracingCompiler):
 
     def _inline(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Inside another trace the function is traced with it, one that calls itself once."""
-        if trace.hooks is None:
-            return self._target.python_function(*args, **kwargs)
-        if self._specs is not None:
+        if self._specs is not None and trace.hooks is not None:
             args, kwargs = self.binder.signature.bind(args, kwargs)
             args = self._specs.applied(args, trace)
-        return called(
-            trace, self._target.python_function, args, kwargs, self._options.fp)
+        with self._device:
+            if trace.hooks is None:
+                return self._target.python_function(*args, **kwargs)
+            return called(trace, self._target.python_function, args, kwargs, self._options.fp)
 
     def clear(self) -> None:
         """Forget every trace."""

@@ -187,6 +187,10 @@ class FallbackWarning(UserWarning):
     """A function jitted with ``fallback="eager"`` runs uncompiled."""
 
 
+class PlacementWarning(UserWarning):
+    """A device that a program asked for is left out, as ``config.soft_placement`` allows."""
+
+
 class InternalError(FusecError):
     """A defect of fusec, never of the user's program."""
 

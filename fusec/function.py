@@ -47,6 +47,20 @@ def _dispatcher_class() -> type[Dispatcher]:
     return Dispatcher
 
 
+def _travel() -> Any:
+    """What takes functions to other processes; imported when the first one goes."""
+    from . import travel
+
+    return travel
+
+
+def _scope_of(device: Any) -> Any:
+    """The scope of ``device=``, whose name must be one; imported where a function has it."""
+    from .scopes import own_scope
+
+    return own_scope(device)
+
+
 def _with_specs(signature: Signature, specs: Sequence[Any] | None) -> Signature:
     """Arguments, and parts of them, that specs leave to Python, are static."""
     return signature.with_static(frozenset(
@@ -66,13 +80,15 @@ class Function:
         self, fn: Callable[..., Any], *, static: Sequence[str | int] = (), fp: str = "contract",
         check_indices: bool = True, reduce_retracing: bool = True, input_signature: Any = None,
         receiver: Callable[[], Any] | None = None, fallback: str = "error",
+        device: str | None = None,
     ) -> None:
         """``receiver``, for methods, gives the instance; it is called, not kept."""
         if fallback != "eager":
             check_supported(fn)
         self._fn, self._receiver = fn, receiver
         self.fp, self.check_indices, self.fallback = fp, check_indices, fallback
-        self.reduce_retracing = reduce_retracing
+        self.reduce_retracing, self.device = reduce_retracing, device
+        self._scope = None if device is None else _scope_of(device)
         self.input_signature = None if input_signature is None else checked_specs(input_signature)
         self._static = tuple(static)
         self._signature = _with_specs(
@@ -97,7 +113,7 @@ class Function:
         dispatcher = _dispatcher_class()(
             Target(self._fn, self._receiver, self.__name__), self._signature, fp=self.fp,
             check_indices=self.check_indices, reduce_retracing=self.reduce_retracing,
-            input_signature=self.input_signature, fallback=self.fallback)
+            input_signature=self.input_signature, fallback=self.fallback, device=self._scope)
         with _making:  # calls of other threads may be their function's first, too
             if self._dispatcher is None:
                 self._dispatcher, self._fast = dispatcher, dispatcher.fast
@@ -214,12 +230,11 @@ class Function:
         """What it was made with, as keyword arguments."""
         return {"static": self._static, "fp": self.fp, "check_indices": self.check_indices,
                 "reduce_retracing": self.reduce_retracing,
-                "input_signature": self.input_signature, "fallback": self.fallback}
+                "input_signature": self.input_signature, "fallback": self.fallback,
+                "device": self.device}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from .travel import reduced
-
-        return reduced(self)
+        return _travel().reduced(self)
 
     def __copy__(self) -> Function:
         return self
@@ -228,9 +243,7 @@ class Function:
         return self
 
     def __dask_tokenize__(self) -> Any:
-        from .travel import tokenized
-
-        return tokenized(self)
+        return _travel().tokenized(self)
 
     def __repr__(self) -> str:
         return f"<fusec.jit {self.__qualname__}, {self.trace_count} traces>"

@@ -13,7 +13,7 @@ from .function import Function
 
 _FP = ("contract", "strict", "fast")
 _FALLBACKS = ("error", "eager")
-_ONLY = {"autograph": True, "device": None, "compile": "now"}
+_ONLY = {"autograph": True, "compile": "now"}
 
 
 def _misuse(message: str) -> Exception:
@@ -72,27 +72,27 @@ def jit(
 
     Each new signature (dtypes, ranks, orders of strides, Python values) is traced once and
     compiled, and again, for all sizes, when a second shape comes; later calls run machine code.
-    Results are what NumPy gives: same dtypes, kinds, strides and
-    mutations, floats within the accuracy stated in docs/accuracy.md.
+    Results are what NumPy gives: same dtypes, kinds, strides and mutations, floats within the
+    accuracy stated in docs/accuracy.md.
 
     ``static``: names (or positions) of arguments that are Python values while tracing; each value
     has its own trace.  ``fp``: ``"contract"`` may round ``a*b + c`` once (and so may ``"fast"``,
     which means the same today), ``"strict"`` rounds like NumPy.  ``reduce_retracing``: Python ints
     and sizes of arrays become run-time values at their second value, unless Python needs them.
-    ``input_signature``:
-    a `TensorSpec` for each argument by position (or `PYTHON_VALUE`; lists, tuples and dicts of
-    both; ``[spec, ...]`` for lists of any length).  Calls must fit it; Python's numbers, and lists
-    of them, become arrays of the dtype that it says.  ``check_indices=False`` leaves out the checks
-    of indices that only the run knows: negative ones still count from the end, but one out of range
-    reads or writes whatever lies there, or ends the process.  ``fallback="eager"``: calls that
-    fusec refuses to compile run as Python runs them, with one `FallbackWarning`; ``F.eager_calls``
-    counts them.
+    ``input_signature``: a `TensorSpec` for each argument by position (or `PYTHON_VALUE`; lists,
+    tuples and dicts of both; ``[spec, ...]`` for lists of any length).  Calls must fit it; Python's
+    numbers, and lists of them, become arrays of the dtype that it says.  ``check_indices=False``
+    leaves out the checks of indices that only the run knows: negative ones still count from the
+    end, but one out of range reads or writes whatever lies there, or ends the process.  ``device``:
+    the name of a device, as ``with fusec.device(...):`` around all that the function does.
+    ``fallback="eager"``: calls that fusec refuses to compile run as Python runs them, with one
+    `FallbackWarning`; ``F.eager_calls`` counts them.
     Functions called from this one, jitted or not, follow its options.
 
-    Raises ``ValueError`` for unknown options, ``TypeError`` for what is no signature, and
-    ``UnsupportedError`` for generators and coroutines without ``fallback="eager"``.
+    Raises ``ValueError`` for unknown options (for devices at the first call), ``TypeError`` for
+    what is no signature, ``UnsupportedError`` for generators and coroutines without a fallback.
     """
-    _check_options(fp, fallback, check_indices, autograph=autograph, device=device, compile=compile)
+    _check_options(fp, fallback, check_indices, autograph=autograph, compile=compile)
     statics = (static,) if isinstance(static, (str, int)) else tuple(static)
 
     def wrap(fn: Callable[..., Any]) -> Function:
@@ -102,7 +102,7 @@ def jit(
             _check_compilable(fn)
             jitted = Function(_as_function(fn), static=statics, fp=fp, check_indices=check_indices,
                               reduce_retracing=reduce_retracing, input_signature=input_signature,
-                              fallback=fallback)
+                              fallback=fallback, device=device)
         if not isinstance(fn, (FunctionType, MethodType, functools.partial)):
             jitted.__name__ = jitted.__qualname__ = type(fn).__name__
         return jitted

@@ -2,23 +2,41 @@
 
 Data dependence already orders everything that can be observed, so a program needs none of them to
 be right.  Names make graphs readable; control edges and places are kept by every pass, which the
-verifier checks.  Outside of a traced function they do nothing.
+verifier checks.  Outside of a traced function names and order do nothing; a place holds there for
+what is called and for Variables that are made.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ContextDecorator
 from typing import Any
 
-from fusec.ir import Node
+from fusec.ir import Loc, Node
+from fusec.ir.device_names import DeviceName
 from fusec.ops import get
 from fusec.ops.build import Builder
 from fusec.trace.operands.operands import as_traced
-from fusec.trace.values.trace import Trace, current
+from fusec.trace.values.trace import Trace, current, user_frame
 
+from . import device_context
+from .device_scopes import (
+    ANYWHERE,
+    DeviceScope,
+    Together,
+    agreed,
+    inside,
+    item_of,
+    known,
+    name_of,
+)
 from .errors import unsupported, user_error
+from .fast_calls import watch_scopes
+from .variable import Variable
+
+Where = Callable[[], Loc | None]
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*(/[A-Za-z_0-9][\w.-]*)*/?\Z")
 
@@ -101,14 +119,98 @@ class control_dependencies(_Scope):
         return tuple(dict.fromkeys((*trace.builder.control_inputs, *dependencies)))
 
 
-class colocate_with(_Scope):
-    """``with fusec.colocate_with(a):``: what is made inside is on the device that ``a`` is on."""
+class _Place(_Scope, ContextDecorator):
+    """A scope that says where nodes are to be, in a trace and around calls."""
 
-    field = "device"
+    field = "devices"
+
+    def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
+        """What it says where ``scope`` is around it; ``where`` gives the user's line."""
+        raise NotImplementedError
+
+    def value(self, trace: Trace) -> DeviceScope | None:
+        around: Any = trace.builder.devices
+        return self.within(around, lambda: trace.loc)
+
+    def __enter__(self) -> None:
+        if current() is not None:
+            super().__enter__()
+        else:
+            watch_scopes()
+            device_context.enter(self.within(device_context.entered().scope, user_frame), self)
+
+    def __exit__(self, *error: object) -> None:
+        if self._entered.before:
+            super().__exit__(*error)
+        else:
+            device_context.leave(self)
+
+
+class device(_Place):
+    """``with fusec.device("/device:CPU:1"):``: where the nodes made inside are to be.
+
+    ``spec`` is the name of a device, whole (``/job:localhost/task:0/device:CPU:1``) or in part
+    (``/device:CPU:*``, ``CPU:1``), one of `fusec.devices`, or a *device function*: it is called
+    while tracing for each node that is made, with its ``op``, ``name``, ``inputs`` (``name``,
+    ``dtype``, ``shape``) and ``loc``, and gives a name, or None where it has nothing to say.  What
+    a name leaves out is that of the scope around it; the number of a device only if the type is
+    the same.  None forgets the scopes around.
+
+    Outside of traced functions it is around the calls made inside, which have traces of their own
+    for each scope, and Variables live on the device in whose scope they are made.  Scopes are of a
+    thread and of a task of asyncio.  It decorates functions as well.
+
+    Raises ``ValueError`` for what is no name, and, when it is entered, for a name that no device
+    has; ``TypeError`` for other specs.
+    """
+
+    def __init__(self, spec: Any) -> None:
+        super().__init__()
+        self.item = None if spec is None else item_of(spec)
+
+    def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
+        if self.item is None:
+            return None
+        item = self.item
+        if isinstance(item, DeviceName) and scope is not None:
+            item = agreed(known(item, scope.name or ANYWHERE, where), scope.beside, where)
+        elif isinstance(item, DeviceName):
+            item = known(item, ANYWHERE, where)
+        return inside(scope, item)
+
+    def checked_now(self) -> DeviceScope | None:
+        """What it would say if it were entered now, outside of a trace."""
+        return self.within(device_context.entered().scope, user_frame)
+
+    def scope_now(self) -> DeviceScope | None:
+        """The same where that has been checked before."""
+        scope: DeviceScope | None = device_context.entered().scope
+        return scope if self.item is None else inside(scope, self.item)
+
+
+def own_scope(spec: Any) -> device:
+    """The scope that ``fusec.jit(device=...)`` says; raises as `device` does, and for functions."""
+    return device(name_of(spec))
+
+
+class colocate_with(_Place):
+    """``with fusec.colocate_with(a):``: what is made inside is on the device that ``a`` is on.
+
+    ``a`` is a value of the traced program, whose device may not be decided yet, or a Variable,
+    outside of traced functions, too.  Scopes of devices around it are forgotten; one inside says
+    more of the device of both.  Raises ``ValueError`` where such a scope contradicts.
+    """
 
     def __init__(self, value: Any) -> None:
         super().__init__()
         self.like = value
 
-    def value(self, trace: Trace) -> str:
-        return as_traced(trace, self.like).value.node.device
+    def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
+        if isinstance(self.like, Variable):
+            return inside(None, Together(name_of(self.like.device), "", self.like.title))
+        trace = current()
+        node = None if trace is None else as_traced(trace, self.like).value.node
+        if node is None or node.op == "Const":  # which is on every device
+            return scope
+        place, _, anchor = node.device.partition("@")
+        return inside(None, Together(name_of(place), anchor or node.name, node.name))

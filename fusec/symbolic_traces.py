@@ -29,6 +29,7 @@ from fusec.trace.call.symbolic_arguments import (
 )
 
 from .open_schedules import OpenSchedules
+from .placing import trace_key
 from .records import dataclass, field, replace
 from .stages import OptimizedStage, TracedStage
 
@@ -259,14 +260,16 @@ class SymbolicTraces:
 
 
 def _arguments(call: FlatCall) -> SymbolicArguments | None:
-    return None if call.separate is not None else symbolic_arguments(call.key, call.needed)
+    return None if call.separate is not None else symbolic_arguments(
+        trace_key(call), call.needed)
 
 
 def _seen_as(call: FlatCall, earlier: FlatCall) -> SymbolicArguments | None:
     """What the arguments of an earlier call are with what is known of ints at this one."""
-    if earlier.separate is not None or len(earlier.key) != len(call.key):
+    if earlier.separate is not None or len(earlier.key) != len(call.key) or (
+            earlier.placing != call.placing):
         return None
     parts = (now if now == (int,) and before[0] is int else before
-             for before, now in zip(earlier.key, call.key, strict=True))
+             for before, now in zip(trace_key(earlier), trace_key(call), strict=True))
     needed = [i for i in call.needed if len(earlier.key[i + 1]) > 1]
     return symbolic_arguments(tuple(parts), needed)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fusec.trace.call.flat_call import FlatCall, differ, explain_miss
 
 from .errors import user_error
+from .placing import USUAL, difference, parts_of, trace_key
 from .storms import Storm
 
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ class TraceCache:
             self._storm.note(self._fn, concrete.reason, ints)
         if concrete.build.traced.created:  # it would keep them alive
             return
-        others = [c for c in self._traces.get(call.key, ()) if not c.is_for_once]
-        self._traces[call.key] = [concrete, *others]
-        self._traces.move_to_end(call.key)
+        key = trace_key(call)
+        others = [c for c in self._traces.get(key, ()) if not c.is_for_once]
+        self._traces[key] = [concrete, *others]
+        self._traces.move_to_end(key)
         while sum(map(len, self._traces.values())) > MAX_TRACES:
             _, dropped = self._traces.popitem(last=False)
             if all(c.build.traced.symbolic is None for c in dropped):
@@ -53,7 +55,7 @@ class TraceCache:
     def drop(self, concrete: ConcreteFunction) -> None:
         """Forget a trace whose Variable is gone.  This may happen at any moment: no table changes
         its size."""
-        key = concrete.build.call.key
+        key = trace_key(concrete.build.call)
         traces = self._traces.get(key)
         if traces:
             self._traces[key] = [c for c in traces if c is not concrete]
@@ -62,16 +64,20 @@ class TraceCache:
         """Why no known trace answers this call: the difference from the nearest one."""
         if not self._traces:
             return "first call"
-        if call.key in self._traces:
-            failed = [g for c in self._traces[call.key] for g in c.guards if not g.holds()]
+        wanted = trace_key(call)
+        if wanted in self._traces:
+            failed = [g for c in self._traces[wanted] for g in c.guards if not g.holds()]
             return f"no longer true: {failed[0]}" if failed else "first call"
 
         def distance(key: tuple) -> int:
-            return sum(differ(a, b) for a, b in zip(key, call.key, strict=False)) + abs(
-                len(key) - len(call.key))
+            return sum(differ(a, b) for a, b in zip(key, wanted, strict=False)) + abs(
+                len(key) - len(wanted))
 
-        nearest = min(self._traces, key=distance)
-        return explain_miss(call.paths, nearest, call.key)
+        placing, nearest = parts_of(min(self._traces, key=distance))
+        moved = difference(placing, call.placing or USUAL)
+        if moved and nearest == call.key:
+            return moved
+        return "; ".join(filter(None, [moved, explain_miss(call.paths, nearest, call.key)]))
 
     def forbid_retrace(self, name: str, call: FlatCall) -> None:
         """Raise ``RuntimeError`` within `no_retrace`, unless this is the first trace."""

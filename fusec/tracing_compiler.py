@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fusec.trace.call.flat_call import FlatCall
@@ -25,6 +26,7 @@ from .input_signature import InputSignature
 from .inspect import compile_log
 from .jitted_methods import Target
 from .open_function import OpenFunction, open_function
+from .placing import scope_now, trace_key
 from .quiet_gc import no_collections_inside
 from .specs import example_of, has_open_size
 from .stages import OptimizedStage, TracedStage, pass_options
@@ -34,6 +36,7 @@ from .trace.tracer import trace_function
 
 if TYPE_CHECKING:
     from .concrete_function import ConcreteFunction
+    from .scopes import device
     from .trace.objects.variables import Created
     from .trace.tracer import Traced
 
@@ -48,17 +51,20 @@ class TracingCompiler:
 
     def __init__(
         self, target: Target, signature: Signature, *, fp: str, check_indices: bool,
-        reduce_retracing: bool, input_signature: Any,
+        reduce_retracing: bool, input_signature: Any, device: device | None = None,
     ) -> None:
+        """``device``: the scope that the function is in by itself, wherever it is called."""
         self._target = target
         self._options = pass_options(fp, check_indices)
         self._has_open_sizes = any(map(has_open_size, input_signature or ()))
         self._specs = None if input_signature is None else InputSignature(
             input_signature, signature, target.name)
-        self.binder = Binder(signature, self._specs, reduce_retracing)
+        self._device: AbstractContextManager[None] = device or nullcontext()
+        self.binder = Binder(signature, self._specs, reduce_retracing,
+                             device.checked_now if device else scope_now)
         self.traces = trace_cache.TraceCache(target.fn)
         self.symbolic = SymbolicTraces()
-        self.fast = FastCalls(signature)
+        self.fast = FastCalls(signature, device.scope_now if device else scope_now)
         self.creations = Creations(target.name)
         self._lock = locks.Lock()
         self._written: dict[tuple, frozenset[int]] = {}  # leaves, where overlapping ones were met
@@ -69,12 +75,12 @@ class TracingCompiler:
         return self.binder.flatten(self._target.python_function, args, kwargs)
 
     def _lookup(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
-        concrete = self.traces.find(call.key)
+        concrete = self.traces.find(trace_key(call))
         if concrete is not None:
             return concrete, False
         with self._lock:
             call = self.binder.relaxed(call)
-            concrete = self.traces.find(call.key)
+            concrete = self.traces.find(trace_key(call))
             if concrete is not None:
                 return concrete, False
             return self._make(call), True
@@ -97,7 +103,7 @@ class TracingCompiler:
             static = self.binder.pin(call)
             if static is None:
                 raise
-            existing = self.traces.find(static.key)
+            existing = self.traces.find(trace_key(static))
             if existing is not None:
                 return existing
             names = ", ".join(sorted(self.binder.pinned))

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .device_context import DEFAULT, device_of_variable
 from .errors import FusecError, user_error
 from .occupancy import Hold, Occupancy
 from .variable_values import describe, first_buffer, fitting, operand, title
@@ -93,6 +94,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     ``value``: a number, an array or what `np.array` takes, or a function that gives one; it is
     copied.  ``dtype``: by default that of the value; bool, integers, floats and complex numbers.
     ``name`` is for messages, graphs and checkpoints; ``trainable`` is for who goes over variables.
+    It lives on the device that `fusec.device` says where it is made.
 
     Operators, NumPy's functions, indexing and the methods of arrays read it; `assign`,
     `assign_add`, `assign_sub`, ``v[i] = x`` and ``v += x`` assign it.  Two Variables are the same
@@ -101,7 +103,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     Raises ``TypeError`` for dtypes that are not compiled, and for values that ``dtype`` would cut.
     """
 
-    __slots__ = ("__weakref__", "buffer", "name", "occupancy", "trainable")
+    __slots__ = ("__weakref__", "_device", "buffer", "name", "occupancy", "trainable")
     __array_priority__ = 500.0
     __hash__ = object.__hash__
 
@@ -114,6 +116,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         self.occupancy = Occupancy()
         value = value() if callable(value) and not isinstance(value, np.generic) else value
         trace = _traces.current()
+        self._device = device_of_variable(trace, self.name)
         is_known = True
         if trace is None:
             self.buffer = first_buffer(snapshots(value), dtype, self.name)
@@ -128,6 +131,16 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     def title(self) -> str:
         """What messages call it."""
         return title(self.name)
+
+    @property
+    def device(self) -> str:
+        """The whole name of the device that it lives on."""
+        return self._device
+
+    @property
+    def stated_device(self) -> str:
+        """The same, empty where that is the one which Variables are on by themselves."""
+        return "" if self._device == DEFAULT else self._device
 
     @property
     def dtype(self) -> np.dtype:
@@ -249,9 +262,9 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return str(self.read_value())
 
     def __repr__(self) -> str:
-        if _traces.current() is not None:
-            return f"<fusec.Variable {self.name} {self.dtype}{list(self.shape)}>"
-        return f"<fusec.Variable {self.name} {self.dtype}{list(self.shape)}\n{self.read_value()}>"
+        place = self.stated_device and f" on {self.stated_device}"
+        what = f"fusec.Variable {self.name} {self.dtype}{list(self.shape)}{place}"
+        return f"<{what}>" if _traces.current() is not None else f"<{what}\n{self.read_value()}>"
 
     # -- assigning
 
@@ -324,13 +337,16 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     # -- copies: another Variable with the same value
 
     def __copy__(self) -> Variable:
-        return type(self)(self.read_value(), self.dtype, self.name, self.trainable)
+        copy = type(self)(self.read_value(), self.dtype, self.name, self.trainable)
+        copy._device = self._device
+        return copy
 
     def __deepcopy__(self, memo: Any) -> Variable:
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.read_value(), self.dtype, self.name, self.trainable)
+        made_of = self.read_value(), self.dtype, self.name, self.trainable
+        return type(self), made_of, (None, {"_device": self._device})
 
 
 def snapshot(x: Any) -> Any:

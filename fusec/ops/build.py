@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,10 +30,17 @@ class Namer:
         return name
 
 
+class Devices(Protocol):
+    """What says of each node of a program where it is to be."""
+
+    def device_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str: ...
+
+
 class Builder:
     """Emits nodes at the current location ``loc`` and below the current name ``scope``.
 
-    They are on its ``device`` and run after its ``control_inputs``.
+    They are on its ``device``, or the one that its ``devices`` says, and run after its
+    ``control_inputs``.
     """
 
     def __init__(self, namer: Namer | None = None, loc: Loc | None = None) -> None:
@@ -40,6 +48,7 @@ class Builder:
         self.loc = loc
         self.scope = ""
         self.device = ""
+        self.devices: Devices | None = None
         self.control_inputs: tuple[Node, ...] = ()
         self.is_symbolic = False  # whether sizes of arguments are symbols
 
@@ -48,13 +57,26 @@ class Builder:
         row = registry.get(op)
         types = row.infer([v.type for v in inputs], attrs)
         name = self.namer.fresh(self.scope + (name or op))
-        return Node(op, inputs, types, attrs, name=name, loc=self.loc, device=self.device,
+        device = self.device
+        if self.devices is not None:
+            device = self.devices.device_of(op, name, inputs, self.loc)
+        return Node(op, inputs, types, attrs, name=name, loc=self.loc, device=device,
                     control_inputs=self.control_inputs if inputs else ()).out()
 
     def given(self, op: str, name: str, **attrs: Any) -> Value:
         """A new node without operands, which is in no scope."""
         types = registry.get(op).infer([], attrs)
-        return Node(op, (), types, attrs, name=self.namer.fresh(name), loc=self.loc).out()
+        return Node(op, (), types, attrs, name=self.namer.fresh(name), loc=self.loc,
+                    device=self.device).out()
+
+    @contextmanager
+    def on(self, device: str) -> Iterator[None]:
+        """What is given inside is on this device."""
+        before, self.device = self.device, device
+        try:
+            yield
+        finally:
+            self.device = before
 
     def stand_for(self, node: Node) -> None:
         """New nodes get the location, the device and the control inputs of this one."""

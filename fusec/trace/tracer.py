@@ -156,6 +156,7 @@ def _traced_again(run: Callable[[], Traced]) -> Traced:
 
 def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNames) -> Traced:
     trace = _begun(name, names)
+    trace.builder.devices = call.placing and call.placing.scope
     if call.symbolic is not None:
         trace.builder.is_symbolic = True
         call.symbolic.sizes.where = lambda: str(trace.loc or "")

@@ -12,6 +12,7 @@ from fusec.errors import user_error
 from fusec.ir import dtype_name
 from fusec.ir.types import RUN_TIME_INT
 from fusec.ops.host_calls import is_generator
+from fusec.placing import Placing
 from fusec.records import dataclass
 
 from ..facts.layout import is_c_contiguous
@@ -34,6 +35,7 @@ class FlatCall:
     ``form``: how many arguments came by position, and the names of the others.
     ``needed``: the leaves that are Python's ints of which a trace needed the value.
     ``symbolic``: in a trace for more sizes than the call's, the shapes of its arrays.
+    ``placing``: see `fusec.placing`.
     """
 
     leaves: tuple[Leaf, ...]
@@ -45,6 +47,7 @@ class FlatCall:
     form: tuple[Any, ...] = ()
     needed: frozenset[int] = frozenset()
     symbolic: OpenArguments | None = None
+    placing: Placing | None = None
 
 
 def leaf_getter(

@@ -144,7 +144,8 @@ def storage_of(trace: Trace, variable: Variable) -> Storage:
     buffer = variable.buffer
     if trace.part(Variables).met.setdefault(id(buffer), variable) is variable:
         trace.feeds.titles.setdefault(id(buffer), variable.title)
-    return trace.capture(buffer)
+    with trace.builder.on(variable.stated_device):
+        return trace.capture(buffer)
 
 
 def into(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Variable:

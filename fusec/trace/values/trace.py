@@ -93,7 +93,7 @@ class Trace:
         """The innermost place in the user's source reached by the trace."""
         if self.hooks is not None and self.hooks.where[0]:
             return under_handlers(self.handlers, self.hooks.loc)
-        return under_handlers(self.handlers, _user_frame())
+        return under_handlers(self.handlers, user_frame())
 
     @property
     def entry_loc(self) -> Loc | None:
@@ -244,7 +244,7 @@ def _identifier(path: str) -> str:
     return re.sub(r"\W+", "_", path).strip("_") or "arg"
 
 
-def _user_frame() -> Loc | None:
+def user_frame() -> Loc | None:
     """The innermost frame that is not ours or NumPy's, for code that could not be converted."""
     frame = sys._getframe(1)
     while frame is not None:
