@@ -74,7 +74,7 @@ def test_callables_without_a_name() -> None:
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    ({"fp": "wild"}, "'contract', 'strict', 'fast'"), ({"device": "/GPU:0"}, "device='/GPU:0'"),
+    ({"fp": "wild"}, "'contract', 'strict', 'fast'"), ({"device": "a b"}, "is no name of a device"),
     ({"compile": "later"}, "compile='later'"),
     ({"autograph": False}, "autograph=False"),
     ({"check_indices": 0}, "expected True or False"), ({"static": "alhpa"}, "did you mean alpha?"),

@@ -111,3 +111,20 @@ def test_one_graph_for_an_open_size() -> None:
     for n in (2, 3, 50):
         np.testing.assert_array_equal(f(np.ones((n, 10)), w), np.full((n, 10), 10.0))
     assert f.trace_count == 1
+
+
+def test_the_context_of_a_call_is_part_of_its_key() -> None:
+    """``with tf.device("/device:CPU:0"): f(tf.constant(2.0))``, and another device."""
+    @fusec.jit
+    def f(x: Any) -> Any:
+        return np.add(x, 1.0)
+
+    with fusec.config.override(logical_cpu_devices=2):
+        with fusec.device("/device:CPU:0"):
+            assert f(np.float32(2.0)) == 3.0
+        with fusec.device("/device:CPU:1"):
+            assert f(np.float32(2.0)) == 3.0
+        with fusec.device("/device:CPU:0"):
+            assert f(np.float32(4.0)) == 5.0
+    assert f.trace_count == 2, "one for each device, to which its operations are pinned"
+    assert [t.graph["Add"].device for t in f.traces] == ["/device:CPU:0", "/device:CPU:1"]
