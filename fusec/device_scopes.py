@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from .errors import FusecError, PlacementWarning, user_error, users_own
 from .inspect import log
 from .ir import Loc, Value
 from .ir.device_names import DeviceName
+from .records import dataclass
 
 ANYWHERE = DeviceName()
 MOST_KEPT = 256  # scopes within scopes that were made
