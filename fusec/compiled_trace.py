@@ -137,7 +137,9 @@ class CompiledTrace:
         times = ", ".join(f"{k} {v:.1f} ms" for k, v in self.times.items())
         how = "one native call" if self.executable.uses_native else (
             "kernels and library calls step by step")
+        placing = self.build.call.placing
         lines = [f"compiled in: {times}", f"runs as {how}",
+                 *([f"in the device scope {placing.scope}"] if placing and placing.scope else []),
                  f"temporaries: {len(schedule.temps)}"]
         if spec.updates:
             written = ", ".join(v.node.name for v in

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from fusec.runtime.devices.device import Device
 from fusec.runtime.devices.registry import devices, matching
-from fusec.trace.values.trace import current
+from fusec.trace.values.trace import Trace, current, untraced
 
 from . import config
 from .errors import FusecError, PlacementWarning, user_error, users_own
@@ -53,10 +53,12 @@ class DeviceFunction:
 
     fn: Callable[[NodeToPlace], Any]
 
-    def name_for(self, node: NodeToPlace, around: DeviceName) -> DeviceName:
+    def name_for(
+        self, node: NodeToPlace, around: DeviceName, beside: Together | None
+    ) -> DeviceName:
         """What it says; what goes wrong in it is the user's own error, with the node and line."""
         try:
-            with _line_of_the_node():
+            with _outside_of_the_trace(current()):
                 answer = self.fn(node)
         except FusecError:
             raise
@@ -65,7 +67,8 @@ class DeviceFunction:
         if answer is None:
             return ANYWHERE
         try:
-            return known(name_of(answer), around, lambda: node.loc)
+            return agreed(known(name_of(answer), around, lambda: node.loc), beside,
+                          lambda: node.loc)
         except FusecError as error:
             raise _refused(self, node, error) from None
 
@@ -124,8 +127,8 @@ class DeviceScope:
             if isinstance(item, Together):
                 found = item.device
             else:
-                said = item if isinstance(item, DeviceName) else item.name_for(node, found)
-                found = agreed(said, beside, lambda: loc).under(found)
+                said = item if isinstance(item, DeviceName) else item.name_for(node, found, beside)
+                found = said.under(found)
         return str(found) if beside is None else beside.constraint(found)
 
     def __str__(self) -> str:
@@ -149,35 +152,38 @@ def inside(scope: DeviceScope | None, item: Item) -> DeviceScope | None:
     return DeviceScope((*scope.items, item))
 
 
-def item_of(spec: Any) -> Item:
+def item_of(spec: Any, loc: Loc | None = None) -> Item:
     """A name of a device, or a function; raises ``ValueError`` for what is no name, ``TypeError``
     for what is neither."""
     if not callable(spec):
-        return name_of(spec)
+        return name_of(spec, loc)
     try:
         hash(spec)
     except TypeError:
         raise user_error(
             TypeError, f"the device function is a {type(spec).__name__}, which cannot be hashed",
-            cure="give a plain function: traces are kept for each") from None
+            loc, cure="give a plain function: traces are kept for each") from None
     return DeviceFunction(spec)
 
 
-def name_of(spec: Any) -> DeviceName:
+def name_of(spec: Any, loc: Loc | None = None) -> DeviceName:
     """The name of a device as text, or that of a `Device`."""
     if isinstance(spec, Device):
         return spec.name
     if isinstance(spec, DeviceName):
         return spec
     if not isinstance(spec, str):
+        kind = type(spec)
+        is_traced = kind.__module__.startswith("fusec.trace.")
         raise user_error(
-            TypeError, "a device is given by its name or by a function of nodes", None,
-            'fusec.device("/device:CPU:0")', values=[("given", f"{type(spec).__name__} {spec!r}")])
+            TypeError, "a device is given by its name or by a function of nodes", loc,
+            'fusec.device("/device:CPU:0")', values=[
+                ("given", "a value of the run" if is_traced else f"{kind.__name__} {spec!r}")])
     try:
         return DeviceName.parse(spec)
     except ValueError as error:
         title, _, cure = str(error).partition(": ")
-        raise user_error(ValueError, title, None, cure) from None
+        raise user_error(ValueError, title, loc, cure) from None
 
 
 # ------------------------------------------------------------------------- names that no device has
@@ -230,21 +236,30 @@ def _cure(name: DeviceName) -> str:
     if name.type == "CPU" and name.admits(DeviceName(type="CPU", index=name.index).whole()) and (
             name.index is not None and name.index < MOST_CPUS):
         return f"fusec.config.logical_cpu_devices = {name.index + 1}"
-    return "name one of the devices, or config.soft_placement = True to go on without"
+    return "name one of the devices, or set fusec.config.soft_placement to go on without"
 
 
 # --------------------------------------------------------------------------------- device functions
 
 
 @contextmanager
-def _line_of_the_node() -> Iterator[None]:
-    """A function that was defined in the program is traced with it: its lines are no node's."""
-    trace = current()
-    hooks = None if trace is None else trace.hooks
-    where = None if hooks is None else hooks.where
-    try:
+def _outside_of_the_trace(trace: Trace | None) -> Iterator[None]:
+    """What is called inside runs as Python runs it, compiled functions too.
+
+    A function that is defined in the program is traced with it all the same: nodes that it makes
+    are asked of nobody, and its lines are no other node's.
+    """
+    if trace is None:
         yield
+        return
+    hooks, scope = trace.hooks, trace.builder.devices
+    where = None if hooks is None else hooks.where
+    trace.builder.devices = None
+    try:
+        with untraced():
+            yield
     finally:
+        trace.builder.devices = scope
         if hooks is not None and where is not None:
             hooks.where = where
 

@@ -166,7 +166,8 @@ class device(_Place):
 
     def __init__(self, spec: Any) -> None:
         super().__init__()
-        self.item = None if spec is None else item_of(spec)
+        trace = current()
+        self.item = None if spec is None else item_of(spec, trace.loc if trace else None)
 
     def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
         if self.item is None:

@@ -11,6 +11,7 @@ from .inspect import log
 
 MANY = 32  # traces of one cause
 _SIZES = "the types or shapes of the arguments"
+_SCOPE = "device scope"
 
 
 class Storm:
@@ -45,6 +46,8 @@ class Storm:
 
 def _cause(reason: str, ints: Collection[str]) -> str:
     """What the reasons of one storm have in common."""
+    if reason.startswith(_SCOPE):
+        return _SCOPE
     if reason.startswith("no longer true: "):
         return reason.removeprefix("no longer true: ").partition(" is ")[0]
     return ", ".join(sorted(ints)) if any(f"{name}: int" in reason for name in ints) else _SIZES
@@ -53,6 +56,9 @@ def _cause(reason: str, ints: Collection[str]) -> str:
 def _text(cause: str, reason: str) -> str:
     if reason.startswith("no longer true: "):
         return f"{cause} changes between calls. Pass what changes as an argument"
+    if cause == _SCOPE:
+        return (f"each {cause} has its own trace ({reason}). Where they are functions, give the "
+                "same one at each call")
     if cause == _SIZES:
         return (f"{cause} differ ({reason}). Pad arrays to a few sizes, or call it with pieces of "
                 "one size")

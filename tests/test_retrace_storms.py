@@ -42,6 +42,18 @@ def test_a_slice_for_each_int_is_one_trace() -> None:
     assert jitted.trace_count <= 3  # 0 and 1 are literal
 
 
+def test_a_device_function_for_each_call() -> None:
+    jitted = fusec.jit(lambda x: x * 2)
+
+    def call(k: int) -> None:
+        with fusec.device(lambda node: "CPU:0"):
+            jitted(X)
+
+    found = told(call, MANY + 5)
+    assert len(found) == 1 and f"was traced {MANY} times: each device scope has its" in found[0]
+    assert "give the same one at each call" in found[0]
+
+
 def test_its_cure() -> None:
     jitted = fusec.jit(lambda x, i: x[i:i + 10] * 2)
     for k in range(5):

@@ -287,6 +287,32 @@ def test_what_a_function_may_not_say(answer, error, text) -> None:
     assert "return np.exp(x)" in str(caught.value) and isinstance(caught.value, FusecError)
 
 
+def test_a_function_that_computes() -> None:
+    norm = fusec.jit(lambda x: np.sqrt((x * x).sum()))
+
+    def place(node):
+        return ONE if norm(np.ones(4)) == 2.0 else "/device:CPU:0"
+
+    def f(x):
+        with fusec.device(place):
+            return np.exp(x)
+
+    assert placed(f, X)["Exp"] == {ONE} and norm.trace_count == 1
+    assert placed(f, X).keys() == {"Input", "Exp"}
+
+
+def test_a_function_that_is_traced_with_the_program() -> None:
+    def f(x):
+        def place(node):
+            return ONE if x[0] > 1.0 else None
+
+        with fusec.device(place):
+            return np.exp(x)
+
+    with pytest.raises(TypeError, match=r"given:   a value of the run\n  for:     Exp Exp"):
+        fusec.jit(f)(X)
+
+
 def test_a_function_that_cannot_be_hashed() -> None:
     class Places(dict):
         def __call__(self, node):
@@ -355,7 +381,9 @@ def test_a_scope_that_contradicts_colocation(spec) -> None:
 
     with pytest.raises(ValueError, match=r"contradicts fusec.colocate_with\(Exp\)") as caught:
         fusec.jit(f)(X)
-    assert f"Exp:  {ONE}" in str(caught.value) and "said:" in str(caught.value)
+    text = str(caught.value)
+    assert f"{ONE}\n" in text and "Exp:" in text and "said:" in text
+    assert ("for:" in text) is callable(spec)
     with fusec.config.override(soft_placement=True), pytest.warns(PlacementWarning):
         assert placed(f, X)["Cos"] == {f"{ONE}@Exp"}
 
