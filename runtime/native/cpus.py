@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import platform
 import sys
+from pathlib import Path
 
 _LINUX = sys.platform == "linux"
+_CPU_INFO = Path("/proc/cpuinfo")
 AFFINITY_SYMBOLS = (
     ("sched_getcpu", "sched_getaffinity", "sched_setaffinity", "getpid") if _LINUX else ())
 
@@ -105,3 +107,13 @@ def pause_instruction() -> tuple[str, str]:
         # `isb` waits some tens of cycles, as x86's `pause` does; `yield` is a no-op on most cores.
         return "declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)"
     return "", "fence acquire"
+
+
+def cpu_model() -> str:
+    """What the system calls this machine's CPU."""
+    if _CPU_INFO.is_file():
+        for line in _CPU_INFO.read_text(errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() in ("model name", "CPU part", "cpu"):
+                return value.strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,87 @@
+"""Small tables that are kept between processes, as JSON files in the folder of the disk cache.
+
+What another user could have written, or what is no table, counts as not there.  A file is written
+beside its place and renamed, so that readers see all of it or nothing; of two processes that write
+at once the last one's stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from fusec import config
+from fusec.inspect import log
+
+Table = dict[str, Any]
+_MOST_BYTES = 1 << 20
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(
+    os, "O_CLOEXEC", 0)
+
+
+def _folder() -> Path | None:
+    text = config.cache_dir
+    return None if text.lower() in config.SETTINGS["cache_dir"].off else Path(text)
+
+
+def load(name: str) -> Table:
+    """The table of that name; an empty one where there is none that can be trusted."""
+    folder = _folder()
+    if folder is None:
+        return {}
+    try:
+        table = json.loads(_read(folder / f"{name}.json"))
+    except (OSError, ValueError):  # none, or not ours to read; no JSON: it is written anew
+        return {}
+    return table if isinstance(table, dict) else {}
+
+
+def store(name: str, table: Table) -> None:
+    """Keep a table under that name, where a folder is set; one that cannot be written is warned
+    about."""
+    folder = _folder()
+    if folder is None:
+        return
+    try:
+        _make(folder)
+        _write(folder / f"{name}.json", json.dumps(table, indent=1).encode())
+    except OSError as error:
+        log.write(log.WARN, f"{folder / name}.json cannot be written ({error.strerror or error}): "
+                            f"it is found out anew in each process; set FUSEC_CACHE_DIR to a "
+                            f"folder of yours, or to off")
+
+
+def _read(path: Path) -> bytes:
+    """What a plain file holds that nobody but this user (or the administrator) can have written."""
+    descriptor = os.open(path, _FLAGS)
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        private = not hasattr(os, "geteuid") or (
+            status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022)
+        if not stat.S_ISREG(status.st_mode) or not private or status.st_size > _MOST_BYTES:
+            return b""
+        return file.read()
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it, closed to others whatever the process's umask."""
+    if not folder.is_dir():
+        _make(folder.parent)
+        with contextlib.suppress(FileExistsError):  # another process was quicker
+            folder.mkdir(0o700)
+
+
+def _write(path: Path, data: bytes) -> None:
+    temporary = path.with_suffix(f".{os.urandom(8).hex()}.fusec-partial")
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600),
+                       "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
