@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .concrete_function import ConcreteFunction
     from .containers import container
     from .control_functions import cond, fori_loop, map, scan, switch, while_loop
+    from .devices import devices
     from .explanation import explain
     from .function import Function
     from .graph_function import GraphFunction
@@ -64,6 +65,7 @@ _LAZY = {
     "admit": "ir.admit", "GraphFunction": "graph_function",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
+    "devices": "devices",
     "clear_caches": "caches", "Variable": "variable", "container": "containers",
     "Checkpoint": "checkpoint",
     "wrap_function": "wrapped_function",
@@ -97,6 +99,7 @@ __all__ = [
     "container",
     "control_dependencies",
     "device",
+    "devices",
     "explain",
     "fori_loop",
     "history",

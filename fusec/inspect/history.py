@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fusec.records import dataclass
 
 from .. import config
 from . import log
-from .notebook import Shown, preformatted, table
+from .tables import Column, Tabular
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ..compiled_trace import CompiledTrace
 
 # Whether launches that compiled nothing are recorded: the dispatcher reads it before it takes the
@@ -56,12 +54,6 @@ class Launch(NamedTuple):
                 f"{self.run_us:.1f} us, {self.gbps:.2f} GB/s")
 
 
-class Column(NamedTuple):
-    title: str
-    show: Callable[[Launch], str]
-    left: bool = False
-
-
 COLUMNS = (
     Column("id", lambda r: str(r.id)),
     Column("function", lambda r: r.function, left=True),
@@ -75,11 +67,14 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class History(Shown):
+class History(Tabular):
     """Launches, oldest first; ``str()`` is a plain table, ``rich.print`` a drawn one."""
 
     rows: tuple[Launch, ...]
     hits_recorded: bool
+
+    title = "fusec launches"
+    empty = "no launch was recorded"
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -91,43 +86,16 @@ class History(Shown):
         """A dict per launch with the fields of `Launch` and ``gbps``."""
         return [{**row._asdict(), "gbps": row.gbps} for row in self.rows]
 
-    def __str__(self) -> str:
-        lines = plain_table(COLUMNS, self.rows) if self.rows else ["no launch was recorded"]
-        return "\n".join([*lines, *self._note()])
+    def columns(self) -> Sequence[Column]:
+        return COLUMNS
 
-    def html(self) -> str:
-        rows = [[column.show(row) for column in COLUMNS] for row in self.rows]
-        drawn = table([c.title for c in COLUMNS], rows, [c.left for c in COLUMNS])
-        return (drawn if rows else preformatted(str(self))) + "".join(
-            f"<p>{note}</p>" for note in self._note() if rows)
+    def shown_rows(self) -> Sequence[Launch]:
+        return self.rows
 
-    def _note(self) -> list[str]:
+    def notes(self) -> list[str]:
         if self.hits_recorded:
             return []
         return ["(only calls that compiled; fusec.config.history = True records every launch)"]
-
-    def __rich__(self) -> Table:
-        from rich.table import Table
-
-        table = Table(title="fusec launches", caption="\n".join(self._note()) or None)
-        for column in COLUMNS:
-            table.add_column(column.title, justify="left" if column.left else "right")
-        for row in self.rows:
-            table.add_row(*(column.show(row) for column in COLUMNS))
-        return table
-
-
-def plain_table(columns: Sequence[Column], rows: Sequence[Launch]) -> list[str]:
-    """The lines of a table, columns as wide as their longest cell."""
-    cells = [[c.title for c in columns], *([c.show(row) for c in columns] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if column.left else cell.rjust(width)
-            for cell, width, column in zip(line, widths, columns, strict=True)
-        ).rstrip()
-        for line in cells
-    ]
 
 
 _ids = itertools.count(1)

@@ -93,7 +93,7 @@ def measured(device: Device) -> Rates | None:
 
 
 def _estimated(device: Device) -> Rates:
-    count = _threads(device)
+    count = threads_of(device)
     return Rates(_ONE_THREAD.bytes_per_ns * min(count, _MOST_MEMORY_THREADS),
                  _ONE_THREAD.flops_per_ns * count, _ONE_THREAD.transfer_bytes_per_ns,
                  _ONE_THREAD.launch_ns)
@@ -108,7 +108,8 @@ def _measured_now(device: Device) -> Rates:
         return known
 
 
-def _threads(device: Device) -> int:
+def threads_of(device: Device) -> int:
+    """Threads that its kernels use at once."""
     return device.threads or threads.get_num_threads()
 
 
@@ -117,7 +118,7 @@ def _threads(device: Device) -> int:
 def _key(device: Device) -> str:
     """What the rates depend on."""
     return " ".join([f"{_FORMAT}", *_machine(), "on", ",".join(map(str, sorted(device.cores))),
-                     f"threads {_threads(device)}"])
+                     f"threads {threads_of(device)}"])
 
 
 @functools.cache
@@ -196,12 +197,12 @@ def _stream_rate(device: Device) -> float:
                 max(low, machine.usable_memory() // 8))
     tasks = total // (3 * 8 * speed.BLOCK)
     arrays = [np.ones(tasks * speed.BLOCK) for _ in range(3)]
-    grain = max(1, tasks // (4 * _threads(device)))
+    grain = max(1, tasks // (4 * threads_of(device)))
     return _nest_rate("triad", arrays, tasks, grain, sum(a.nbytes for a in arrays))
 
 
 def _chain_rate(device: Device) -> float:
-    tasks = 8 * _threads(device)
+    tasks = 8 * threads_of(device)
     return _nest_rate("multiply_add", [np.ones(1)], tasks, 1, tasks * speed.chain_flops())
 
 

@@ -35,7 +35,7 @@ def load(name: str) -> Table:
         return {}
     try:
         table = json.loads(_read(folder / f"{name}.json"))
-    except (OSError, ValueError):  # none, or not ours to read; no JSON: it is written anew
+    except (OSError, ValueError, RecursionError):  # none, not ours to read, or no JSON
         return {}
     return table if isinstance(table, dict) else {}
 
