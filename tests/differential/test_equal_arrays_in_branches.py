@@ -92,3 +92,27 @@ def test_arrays_of_one_value(program: Any, start: float) -> None:
     """Fuzzer's seed c1432129: the argument was written where its copy was to be."""
     check(program, np.array([start, start, 2.0, 3.0]), np.array([5.0, 6.0, 7.0, 8.0]))
     check(program, np.full(4, start), np.zeros(4))
+
+
+@pytest.mark.parametrize("program", [one_in_each_side, three_of_them, step_by_step])
+def test_parameters_of_one_value_have_names_of_their_own(program: Any) -> None:
+    """The verifier refused them, so that no such program ran with ``config.verify``."""
+    with fusec.config.override(verify=True):
+        check(program, np.array([1.0, 1.0, 2.0, 3.0]), np.array([5.0, 6.0, 7.0, 8.0]))
+
+
+def second_results_of_loops(x: np.ndarray, y: np.ndarray) -> Any:
+    total, k = x[0], x[0]
+    while k < 20.0 and total < y.sum():
+        total += x[1]
+        k += 1.0
+    if total > 1.0:
+        while k < 40.0:
+            k += total
+    return total, k
+
+
+def test_second_results_have_names_that_no_node_has() -> None:
+    """``Loop_1`` was a loop, and the second result of another."""
+    with fusec.config.override(verify=True):
+        check(second_results_of_loops, np.array([1.0, 1.0, 2.0, 3.0]), np.array([5.0, 6.0]))

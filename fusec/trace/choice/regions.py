@@ -88,12 +88,14 @@ def subgraph(
 
     ``updates`` are new contents of parameters, by position.
     """
-    inputs = [_input(i, v) for i, v in enumerate((*parameters, *outer))]
-    changed = [(i, v) for i, v in updates if v != (*parameters, *outer)[i]]
+    values = (*parameters, *outer)
+    first = {v: i for i, v in reversed([*enumerate(values)])}
+    inputs = [_input(i, v, first[v] < i) for i, v in enumerate(values)]
+    changed = [(i, v) for i, v in updates if v != values[i]]
     mapping: dict[Value, Value] = {}
     for number in (*(i for i, _ in changed), *range(len(inputs))):
         # Two parameters may hold one value (y = x.copy()): what changes one reads that one.
-        mapping.setdefault((*parameters, *outer)[number], inputs[number])
+        mapping.setdefault(values[number], inputs[number])
     effects = [n.out() for n in checks]
     copies: dict[int, Node] = {}
     for node in nodes_behind([*roots, *(v for _, v in changed), *effects], mapping.__contains__):
@@ -107,10 +109,8 @@ def subgraph(
                        [mapping[v].node for v in effects])
 
 
-def _input(position: int, value: Value) -> Value:
+def _input(position: int, value: Value, is_again: bool) -> Value:
+    """The parameter for a value; no node is named with ``.`` or ``-`` before its number."""
+    name = value.node.name + f".{value.index}" * (value.index > 0) + f"-{position}" * is_again
     attrs = {"index": position, "path": value.node.name, "type": value.type}
-    return Node("Input", (), (value.type,), attrs, name=_name(value), loc=value.node.loc).out()
-
-
-def _name(value: Value) -> str:
-    return value.node.name if not value.index else f"{value.node.name}_{value.index}"
+    return Node("Input", (), (value.type,), attrs, name=name, loc=value.node.loc).out()
