@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -145,6 +145,8 @@ class ExternStep:
 @dataclass
 class Schedule:
     """Steps in order and the places they use."""
+
+    is_partitioned: ClassVar[bool] = False  # over several devices
 
     steps: list[KernelStep | ExternStep]
     temps: list[Place]

@@ -19,6 +19,7 @@ from . import (
     sources,
     special,
     structured,
+    transfers,
     views,
     windows,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "sources",
     "special",
     "structured",
+    "transfers",
     "views",
     "windows",
 ]

@@ -1,0 +1,355 @@
+"""From a partition to what its executor runs: tasks, sends and receives, and what waits for what.
+
+Nodes of one device that wait for the same receives become one task: a graph of its own, with a
+schedule of its own.  A task ends with a value that is sent, so that the other device need not wait
+for more.  (To contract nodes with the same receives makes no circle: where a path left a task and
+came back, it would come back through a receive that the task's first node waits for too.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from fusec.ir import Graph, Node, Value
+from fusec.ir.device_names import DeviceName
+from fusec.ops import Namer, get
+from fusec.ops.checks import has_effects
+from fusec.ops.sizes import learnt_symbols, needed_symbols
+from fusec.passes.placement.partition import Part, Partition
+
+from . import backends
+from .backend import Strides
+from .schedule import Schedule, contiguous_strides, may_fail
+from .scheduler import Scheduler
+
+
+@dataclass(eq=False)
+class Action:
+    """One thing that a device does in a step: ``kind`` is ``task``, ``send`` or ``recv``.
+
+    ``reads`` and ``writes`` are numbers of the step's values, -1: there is none.  ``after`` are
+    numbers of actions that it waits for.
+    """
+
+    number: int
+    kind: str
+    device: DeviceName
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+    after: set[int] = field(default_factory=set)
+    node: Node | None = None  # of a send or receive
+    schedule: Schedule | None = None  # of a task
+    is_on_caller: bool = False  # it calls the program's own objects, in the calling thread
+
+    @property
+    def name(self) -> str:
+        if self.node is not None:
+            return f"{self.kind} {self.node.attrs['key']}"
+        assert self.schedule is not None
+        return self.schedule.graph.name
+
+
+@dataclass
+class PartitionedSchedule(Schedule):
+    """The plan of a graph over several devices.
+
+    ``results`` and ``updates`` say which of the step's values they are; a constant result stands
+    for itself.
+    """
+
+    is_partitioned: ClassVar[bool] = True
+
+    partition: Partition = None  # type: ignore[assignment]  # dataclasses want a default
+    actions: list[Action] = field(default_factory=list)
+    values: int = 0
+    results: list[int | None] = field(default_factory=list)
+    writes: list[tuple[int, int]] = field(default_factory=list)
+    placement: Any = None
+
+    @property
+    def tasks(self) -> list[Action]:
+        return [a for a in self.actions if a.kind == "task"]
+
+
+def partitioned_schedule(
+    partition: Partition, input_strides: Sequence[Strides], output_strides: Sequence[Strides],
+    traced: Graph | None,
+) -> PartitionedSchedule:
+    """See the module docstring."""
+    return _Maker(partition, input_strides, output_strides).run(traced)
+
+
+class _Group:
+    """Nodes of one device that become one task."""
+
+    def __init__(self, is_on_caller: bool) -> None:
+        self.nodes: list[Node] = []
+        self.is_on_caller = is_on_caller
+        self.is_closed = False
+
+
+class _Maker:
+    def __init__(
+        self, partition: Partition, input_strides: Sequence[Strides],
+        output_strides: Sequence[Strides],
+    ) -> None:
+        self.partition, self.whole = partition, partition.whole
+        self.actions: list[Action] = []
+        self.count = len(self.whole.inputs)
+        self.numbers: dict[Value, int] = {}  # of values of the parts
+        self.producer: dict[int, int] = {}  # the action that makes a value, by its number
+        self.action_of: dict[int, int] = {}  # by a node's id
+        self.strides: dict[Value, Strides] = {}
+        self._know_layouts(input_strides, output_strides)
+
+    def _know_layouts(
+        self, input_strides: Sequence[Strides], output_strides: Sequence[Strides]
+    ) -> None:
+        """Values lie in C order, arguments and results as they were traced."""
+        layouts = dict(zip(self.whole.outputs, output_strides, strict=True))
+        layouts.update(zip(self.whole.inputs, input_strides, strict=True))
+        numbers = {v.node.name: i for i, v in enumerate(self.whole.inputs)}
+        for part in self.partition.parts.values():
+            for value, here in part.values.items():
+                if value in layouts:
+                    self.strides[here] = layouts[value]
+                if value.node.op == "Input" and here.node.op == "Input":
+                    self.numbers[here] = numbers[value.node.name]
+
+    def run(self, traced: Graph | None) -> PartitionedSchedule:
+        units = [unit for part in self.partition.parts.values() for unit in _units(part)]
+        for part, unit in units:
+            for node in _nodes_of(unit):
+                self.action_of[node.id] = len(self.actions)
+            self.actions.append(self._begun(part, unit))
+        for action, (_, unit) in zip(self.actions, units, strict=True):
+            self._finish(action, unit)
+        self._pair_transfers()
+        self._order_effects(units)
+        home = next(iter(self.partition.parts.values()))
+        backend = backends.backend(home.device.backend)
+        results = [None if v.node.op == "Const" else self._result(v) for v in self.whole.outputs]
+        writes = [(i, self._result(v)) for i, v in self.whole.updates]
+        schedules = [a.schedule for a in self.actions if a.schedule is not None]
+        return PartitionedSchedule(
+            [s for each in schedules for s in each.steps],
+            [t for each in schedules for t in each.temps], 0,
+            [v.node.attrs["value"] if v.node.op == "Const" else None for v in self.whole.outputs],
+            self.whole, backend, traced, None, self.partition, self.actions, self.count, results,
+            writes)
+
+    # -- values
+
+    def _number(self, value: Value) -> int:
+        if value not in self.numbers:
+            self.numbers[value] = self.count
+            self.count += 1
+        return self.numbers[value]
+
+    def _result(self, value: Value) -> int:
+        """The number of a value of the whole graph, where it ends up."""
+        for part in self.partition.parts.values():
+            if value in part.values and part.device.name == self._home():
+                return self._number(part.values[value])
+        raise AssertionError(f"internal error: {value.name} does not come home")
+
+    def _home(self) -> DeviceName:
+        return self.partition.home.name
+
+    # -- actions
+
+    def _begun(self, part: Part, unit: _Group | Node) -> Action:
+        number, name = len(self.actions), part.device.name
+        if isinstance(unit, Node):
+            return Action(number, unit.op.lower(), name, node=unit)
+        return Action(number, "task", name, is_on_caller=unit.is_on_caller)
+
+    def _finish(self, action: Action, unit: _Group | Node) -> None:
+        if isinstance(unit, Node):
+            action.reads = tuple(self._read(v) for v in unit.inputs)
+            action.writes = tuple(map(self._number, unit.outputs))
+            for node in (*(v.node for v in unit.inputs), *unit.control_inputs):
+                if node.id in self.action_of:
+                    action.after.add(self.action_of[node.id])
+        else:
+            self._task(action, unit)
+        action.after.discard(action.number)
+        self.producer.update(dict.fromkeys(action.writes, action.number))
+
+    def _read(self, value: Value) -> int:
+        assert get(value.node.op).kind != "view", "views are sent as what they are views of"
+        return self._number(value)
+
+    def _task(self, action: Action, group: _Group) -> None:
+        inside = {n.id for n in group.nodes}
+        graph, reads, writes = _task_graph(group, self._is_wanted(group, inside))
+        action.reads = tuple(map(self._number, reads))
+        action.writes = tuple(map(self._number, writes))
+        for node in (*(v.node for v in reads), *(n for m in group.nodes for n in m.control_inputs)):
+            if node.id in self.action_of:
+                action.after.add(self.action_of[node.id])
+        backend = backends.backend(self._part_of(action).device.backend)
+        action.schedule = Scheduler(
+            graph, [self._layout(v) for v in reads], [self._layout(v) for v in writes],
+        ).run(backend, None)
+
+    def _part_of(self, action: Action) -> Part:
+        return next(p for p in self.partition.parts.values() if p.device.name == action.device)
+
+    def _layout(self, value: Value) -> Strides:
+        return self.strides.get(value) or contiguous_strides(value.shape, value.dtype.itemsize)
+
+    def _is_wanted(self, group: _Group, inside: set[int]) -> set[Value]:
+        """The values of a group that something outside of it reads."""
+        if not hasattr(self, "_readers"):
+            self._readers = _readers(self.partition)
+        return {v for n in group.nodes for v in n.outputs
+                if any(reader not in inside for reader in self._readers.get(v, ()))}
+
+    def _pair_transfers(self) -> None:
+        """Sizes that a receiving device must be told are learnt where they are made."""
+        learnt: dict[str, int] = {}
+        for action in self.actions:
+            if action.schedule is not None:
+                for node in action.schedule.graph.nodes:
+                    if node.op != "Input":
+                        learnt.update(dict.fromkeys(learnt_symbols(node), action.number))
+        for action in self.actions:
+            if action.schedule is not None:
+                for symbol in _told(action.schedule.graph):
+                    if learnt.get(symbol, action.number) != action.number:
+                        action.after.add(learnt[symbol])
+
+    def _order_effects(self, units: Sequence[tuple[Part, _Group | Node]]) -> None:
+        """What the program can be seen to do waits for what may raise before it."""
+        order = {here.node.id: v.node.id for part in self.partition.parts.values()
+                 for v, here in part.values.items()}
+        order.update({copy.id: number for part in self.partition.parts.values()
+                      for number, copy in part.homes.items()})
+        fallible = [(order.get(n.id, n.id), self.action_of[n.id]) for _, u in units
+                    for n in _nodes_of(u) if get(n.op).may_raise or may_fail(n)]
+        for _, unit in units:
+            if isinstance(unit, _Group) and unit.is_on_caller:
+                number = self.action_of[unit.nodes[0].id]
+                first = min(order.get(n.id, n.id) for n in unit.nodes)
+                self.actions[number].after |= {a for at, a in fallible if at < first and a != number}
+
+
+def _units(part: Part) -> Iterable[tuple[Part, _Group | Node]]:
+    """The part's groups of nodes, its sends and receives, in an order of dependence."""
+    waits: dict[int, frozenset[int]] = {}
+    groups: dict[tuple[frozenset[int], bool], _Group] = {}
+    units: list[_Group | Node] = []
+    sent = {v.node.id for n in part.nodes if n.op == "Send" for v in n.inputs}
+    sent |= {c.id for n in part.nodes if n.op in ("Send", "Recv") for c in n.control_inputs}
+    for node in part.nodes:
+        mine = frozenset().union(*(
+            waits[n.id] for n in (*(v.node for v in node.inputs), *node.control_inputs)))
+        waits[node.id] = mine | {node.id} if node.op == "Recv" else mine
+        if node.op in ("Send", "Recv"):
+            units.append(node)
+        elif not get(node.op).is_given and get(node.op).kind != "view":
+            calls = _calls_host(node)
+            group = groups.get((mine, calls))
+            if calls:  # what comes after it is not to be in a task that it waits for
+                groups.clear()
+            if group is None or group.is_closed or calls:
+                group = groups[mine, calls] = _Group(calls)
+                units.append(group)
+            group.nodes.append(node)
+            group.is_closed = node.id in sent
+    return [(part, unit) for unit in units]
+
+
+def _calls_host(node: Node) -> bool:
+    return node.op == "HostCall" or any("HostCall" in g.ops for g in node.graphs)
+
+
+def _nodes_of(unit: _Group | Node) -> Sequence[Node]:
+    return [unit] if isinstance(unit, Node) else unit.nodes
+
+
+def _readers(partition: Partition) -> dict[Value, list[int]]:
+    """The ids of the nodes that read each value, through views too; -1 reads results."""
+    readers: dict[Value, list[int]] = {}
+    for part in partition.parts.values():
+        for node in part.nodes:
+            for value in node.inputs:
+                while get(value.node.op).kind == "view":
+                    value = value.node.inputs[0]
+                readers.setdefault(value, []).append(node.id)
+        for value in partition.whole.roots:
+            if value in part.values:
+                readers.setdefault(part.values[value], []).append(-1)
+    return readers
+
+
+def _told(graph: Graph) -> frozenset[str]:
+    """The symbols that a task needs and none of its inputs shows."""
+    shown: frozenset[str] = frozenset()
+    needed: frozenset[str] = frozenset()
+    for node in graph.nodes:
+        needed |= needed_symbols(node) - shown
+        shown |= learnt_symbols(node)
+    return needed
+
+
+def _task_graph(
+    group: _Group, wanted: set[Value]
+) -> tuple[Graph, list[Value], list[Value]]:
+    """The group as a graph, the values that it reads, and those that it gives."""
+    namer = Namer(n.name for n in group.nodes)
+    inside = {n.id for n in group.nodes}
+    reads: dict[Value, Value] = {}
+    values: dict[Value, Value] = {}
+    for value in _outside(group.nodes, inside):
+        path = namer.fresh(value.node.name)
+        attrs = {"index": len(reads), "path": path, "type": value.type}
+        values[value] = reads[value] = Node(
+            "Input", (), (value.type,), attrs, name=path, loc=value.node.loc).out()
+    copies: dict[int, Node] = {}
+
+    def here(value: Value) -> Value:
+        if value not in values:
+            node = value.node
+            copy = Node(node.op, [here(v) for v in node.inputs], node.types, node.attrs,
+                        name=namer.fresh(node.name), loc=node.loc, device=node.device)
+            values.update(zip(node.outputs, copy.outputs, strict=True))
+        return values[value]
+
+    for node in group.nodes:
+        copy = Node(node.op, [here(v) for v in node.inputs], node.types, node.attrs, name=node.name,
+                    loc=node.loc, device=node.device,
+                    control_inputs=[copies[n.id] for n in node.control_inputs if n.id in copies])
+        copies[node.id] = copy
+        values.update(zip(node.outputs, copy.outputs, strict=True))
+    gives = [v for n in group.nodes for v in n.outputs if v in wanted]
+    effects = [c for c in copies.values() if has_effects(c)]
+    graph = Graph.build(reads.values(), [values[v] for v in gives], (), group.nodes[-1].name,
+                        effects)
+    return graph, [*reads], gives
+
+
+def _outside(nodes: Sequence[Node], inside: set[int]) -> list[Value]:
+    """What the nodes read that they do not compute, through views; constants are repeated."""
+    found: dict[Value, None] = {}
+    for node in nodes:
+        for value in node.inputs:
+            while get(value.node.op).kind == "view":
+                value = value.node.inputs[0]
+            if value.node.id not in inside and value.node.op != "Const":
+                found[value] = None
+    return [*found]
+
+
+def by_backend(schedule: PartitionedSchedule) -> Mapping[str, Schedule]:
+    """The tasks of each back end as one schedule, to be compiled at once."""
+    merged: dict[str, Schedule] = {}
+    for action in schedule.tasks:
+        assert action.schedule is not None
+        backend = action.schedule.backend
+        whole = merged.setdefault(backend.name, Schedule([], [], 0, [], schedule.graph, backend))
+        whole.steps.extend(action.schedule.steps)
+    return merged

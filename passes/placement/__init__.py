@@ -1,0 +1,1 @@
+"""Which device computes what, and what is sent between them: before and after fusion."""

@@ -1,0 +1,173 @@
+"""Where the program says that nodes are to run: constraints are met, or refused, before fusion.
+
+does    reads the constraint of each node, joins those that must be on one device, intersects what
+        is feasible for them, and writes one canonical constraint into each
+needs   the machine's devices
+leaves  ``""`` for nodes that may be anywhere, the whole name of the only device that is feasible,
+        or a partial name; nodes with different constraints are not fused
+
+A constraint is a text that passes carry as it is: a name of a device (whole or in part), then
+``@name`` for a node that it must be with, then ``~bfloat16`` where values may lose half of their
+bits on the way to another device.  Joining is by union-find over intersected feasible sets, as in
+section 4.3 of the TensorFlow paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fusec.errors import user_error
+from fusec.ir import Graph, Node
+from fusec.ir.device_names import DeviceName
+from fusec.ops import get
+
+from .machine import DeviceModel, Machine
+
+LOSSY = "bfloat16"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """The parts of a constraint."""
+
+    name: DeviceName = DeviceName()  # noqa: RUF009 (frozen)
+    near: str = ""  # the name of the node that it must be with
+    is_lossy: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Constraint:
+        text, _, lossy = text.partition("~")
+        device, _, near = text.partition("@")
+        return cls(DeviceName.parse(device), near, lossy == LOSSY)
+
+    def __str__(self) -> str:
+        return f"{self.name}{'@' * bool(self.near)}{self.near}" + f"~{LOSSY}" * self.is_lossy
+
+
+def constrained(graph: Graph) -> bool:
+    """Whether the program says of any node where it is to run."""
+    return any(n.device or any(map(constrained, n.graphs)) for n in graph.nodes)
+
+
+def resolve_constraints(graph: Graph, machine: Machine) -> Graph:
+    """See the module docstring.  Raises ``ValueError`` for what no device can meet."""
+    return _resolved(graph, machine) if constrained(graph) else graph
+
+
+def _resolved(graph: Graph, machine: Machine) -> Graph:
+    """The graph with canonical constraints, sub-graphs included."""
+    classes = _Classes(graph, machine)
+    replaced: dict[Any, Any] = {}
+    nodes: dict[int, Node] = {}
+    for node in graph.nodes:
+        device = classes.canonical(node)
+        attrs = {k: _resolved(v, machine) if isinstance(v, Graph) and node.op != "Fused" else v
+                 for k, v in node.attrs.items()}
+        inputs = [replaced.get(v, v) for v in node.inputs]
+        control = [nodes.get(n.id, n) for n in node.control_inputs]
+        changed = Node(node.op, inputs, node.types, attrs, name=node.name, loc=node.loc,
+                       control_inputs=control, device=device)
+        nodes[node.id] = changed
+        replaced.update(zip(node.outputs, changed.outputs, strict=True))
+    return Graph(
+        tuple(replaced[v] for v in graph.inputs), tuple(replaced[v] for v in graph.outputs),
+        tuple((i, replaced[v]) for i, v in graph.updates), tuple(nodes.values()), graph.name,
+        graph.assumed)
+
+
+class _Classes:
+    """Classes of nodes that must be on one device, each with the devices that are feasible."""
+
+    def __init__(self, graph: Graph, machine: Machine) -> None:
+        self.machine = machine
+        self.of = {n.name: Constraint.parse(n.device) for n in graph.nodes}
+        self.nodes = {n.name: n for n in graph.nodes}
+        self.parent = {name: name for name in self.of}
+        self.feasible: dict[str, tuple[DeviceModel, ...]] = {}
+        self.joined: set[str] = set()  # representatives of classes of several nodes
+        for node in graph.nodes:
+            self.feasible[node.name] = self._feasible(node)
+        for name, constraint in self.of.items():
+            if constraint.near in self.nodes:
+                self._join(name, constraint.near)
+
+    def canonical(self, node: Node) -> str:
+        constraint, machine = self.of[node.name], self.machine
+        if get(node.op).is_given:
+            return node.device
+        root = self._root(node.name)
+        devices = self.feasible[root]
+        lossy = constraint.is_lossy and len(machine.devices) > 1
+        if len(devices) == 1:
+            only = machine.automatic == devices == (machine.home,)
+            return "" if only else str(Constraint(devices[0].name, is_lossy=lossy))
+        near = root if root in self.joined else ""
+        name = DeviceName() if set(machine.automatic) <= set(devices) else constraint.name
+        return str(Constraint(name, near, lossy))
+
+    def _feasible(self, node: Node) -> tuple[DeviceModel, ...]:
+        constraint = self.of[node.name]
+        if get(node.op).is_given:
+            return self.machine.devices
+        named = self._named(constraint.name)
+        able = tuple(d for d in named if d.supports(node))
+        if able:
+            return able
+        return self._refused(node, constraint, named)
+
+    def _named(self, name: DeviceName) -> tuple[DeviceModel, ...]:
+        """Devices whose type is not named are automatic ones."""
+        return tuple(d for d in self.machine.devices
+                     if name.admits(d.name) and (d.is_automatic or name.type is not None))
+
+    def _refused(
+        self, node: Node, constraint: Constraint, named: Sequence[DeviceModel]
+    ) -> tuple[DeviceModel, ...]:
+        able = tuple(d for d in self.machine.automatic if d.supports(node))
+        reason = f"no device is {constraint.name}" if not named else (
+            f"{_names(named)} has no kernel for {node.op}")
+        if self.machine.is_soft and able:
+            self.machine.report(f"{node.name} runs on {_names(able)}: {reason}")
+            return able
+        raise user_error(
+            ValueError, f"{node.name} cannot run where it is placed: {reason}", node.loc,
+            "name another device, or set fusec.config.soft_placement = True",
+            values=[("node", f"{node.name}: {node.op}"), ("constraint", str(constraint.name)),
+                    ("devices that can", _names(able) or "none")])
+
+    def _root(self, name: str) -> str:
+        while self.parent[name] != name:
+            self.parent[name] = name = self.parent[self.parent[name]]
+        return name
+
+    def _join(self, name: str, other: str) -> None:
+        """Nodes ``name`` and ``other`` are on one device from now on."""
+        a, b = self._root(other), self._root(name)
+        both = tuple(d for d in self.feasible[a] if d in self.feasible[b])
+        if not both:
+            both = self._contradicted(name, other)
+        if a != b:
+            self.parent[b] = a
+        self.feasible[a] = both
+        self.joined.add(a)
+
+    def _contradicted(self, name: str, other: str) -> tuple[DeviceModel, ...]:
+        mine, its = (self.feasible[self._root(n)] for n in (name, other))
+        text = f"{name} is to be with {other}, and no device is feasible for both"
+        if self.machine.is_soft:
+            self.machine.report(f"{text}: it is placed by itself")
+            return its
+        node, near = self.nodes[name], self.nodes[other]
+        raise user_error(
+            ValueError, text, node.loc, "drop colocate_with, or name one device for both",
+            values=[("node", f"{name}: {node.op}"),
+                    ("constraint", f"{self.of[name].name or 'any device'} @ {other}"),
+                    (f"candidates of {name}", _names(mine)),
+                    (f"candidates of {other}", _names(its)),
+                    *([(f"{other} is made at", str(near.loc))] if near.loc else [])])
+
+
+def _names(devices: Sequence[DeviceModel]) -> str:
+    return ", ".join(str(d.name) for d in devices)

@@ -1,0 +1,148 @@
+"""How long nodes take: estimated from what they compute, or as it was measured.
+
+Estimates are after the roofline model (Williams, Waterman and Patterson, 2009): the larger of bytes
+over bandwidth and operations over rate.  They only have to tell large from small, for where a node
+runs is decided by comparing sums of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+
+from fusec.ir import Graph, Node, Value
+from fusec.ir.bindings import resolve
+from fusec.ir.dims import Size, symbols_of
+from fusec.ir.text import print_attr
+from fusec.ops import get
+
+from ..kernel_work import work_of
+from .machine import DeviceModel, Machine
+
+GUESSED_SIZE = 1000  # of what only the run knows
+GUESSED_TRIPS = 100
+CALL_NS = 2_000.0  # of any library function
+STEP_NS = 2.0  # of an iteration of a native loop
+
+
+class Costs:
+    """The times of the nodes of one graph."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._works: dict[int, tuple[float, float]] = {}  # by the node's id
+
+    def ns(self, node: Node, device: DeviceModel) -> float:
+        """Nanoseconds that the node takes on the device, without what it costs to start it."""
+        if self.machine.measured:
+            measured = self.machine.measured.get(f"{device.name.type} {signature(node)}")
+            if measured is not None:
+                return measured
+        operations, nbytes = self._work(node)
+        return max(operations / device.flops_per_ns, nbytes / device.bytes_per_ns) + (
+            0.0 if node.op == "Fused" else CALL_NS)
+
+    def _work(self, node: Node) -> tuple[float, float]:
+        if node.id not in self._works:
+            self._works[node.id] = _work(node)
+        return self._works[node.id]
+
+
+def signature(node: Node) -> str:
+    """The same for nodes that compute the same from operands of the same types."""
+    text = f"{node.op}({', '.join(str(v.type) for v in node.inputs)})" + ", ".join(
+        f"{k}={print_attr(v, locs=False)}" for k, v in sorted(node.attrs.items())
+        if k not in ("boundaries", "names"))
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def nbytes_of(value: Value) -> float:
+    """Bytes, with a guess for sizes that only the run knows."""
+    return float(value.dtype.itemsize * _points(value.shape))
+
+
+def _work(node: Node) -> tuple[float, float]:
+    """Operations, in additions, and bytes."""
+    nbytes = sum(map(nbytes_of, (*node.inputs, *node.outputs)))
+    if node.op == "Fused":
+        return _body_work(node.attrs["body"]), nbytes
+    if get(node.op).is_control:
+        return _control_work(node), nbytes
+    largest = max((_points(v.shape) for v in (*node.inputs, *node.outputs)), default=1.0)
+    rule = _LIBRARY.get(node.op)
+    if rule is not None:
+        return rule(node, largest), nbytes
+    return 4.0 * largest, nbytes
+
+
+def _body_work(graph: Graph) -> float:
+    return sum((work_of(n.out()) or 1.0) * max(
+        _points(v.shape) for v in (*n.inputs, *n.outputs)) for n in graph.nodes
+        if not get(n.op).is_given and n.inputs)
+
+
+def _control_work(node: Node) -> float:
+    inside = {name: sum(_work(n)[0] + STEP_NS for n in graph.nodes if not get(n.op).is_given)
+              for name, graph in node.attrs.items() if isinstance(graph, Graph)}
+    if node.op == "Loop":
+        return _trips(node) * sum(inside.values())
+    return max(inside.values(), default=GUESSED_TRIPS * STEP_NS)
+
+
+def _trips(node: Node) -> float:
+    """How often a loop runs: known where a counter that begins at a constant has a constant end."""
+    test: Graph = node.attrs["test"]
+    less = test.outputs[0].node
+    if less.op == "Less" and less.inputs[0] in test.inputs:
+        first = node.inputs[test.inputs.index(less.inputs[0])]
+        ends = [less.inputs[1], *(node.inputs[test.inputs.index(v)]
+                                  for v in less.inputs[1:] if v in test.inputs)]
+        end = next((v for v in ends if v.node.op == "Const"), None)
+        if end is not None and first.node.op == "Const":
+            return max(float(end.node.attrs["value"]) - float(first.node.attrs["value"]), 1.0)
+    return float(GUESSED_TRIPS)
+
+
+def _points(shape: tuple[Size, ...]) -> float:
+    symbols = symbols_of(shape)
+    if symbols:
+        shape = resolve(shape, dict.fromkeys(symbols, GUESSED_SIZE))
+    return float(math.prod(int(n) for n in shape))
+
+
+def _product(node: Node, largest: float) -> float:
+    """Two operations for each element of the result and each of the axis that is summed."""
+    inner = node.inputs[0].shape[-1] if node.inputs[0].shape else 1
+    return 2.0 * _points(node.out().shape) * _points((inner,)) / _BLAS
+
+
+def _cubic(factor: float) -> Callable[[Node, float], float]:
+    """``factor`` times n^3 for each of the matrices (Golub and Van Loan, Matrix Computations)."""
+    def operations(node: Node, largest: float) -> float:
+        shape = node.inputs[0].shape if node.inputs else ()
+        if len(shape) < 2:
+            return factor * largest
+        rows, columns = _points(shape[-2:-1]), _points(shape[-1:])
+        return factor * _points(shape) * min(rows, columns) / _BLAS
+    return operations
+
+
+def _log(factor: float) -> Callable[[Node, float], float]:
+    return lambda node, largest: factor * largest * max(math.log2(max(largest, 2.0)), 1.0)
+
+
+_BLAS = 4.0  # a library's inner loops, against additions of a loop's
+_LIBRARY: Mapping[str, Callable[[Node, float], float]] = {
+    "MatMul": _product, "Dot": _product, "Einsum": _product,
+    "LinalgSolve": _cubic(1), "LinalgInv": _cubic(2), "LinalgDet": _cubic(1),
+    "LinalgSlogdet": _cubic(1), "LinalgCholesky": _cubic(0.5), "LinalgQr": _cubic(4),
+    "LinalgSvd": _cubic(40), "LinalgSvdvals": _cubic(16), "LinalgEigh": _cubic(20),
+    "LinalgEigvalsh": _cubic(8), "LinalgLstsq": _cubic(16), "LinalgPinv": _cubic(44),
+    "LinalgMatrixRank": _cubic(16), "LinalgCond": _cubic(16),
+    **dict.fromkeys(("Sort", "Argsort", "Unique", "Lexsort", "Searchsorted", "Median",
+                     "Percentile", "Quantile"), _log(3.0)),
+    **dict.fromkeys(("FftFft", "FftIfft", "FftFft2", "FftIfft2", "FftFftn", "FftIfftn", "FftRfft",
+                     "FftIrfft", "FftRfft2", "FftIrfft2", "FftRfftn", "FftIrfftn"), _log(4.0)),
+    "Scipy": _log(20.0), "Numpy": _log(4.0), "HostCall": lambda node, largest: 4.0 * largest,
+}

@@ -1,0 +1,71 @@
+"""What placement knows of the machine: its devices, how fast they are, what they can run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from fusec.ir import Node
+from fusec.ir.device_names import DeviceName
+
+
+def _runs_everything(node: Node) -> bool:
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceModel:
+    """One device.  Rates are of one step on all its cores; ``launch_ns`` is what it costs to hand
+    it a step.  Devices with the same ``memory`` read each other's arrays without a copy.
+
+    ``is_automatic``: it is chosen without being named.  ``supports`` says whether it has a kernel
+    for a node.
+    """
+
+    name: DeviceName
+    backend: str = "cpu"
+    memory: str = "host"
+    is_automatic: bool = True
+    bytes_per_ns: float = 8.0
+    flops_per_ns: float = 4.0
+    launch_ns: float = 30_000.0
+    supports: Callable[[Node], bool] = _runs_everything
+
+    def __repr__(self) -> str:
+        return f"<model of {self.name}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """The devices, the first of which is where arguments and results live.
+
+    ``measured`` are nanoseconds of nodes that have run, by `costs.signature`.  ``is_soft``: a
+    constraint that nothing can meet is dropped, and reported to ``report``, instead of raised.
+    """
+
+    devices: tuple[DeviceModel, ...]
+    transfer_bytes_per_ns: float = 6.0
+    transfer_ns: float = 5_000.0
+    whole: DeviceModel | None = None  # all cores as one device, for graphs that are not divided
+    measured: Mapping[str, float] = field(default_factory=dict)
+    is_soft: bool = False
+    report: Callable[[str], None] = print
+
+    @property
+    def home(self) -> DeviceModel:
+        return self.devices[0]
+
+    @property
+    def automatic(self) -> tuple[DeviceModel, ...]:
+        """The devices that are chosen without being named."""
+        return tuple(d for d in self.devices if d.is_automatic)
+
+    def named(self, name: DeviceName) -> DeviceModel:
+        return next(d for d in self.devices if d.name == name)
+
+    def transfer(self, source: DeviceModel, target: DeviceModel, nbytes: float) -> float:
+        """Nanoseconds until a value of one device can be read on another."""
+        if source is target:
+            return 0.0
+        copied = 0.0 if source.memory == target.memory else nbytes / self.transfer_bytes_per_ns
+        return self.transfer_ns + copied
