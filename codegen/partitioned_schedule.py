@@ -9,7 +9,6 @@ came back, it would come back through a receive that the task's first node waits
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from fusec.ir import Graph, Node, Value
@@ -18,6 +17,7 @@ from fusec.ops import Namer, get
 from fusec.ops.checks import has_effects
 from fusec.ops.sizes import learnt_symbols, needed_symbols
 from fusec.passes.placement.partition import Part, Partition
+from fusec.records import dataclass, field
 
 from . import backends
 from .backend import Strides
@@ -41,6 +41,8 @@ class Action:
     after: set[int] = field(default_factory=set)
     node: Node | None = None  # of a send or receive
     schedule: Schedule | None = None  # of a task
+    layouts: tuple[Strides, ...] = ()  # of what a task reads
+    position: int = 0  # in the program's order: where the first node is that it computes
     is_on_caller: bool = False  # it calls the program's own objects, in the calling thread
 
     @property
@@ -119,6 +121,7 @@ class _Maker:
                     self.numbers[here] = numbers[value.node.name]
 
     def run(self, traced: Graph | None) -> PartitionedSchedule:
+        self._readers = _readers(self.partition)
         units = [unit for part in self.partition.parts.values() for unit in _units(part)]
         for part, unit in units:
             for node in _nodes_of(unit):
@@ -126,7 +129,7 @@ class _Maker:
             self.actions.append(self._begun(part, unit))
         for action, (_, unit) in zip(self.actions, units, strict=True):
             self._finish(action, unit)
-        self._pair_transfers()
+        self._tell_sizes()
         self._order_effects(units)
         home = next(iter(self.partition.parts.values()))
         backend = backends.backend(home.device.backend)
@@ -191,9 +194,9 @@ class _Maker:
             if node.id in self.action_of:
                 action.after.add(self.action_of[node.id])
         backend = backends.backend(self._part_of(action).device.backend)
+        action.layouts = tuple(map(self._layout, reads))
         action.schedule = Scheduler(
-            graph, [self._layout(v) for v in reads], [self._layout(v) for v in writes],
-        ).run(backend, None)
+            graph, action.layouts, [*map(self._layout, writes)]).run(backend, None)
 
     def _part_of(self, action: Action) -> Part:
         return next(p for p in self.partition.parts.values() if p.device.name == action.device)
@@ -203,13 +206,11 @@ class _Maker:
 
     def _is_wanted(self, group: _Group, inside: set[int]) -> set[Value]:
         """The values of a group that something outside of it reads."""
-        if not hasattr(self, "_readers"):
-            self._readers = _readers(self.partition)
         return {v for n in group.nodes for v in n.outputs
                 if any(reader not in inside for reader in self._readers.get(v, ()))}
 
-    def _pair_transfers(self) -> None:
-        """Sizes that a receiving device must be told are learnt where they are made."""
+    def _tell_sizes(self) -> None:
+        """A task whose operands do not show a size that it needs waits for what learns it."""
         learnt: dict[str, int] = {}
         for action in self.actions:
             if action.schedule is not None:
@@ -224,17 +225,17 @@ class _Maker:
 
     def _order_effects(self, units: Sequence[tuple[Part, _Group | Node]]) -> None:
         """What the program can be seen to do waits for what may raise before it."""
-        order = {here.node.id: v.node.id for part in self.partition.parts.values()
-                 for v, here in part.values.items()}
-        order.update({copy.id: number for part in self.partition.parts.values()
-                      for number, copy in part.homes.items()})
-        fallible = [(order.get(n.id, n.id), self.action_of[n.id]) for _, u in units
-                    for n in _nodes_of(u) if get(n.op).may_raise or may_fail(n)]
-        for _, unit in units:
-            if isinstance(unit, _Group) and unit.is_on_caller:
-                number = self.action_of[unit.nodes[0].id]
-                first = min(order.get(n.id, n.id) for n in unit.nodes)
-                self.actions[number].after |= {a for at, a in fallible if at < first and a != number}
+        order = {copy.id: number for part in self.partition.parts.values()
+                 for number, copy in part.homes.items()}
+        fallible = [(order[n.id], self.action_of[n.id]) for _, u in units
+                    for n in _nodes_of(u) if n.id in order and (
+                        get(n.op).may_raise or may_fail(n))]
+        for action, (_, unit) in zip(self.actions, units, strict=True):
+            if isinstance(unit, _Group):
+                action.position = min(order[n.id] for n in unit.nodes)
+                if unit.is_on_caller:
+                    action.after |= {
+                        a for at, a in fallible if at < action.position and a != action.number}
 
 
 def _units(part: Part) -> Iterable[tuple[Part, _Group | Node]]:

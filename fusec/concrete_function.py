@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
+from fusec.runtime.executables import executable_of
+from fusec.runtime.executor import CallSpec, LeafSpec, ResultSpec
 from fusec.trace.call.flat_call import FlatCall, explain_miss
 from fusec.trace.call.overlap import merged
 from fusec.trace.facts.trees import flattened
@@ -31,7 +32,7 @@ class ConcreteFunction(CompiledTrace):
     """
 
     def __init__(self, build: Build) -> None:
-        super().__init__(build, Executable(build.schedule, _call_spec(build)))
+        super().__init__(build, executable_of(build.schedule, _call_spec(build)))
         build.call = replace(build.call, leaves=())  # the first call's arrays are not ours to keep
         self.result_treespec = build.traced.treespec
         self._leaf_result = build.traced.treespec.is_leaf()

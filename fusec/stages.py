@@ -18,8 +18,10 @@ from . import config
 from .compiled_steps import CompiledExtern, CompiledKernel, library_steps
 from .compiled_trace import Build
 from .concrete_function import ConcreteFunction
+from .device_models import machine_for
 from .inspect.passes_report import passes_text
-from .records import dataclass, field
+from .placed import Placed, place_on
+from .records import dataclass, field, replace
 from .trace.tracer import Traced
 
 
@@ -46,8 +48,13 @@ class TracedStage:
         """Run the passes, fusion last."""
         start = time.perf_counter()
         records: list[PassRecord] = []
-        fused = run_pipeline(self.graph.made, self.options, records)
-        return OptimizedStage(self, fused, records, 1e3 * (time.perf_counter() - start))
+        machine = machine_for(self.graph.made)
+        options = self.options if machine is None else replace(self.options, machine=machine)
+        fused, placed = run_pipeline(self.graph.made, options, records), None
+        if machine is not None:
+            placed = place_on(machine, fused, records)
+        return OptimizedStage(
+            self, fused, records, 1e3 * (time.perf_counter() - start), placed=placed)
 
 
 @dataclass
@@ -59,6 +66,7 @@ class OptimizedStage:
     passes: list[PassRecord]
     ms: float
     planned: Planner | None = None  # what knows schedules of this graph at other sizes
+    placed: Placed | None = None  # which device does what, where there are several
 
     def as_text(self) -> str:
         """Every pass with its time, rewrites and diff, then the result."""
@@ -77,8 +85,12 @@ class OptimizedStage:
     def schedule(self) -> Schedule:
         """What lowering makes of the graph itself."""
         traced = self.before.traced
-        schedule = make_schedule(self.graph.made, traced.input_strides, traced.output_strides,
-                                 traced.graph)
+        if self.placed is not None and self.placed.is_divided:
+            schedule: Schedule = self.placed.schedule(
+                traced.input_strides, traced.output_strides, traced.graph)
+        else:
+            schedule = make_schedule(self.graph.made, traced.input_strides, traced.output_strides,
+                                     traced.graph)
         schedule.states = traced.states if traced.states.noted else None
         return schedule
 

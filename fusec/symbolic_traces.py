@@ -28,6 +28,7 @@ from fusec.trace.call.symbolic_arguments import (
     symbolic_arguments,
 )
 
+from .device_models import machine_for
 from .open_schedules import OpenSchedules
 from .placing import trace_key
 from .records import dataclass, field, replace
@@ -101,6 +102,8 @@ class SymbolicTrace:
         """The graph after passes whose questions have the same answers for these sizes; None where
         the passes must run on the graph of these sizes."""
         if self.refusal or self.traced.states.noted:  # states name nodes of the graph as traced
+            return None
+        if machine_for(self.traced.graph) is not None:  # sizes decide where nodes run
             return None
         for optimised in self.optimised:
             if all(question.holds(sizes) for question in optimised.questions):

@@ -6,6 +6,8 @@ from typing import Literal
 
 from fusec.records import dataclass
 
+from .placement.machine import Machine
+
 Fp = Literal["strict", "contract", "fast"]
 
 
@@ -13,9 +15,11 @@ Fp = Literal["strict", "contract", "fast"]
 class PassOptions:
     """``fp``: may a*b+c round once (contract, fast) or not (strict); ``verify`` between passes;
     ``fuse``: end with fusion (off: a graph of single ops, to look at or to evaluate);
-    ``check_indices``: may an index out of range be noticed."""
+    ``check_indices``: may an index out of range be noticed; ``machine``: the devices that nodes may
+    be placed on, None where there is nothing to place."""
 
     fp: Fp = "contract"
     verify: bool = False
     fuse: bool = True
     check_indices: bool = True
+    machine: Machine | None = None

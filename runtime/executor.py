@@ -37,7 +37,8 @@ class Executable:
         arrays = [r.index for r in spec.results if r.kind == "graph"]
         once = len(set(arrays)) == len(arrays)  # the launcher makes an array for each result
         self.uses_native = launch.launcher_status().available and once and (
-            schedule.backend.is_native and not schedule.externs) and all(
+            schedule.backend.is_native and not schedule.externs
+            and not schedule.is_partitioned) and all(
             r.kind == "const" or (r.kind == "graph" and not r.views) or
             (r.kind == "input" and not r.views) for r in spec.results
         )
@@ -85,7 +86,7 @@ class Executable:
             self._check_overlap(leaves)
         if times is not None:
             with self._hold():
-                return StepByStep(self.schedule, self.spec, one_by_one=True).run(leaves, times)
+                return self._new_instance(one_by_one=True).run(leaves, times)
         if self.uses_native and self.fast is not None:
             results = self.fast(*leaves)
             if results is not launch.MISS and results is not BUSY and results is not FAILED:
@@ -106,8 +107,8 @@ class Executable:
         finally:
             self._idle.append(instance)
 
-    def _new_instance(self) -> StepByStep:
-        return StepByStep(self.schedule, self.spec)
+    def _new_instance(self, one_by_one: bool = False) -> StepByStep:
+        return StepByStep(self.schedule, self.spec, one_by_one)
 
     @property
     def made_ms(self) -> float:

@@ -15,13 +15,13 @@ section 4.3 of the TensorFlow paper.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fusec.errors import user_error
 from fusec.ir import Graph, Node
 from fusec.ir.device_names import DeviceName
 from fusec.ops import get
+from fusec.records import dataclass
 
 from .machine import DeviceModel, Machine
 
@@ -32,7 +32,7 @@ LOSSY = "bfloat16"
 class Constraint:
     """The parts of a constraint."""
 
-    name: DeviceName = DeviceName()  # noqa: RUF009 (frozen)
+    name: DeviceName = DeviceName()
     near: str = ""  # the name of the node that it must be with
     is_lossy: bool = False
 

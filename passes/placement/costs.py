@@ -23,6 +23,7 @@ from .machine import DeviceModel, Machine
 GUESSED_SIZE = 1000  # of what only the run knows
 GUESSED_TRIPS = 100
 CALL_NS = 2_000.0  # of any library function
+PARALLEL_NS = 32_000.0  # of kernels that use all cores
 STEP_NS = 2.0  # of an iteration of a native loop
 
 
@@ -40,8 +41,10 @@ class Costs:
             if measured is not None:
                 return measured
         operations, nbytes = self._work(node)
-        return max(operations / device.flops_per_ns, nbytes / device.bytes_per_ns) + (
-            0.0 if node.op == "Fused" else CALL_NS)
+        ns = max(operations / device.flops_per_ns, nbytes / device.bytes_per_ns)
+        if node.op != "Fused":
+            return ns + CALL_NS
+        return ns / device.cores if ns > PARALLEL_NS else ns
 
     def _work(self, node: Node) -> tuple[float, float]:
         if node.id not in self._works:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from fusec.ir import Node
 from fusec.ir.device_names import DeviceName
+from fusec.records import dataclass, field
 
 
 def _runs_everything(node: Node) -> bool:
@@ -15,8 +15,8 @@ def _runs_everything(node: Node) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class DeviceModel:
-    """One device.  Rates are of one step on all its cores; ``launch_ns`` is what it costs to hand
-    it a step.  Devices with the same ``memory`` read each other's arrays without a copy.
+    """One device.  Rates are of one core, all of which a kernel may use; ``launch_ns`` is what it
+    costs to hand it a step.  Devices with the same ``memory`` read each other's arrays without a copy.
 
     ``is_automatic``: it is chosen without being named.  ``supports`` says whether it has a kernel
     for a node.
@@ -26,6 +26,7 @@ class DeviceModel:
     backend: str = "cpu"
     memory: str = "host"
     is_automatic: bool = True
+    cores: int = 1
     bytes_per_ns: float = 8.0
     flops_per_ns: float = 4.0
     launch_ns: float = 30_000.0

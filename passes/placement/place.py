@@ -10,9 +10,9 @@ leaves  a whole name of a device in every node that runs; or the graph itself, w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from fusec.ir import Graph, Node
+from fusec.records import dataclass, field
 
 from .constraints import Constraint
 from .costs import Costs

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
+from fusec.records import dataclass, field
 
 from .costs import Costs, nbytes_of
 from .machine import DeviceModel, Machine

@@ -1,0 +1,54 @@
+"""The machine as placement sees it, made from the devices that there are."""
+
+from __future__ import annotations
+
+from fusec.codegen import backends
+from fusec.inspect import log
+from fusec.ir import Graph, Node
+from fusec.ops import get
+from fusec.passes.placement.constraints import constrained
+from fusec.passes.placement.machine import DeviceModel, Machine
+from fusec.runtime.devices import registry
+from fusec.runtime.devices.device import Device
+
+_cached: tuple[tuple[Device, ...], Machine] | None = None
+
+
+def machine_for(graph: Graph) -> Machine | None:
+    """The devices that the nodes of the graph may be placed on; None where one, the only one that
+    is chosen without being named, does everything."""
+    devices = registry.devices()
+    if sum(d.is_automatic for d in devices) < 2 and not constrained(graph):
+        return None
+    return _machine(tuple(devices))
+
+
+def _machine(devices: tuple[Device, ...]) -> Machine:
+    global _cached
+    if _cached is None or _cached[0] != devices:
+        models = tuple(map(_model, devices))
+        automatic = [m for m in models if m.is_automatic]
+        home = automatic[0]
+        whole = DeviceModel(home.name, home.backend, home.memory, True,
+                            sum(m.cores for m in automatic if m.memory == home.memory),
+                            home.bytes_per_ns, home.flops_per_ns, 0.0)
+        _cached = devices, Machine(models, whole=whole, report=_warn)
+    return _cached[1]
+
+
+def _model(device: Device) -> DeviceModel:
+    return DeviceModel(
+        device.name, device.backend, device.memory, device.is_automatic,
+        max(len(device.cores), 1), supports=lambda node: _supports(device.backend, node))
+
+
+def _supports(backend: str, node: Node) -> bool:
+    """Whether kernels of the back end may compute the node; libraries run on any."""
+    row = get(node.op)
+    return row.scalar is None or backends.backend(backend).supports(row.scalar, node.out().dtype)
+
+
+def _warn(text: str) -> None:
+    log.write(log.WARN, text)
+
+

@@ -1,0 +1,73 @@
+"""A fused graph over several devices: placed, divided, and scheduled for each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from fusec.codegen.partitioned_schedule import PartitionedSchedule, partitioned_schedule
+from fusec.codegen.schedule import Strides
+from fusec.ir import Graph
+from fusec.passes.pipeline import PassRecord
+from fusec.passes.placement.machine import Machine
+from fusec.passes.placement.partition import Partition, partition
+from fusec.passes.placement.place import Choose, Placement, place
+from fusec.passes.placement.receive_order import order_receives
+
+from .records import dataclass
+
+_choose: ContextVar[Choose | None] = ContextVar("choose", default=None)
+
+
+@dataclass
+class Placed:
+    """What placement decided of a graph."""
+
+    graph: Graph
+    machine: Machine
+    placement: Placement
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether anything runs on another device than the first."""
+        return self.placement.is_divided
+
+    def partition(self) -> Partition:
+        """A graph for each device, receives delayed."""
+        parts = partition(self.graph, self.machine)
+        return order_receives(parts, self.placement.simulation, self.machine)
+
+    def schedule(
+        self, input_strides: Sequence[Strides], output_strides: Sequence[Strides], traced: Graph
+    ) -> PartitionedSchedule:
+        schedule = partitioned_schedule(self.partition(), input_strides, output_strides, traced)
+        schedule.placement = self.placement
+        return schedule
+
+
+def place_on(machine: Machine, fused: Graph, records: list[PassRecord]) -> Placed | None:
+    """The graph placed, with a record as of a pass; None where there was nothing to place."""
+    start = time.perf_counter()
+    graph, placement = place(fused, machine, _choose.get())
+    if placement is None:
+        return None
+    ms = 1e3 * (time.perf_counter() - start)
+    moved = sum(a.device != b.device for a, b in zip(graph.nodes, fused.nodes, strict=True))
+    records.append(PassRecord("placement", ms, moved, fused, graph))
+    return Placed(graph, machine, placement)
+
+
+@contextmanager
+def choosing(choose: Choose) -> Any:
+    """Inside the block this decides where nodes run, of the devices that are feasible: for tests
+    of other placements than the compiler's."""
+    token = _choose.set(choose)
+    try:
+        yield
+    finally:
+        _choose.reset(token)
+
+

@@ -1,0 +1,137 @@
+"""How the call of a plan ends: with its results, or with the error that the program raises."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.schedule import Schedule
+from fusec.errors import located
+from fusec.ir import Node
+from fusec.ir.bindings import Bindings
+from fusec.ops.host_calls import HostObject, Mark, host_calls
+from fusec.ops.picking import PickView
+from fusec.ops.windows import WindowView
+
+from .call_spec import CallSpec, ResultSpec
+from .failed_checks import do_before, do_before_call, earlier_error
+
+BY_OUTPUTS = (PickView, WindowView)  # views of results at indices that are outputs of the graph
+
+
+class CallEndings:
+    """What calls of one plan return and raise; subclasses say what they do in between."""
+
+    def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
+        self.schedule, self.spec = schedule, spec
+        # A failed check makes the call start again: then the effects of host calls are undone.
+        self.objects: list[HostObject] | None = None
+        self.mark: Mark | None = None
+        self.call: Callable[..., list[Any]]
+
+    def run(
+        self, leaves: Sequence[Any], times: list[tuple[str, float]] | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> list[Any]:
+        """Result leaves; ``sizes`` are the symbols that the enclosing plan has bound.
+
+        ``times`` gets (step, microseconds) pairs of a plan made to run one by one.
+        """
+        symbols = dict(sizes) if sizes else {}
+        if not self.spec.calls_host:
+            return self.call(leaves, symbols, times)
+        with host_calls(leaves):
+            return self.call(leaves, symbols, times)
+
+    def begin(self) -> None:
+        """Save the state of the user's objects (generators, say), to repeat the call from there."""
+        assert self.objects is not None
+        self.mark = Mark(self.objects)
+
+    def failure(
+        self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any]
+    ) -> Exception:
+        """The error of a library call, or what comes before it in the program."""
+        if self.spec.calls_host and self.mark is None:  # it cannot be repeated
+            return located(error, node.loc)
+        earlier = self.repeated(partial(earlier_error, node), leaves, captured)
+        if earlier is None:
+            do_before_call(node, self.schedule, self._inputs(leaves, captured))
+        return earlier or located(error, node.loc)
+
+    def repeated(
+        self, find: Callable[[Schedule, Sequence[Any]], Any], leaves: Sequence[Any],
+        captured: Sequence[Any],
+    ) -> Any:
+        """The error that NumPy raises; generators draw again what they drew."""
+        inputs = self._inputs(leaves, captured)
+        error = self._searched(find, inputs)
+        if error is not None:
+            do_before(error, self.schedule, inputs)
+        return error
+
+    def _searched(self, find: Callable[[Schedule, Sequence[Any]], Any], inputs: list[Any]) -> Any:
+        if self.mark is None or self.objects is None:
+            return find(self.schedule, inputs)
+        now = Mark(self.objects)
+        self.mark.restore()
+        error = find(self.schedule, inputs)
+        if error is None:
+            now.restore()
+        return error
+
+    def _inputs(self, leaves: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
+        """The graph's inputs: a call's leaves, then what was captured from outside."""
+        of_leaf = zip(self.spec.leaves, leaves, strict=True)
+        leaf_of = {spec.input: leaf for spec, leaf in of_leaf}
+        first_captured = len(self.spec.input_types) - len(captured)
+        return [*(leaf_of.get(i) for i in range(first_captured)), *captured]
+
+    def results_of(
+        self, graph_outputs: list[Any], leaves: Sequence[Any], captured: Sequence[Any],
+        sizes: Bindings,
+    ) -> list[Any]:
+        """The result leaves; copies of constants share memory where the constants do."""
+        inputs = self._inputs(leaves, captured)
+        copies: dict[int, np.ndarray] = {}
+        return [_result(r, graph_outputs, inputs, copies, sizes) for r in self.spec.results]
+
+
+def _copied(constant: np.ndarray, copies: dict[int, np.ndarray]) -> np.ndarray:
+    """The constant in this call's copy of the array that it is, or is a view of."""
+    root = constant
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    if root.flags.forc and id(root) not in copies:
+        copies[id(root)] = root.copy(order="K")
+    copy = copies.get(id(root))
+    if constant is root and copy is not None and constant.flags.writeable:
+        return copy
+    if copy is None or not constant.size:
+        result = constant.copy(order="K")
+    else:
+        offset = constant.ctypes.data - root.ctypes.data
+        memory: Any = copy.ravel(order="K")
+        result = np.ndarray(constant.shape, constant.dtype, memory, offset, constant.strides)
+    result.flags.writeable = constant.flags.writeable
+    return result
+
+
+def _result(
+    result: ResultSpec, graph_outputs: list[Any], inputs: list[Any], copies: dict[int, np.ndarray],
+    sizes: Bindings,
+) -> Any:
+    if result.kind == "const":
+        return result.value
+    if result.kind == "fresh":
+        return _copied(result.value, copies) if type(result.value) is np.ndarray else (
+            copy.deepcopy(result.value))
+    value = graph_outputs[result.index] if result.kind == "graph" else inputs[result.index]
+    for view in result.views:
+        value = view(value, graph_outputs) if isinstance(view, BY_OUTPUTS) else (
+            view(value, sizes))
+    return value

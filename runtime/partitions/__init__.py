@@ -1,0 +1,1 @@
+"""Steps over several devices: what is ready runs where it was placed."""

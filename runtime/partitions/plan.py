@@ -1,0 +1,150 @@
+"""Running a plan over several devices: a step, then what the call leaves behind.
+
+Arguments and Variables are written when every action has ended, so after every check has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.partitioned_schedule import PartitionedSchedule
+from fusec.codegen.schedule import may_fail
+from fusec.ir import Node
+from fusec.ir.bindings import bind
+from fusec.ops.host_calls import host_objects
+from fusec.runtime.call_endings import CallEndings
+from fusec.runtime.call_spec import CallSpec
+from fusec.runtime.devices import registry
+from fusec.runtime.executor import Executable
+from fusec.runtime.failed_checks import check_error
+
+from .step import Step, StepProgram
+from .task_runs import TaskError, TaskRun
+
+FAR = 1 << 62
+
+
+class PartitionedExecutable(Executable):
+    """A graph compiled for several devices, ready to be called with leaves."""
+
+    def __init__(self, schedule: PartitionedSchedule, spec: CallSpec) -> None:
+        self.program = step_program(schedule)
+        super().__init__(schedule, spec)
+
+    def _new_instance(self, one_by_one: bool = False) -> Any:
+        assert isinstance(self.schedule, PartitionedSchedule)
+        return PartitionedPlan(self.schedule, self.spec, self.program)
+
+
+def step_program(schedule: PartitionedSchedule) -> StepProgram:
+    """What all steps of the schedule share: its tasks ready to run, who waits for whom."""
+    actions = schedule.actions
+    devices = {d.name: d for d in registry.devices()}
+    followers: list[list[int]] = [[] for _ in actions]
+    for action in actions:
+        for before in action.after:
+            followers[before].append(action.number)
+    uses = [0] * schedule.values
+    kept = [n for n in schedule.results if n is not None] + [n for _, n in schedule.writes]
+    for number in (*(n for a in actions for n in a.reads), *kept, *range(
+            len(schedule.graph.inputs))):
+        uses[number] += 1
+    return StepProgram(
+        actions, [devices[a.device] for a in actions], [len(a.after) for a in actions], followers,
+        _positions(schedule, followers), uses,
+        [TaskRun(a) if a.kind == "task" else None for a in actions],
+        partial(_position_of, schedule))
+
+
+def _positions(schedule: PartitionedSchedule, followers: Sequence[Sequence[int]]) -> list[int]:
+    """Where the first node is that each action computes, or that waits for it."""
+    positions = [a.position if a.kind == "task" else FAR for a in schedule.actions]
+    waiting = [len(f) for f in followers]
+    ready = [a.number for a in schedule.actions if not waiting[a.number]]
+    while ready:
+        number = ready.pop()
+        for before in schedule.actions[number].after:
+            positions[before] = min(positions[before], positions[number])
+            waiting[before] -= 1
+            if not waiting[before]:
+                ready.append(before)
+    return positions
+
+
+def _position_of(schedule: PartitionedSchedule, error: BaseException, number: int) -> int:
+    """Where in the program's order an action has failed."""
+    node = _whole_node(schedule, error)
+    return schedule.actions[number].position if node is None else node.id
+
+
+def _whole_node(schedule: PartitionedSchedule, error: BaseException) -> Node | None:
+    """The node of the whole graph whose library call has failed."""
+    node = error.node if isinstance(error, TaskError) else None
+    return None if node is None else next(
+        (n for n in schedule.graph.nodes if n.name == node.name), None)
+
+
+class PartitionedPlan(CallEndings):
+    """One call at a time of a plan over several devices."""
+
+    schedule: PartitionedSchedule
+
+    def __init__(
+        self, schedule: PartitionedSchedule, spec: CallSpec, program: StepProgram
+    ) -> None:
+        super().__init__(schedule, spec)
+        self.program = program
+        fallible = any(map(may_fail, schedule.graph.nodes))
+        self.objects = host_objects(schedule.graph) if fallible else None
+        self.last_step: Step | None = None
+        self.made_ms = 0.0
+
+    def call(
+        self, leaves: Sequence[Any], sizes: dict[str, int],
+        times: list[tuple[str, float]] | None = None,
+    ) -> list[Any]:
+        """The result leaves."""
+        if self.objects is not None:
+            self.begin()
+        captured = [c() if callable(c) else c for c in self.spec.captured]
+        inputs = self._inputs(leaves, captured)
+        self._bind(inputs, sizes)
+        self.last_step = step = Step(self.program, inputs, sizes)
+        step.run()
+        if step.failure is not None:
+            raise self._explained(step.failure.error, leaves, captured) from None
+        self._write(step, inputs)
+        outputs = [place if number is None else step.values[number] for place, number in zip(
+            self.schedule.outputs, self.schedule.results, strict=True)]
+        return self.results_of(outputs, leaves, captured, sizes)
+
+    def _bind(self, inputs: Sequence[Any], sizes: dict[str, int]) -> None:
+        for value, array in zip(self.schedule.graph.inputs, inputs, strict=True):
+            if value.type.kind == "array" and not value.type.is_static:
+                bind(value.shape, array.shape, sizes)
+
+    def _explained(
+        self, error: BaseException, leaves: Sequence[Any], captured: Sequence[Any]
+    ) -> BaseException:
+        """The error that the program raises by itself."""
+        if not isinstance(error, TaskError):
+            return error
+        node = _whole_node(self.schedule, error)
+        if error.error is None or node is None:
+            find: Callable[..., Any] = check_error
+            explained: BaseException = self.repeated(find, leaves, captured)
+            return explained
+        return self.failure(error.error, node, leaves, captured)
+
+    def _write(self, step: Step, inputs: Sequence[Any]) -> None:
+        """Write what the program has assigned to arguments and Variables."""
+        written = [(inputs[i], step.values[number]) for i, number in self.schedule.writes]
+        for at, (_, value) in enumerate(written):
+            if any(np.may_share_memory(value, array) for array, _ in written):
+                written[at] = written[at][0], value.copy()
+        for array, value in written:
+            np.copyto(array, value)

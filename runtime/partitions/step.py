@@ -1,0 +1,284 @@
+"""One step over several devices: what is ready is handed to its device, what ends makes more ready.
+
+After section 3.1 of the TensorFlow paper: each action has a count of those that it waits for; when
+that is 0 it goes into its device's queue.  Receives do not occupy their device: they end when their
+value has come.
+
+An action that raises ends the step, but not at once: the program would have raised the error that
+comes first in its own order.  So what comes later in the program is skipped, what comes earlier
+still runs, and of several errors the first in the program's order is raised.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import itertools
+from collections.abc import Callable, Sequence
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from fusec import locks
+from fusec.codegen.partitioned_schedule import Action
+from fusec.errors import InternalError
+from fusec.inspect import timeline
+from fusec.records import dataclass
+from fusec.runtime.devices.device import Device
+
+from .rendezvous import RENDEZVOUS, Key
+from .transfers import Sent, unpacked
+
+WAKE_SECONDS = 0.02  # how long the caller sleeps at most: a deadline's exception needs a bytecode
+_numbers = itertools.count(1)
+_END, _PASSED = object(), object()
+
+
+class StepCancelled(BaseException):
+    """Raised in a device's thread whose work nobody wants any more."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What an action raised, and where in the program's order."""
+
+    position: int
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class StepProgram:
+    """What all steps of one plan share.
+
+    ``positions`` say where in the program's order the first node is that an action computes or that
+    waits for it; ``uses`` how often each value is read, ``runs`` what the tasks do.
+    """
+
+    actions: Sequence[Action]
+    devices: Sequence[Device]  # of each action
+    waits: Sequence[int]
+    followers: Sequence[Sequence[int]]
+    positions: Sequence[int]
+    uses: Sequence[int]
+    runs: Sequence[Callable[[Sequence[Any], dict[str, int]], Sequence[Any]] | None]
+    position_of: Callable[[BaseException, int], int]  # of an error that an action raised
+
+
+class Step:
+    """A run of the program; its values are dropped when their last reader has ended."""
+
+    def __init__(
+        self, program: StepProgram, inputs: Sequence[Any], sizes: dict[str, int], frame: str = "",
+    ) -> None:
+        self.program, self.sizes, self.frame = program, sizes, frame
+        self.number = next(_numbers)
+        self.values: list[Any] = [*inputs, *[None] * (len(program.uses) - len(inputs))]
+        self.failure: Failure | None = None
+        self.live: dict[str, int] = {}  # bytes on each device now
+        self.peak: dict[str, int] = {}
+        self._waits = list(program.waits)
+        self._uses = list(program.uses)
+        self._lock = locks.Lock()
+        self._in_flight = 0  # queued or running; not receives whose value has not come
+        self._left = len(program.actions)
+        self._is_cancelled = False
+        self._running: set[int] = set()
+        self._mail: SimpleQueue[Any] = SimpleQueue()
+        self._context = contextvars.copy_context()
+
+    # -- the caller
+
+    def run(self) -> None:
+        """Returns when everything has run, or nothing more will; see `failure`."""
+        try:
+            with self._lock:
+                first = [a for a, count in enumerate(self._waits) if not count]
+                self._in_flight = len(first) + 1  # one for this loop: nothing ends before it
+            for number in first:
+                self._issue(number)
+            self._ended(())
+            self._serve()
+        except BaseException:
+            self._cancel()
+            raise
+        finally:
+            RENDEZVOUS.forget(self.number)
+        if self.failure is None and self._left:
+            raise InternalError(f"a step stands still: {self._left} actions wait for each other")
+
+    def _serve(self) -> None:
+        """Run what must run in this thread, until the end."""
+        while True:
+            try:
+                work = self._mail.get(timeout=WAKE_SECONDS)
+            except Empty:
+                continue
+            if work is _END:
+                return
+            work()
+
+    def _cancel(self) -> None:
+        """Nothing more starts; returns when what is running has ended."""
+        with self._lock:
+            self._is_cancelled = True
+        devices = set(self.program.devices)
+        for device in devices:
+            device.submit(partial(self._mail.put, _PASSED))
+        while devices:
+            self._interrupt()
+            try:
+                if self._mail.get(timeout=WAKE_SECONDS) is _PASSED:
+                    devices.pop()
+            except Empty:
+                continue
+
+    def _interrupt(self) -> None:
+        """End what is running on devices: nothing can end or begin there while the lock is held."""
+        with self._lock:
+            for number in self._running:
+                if not self.program.actions[number].is_on_caller:
+                    self.program.devices[number].interrupt(StepCancelled)
+
+    # -- any thread
+
+    def _issue(self, number: int) -> None:
+        """Start an action that waits for nothing any more; it is counted as in flight."""
+        action = self.program.actions[number]
+        if action.kind == "recv" and not self._is_skipped(number):
+            self._receive(number, action)
+        elif action.is_on_caller:
+            self._mail.put(partial(self._execute, number))
+        else:
+            self.program.devices[number].submit(partial(self._execute, number))
+
+    def _is_skipped(self, number: int) -> bool:
+        failure = self.failure
+        return self._is_cancelled or (
+            failure is not None and self.program.positions[number] > failure.position)
+
+    def _execute(self, number: int, run: Callable[[], Sequence[Any]] | None = None) -> None:
+        """Run an action in the thread that it belongs to."""
+        followers: Sequence[int] = ()
+        with self._lock:
+            is_skipped = self._is_skipped(number)
+            if not is_skipped:
+                self._running.add(number)
+        if not is_skipped:
+            try:
+                results = self._context.copy().run(run or partial(self._done, number))
+                followers = self._keep(number, results)
+            except BaseException as error:
+                self._fail(number, error)
+            finally:
+                with self._lock:
+                    self._running.discard(number)
+        self._ended(followers)
+
+    def _done(self, number: int) -> Sequence[Any]:
+        """Do what the action does; its results."""
+        action = self.program.actions[number]
+        start = timeline.now() if timeline.on else 0
+        operands = [self.values[i] for i in action.reads]
+        results: Sequence[Any] = ()
+        if action.kind == "task":
+            run = self.program.runs[number]
+            assert run is not None
+            results = run(operands, self.sizes)
+        elif action.kind == "send":
+            self._send(number, action, operands)
+        if start:
+            self._record(action, start)
+        return results
+
+    def _keep(self, number: int, results: Sequence[Any]) -> Sequence[int]:
+        """Enter results, drop what nobody reads any more; the actions that are ready now."""
+        action, name = self.program.actions[number], str(self.program.devices[number].name)
+        with self._lock:
+            for at, value in zip(action.writes, results, strict=True):
+                self.values[at] = value if self._uses[at] else None
+                self._count(name, _nbytes(self.values[at]))
+            for at in action.reads:
+                self._uses[at] -= 1
+                if not self._uses[at]:
+                    self._count(name, -_nbytes(self.values[at]))
+                    self.values[at] = None
+            self._left -= 1
+            ready = []
+            for follower in self.program.followers[number]:
+                self._waits[follower] -= 1
+                if not self._waits[follower]:
+                    ready.append(follower)
+            self._in_flight += len(ready)
+        return ready
+
+    def _count(self, device: str, nbytes: int) -> None:
+        if nbytes:
+            self.live[device] = live = self.live.get(device, 0) + nbytes
+            if live > self.peak.get(device, 0):
+                self.peak[device] = live
+            if timeline.on:
+                timeline.counter(device, "bytes in use", live)
+
+    def _fail(self, number: int, error: BaseException) -> None:
+        position = self.program.position_of(error, number)
+        with self._lock:
+            if self.failure is None or position < self.failure.position:
+                self.failure = Failure(position, error)
+
+    def _ended(self, ready: Sequence[int]) -> None:
+        """An action has ended, or is skipped; those that are ready are counted as in flight."""
+        for number in ready:
+            self._issue(number)
+        with self._lock:
+            self._in_flight -= 1
+            is_last = self._in_flight == 0
+        if is_last:
+            self._mail.put(_END)
+
+    # -- transfers
+
+    def _key(self, action: Action, source: str, target: str) -> Key:
+        assert action.node is not None
+        return Key(source, 0, target, action.node.attrs["key"], self.number, self.frame)
+
+    def _send(self, number: int, action: Action, operands: Sequence[Any]) -> None:
+        assert action.node is not None
+        device, target = str(action.device), action.node.attrs["target"]
+        key = self._key(action, device, target)
+        sent = Sent.of(operands, action.node.attrs["lossy"], self.program.devices[number].memory)
+        if timeline.on:
+            timeline.flow(key, True, device, timeline.now())
+        RENDEZVOUS.send(key, sent)
+
+    def _receive(self, number: int, action: Action) -> None:
+        """Wait for the value; nothing is in flight meanwhile."""
+        assert action.node is not None
+        key = self._key(action, action.node.attrs["source"], str(action.device))
+        RENDEZVOUS.receive(key, partial(self._received, number, key))
+        self._ended(())
+
+    def _received(self, number: int, key: Key, sent: Sent) -> None:
+        """The value has come: in the sender's thread, or in that of who asked for it."""
+        device = self.program.devices[number]
+        with self._lock:
+            if self._is_cancelled:
+                return
+            self._in_flight += 1
+        if timeline.on:
+            timeline.flow(key, False, key.target, timeline.now())
+        run = partial(unpacked, sent, device.memory)
+        if sent.is_there(device.memory):
+            self._execute(number, run)
+        else:
+            device.submit(partial(self._execute, number, run))
+
+    def _record(self, action: Action, start: int) -> None:
+        kind = {"task": "kernel", "send": "copy", "recv": "copy"}[action.kind]
+        node = action.node if action.schedule is None else action.schedule.graph.nodes[-1]
+        timeline.span(str(action.device), kind, action.name, start, timeline.now(),
+                      None if node is None else node.loc)
+
+
+def _nbytes(value: Any) -> int:
+    return value.nbytes if isinstance(value, np.ndarray) else 0

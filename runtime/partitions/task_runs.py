@@ -1,0 +1,64 @@
+"""Tasks of a partitioned plan, compiled and ready to run on values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fusec.codegen.partitioned_schedule import Action
+from fusec.codegen.schedule import Schedule
+from fusec.ir import Node
+from fusec.ir.dims import symbols_of
+from fusec.records import replace
+from fusec.runtime.call_spec import spec_of
+from fusec.runtime.cells import idle_or_new
+from fusec.runtime.executor import Executable
+from fusec.runtime.step_by_step import StepByStep
+
+
+class TaskError(Exception):
+    """A task has failed: at ``node``, a library call, with ``error``; or in a check, which only a
+    repetition of the whole program explains."""
+
+    def __init__(self, error: Exception | None = None, node: Node | None = None) -> None:
+        super().__init__(error)
+        self.error, self.node = error, node
+
+
+class _TaskPlan(StepByStep):
+    """The steps of a task.  Its errors are explained by the plan that it is a part of."""
+
+    def failure(
+        self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any]
+    ) -> Exception:
+        return TaskError(error, node)
+
+    def repeated(
+        self, find: Callable[[Schedule, Sequence[Any]], Any], leaves: Sequence[Any],
+        captured: Sequence[Any],
+    ) -> Any:
+        return TaskError()
+
+
+class TaskRun(Executable):
+    """A task as a function of the values that it reads; ``sizes`` are those of the step."""
+
+    def __init__(self, action: Action) -> None:
+        assert action.schedule is not None
+        graph = action.schedule.graph
+        spec = replace(spec_of(graph), input_strides=tuple(action.layouts))
+        super().__init__(action.schedule, spec)
+        self._has_symbols = any(symbols_of(v.type) for n in graph.nodes for v in n.outputs)
+
+    def _new_instance(self, one_by_one: bool = False) -> StepByStep:
+        return _TaskPlan(self.schedule, self.spec, one_by_one)
+
+    def __call__(self, operands: Sequence[Any], sizes: dict[str, int]) -> Sequence[Any]:
+        if not self._has_symbols:
+            return self.run(operands)
+        instance = idle_or_new(self._idle, self._new_instance)
+        try:
+            return instance.call(operands, sizes)
+        finally:
+            self._idle.append(instance)
+
