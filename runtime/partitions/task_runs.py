@@ -40,25 +40,31 @@ class _TaskPlan(StepByStep):
         return TaskError()
 
 
-class TaskRun(Executable):
-    """A task as a function of the values that it reads; ``sizes`` are those of the step."""
-
-    def __init__(self, action: Action) -> None:
-        assert action.schedule is not None
-        graph = action.schedule.graph
-        spec = replace(spec_of(graph), input_strides=tuple(action.layouts))
-        super().__init__(action.schedule, spec)
-        self._has_symbols = any(symbols_of(v.type) for n in graph.nodes for v in n.outputs)
+class _NativeTask(Executable):
+    """A task of kernels whose sizes are known: one native call."""
 
     def _new_instance(self, one_by_one: bool = False) -> StepByStep:
         return _TaskPlan(self.schedule, self.spec, one_by_one)
 
+
+class TaskRun:
+    """A task as a function of the values that it reads; ``sizes`` are those of the step."""
+
+    def __init__(self, action: Action) -> None:
+        assert action.schedule is not None
+        self.schedule = schedule = action.schedule
+        graph = schedule.graph
+        self.spec = replace(spec_of(graph), input_strides=tuple(action.layouts))
+        has_symbols = any(symbols_of(v.type) for n in graph.nodes for v in n.outputs)
+        is_native = schedule.backend.is_native and not schedule.externs and not has_symbols
+        self._native = _NativeTask(schedule, self.spec) if is_native else None
+        self._idle: list[_TaskPlan] = []
+
     def __call__(self, operands: Sequence[Any], sizes: dict[str, int]) -> Sequence[Any]:
-        if not self._has_symbols:
-            return self.run(operands)
-        instance = idle_or_new(self._idle, self._new_instance)
+        if self._native is not None:
+            return self._native.run(operands)
+        instance = idle_or_new(self._idle, lambda: _TaskPlan(self.schedule, self.spec))
         try:
             return instance.call(operands, sizes)
         finally:
             self._idle.append(instance)
-
