@@ -17,6 +17,7 @@ from fusec.ops import Namer, get
 from fusec.ops.checks import has_effects
 from fusec.ops.sizes import learnt_symbols, needed_symbols
 from fusec.passes.placement.partition import Part, Partition
+from fusec.passes.placement.schedule_simulation import is_placed, is_view
 from fusec.records import dataclass, field
 
 from . import backends
@@ -182,7 +183,7 @@ class _Maker:
         self.producer.update(dict.fromkeys(action.writes, action.number))
 
     def _read(self, value: Value) -> int:
-        assert get(value.node.op).kind != "view", "views are sent as what they are views of"
+        assert not is_view(value.node), "views are sent as what they are views of"
         return self._number(value)
 
     def _task(self, action: Action, group: _Group) -> None:
@@ -251,7 +252,7 @@ def _units(part: Part) -> Iterable[tuple[Part, _Group | Node]]:
         waits[node.id] = mine | {node.id} if node.op == "Recv" else mine
         if node.op in ("Send", "Recv"):
             units.append(node)
-        elif not get(node.op).is_given and get(node.op).kind != "view":
+        elif is_placed(node):
             calls = _calls_host(node)
             group = groups.get((mine, calls))
             if calls:  # what comes after it is not to be in a task that it waits for
@@ -278,7 +279,7 @@ def _readers(partition: Partition) -> dict[Value, list[int]]:
     for part in partition.parts.values():
         for node in part.nodes:
             for value in node.inputs:
-                while get(value.node.op).kind == "view":
+                while is_view(value.node):
                     value = value.node.inputs[0]
                 readers.setdefault(value, []).append(node.id)
         for value in partition.whole.roots:
@@ -338,7 +339,7 @@ def _outside(nodes: Sequence[Node], inside: set[int]) -> list[Value]:
     found: dict[Value, None] = {}
     for node in nodes:
         for value in node.inputs:
-            while get(value.node.op).kind == "view":
+            while is_view(value.node):
                 value = value.node.inputs[0]
             if value.node.id not in inside and value.node.op != "Const":
                 found[value] = None

@@ -24,7 +24,7 @@ MAY_IMPORT = {
 }
 # What codegen hands the runtime: plans, what back ends make, and the assembler of its own parts.
 HANDED = {f"fusec.codegen.{name}" for name in (
-    "backend", "control_program", "llvm", "native_nest", "schedule")}
+    "backend", "control_program", "llvm", "native_nest", "partitioned_schedule", "schedule")}
 CPU, REGISTRY = "fusec.codegen.cpu", "fusec.codegen.backends"
 
 

@@ -16,7 +16,7 @@ def _runs_everything(node: Node) -> bool:
 @dataclass(frozen=True, eq=False)
 class DeviceModel:
     """One device.  Rates are of one core, all of which a kernel may use; ``launch_ns`` is what it
-    costs to hand it a step.  Devices with the same ``memory`` read each other's arrays without a copy.
+    costs to hand it a step.  Devices with the same ``memory`` read each other's arrays as they are.
 
     ``is_automatic``: it is chosen without being named.  ``supports`` says whether it has a kernel
     for a node.

@@ -21,7 +21,7 @@ from fusec.records import dataclass, field, replace
 
 from .constraints import Constraint
 from .machine import DeviceModel, Machine
-from .schedule_simulation import is_placed
+from .schedule_simulation import is_placed, is_view
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class _Partitioner:
         if value in part.values:
             return part.values[value]
         chain = []
-        while value not in part.values and get(value.node.op).kind == "view":
+        while value not in part.values and is_view(value.node):
             chain.append(value)
             value = value.node.inputs[0]
         here = self._bring(value, device)
@@ -151,7 +151,7 @@ class _Partitioner:
         part = self._part(device)
         if value in part.values:
             return part.values[value]
-        if get(value.node.op).kind == "view":
+        if is_view(value.node):
             return self._here(value, device)
         node = value.node
         if get(node.op).is_given and (node.op == "Const" or self._is_shared(device)):

@@ -37,8 +37,12 @@ class Simulation:
 
 def is_placed(node: Node) -> bool:
     """Whether a node runs somewhere: views and constants are where they are read."""
-    row = get(node.op)
-    return not row.is_given and row.kind != "view"
+    return not get(node.op).is_given and not is_view(node)
+
+
+def is_view(node: Node) -> bool:
+    """Whether it shows an operand of a library call in another way; a reshape may be a copy."""
+    return get(node.op).kind == "view" and node.op != "Reshape"
 
 
 def sources(node: Node) -> list[Value]:
@@ -48,7 +52,7 @@ def sources(node: Node) -> list[Value]:
 
 def behind_views(value: Value) -> Value:
     """The value itself, or of a view for a library what it is a view of."""
-    while get(value.node.op).kind == "view":
+    while is_view(value.node):
         value = value.node.inputs[0]
     return value
 

@@ -84,6 +84,7 @@ class Step:
         self._left = len(program.actions)
         self._is_cancelled = False
         self._running: set[int] = set()
+        self._interrupted: set[int] = set()
         self._mail: SimpleQueue[Any] = SimpleQueue()
         self._context = contextvars.copy_context()
 
@@ -136,9 +137,10 @@ class Step:
     def _interrupt(self) -> None:
         """End what is running on devices: nothing can end or begin there while the lock is held."""
         with self._lock:
-            for number in self._running:
+            for number in self._running - self._interrupted:
                 if not self.program.actions[number].is_on_caller:
                     self.program.devices[number].interrupt(StepCancelled)
+            self._interrupted |= self._running
 
     # -- any thread
 
