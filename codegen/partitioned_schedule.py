@@ -8,7 +8,7 @@ came back, it would come back through a receive that the task's first node waits
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from fusec.ir import Graph, Node, Value
@@ -64,7 +64,7 @@ class PartitionedSchedule(Schedule):
 
     is_partitioned: ClassVar[bool] = True
 
-    partition: Partition = None  # type: ignore[assignment]  # dataclasses want a default
+    partition: Any = None  # a `Partition`
     actions: list[Action] = field(default_factory=list)
     values: int = 0
     results: list[int | None] = field(default_factory=list)
@@ -74,6 +74,16 @@ class PartitionedSchedule(Schedule):
     @property
     def tasks(self) -> list[Action]:
         return [a for a in self.actions if a.kind == "task"]
+
+    def by_backend(self) -> list[Schedule]:
+        """The tasks of each back end as one schedule."""
+        merged: dict[str, Schedule] = {}
+        for action in self.tasks:
+            assert action.schedule is not None
+            backend = action.schedule.backend
+            whole = merged.setdefault(backend.name, Schedule([], [], 0, [], self.graph, backend))
+            whole.steps.extend(action.schedule.steps)
+        return [*merged.values()]
 
 
 def partitioned_schedule(
@@ -141,8 +151,8 @@ class _Maker:
             [s for each in schedules for s in each.steps],
             [t for each in schedules for t in each.temps], 0,
             [v.node.attrs["value"] if v.node.op == "Const" else None for v in self.whole.outputs],
-            self.whole, backend, traced, None, self.partition, self.actions, self.count, results,
-            writes)
+            self.whole, backend, traced, partition=self.partition, actions=self.actions,
+            values=self.count, results=results, writes=writes)
 
     # -- values
 
@@ -245,12 +255,12 @@ def _units(part: Part) -> Iterable[tuple[Part, _Group | Node]]:
     groups: dict[tuple[frozenset[int], bool], _Group] = {}
     units: list[_Group | Node] = []
     sent = {v.node.id for n in part.nodes if n.op == "Send" for v in n.inputs}
-    sent |= {c.id for n in part.nodes if n.op in ("Send", "Recv") for c in n.control_inputs}
+    sent |= {c.id for n in part.nodes if get(n.op).is_transfer for c in n.control_inputs}
     for node in part.nodes:
         mine = frozenset().union(*(
             waits[n.id] for n in (*(v.node for v in node.inputs), *node.control_inputs)))
         waits[node.id] = mine | {node.id} if node.op == "Recv" else mine
-        if node.op in ("Send", "Recv"):
+        if get(node.op).is_transfer:
             units.append(node)
         elif is_placed(node):
             calls = _calls_host(node)
@@ -344,14 +354,3 @@ def _outside(nodes: Sequence[Node], inside: set[int]) -> list[Value]:
             if value.node.id not in inside and value.node.op != "Const":
                 found[value] = None
     return [*found]
-
-
-def by_backend(schedule: PartitionedSchedule) -> Mapping[str, Schedule]:
-    """The tasks of each back end as one schedule, to be compiled at once."""
-    merged: dict[str, Schedule] = {}
-    for action in schedule.tasks:
-        assert action.schedule is not None
-        backend = action.schedule.backend
-        whole = merged.setdefault(backend.name, Schedule([], [], 0, [], schedule.graph, backend))
-        whole.steps.extend(action.schedule.steps)
-    return merged

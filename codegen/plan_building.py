@@ -15,7 +15,6 @@ from . import backends
 from .backend import Backend, NotNativeError
 from .complex_pairs import buffer_strides
 from .native_nest import CompileStats
-from .partitioned_schedule import PartitionedSchedule, by_backend
 from .schedule import ControlRun, Schedule, Strides, SubPlan, contiguous_strides
 from .scheduler import Scheduler
 
@@ -31,10 +30,11 @@ def make_schedule(
 
 def compile_schedule(schedule: Schedule, stats: CompileStats) -> None:
     """Specialise and compile every kernel of the schedule, new nests as one module."""
-    if isinstance(schedule, PartitionedSchedule):
-        for merged in by_backend(schedule).values():
-            compile_schedule(merged, stats)
-        return
+    for part in schedule.by_backend():
+        _compile(part, stats)
+
+
+def _compile(schedule: Schedule, stats: CompileStats) -> None:
     backend = schedule.backend
     forms: list[Any] = []
     steps = [step for step in schedule.kernels if not step.code]

@@ -156,6 +156,7 @@ class Schedule:
     backend: Backend
     traced: Graph | None = None  # the program's own order of what may raise, before the passes
     states: Any = None  # what the program has assigned where it may raise
+    executable: Any = None  # the class that runs it, where that is not the usual one
 
     @property
     def kernels(self) -> list[KernelStep]:
@@ -164,6 +165,10 @@ class Schedule:
     @property
     def externs(self) -> list[ExternStep]:
         return [s for s in self.steps if isinstance(s, ExternStep)]
+
+    def by_backend(self) -> list[Schedule]:
+        """What each back end compiles."""
+        return [self]
 
     @lazy
     def traffic(self) -> Traffic:

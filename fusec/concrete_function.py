@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.runtime.executables import executable_of
-from fusec.runtime.executor import CallSpec, LeafSpec, ResultSpec
+from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
 from fusec.trace.call.flat_call import FlatCall, explain_miss
 from fusec.trace.call.overlap import merged
 from fusec.trace.facts.trees import flattened
@@ -32,7 +31,8 @@ class ConcreteFunction(CompiledTrace):
     """
 
     def __init__(self, build: Build) -> None:
-        super().__init__(build, executable_of(build.schedule, _call_spec(build)))
+        kind = build.schedule.executable or Executable
+        super().__init__(build, kind(build.schedule, _call_spec(build)))
         build.call = replace(build.call, leaves=())  # the first call's arrays are not ours to keep
         self.result_treespec = build.traced.treespec
         self._leaf_result = build.traced.treespec.is_leaf()

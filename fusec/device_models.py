@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fusec.codegen import backends
 from fusec.inspect import log
-from fusec.ir import Graph, Node
+from fusec.ir import Node
 from fusec.ops import get
-from fusec.passes.placement.constraints import constrained
 from fusec.passes.placement.machine import DeviceModel, Machine
 from fusec.runtime.devices import registry
 from fusec.runtime.devices.device import Device
@@ -14,13 +13,9 @@ from fusec.runtime.devices.device import Device
 _cached: tuple[tuple[Device, ...], Machine] | None = None
 
 
-def machine_for(graph: Graph) -> Machine | None:
-    """The devices that the nodes of the graph may be placed on; None where one, the only one that
-    is chosen without being named, does everything."""
-    devices = registry.devices()
-    if sum(d.is_automatic for d in devices) < 2 and not constrained(graph):
-        return None
-    return _machine(tuple(devices))
+def machine() -> Machine:
+    """The devices that there are, as placement sees them."""
+    return _machine(tuple(registry.devices()))
 
 
 def _machine(devices: tuple[Device, ...]) -> Machine:

@@ -12,11 +12,14 @@ from fusec.codegen.partitioned_schedule import PartitionedSchedule, partitioned_
 from fusec.codegen.schedule import Strides
 from fusec.ir import Graph
 from fusec.passes.pipeline import PassRecord
+from fusec.passes.placement.constraints import resolve_constraints
 from fusec.passes.placement.machine import Machine
 from fusec.passes.placement.partition import Partition, partition
 from fusec.passes.placement.place import Choose, Placement, place
 from fusec.passes.placement.receive_order import order_receives
+from fusec.runtime.partitions.plan import PartitionedExecutable
 
+from .device_models import machine
 from .records import dataclass
 
 _choose: ContextVar[Choose | None] = ContextVar("choose", default=None)
@@ -44,20 +47,25 @@ class Placed:
         self, input_strides: Sequence[Strides], output_strides: Sequence[Strides], traced: Graph
     ) -> PartitionedSchedule:
         schedule = partitioned_schedule(self.partition(), input_strides, output_strides, traced)
-        schedule.placement = self.placement
+        schedule.placement, schedule.executable = self.placement, PartitionedExecutable
         return schedule
 
 
-def place_on(machine: Machine, fused: Graph, records: list[PassRecord]) -> Placed | None:
+def constrain(graph: Graph) -> Graph:
+    """The pass that resolves where nodes are to run, on this machine."""
+    return resolve_constraints(graph, machine())
+
+
+def place_on(fused: Graph, records: list[PassRecord]) -> Placed | None:
     """The graph placed, with a record as of a pass; None where there was nothing to place."""
-    start = time.perf_counter()
-    graph, placement = place(fused, machine, _choose.get())
+    start, devices = time.perf_counter(), machine()
+    graph, placement = place(fused, devices, _choose.get())
     if placement is None:
         return None
     ms = 1e3 * (time.perf_counter() - start)
     moved = sum(a.device != b.device for a, b in zip(graph.nodes, fused.nodes, strict=True))
     records.append(PassRecord("placement", ms, moved, fused, graph))
-    return Placed(graph, machine, placement)
+    return Placed(graph, devices, placement)
 
 
 @contextmanager

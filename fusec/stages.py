@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.plan_building import compile_schedule, make_schedule
@@ -18,11 +19,13 @@ from . import config
 from .compiled_steps import CompiledExtern, CompiledKernel, library_steps
 from .compiled_trace import Build
 from .concrete_function import ConcreteFunction
-from .device_models import machine_for
 from .inspect.passes_report import passes_text
-from .placed import Placed, place_on
+from .placers import placer_for
 from .records import dataclass, field, replace
 from .trace.tracer import Traced
+
+if TYPE_CHECKING:
+    from .placed import Placed  # loaded where graphs are placed, which few are
 
 
 @dataclass
@@ -48,11 +51,13 @@ class TracedStage:
         """Run the passes, fusion last."""
         start = time.perf_counter()
         records: list[PassRecord] = []
-        machine = machine_for(self.graph.made)
-        options = self.options if machine is None else replace(self.options, machine=machine)
-        fused, placed = run_pipeline(self.graph.made, options, records), None
-        if machine is not None:
-            placed = place_on(machine, fused, records)
+        graph, options, placed = self.graph.made, self.options, None
+        placer = placer_for(graph)
+        if placer is not None:
+            options = replace(options, constrain=placer.constrain)
+        fused = run_pipeline(graph, options, records)
+        if placer is not None:
+            placed = placer.place_on(fused, records)
         return OptimizedStage(
             self, fused, records, 1e3 * (time.perf_counter() - start), placed=placed)
 

@@ -28,9 +28,8 @@ from fusec.trace.call.symbolic_arguments import (
     symbolic_arguments,
 )
 
-from .device_models import machine_for
 from .open_schedules import OpenSchedules
-from .placing import trace_key
+from .placers import placer_for, trace_key
 from .records import dataclass, field, replace
 from .stages import OptimizedStage, TracedStage
 
@@ -103,7 +102,7 @@ class SymbolicTrace:
         the passes must run on the graph of these sizes."""
         if self.refusal or self.traced.states.noted:  # states name nodes of the graph as traced
             return None
-        if machine_for(self.traced.graph) is not None:  # sizes decide where nodes run
+        if placer_for(self.traced.graph) is not None:  # sizes decide where nodes run
             return None
         for optimised in self.optimised:
             if all(question.holds(sizes) for question in optimised.questions):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
+from fusec.ir import Graph
 from fusec.records import dataclass
-
-from .placement.machine import Machine
 
 Fp = Literal["strict", "contract", "fast"]
 
@@ -15,11 +15,11 @@ Fp = Literal["strict", "contract", "fast"]
 class PassOptions:
     """``fp``: may a*b+c round once (contract, fast) or not (strict); ``verify`` between passes;
     ``fuse``: end with fusion (off: a graph of single ops, to look at or to evaluate);
-    ``check_indices``: may an index out of range be noticed; ``machine``: the devices that nodes may
-    be placed on, None where there is nothing to place."""
+    ``check_indices``: may an index out of range be noticed; ``constrain``: resolves where nodes are
+    to run, None where there is nothing to place."""
 
     fp: Fp = "contract"
     verify: bool = False
     fuse: bool = True
     check_indices: bool = True
-    machine: Machine | None = None
+    constrain: Callable[[Graph], Graph] | None = None

@@ -29,7 +29,6 @@ from .fusion import fuse
 from .kernel_checks import kernel_checks
 from .open_products import open_products
 from .options import PassOptions
-from .placement.constraints import resolve_constraints
 from .powers import expand_powers
 from .prune import prune
 from .short_axes import short_axes
@@ -76,8 +75,8 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
     known when it is lowered: as a part of a `native_loop` or, run `step_by_step`, as a plan.
     """
     fusion = [Pass("fusion", fuse)] if options.fuse else []
-    placed = [] if options.machine is None else [Pass("device_constraints", partial(
-        resolve_constraints, machine=options.machine), places=True)]
+    placed = [] if options.constrain is None else [
+        Pass("device_constraints", options.constrain, places=True)]
     return [
         *simplification(options),
         Pass("subgraphs", partial(optimise_subgraphs, optimise=partial(_simplified, options))),

@@ -22,12 +22,13 @@ def _unevaluated(*arrays: Any, **attrs: Any) -> Any:
 
 register(Op(
     name="Send", kind="extern", infer=lambda types, attrs: (), reference=_unevaluated,
-    stateful=True, admits=BY_PASSES,
+    stateful=True, is_transfer=True, admits=BY_PASSES,
     doc="Gives its operand to the rendezvous. attrs: key; target: the device that takes it; lossy: "
         "whether float32 is cut to bfloat16 on the way.",
 ))
 register(Op(
-    name="Recv", kind="extern", arity=0, infer=infer_recv, reference=_unevaluated, admits=BY_PASSES,
+    name="Recv", kind="extern", arity=0, infer=infer_recv, reference=_unevaluated,
+    is_transfer=True, admits=BY_PASSES,
     doc="What the Send with the same key gave. attrs: key; source: the device it comes from; "
         "results: its type, if it has a value.",
 ))

@@ -8,19 +8,15 @@ runs is decided by comparing sums of them.
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Callable, Mapping
 
 from fusec.ir import Graph, Node, Value
-from fusec.ir.bindings import resolve
-from fusec.ir.dims import Size, symbols_of
 from fusec.ir.text import print_attr
 from fusec.ops import get
+from fusec.ops.library_work import WORK, points_of
 
 from ..kernel_work import work_of
 from .machine import DeviceModel, Machine
 
-GUESSED_SIZE = 1000  # of what only the run knows
 GUESSED_TRIPS = 100
 CALL_NS = 2_000.0  # of any library function
 PARALLEL_NS = 32_000.0  # of kernels that use all cores
@@ -62,7 +58,7 @@ def signature(node: Node) -> str:
 
 def nbytes_of(value: Value) -> float:
     """Bytes, with a guess for sizes that only the run knows."""
-    return float(value.dtype.itemsize * _points(value.shape))
+    return float(value.dtype.itemsize * points_of(value.shape))
 
 
 def _work(node: Node) -> tuple[float, float]:
@@ -72,8 +68,8 @@ def _work(node: Node) -> tuple[float, float]:
         return _body_work(node.attrs["body"]), nbytes
     if get(node.op).is_control:
         return _control_work(node), nbytes
-    largest = max((_points(v.shape) for v in (*node.inputs, *node.outputs)), default=1.0)
-    rule = _LIBRARY.get(node.op)
+    largest = max((points_of(v.shape) for v in (*node.inputs, *node.outputs)), default=1.0)
+    rule = WORK.get(node.op)
     if rule is not None:
         return rule(node, largest), nbytes
     return 4.0 * largest, nbytes
@@ -81,7 +77,7 @@ def _work(node: Node) -> tuple[float, float]:
 
 def _body_work(graph: Graph) -> float:
     return sum((work_of(n.out()) or 1.0) * max(
-        _points(v.shape) for v in (*n.inputs, *n.outputs)) for n in graph.nodes
+        points_of(v.shape) for v in (*n.inputs, *n.outputs)) for n in graph.nodes
         if not get(n.op).is_given and n.inputs)
 
 
@@ -105,47 +101,3 @@ def _trips(node: Node) -> float:
         if end is not None and first.node.op == "Const":
             return max(float(end.node.attrs["value"]) - float(first.node.attrs["value"]), 1.0)
     return float(GUESSED_TRIPS)
-
-
-def _points(shape: tuple[Size, ...]) -> float:
-    symbols = symbols_of(shape)
-    if symbols:
-        shape = resolve(shape, dict.fromkeys(symbols, GUESSED_SIZE))
-    return float(math.prod(int(n) for n in shape))
-
-
-def _product(node: Node, largest: float) -> float:
-    """Two operations for each element of the result and each of the axis that is summed."""
-    inner = node.inputs[0].shape[-1] if node.inputs[0].shape else 1
-    return 2.0 * _points(node.out().shape) * _points((inner,)) / _BLAS
-
-
-def _cubic(factor: float) -> Callable[[Node, float], float]:
-    """``factor`` times n^3 for each of the matrices (Golub and Van Loan, Matrix Computations)."""
-    def operations(node: Node, largest: float) -> float:
-        shape = node.inputs[0].shape if node.inputs else ()
-        if len(shape) < 2:
-            return factor * largest
-        rows, columns = _points(shape[-2:-1]), _points(shape[-1:])
-        return factor * _points(shape) * min(rows, columns) / _BLAS
-    return operations
-
-
-def _log(factor: float) -> Callable[[Node, float], float]:
-    return lambda node, largest: factor * largest * max(math.log2(max(largest, 2.0)), 1.0)
-
-
-_BLAS = 4.0  # a library's inner loops, against additions of a loop's
-_LIBRARY: Mapping[str, Callable[[Node, float], float]] = {
-    "MatMul": _product, "Dot": _product, "Einsum": _product,
-    "LinalgSolve": _cubic(1), "LinalgInv": _cubic(2), "LinalgDet": _cubic(1),
-    "LinalgSlogdet": _cubic(1), "LinalgCholesky": _cubic(0.5), "LinalgQr": _cubic(4),
-    "LinalgSvd": _cubic(40), "LinalgSvdvals": _cubic(16), "LinalgEigh": _cubic(20),
-    "LinalgEigvalsh": _cubic(8), "LinalgLstsq": _cubic(16), "LinalgPinv": _cubic(44),
-    "LinalgMatrixRank": _cubic(16), "LinalgCond": _cubic(16),
-    **dict.fromkeys(("Sort", "Argsort", "Unique", "Lexsort", "Searchsorted", "Median",
-                     "Percentile", "Quantile"), _log(3.0)),
-    **dict.fromkeys(("FftFft", "FftIfft", "FftFft2", "FftIfft2", "FftFftn", "FftIfftn", "FftRfft",
-                     "FftIrfft", "FftRfft2", "FftIrfft2", "FftRfftn", "FftIrfftn"), _log(4.0)),
-    "Scipy": _log(20.0), "Numpy": _log(4.0), "HostCall": lambda node, largest: 4.0 * largest,
-}

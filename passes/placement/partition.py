@@ -68,7 +68,8 @@ class Part:
                      f"{whole.name} on {self.device.name.short}")
 
     def _computes(self, value: Value) -> bool:
-        return self.values[value].node.op not in ("Input", "Const", "Recv")
+        row = get(self.values[value].node.op)
+        return not row.is_given and not row.is_transfer
 
 
 @dataclass
