@@ -29,7 +29,8 @@ from fusec.trace.call.symbolic_arguments import (
 )
 
 from .open_schedules import OpenSchedules
-from .placers import placer_for, trace_key
+from .placers import placer_for
+from .placing import trace_key
 from .records import dataclass, field, replace
 from .stages import OptimizedStage, TracedStage
 
