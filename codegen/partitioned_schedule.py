@@ -22,7 +22,13 @@ from fusec.records import dataclass, field
 
 from . import backends
 from .backend import Strides
-from .schedule import Schedule, contiguous_strides, may_fail
+from .schedule import (
+    Divide,
+    Schedule,
+    contiguous_strides,
+    has_placed_parts,
+    may_fail,
+)
 from .scheduler import Scheduler
 
 
@@ -81,17 +87,20 @@ class PartitionedSchedule(Schedule):
         for action in self.tasks:
             assert action.schedule is not None
             backend = action.schedule.backend
-            whole = merged.setdefault(backend.name, Schedule([], [], 0, [], self.graph, backend))
+            whole = merged.setdefault(backend.name, Schedule(
+                [], [], 0, [], self.graph, backend, divide=self.divide))
             whole.steps.extend(action.schedule.steps)
         return [*merged.values()]
 
 
 def partitioned_schedule(
     partition: Partition, input_strides: Sequence[Strides], output_strides: Sequence[Strides],
-    traced: Graph | None,
+    traced: Graph | None, divide: Divide | None = None,
 ) -> PartitionedSchedule:
     """See the module docstring."""
-    return _Maker(partition, input_strides, output_strides).run(traced)
+    schedule = _Maker(partition, input_strides, output_strides).run(traced)
+    schedule.divide = divide
+    return schedule
 
 
 class _Group:
@@ -263,7 +272,7 @@ def _units(part: Part) -> Iterable[tuple[Part, _Group | Node]]:
         if get(node.op).is_transfer:
             units.append(node)
         elif is_placed(node):
-            calls = _calls_host(node)
+            calls = _runs_on_caller(node)
             group = groups.get((mine, calls))
             if calls:  # what comes after it is not to be in a task that it waits for
                 groups.clear()
@@ -275,8 +284,11 @@ def _units(part: Part) -> Iterable[tuple[Part, _Group | Node]]:
     return [(part, unit) for unit in units]
 
 
-def _calls_host(node: Node) -> bool:
-    return node.op == "HostCall" or any("HostCall" in g.ops for g in node.graphs)
+def _runs_on_caller(node: Node) -> bool:
+    """Whether it calls the program's objects, or starts steps of its own: a device's thread that
+    waited for other devices could be what they wait for."""
+    return node.op == "HostCall" or any("HostCall" in g.ops for g in node.graphs) or (
+        has_placed_parts(node))
 
 
 def _nodes_of(unit: _Group | Node) -> Sequence[Node]:

@@ -15,7 +15,7 @@ from . import backends
 from .backend import Backend, NotNativeError
 from .complex_pairs import buffer_strides
 from .native_nest import CompileStats
-from .schedule import ControlRun, Schedule, Strides, SubPlan, contiguous_strides
+from .schedule import ControlRun, Divide, Schedule, Strides, SubPlan, contiguous_strides
 from .scheduler import Scheduler
 
 
@@ -45,22 +45,26 @@ def _compile(schedule: Schedule, stats: CompileStats) -> None:
     codes = backend.compile(forms, stats)
     for extern in schedule.externs:
         if extern.run is not None:
-            _compile_control(extern.run, backend, stats)
+            _compile_control(extern.run, backend, stats, schedule.divide)
     for step in steps:
         step.code, codes = codes[: len(step.forms)], codes[len(step.forms):]
 
 
-def _compile_control(run: ControlRun, backend: Backend, stats: CompileStats) -> None:
+def _compile_control(
+    run: ControlRun, backend: Backend, stats: CompileStats, divide: Divide | None
+) -> None:
     """Make the machine code, or find out why there cannot be any."""
     if run.program is not None or run.reason:
         return
     try:
         if not _sizes_are_passed(run):
             raise NotNativeError("sizes that only the run knows")
+        if divide is not None and run.is_divided:
+            raise NotNativeError("several devices have a part in it")
         run.program = backend.compile_control(run.node, run.strides, stats)
     except NotNativeError as error:
         run.reason = str(error)
-        make = partial(_sub_schedule, backend=backend)
+        make = partial(_sub_schedule, backend=backend, divide=divide)
         run.plans = {name: SubPlan(value, make) for name, value in run.node.attrs.items()
                      if isinstance(value, Graph)}
 
@@ -71,12 +75,14 @@ def _sizes_are_passed(run: ControlRun) -> bool:
         step for row in run.strides for step in row))
 
 
-def _sub_schedule(graph: Graph, backend: Backend) -> Schedule:
+def _sub_schedule(graph: Graph, backend: Backend, divide: Divide | None = None) -> Schedule:
     """A sub-graph that runs as a plan of its own: its operands and results lie in C order."""
     fused = run_passes(step_by_step(), graph, verified=config.verify)
     inputs, outputs = (
         [contiguous_strides(v.shape, v.dtype.itemsize) for v in values]
         for values in (fused.inputs, fused.outputs))
-    schedule = make_schedule(fused, inputs, outputs, backend=backend)
+    schedule = None if divide is None else divide(fused, inputs, outputs)
+    schedule = schedule or make_schedule(fused, inputs, outputs, backend=backend)
+    schedule.divide = divide
     compile_schedule(schedule, CompileStats())
     return schedule

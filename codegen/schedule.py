@@ -109,6 +109,11 @@ class ControlRun:
         return self.program is not None
 
     @property
+    def is_divided(self) -> bool:
+        """Whether what is in it has to run on several devices."""
+        return has_placed_parts(self.node)
+
+    @property
     def nests(self) -> int:
         """How many nests of fused loops the native function calls."""
         return len(self.program.nests) if self.program is not None else 0
@@ -157,6 +162,7 @@ class Schedule:
     traced: Graph | None = None  # the program's own order of what may raise, before the passes
     states: Any = None  # what the program has assigned where it may raise
     executable: Any = None  # the class that runs it, where that is not the usual one
+    divide: Divide | None = None  # schedules sub-graphs that several devices have a part in
 
     @property
     def kernels(self) -> list[KernelStep]:
@@ -178,6 +184,15 @@ class Schedule:
             tuple(f.points for s in self.kernels for f in s.forms if f.is_static),
             sum(s.kernel.operations for s in self.kernels),
             tuple(size for size in moved if isinstance(size, int)))
+
+
+def has_placed_parts(node: Node) -> bool:
+    """Whether anything in a branch or loop is placed by itself: not where the whole is."""
+    return get(node.op).is_control and any(
+        inner.device or has_placed_parts(inner) for graph in node.graphs for inner in graph.nodes)
+
+
+Divide = Callable[[Graph, Sequence[Strides], Sequence[Strides]], "Schedule | None"]
 
 
 def contiguous_strides(shape: Sequence[Size], itemsize: int) -> Strides:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from fusec.codegen.partitioned_schedule import PartitionedSchedule, partitioned_schedule
-from fusec.codegen.schedule import Strides
+from fusec.codegen.schedule import Divide, Schedule, Strides
 from fusec.ir import Graph
 from fusec.passes.pipeline import PassRecord
 from fusec.passes.placement.constraints import resolve_constraints
@@ -38,17 +38,34 @@ class Placed:
         """Whether anything runs on another device than the first."""
         return self.placement.is_divided
 
+    @property
+    def divide(self) -> Divide:
+        """Schedules sub-graphs that several devices have a part in."""
+        return divide
+
     def partition(self) -> Partition:
         """A graph for each device, receives delayed."""
         parts = partition(self.graph, self.machine)
         return order_receives(parts, self.placement.simulation, self.machine)
 
     def schedule(
-        self, input_strides: Sequence[Strides], output_strides: Sequence[Strides], traced: Graph
+        self, input_strides: Sequence[Strides], output_strides: Sequence[Strides],
+        traced: Graph | None,
     ) -> PartitionedSchedule:
-        schedule = partitioned_schedule(self.partition(), input_strides, output_strides, traced)
+        schedule = partitioned_schedule(
+            self.partition(), input_strides, output_strides, traced, divide)
         schedule.placement, schedule.executable = self.placement, PartitionedExecutable
         return schedule
+
+
+def divide(
+    graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides]
+) -> Schedule | None:
+    """The schedule of a fused sub-graph; None where one device, the first, does it all."""
+    placed = place_on(graph, [])
+    if placed is None or not placed.is_divided:
+        return None
+    return placed.schedule(input_strides, output_strides, None)
 
 
 def constrain(graph: Graph) -> Graph:

@@ -96,6 +96,7 @@ class OptimizedStage:
         else:
             schedule = make_schedule(self.graph.made, traced.input_strides, traced.output_strides,
                                      traced.graph)
+            schedule.divide = None if self.placed is None else self.placed.divide
         schedule.states = traced.states if traced.states.noted else None
         return schedule
 

@@ -35,8 +35,10 @@ class StepByStep(CallEndings):
         self._made_ms = 1e3 * (time.perf_counter() - start)
 
     @staticmethod
-    def of_graph(schedule: Schedule) -> StepByStep:
+    def of_graph(schedule: Schedule) -> Any:
         """The plan of a sub-graph, whose inputs are its leaves."""
+        if schedule.executable is not None:
+            return schedule.executable.of_graph(schedule)
         return StepByStep(schedule, spec_of(schedule.graph))
 
     def _fresh(self) -> list[Place]:

@@ -14,7 +14,8 @@ section 4.3 of the TensorFlow paper.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from fusec.errors import user_error
@@ -63,7 +64,8 @@ def _resolved(graph: Graph, machine: Machine) -> Graph:
     nodes: dict[int, Node] = {}
     for node in graph.nodes:
         device = classes.canonical(node)
-        attrs = {k: _resolved(v, machine) if isinstance(v, Graph) and node.op != "Fused" else v
+        inner = _stripped if classes.is_whole(node) else partial(_resolved, machine=machine)
+        attrs = {k: inner(v) if isinstance(v, Graph) and constrained(v) else v
                  for k, v in node.attrs.items()}
         inputs = [replaced.get(v, v) for v in node.inputs]
         control = [nodes.get(n.id, n) for n in node.control_inputs]
@@ -75,6 +77,33 @@ def _resolved(graph: Graph, machine: Machine) -> Graph:
         tuple(replaced[v] for v in graph.inputs), tuple(replaced[v] for v in graph.outputs),
         tuple((i, replaced[v]) for i, v in graph.updates), tuple(nodes.values()), graph.name,
         graph.assumed)
+
+
+def _stripped(graph: Graph) -> Graph:
+    """The graph of a branch or loop that runs on one device as a whole."""
+    values: dict[Any, Any] = {}
+    nodes: dict[int, Node] = {}
+    for node in graph.nodes:
+        attrs = {k: _stripped(v) if isinstance(v, Graph) and constrained(v) else v
+                 for k, v in node.attrs.items()}
+        nodes[node.id] = copy = Node(
+            node.op, [values[v] for v in node.inputs], node.types, attrs, name=node.name,
+            loc=node.loc, control_inputs=[nodes[n.id] for n in node.control_inputs])
+        values.update(zip(node.outputs, copy.outputs, strict=True))
+    return Graph(
+        tuple(values[v] for v in graph.inputs), tuple(values[v] for v in graph.outputs),
+        tuple((i, values[v]) for i, v in graph.updates), tuple(nodes.values()), graph.name,
+        graph.assumed)
+
+
+def _inside(node: Node) -> Iterator[DeviceName]:
+    """The names of devices in the graphs of a branch or loop."""
+    for graph in node.graphs:
+        for inner in graph.nodes:
+            name = Constraint.parse(inner.device).name
+            if str(name):
+                yield name
+            yield from _inside(inner)
 
 
 class _Classes:
@@ -114,8 +143,23 @@ class _Classes:
         named = self._named(constraint.name)
         able = tuple(d for d in named if d.supports(node))
         if able:
-            return able
+            return self._whole(node, able)
         return self._refused(node, constraint, named)
+
+    def _whole(self, node: Node, able: tuple[DeviceModel, ...]) -> tuple[DeviceModel, ...]:
+        """A branch or loop is placed as a whole where what is in it leaves a device."""
+        inside = {*_inside(node)} if node.graphs and get(node.op).is_control else set()
+        if not inside:
+            return able
+        names = [d for d in self.machine.devices if all(name.admits(d.name) for name in inside)]
+        return tuple(d for d in able if d in names) or tuple(d for d in names if (
+            d.supports(node) and not self.of[node.name].name.type)) or able
+
+    def is_whole(self, node: Node) -> bool:
+        """Whether everything in a branch or loop may be where it is itself."""
+        devices = self.feasible[self._root(node.name)]
+        return get(node.op).is_control and all(
+            name.admits(d.name) for name in _inside(node) for d in devices)
 
     def _named(self, name: DeviceName) -> tuple[DeviceModel, ...]:
         """Devices whose type is not named are automatic ones."""

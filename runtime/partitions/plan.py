@@ -5,6 +5,7 @@ Arguments and Variables are written when every action has ended, so after every 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from fusec.ir import Node
 from fusec.ir.bindings import bind
 from fusec.ops.host_calls import host_objects
 from fusec.runtime.call_endings import CallEndings
-from fusec.runtime.call_spec import CallSpec
+from fusec.runtime.call_spec import CallSpec, spec_of
 from fusec.runtime.devices import registry
 from fusec.runtime.executor import Executable
 from fusec.runtime.failed_checks import check_error
@@ -34,6 +35,12 @@ class PartitionedExecutable(Executable):
     def __init__(self, schedule: PartitionedSchedule, spec: CallSpec) -> None:
         self.program = step_program(schedule)
         super().__init__(schedule, spec)
+
+    @staticmethod
+    def of_graph(schedule: PartitionedSchedule) -> PartitionedPlan:
+        """The plan of a sub-graph, whose inputs are its leaves: its steps are frames of another."""
+        return PartitionedPlan(
+            schedule, spec_of(schedule.graph), step_program(schedule), schedule.graph.name)
 
     def _new_instance(self, one_by_one: bool = False) -> Any:
         assert isinstance(self.schedule, PartitionedSchedule)
@@ -94,10 +101,11 @@ class PartitionedPlan(CallEndings):
     schedule: PartitionedSchedule
 
     def __init__(
-        self, schedule: PartitionedSchedule, spec: CallSpec, program: StepProgram
+        self, schedule: PartitionedSchedule, spec: CallSpec, program: StepProgram, frame: str = "",
     ) -> None:
         super().__init__(schedule, spec)
-        self.program = program
+        self.program, self.frame = program, frame
+        self.iterations = itertools.count()
         fallible = any(map(may_fail, schedule.graph.nodes))
         self.objects = host_objects(schedule.graph) if fallible else None
         self.last_step: Step | None = None
@@ -113,7 +121,7 @@ class PartitionedPlan(CallEndings):
         captured = [c() if callable(c) else c for c in self.spec.captured]
         inputs = self._inputs(leaves, captured)
         self._bind(inputs, sizes)
-        self.last_step = step = Step(self.program, inputs, sizes)
+        self.last_step = step = Step(self.program, inputs, sizes, self._frame())
         step.run()
         if step.failure is not None:
             raise self._explained(step.failure.error, leaves, captured) from None
@@ -121,6 +129,10 @@ class PartitionedPlan(CallEndings):
         outputs = [place if number is None else step.values[number] for place, number in zip(
             self.schedule.outputs, self.schedule.results, strict=True)]
         return self.results_of(outputs, leaves, captured, sizes)
+
+    def _frame(self) -> str:
+        """The loop or branch that this is a run of, and which one."""
+        return f"{self.frame}:{next(self.iterations)}" if self.frame else ""
 
     def _bind(self, inputs: Sequence[Any], sizes: dict[str, int]) -> None:
         for value, array in zip(self.schedule.graph.inputs, inputs, strict=True):
