@@ -55,6 +55,10 @@ class Backend(ABC):
     def supports(self, op: str, dtype: np.dtype) -> bool:
         """Whether kernels may use the scalar op for results of this dtype."""
 
+    def has_kernel(self, node: Node) -> bool:
+        """Whether its devices may be given the node: asked before passes make others of it."""
+        return True
+
     @abstractmethod
     def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[Any]:
         """The forms that the kernel runs as, in order, for buffers with these byte strides.

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from fusec.codegen import backends
 from fusec.inspect import log
-from fusec.ir import Node
-from fusec.ops import get
 from fusec.passes.placement.machine import DeviceModel, Machine
+from fusec.records import replace
 from fusec.runtime.devices import registry
 from fusec.runtime.devices.device import Device
+
+from . import config
 
 _cached: tuple[tuple[Device, ...], Machine] | None = None
 
 
 def machine() -> Machine:
     """The devices that there are, as placement sees them."""
-    return _machine(tuple(registry.devices()))
+    known = _machine(tuple(registry.devices()))
+    return replace(known, is_soft=True) if config.soft_placement else known
 
 
 def _machine(devices: tuple[Device, ...]) -> Machine:
@@ -34,13 +36,8 @@ def _machine(devices: tuple[Device, ...]) -> Machine:
 def _model(device: Device) -> DeviceModel:
     return DeviceModel(
         device.name, device.backend, device.memory, device.is_automatic,
-        max(len(device.cores), 1), supports=lambda node: _supports(device.backend, node))
-
-
-def _supports(backend: str, node: Node) -> bool:
-    """Whether kernels of the back end may compute the node; libraries run on any."""
-    row = get(node.op)
-    return row.scalar is None or backends.backend(backend).supports(row.scalar, node.out().dtype)
+        max(len(device.cores), 1),
+        supports=lambda node: backends.backend(device.backend).has_kernel(node))
 
 
 def _warn(text: str) -> None:

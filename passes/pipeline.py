@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from fusec.errors import InternalError
+from fusec.errors import FusecError, InternalError
 from fusec.ir import Graph, Node
 from fusec.ir.compare import UNCHANGED, graph_diff
 from fusec.ir.text import print_attr, print_graph
@@ -221,6 +221,8 @@ def _run(item: Pass, graph: Graph) -> Graph:
     try:
         return item.run(graph)
     except Exception as error:
+        if item.places and isinstance(error, FusecError):  # the program asks for what is not there
+            raise
         raise _pass_error(item, graph, f"raised {type(error).__name__}: {error}") from error
 
 

@@ -1,0 +1,95 @@
+"""Scopes inside branches and loops: placed as a whole where that meets them, else in parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+
+
+@pytest.fixture(autouse=True)
+def two_devices() -> Any:
+    with fusec.config.override(logical_cpu_devices=2, verify=True):
+        yield
+
+
+def devices_of(function: Any) -> list[str]:
+    """Of the tasks, in the order of the plan."""
+    return [a.device.short for a in function.traces[-1].build.schedule.tasks]
+
+
+def test_a_loop_is_placed_where_all_that_is_in_it_is() -> None:
+    @fusec.jit
+    def f(x, n):
+        for _ in range(n):
+            with fusec.device("/device:CPU:1"):
+                x = np.sin(x) + 1
+        return x
+
+    x = np.linspace(0, 1, 50)
+    f(x, 30)
+    np.testing.assert_allclose(f(x, 31), f.__wrapped__(x, 31), rtol=1e-12)
+    assert devices_of(f) == ["CPU:1"]
+    assert f.traces[-1].control[0].is_native
+
+
+def power_iteration(x, y, n):
+    while x[0] < n:
+        with fusec.device("/device:CPU:1"):
+            y = np.sin(y) @ y
+            y /= np.abs(y).max()
+        with fusec.device("/device:CPU:0"):
+            x = x + np.abs(x).max() + 1
+            if x[1] > 5:
+                x[2] = np.linalg.inv(x[:4].reshape(2, 2) + np.eye(2))[0, 0]
+    return x, y
+
+
+def test_a_loop_over_two_devices_runs_each_iteration_as_a_step() -> None:
+    f = fusec.jit(power_iteration)
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=300), random.normal(size=(30, 30))
+    for got, want in zip(f(x, y, 1000.0), power_iteration(x, y, 1000.0), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9)
+    loop = f.traces[-1].build.schedule.externs[0].run
+    assert loop.reason == "several devices have a part in it"
+    body = loop.plans["body"].schedule
+    assert {a.device.short for a in body.actions} == {"CPU:0", "CPU:1"}
+    assert sum(a.kind == "send" for a in body.actions) == 1
+
+
+def test_what_a_loop_over_two_devices_raises_is_the_programs_error() -> None:
+    @fusec.jit
+    def f(x, k):
+        for i in range(40):
+            with fusec.device("/device:CPU:1"):
+                y = np.linalg.inv(x)
+            with fusec.device("/device:CPU:0"):
+                x = x + y[i % k]
+        return x
+
+    x = np.eye(3)
+    f(x, 3)
+    with pytest.raises(np.linalg.LinAlgError):
+        f(np.zeros((3, 3)), 3)
+    with pytest.raises(IndexError, match="index 3 is out of bounds"):
+        f(x, 5)
+    np.testing.assert_allclose(f(x, 2), f.__wrapped__(x, 2), rtol=1e-12)
+
+
+def test_a_branch_with_a_scope_on_one_side() -> None:
+    @fusec.jit
+    def f(x, y):
+        if x[0] > 0:
+            with fusec.device("/device:CPU:1"):
+                return np.sort(y), np.cos(x)
+        return y * 2, x
+
+    x = np.linspace(1, 2, 20)
+    for sign in (1, -1):
+        got, want = f(sign * x, x[::-1].copy()), f.__wrapped__(sign * x, x[::-1].copy())
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
