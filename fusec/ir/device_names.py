@@ -7,11 +7,12 @@ device and its number; what a partial name leaves out may be anything.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from fusec.records import dataclass, replace
 
 JOB, TASK = "localhost", 0
-_PARTS = re.compile(
+_PARTS = (
     r"(?:/job:(?P<job>[A-Za-z][\w-]*))?"
     r"(?:/(?:replica:0/)?task:(?P<task>\d+|\*))?"
     r"(?:/?(?:device:)?(?P<type>[A-Za-z_]\w*|\*)(?::(?P<index>\d+|\*))?)?\Z")
@@ -32,7 +33,7 @@ class DeviceName:
 
         Raises ``ValueError`` for what is no name.
         """
-        found = _PARTS.match(text)
+        found = _pattern().match(text)
         if found is None or (found["type"] or "").lower() in ("job", "task", "device"):
             raise ValueError(f"{text!r} is no name of a device: write \"/device:CPU:0\"")
         job, task, kind, index = found.group("job", "task", "type", "index")
@@ -79,6 +80,12 @@ class DeviceName:
     def short(self) -> str:
         """``CPU:1``, for tables."""
         return f"{self.type or '*'}:{'*' if self.index is None else self.index}"
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    """Compiled for the first name that is read: most processes read none."""
+    return re.compile(_PARTS)
 
 
 def _number(text: str | None) -> int | None:
