@@ -52,4 +52,10 @@ def device_of_variable(trace: Any, name: str) -> str:
     if scope is None:
         return DEFAULT
     constraint: str = scope.device_of("Variable", name, (), None if trace is None else trace.loc)
-    return str(DeviceName.parse(constraint.partition("@")[0]).whole())
+    return str(DeviceName.parse(parts_of(constraint)[0]).whole())
+
+
+def parts_of(constraint: str) -> tuple[str, str]:
+    """The device's name in a constraint, and that of the node that it is together with."""
+    name, _, anchor = constraint.partition("~")[0].partition("@")
+    return name, anchor

@@ -98,25 +98,34 @@ Item = DeviceName | DeviceFunction | Together
 
 @dataclass(frozen=True)
 class DeviceScope:
-    """What the scopes around a node say, outermost first; equal where they say the same."""
+    """What the scopes around a node say, outermost first; equal where they say the same.
+
+    ``sends``: as what the values that are made go to other devices, where not as they are.
+    """
 
     items: tuple[Item, ...]
+    sends: str = ""
 
     @property
     def name(self) -> DeviceName | None:
         """The name that it says for every node; None where that depends on the node."""
+        if not self.items:
+            return ANYWHERE
         first = self.items[0]
         return first if len(self.items) == 1 and isinstance(first, DeviceName) else None
 
     @property
     def beside(self) -> Together | None:
         """What all nodes are to be together with."""
-        first = self.items[0]
+        first = self.items[0] if self.items else None
         return first if isinstance(first, Together) else None
 
     def device_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str:
         """The constraint of a new node: the name of a device and, after ``@``, of the node that it
-        is together with; empty where it may be anywhere."""
+        is together with; empty where it may be anywhere.  After ``~`` stands what it sends."""
+        return self._place_of(op, name, inputs, loc) + (self.sends and f"~{self.sends}")
+
+    def _place_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str:
         constant = self.name
         if constant is not None:
             return str(constant)
@@ -132,24 +141,35 @@ class DeviceScope:
         return str(found) if beside is None else beside.constraint(found)
 
     def __str__(self) -> str:
-        return " > ".join(map(str, self.items))
+        sends = [f"sends {self.sends}"] if self.sends else []
+        return " > ".join([*map(str, self.items), *sends])
 
 
 @lru_cache(MOST_KEPT)
-def inside(scope: DeviceScope | None, item: Item) -> DeviceScope | None:
-    """The scope ``item`` within ``scope``; None is no scope."""
+def inside(
+    scope: DeviceScope | None, item: Item, sends: str | None = None
+) -> DeviceScope | None:
+    """The scope ``item`` within ``scope``, where None is no scope; ``sends`` of None is as there.
+    """
+    outer = scope or _NOWHERE
+    made = DeviceScope(_within(outer, item), outer.sends if sends is None else sends)
+    return None if made == _NOWHERE else made
+
+
+def _within(outer: DeviceScope, item: Item) -> tuple[Item, ...]:
     if isinstance(item, Together):
-        return DeviceScope((item,))
+        return (item,)
     if item == ANYWHERE:
-        return scope
-    if scope is None:
-        return DeviceScope((item,))
+        return outer.items
     if isinstance(item, DeviceName):
-        if scope.name is not None:
-            return DeviceScope((item.under(scope.name),))
-        if item.is_whole and scope.beside is None:
-            return DeviceScope((item,))
-    return DeviceScope((*scope.items, item))
+        if outer.name is not None:
+            return (item.under(outer.name),)
+        if item.is_whole and outer.beside is None:
+            return (item,)
+    return (*outer.items, item)
+
+
+_NOWHERE = DeviceScope(())
 
 
 def item_of(spec: Any, loc: Loc | None = None) -> Item:

@@ -37,6 +37,7 @@ from .fast_calls import watch_scopes
 from .variable import Variable
 
 Where = Callable[[], Loc | None]
+_SENDS = {None: None, "exact": "", "bfloat16": "bfloat16"}
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*(/[A-Za-z_0-9][\w.-]*)*/?\Z")
 
@@ -156,28 +157,38 @@ class device(_Place):
     a name leaves out is that of the scope around it; the number of a device only if the type is
     the same.  None forgets the scopes around.
 
+    ``sends="bfloat16"``: float32 values that are made inside lose the lower 16 of their bits where
+    they go to another device, for half the time of sending; ``"exact"`` ends that inside of such a
+    scope.
+
     Outside of traced functions it is around the calls made inside, which have traces of their own
     for each scope, and Variables live on the device in whose scope they are made.  Scopes are of a
     thread and of a task of asyncio.  It decorates functions as well.
 
-    Raises ``ValueError`` for what is no name, and, when it is entered, for a name that no device
-    has; ``TypeError`` for other specs.
+    Raises ``ValueError`` for what is no name or format, and, when it is entered, for a name that no
+    device has; ``TypeError`` for other specs.
     """
 
-    def __init__(self, spec: Any) -> None:
+    def __init__(self, spec: Any, *, sends: str | None = None) -> None:
         super().__init__()
         trace = current()
-        self.item = None if spec is None else item_of(spec, trace.loc if trace else None)
+        loc = trace.loc if trace else None
+        self.item = None if spec is None else item_of(spec, loc)
+        if type(sends) not in (str, type(None)) or sends not in _SENDS:
+            raise user_error(
+                ValueError, f"values cannot be sent as {sends!r}", loc, "give one of the formats",
+                values=[("formats", ", ".join(repr(each) for each in _SENDS if each))])
+        self.sends = _SENDS[sends]
 
     def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
         if self.item is None:
-            return None
+            return inside(None, ANYWHERE, self.sends)
         item = self.item
         if isinstance(item, DeviceName) and scope is not None:
             item = agreed(known(item, scope.name or ANYWHERE, where), scope.beside, where)
         elif isinstance(item, DeviceName):
             item = known(item, ANYWHERE, where)
-        return inside(scope, item)
+        return inside(scope, item, self.sends)
 
     def checked_now(self) -> DeviceScope | None:
         """What it would say if it were entered now, outside of a trace."""
@@ -186,7 +197,8 @@ class device(_Place):
     def scope_now(self) -> DeviceScope | None:
         """The same where that has been checked before."""
         scope: DeviceScope | None = device_context.entered().scope
-        return scope if self.item is None else inside(scope, self.item)
+        return inside(scope, self.item, self.sends) if self.item is not None else (
+            inside(None, ANYWHERE, self.sends))
 
 
 def own_scope(spec: Any) -> device:
@@ -208,10 +220,10 @@ class colocate_with(_Place):
 
     def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
         if isinstance(self.like, Variable):
-            return inside(None, Together(name_of(self.like.device), "", self.like.title))
+            return inside(scope, Together(name_of(self.like.device), "", self.like.title))
         trace = current()
         node = None if trace is None else as_traced(trace, self.like).value.node
         if node is None or node.op == "Const":  # which is on every device
             return scope
-        place, _, anchor = node.device.partition("@")
-        return inside(None, Together(name_of(place), anchor or node.name, node.name))
+        place, anchor = device_context.parts_of(node.device)
+        return inside(scope, Together(name_of(place), anchor or node.name, node.name))
