@@ -8,7 +8,9 @@ leaves: a product with another user, which sees it rounded; and a sum of two pro
         sqrt(a*a - b*b) contraction rounds one of two equal products and not the other, so that
         a == b gives NaN.  Products are recognised through negation, casts and views.
 
-The graph decides, not the back end: a value then has the same bits wherever it is recomputed.
+The graph decides, not the back end: a value then has the same bits wherever it is recomputed.  Nor
+do devices decide: where the program puts product and sum on two, both are on that of the sum; where
+it says nothing of the sum, on that of the product.
 """
 
 from __future__ import annotations
@@ -48,9 +50,11 @@ def _visit(node: Node, rewriter: Rewriter, is_single: Callable[[Value], bool]) -
     left, right = node.inputs
     if _is_product(left) and not _is_product_through(right) and is_single(left):
         a, b = _factors(left)
+        rewriter.device = node.device or left.node.device
         return [rewriter.emit("Fma", a, b, _negated(right, rewriter, node.op == "Sub"))]
     if _is_product(right) and not _is_product_through(left) and is_single(right):
         a, b = _factors(right)
+        rewriter.device = node.device or right.node.device
         return [rewriter.emit("Fma", *_signed(a, b, rewriter, node.op == "Sub"), left)]
     return None
 

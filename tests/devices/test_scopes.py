@@ -213,6 +213,26 @@ def test_graphs_of_all_sizes() -> None:
     assert {n.device for n in graph.nodes if n.op == "Exp"} == {f"/job:localhost{ONE}"}
 
 
+@pytest.mark.parametrize("product, total, device", [
+    ("cpu:1", None, ONE), (None, "cpu:1", ONE), ("cpu:0", "cpu:1", ONE), ("cpu:1", "cpu:1", ONE),
+])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_product_that_joins_its_sum(product, total, device, sign) -> None:
+    """It does so on whatever devices, or results would depend on these."""
+    @fusec.jit
+    def f(x, y):
+        with fusec.device(product):
+            z = x * y
+        with fusec.device(total):
+            return z + 1.0 if sign > 0 else 1.0 - z
+
+    graph = f.concrete(X, X).optimized_graph
+    (fused,) = (n for n in every_node(graph) if n.op == "Fma")
+    assert fused.device.endswith(device)
+    plain = fusec.jit(lambda x, y: x * y + 1.0 if sign > 0 else 1.0 - x * y)
+    np.testing.assert_array_equal(f(X, X), plain(X, X))
+
+
 # -------------------------------------------------------------------------------- device functions
 
 
