@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from fusec.runtime.devices.device import Device
 from fusec.runtime.devices.registry import devices, matching
 from fusec.trace.values.trace import Trace, current, untraced
 
 from . import config
+from .devices import DeviceInfo
 from .errors import FusecError, PlacementWarning, user_error, users_own
 from .inspect import log
 from .ir import Loc, Value
@@ -187,9 +187,9 @@ def item_of(spec: Any, loc: Loc | None = None) -> Item:
 
 
 def name_of(spec: Any, loc: Loc | None = None) -> DeviceName:
-    """The name of a device as text, or that of a `Device`."""
-    if isinstance(spec, Device):
-        return spec.name
+    """The name of a device as text, or that of one of `fusec.devices`."""
+    if isinstance(spec, DeviceInfo):
+        spec = spec.name
     if isinstance(spec, DeviceName):
         return spec
     if not isinstance(spec, str):

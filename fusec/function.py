@@ -87,8 +87,9 @@ class Function:
             check_supported(fn)
         self._fn, self._receiver = fn, receiver
         self.fp, self.check_indices, self.fallback = fp, check_indices, fallback
-        self.reduce_retracing, self.device = reduce_retracing, device
+        self.reduce_retracing = reduce_retracing
         self._scope = None if device is None else _scope_of(device)
+        self.device = None if self._scope is None else str(self._scope.item)
         self.input_signature = None if input_signature is None else checked_specs(input_signature)
         self._static = tuple(static)
         self._signature = _with_specs(

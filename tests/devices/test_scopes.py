@@ -15,7 +15,6 @@ from fusec import device_scopes
 from fusec.errors import FusecError, PlacementWarning
 from fusec.ir import Graph
 from fusec.ir.device_names import DeviceName
-from fusec.runtime.devices.registry import devices
 
 X = np.linspace(0.5, 2.0, 3)
 ONE = "/device:CPU:1"
@@ -72,15 +71,16 @@ def test_none_forgets_what_is_around() -> None:
 
 
 def test_devices_of_the_list_and_names_are_specs() -> None:
-    one = next(d for d in devices() if d.name.short == "CPU:1")
+    one = next(d for d in fusec.devices() if (d.type, d.index) == ("CPU", 1))
 
     def f(x):
         with fusec.device(one):
             y = np.exp(x)
-        with fusec.device(one.name):
+        with fusec.device(DeviceName.parse(one.name)):
             return np.sin(y)
 
-    assert placed(f, X)["Exp"] == placed(f, X)["Sin"] == {str(one.name)}
+    assert placed(f, X)["Exp"] == placed(f, X)["Sin"] == {one.name}
+    assert fusec.jit(f, device=one).device == one.name
 
 
 def test_the_scope_around_the_call_is_the_outermost() -> None:
@@ -162,7 +162,7 @@ def test_functions_with_a_device_of_their_own() -> None:
         return np.exp(x)
 
     partial = fusec.jit(lambda x: np.sin(x), device="/device:CPU")
-    assert placed(f, X)["Exp"] == {ONE} and f.device == "cpu:1"
+    assert placed(f, X)["Exp"] == {ONE} and f.device == ONE
     with fusec.device("/job:localhost/task:0/device:CPU:0"):
         assert placed(f, X)["Exp"] == {"/job:localhost/task:0/device:CPU:1"}
         assert placed(partial, X)["Sin"] == {"/job:localhost/task:0/device:CPU:0"}
