@@ -1,7 +1,8 @@
 """Chooses a device for every node of a fused graph.
 
 does    runs the greedy simulated execution over the devices that each node's constraint leaves,
-        compares it with the whole graph on one device, and writes the device into each node
+        improves it by a local search, compares it with the whole graph on one device, and writes
+        the device into each node
 needs   canonical constraints (`.constraints`), fused nodes
 leaves  a whole name of a device in every node that runs; or the graph itself, where one device,
         the first, does it all
@@ -16,6 +17,7 @@ from fusec.records import dataclass, field
 
 from .constraints import Constraint
 from .costs import Costs
+from .local_search import improved
 from .machine import DeviceModel, Machine
 from .schedule_simulation import Simulation, Simulator, is_placed
 
@@ -52,6 +54,8 @@ def place(
     simulator = Simulator(graph, machine, Costs(machine))
     simulation = simulator.run(feasible, classes)
     alone = None if choose is not None else _on_one(simulator, feasible)
+    if choose is None and (alone is None or alone >= LEAST_GAIN_NS):
+        simulation = improved(simulator, simulation, feasible, classes)
     gain = 0.0 if alone is None else alone - simulation.makespan
     if alone is not None and gain < max(LEAST_GAIN * alone, LEAST_GAIN_NS):
         return graph, Placement(simulation, False, (

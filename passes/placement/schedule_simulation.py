@@ -8,8 +8,8 @@ end come first.
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
@@ -17,8 +17,6 @@ from fusec.records import dataclass, field
 
 from .costs import Costs, nbytes_of
 from .machine import DeviceModel, Machine
-
-Chosen = Callable[[Node], DeviceModel]
 
 
 @dataclass
@@ -29,10 +27,7 @@ class Simulation:
     begin: dict[str, float] = field(default_factory=dict)
     end: dict[str, float] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def makespan(self) -> float:
-        return max(self.end.values(), default=0.0)
+    makespan: float = 0.0  # until every result is on the first device
 
 
 def is_placed(node: Node) -> bool:
@@ -65,7 +60,17 @@ class Simulator:
         self.costs = costs or Costs(machine)
         self.nodes = [n for n in graph.nodes if is_placed(n)]
         self.reads = {n.name: [v for v in sources(n) if v.node.op != "Const"] for n in self.nodes}
-        self.ranks = self._ranks()
+        self.results = {behind_views(v) for v in graph.roots}
+        self._lengths: dict[tuple[int, DeviceModel], float] = {}
+        self._nbytes: dict[Value, float] = {}
+        self.order = self._ordered(None)
+
+    def length(self, node: Node, device: DeviceModel) -> float:
+        """Nanoseconds that the node occupies the device."""
+        key = node.id, device
+        if key not in self._lengths:
+            self._lengths[key] = self.costs.ns(node, device) + device.launch_ns
+        return self._lengths[key]
 
     def run(
         self, feasible: Mapping[str, Sequence[DeviceModel]], classes: Mapping[str, str]
@@ -74,20 +79,42 @@ class Simulator:
         simulation = Simulation()
         busy: dict[DeviceModel, list[tuple[float, float]]] = {}
         together: dict[str, DeviceModel] = {}
-        for node in sorted(self.nodes, key=lambda n: (-self.ranks[n.name], n.id)):
+        for node in self.order:
             kin = classes.get(node.name, "")
             choices = [together[kin]] if kin in together else feasible[node.name]
             ends = [self._tried(simulation, busy, node, device) for device in choices]
-            best = min(range(len(ends)), key=lambda i: ends[i][1])
-            begin, end = ends[best]
-            device = choices[best]
-            insort(busy.setdefault(device, []), (begin, end))
-            simulation.devices[node.name] = device
-            simulation.begin[node.name], simulation.end[node.name] = begin, end
-            simulation.reasons[node.name] = _reason(choices, ends, best)
+            homes = [self._home_at(node, d, end) for d, (_, end) in zip(choices, ends, strict=True)]
+            best = homes.index(min(homes))
+            self._enter(simulation, busy, node, choices[best], ends[best])
+            simulation.reasons[node.name] = _reason(choices, homes, best)
             if kin:
-                together[kin] = device
+                together[kin] = choices[best]
         return simulation
+
+    def run_placed(self, devices: Mapping[str, DeviceModel]) -> Simulation:
+        """The execution of a graph whose nodes are on these devices, by name."""
+        simulation = Simulation()
+        busy: dict[DeviceModel, list[tuple[float, float]]] = {}
+        for node in self._ordered(devices):
+            device = devices[node.name]
+            self._enter(simulation, busy, node, device, self._tried(
+                simulation, busy, node, device))
+        return simulation
+
+    def _enter(
+        self, simulation: Simulation, busy: dict[DeviceModel, list[tuple[float, float]]],
+        node: Node, device: DeviceModel, span: tuple[float, float],
+    ) -> None:
+        insort(busy.setdefault(device, []), span)
+        simulation.devices[node.name] = device
+        simulation.begin[node.name], simulation.end[node.name] = span
+        simulation.makespan = max(simulation.makespan, self._home_at(node, device, span[1]))
+
+    def _home_at(self, node: Node, device: DeviceModel, end: float) -> float:
+        """When what the node gives is where the program reads it."""
+        home = self.machine.home
+        return end + max((self._transfer(v, device, home) for v in node.outputs
+                          if v in self.results), default=0.0)
 
     def _tried(
         self, simulation: Simulation, busy: Mapping[DeviceModel, list[tuple[float, float]]],
@@ -97,43 +124,57 @@ class Simulator:
         ready = max((self._arrival(simulation, value, device) for value in self.reads[node.name]),
                     default=0.0)
         ready = max([ready, *(simulation.end.get(n.name, 0.0) for n in node.control_inputs)])
-        length = self.costs.ns(node, device) + device.launch_ns
-        for begin, end in busy.get(device, ()):
-            if ready + length <= begin:
+        length = self.length(node, device)
+        spans = busy.get(device, [])
+        for at in range(max(bisect_left(spans, (ready, 0.0)) - 1, 0), len(spans)):
+            if ready + length <= spans[at][0]:
                 break
-            ready = max(ready, end)
+            ready = max(ready, spans[at][1])
         return ready, ready + length
 
     def _arrival(self, simulation: Simulation, value: Value, device: DeviceModel) -> float:
         if get(value.node.op).is_given:
             home = self.machine.home
             shared = home.memory == device.memory
-            return 0.0 if shared else self.machine.transfer(home, device, nbytes_of(value))
+            return 0.0 if shared else self._transfer(value, home, device)
         made_on = simulation.devices[value.node.name]
-        return simulation.end[value.node.name] + self.machine.transfer(
-            made_on, device, nbytes_of(value))
+        return simulation.end[value.node.name] + self._transfer(value, made_on, device)
 
-    def _ranks(self) -> dict[str, float]:
-        """The longest way from each node to the end, on an average device."""
+    def _ordered(self, devices: Mapping[str, DeviceModel] | None) -> list[Node]:
+        """The nodes by the longest way from each to the end, the longest first; where it is not
+        said which device each is on, on an average one."""
         ranks: dict[str, float] = {}
         after: dict[str, float] = {}
         for node in reversed(self.nodes):
-            times = [self.costs.ns(node, d) + d.launch_ns for d in self.machine.automatic]
-            rank = after.get(node.name, 0.0) + sum(times) / len(times)
-            ranks[node.name] = rank
-            for value in self.reads[node.name]:
-                way = rank + self.machine.transfer_ns
-                after[value.node.name] = max(after.get(value.node.name, 0.0), way)
+            name = node.name
+            on = self.machine.automatic if devices is None else (devices[name],)
+            ranks[name] = rank = after.get(name, 0.0) + sum(
+                self.length(node, d) for d in on) / len(on)
+            for value in self.reads[name]:
+                if value.node.name in self.reads:
+                    made_on = None if devices is None else devices[value.node.name]
+                    way = rank + self._flight(value, made_on, on[0])
+                    after[value.node.name] = max(after.get(value.node.name, 0.0), way)
             for control in node.control_inputs:
                 after[control.name] = max(after.get(control.name, 0.0), rank)
-        return ranks
+        return sorted(self.nodes, key=lambda n: (-ranks[n.name], n.id))
+
+    def _flight(self, value: Value, source: DeviceModel | None, target: DeviceModel) -> float:
+        """Nanoseconds until the value can be read; between any two devices on average."""
+        if source is not None:
+            return self._transfer(value, source, target)
+        some = self.machine.automatic
+        return sum(self._transfer(value, a, b) for a in some for b in some) / len(some) ** 2
+
+    def _transfer(self, value: Value, source: DeviceModel, target: DeviceModel) -> float:
+        if value not in self._nbytes:
+            self._nbytes[value] = nbytes_of(value)
+        return self.machine.transfer(source, target, self._nbytes[value])
 
 
-def _reason(
-    choices: Sequence[DeviceModel], ends: Sequence[tuple[float, float]], best: int
-) -> str:
+def _reason(choices: Sequence[DeviceModel], ends: Sequence[float], best: int) -> str:
     if len(choices) == 1:
         return "the only device that is feasible"
-    others = ", ".join(f"{1e-3 * end:.0f} µs on {d.name.short}" for i, (d, (_, end)) in enumerate(
+    others = ", ".join(f"{1e-3 * end:.0f} µs on {d.name.short}" for i, (d, end) in enumerate(
         zip(choices, ends, strict=True)) if i != best)
-    return f"it would end at {1e-3 * ends[best][1]:.0f} µs, and at {others}"
+    return f"it would end at {1e-3 * ends[best]:.0f} µs, and at {others}"
