@@ -8,6 +8,7 @@ what is called and for Variables that are made.
 
 from __future__ import annotations
 
+import inspect
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -37,6 +38,7 @@ from .fast_calls import watch_scopes
 from .variable import Variable
 
 Where = Callable[[], Loc | None]
+_RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _SENDS = {None: None, "exact": "", "bfloat16": "bfloat16"}
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*(/[A-Za-z_0-9][\w.-]*)*/?\Z")
@@ -124,6 +126,15 @@ class _Place(_Scope, ContextDecorator):
     """A scope that says where nodes are to be, in a trace and around calls."""
 
     field = "devices"
+
+    def __call__(self, func: Any) -> Any:
+        """The function within the scope; raises ``TypeError`` for one whose body runs later."""
+        if getattr(getattr(func, "__code__", None), "co_flags", 0) & _RUNS_LATER:
+            raise user_error(
+                TypeError, f"{func.__qualname__} is a generator or a coroutine: its body runs when "
+                f"the scope that decorates it has been left", None,
+                "put the with statement into the function")
+        return super().__call__(func)
 
     def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
         """What it says where ``scope`` is around it; ``where`` gives the user's line."""
@@ -220,7 +231,8 @@ class colocate_with(_Place):
 
     def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
         if isinstance(self.like, Variable):
-            return inside(scope, Together(name_of(self.like.device), "", self.like.title))
+            name = known(name_of(self.like.device), ANYWHERE, where)
+            return inside(scope, Together(name, "", self.like.title))
         trace = current()
         node = None if trace is None else as_traced(trace, self.like).value.node
         if node is None or node.op == "Const":  # which is on every device

@@ -198,6 +198,22 @@ def test_it_decorates_functions() -> None:
 
     np.testing.assert_allclose(whole(X), np.exp(X))
     assert whole.__wrapped__.traces[0].graph["Exp"].device == ONE
+    assert placed(fusec.jit(helper), X)["Exp"] == {ONE}
+
+
+def test_it_decorates_nothing_that_runs_later() -> None:
+    async def coroutine(): ...
+
+    def generator():
+        yield
+
+    async def both():
+        yield
+
+    for function in (coroutine, generator, both):
+        with pytest.raises(TypeError, match="is a generator or a coroutine") as caught:
+            fusec.device(ONE)(function)
+        assert "put the with statement into the function" in str(caught.value)
 
 
 def test_graphs_of_all_sizes() -> None:

@@ -154,6 +154,18 @@ def test_a_scope_that_contradicts_the_variable() -> None:
         assert slot.device == ONE
 
 
+def test_colocation_with_a_variable_whose_device_has_gone() -> None:
+    far = on("cpu:1", X, "far")
+    with fusec.config.override(logical_cpu_devices=1):
+        with pytest.raises(ValueError, match=f"there is no device {ONE}"), (
+                fusec.colocate_with(far)):
+            raise AssertionError("unreachable")
+        np.testing.assert_allclose(fusec.jit(lambda x: x + far)(X), 2 * X)  # its value is here
+        with fusec.config.override(soft_placement=True), pytest.warns(PlacementWarning), (
+                fusec.colocate_with(far)):
+            assert fusec.Variable(0.0).device == DEFAULT
+
+
 def test_colocation_with_arrays_does_nothing_outside() -> None:
     with fusec.colocate_with(X):
         assert fusec.Variable(0.0).device == DEFAULT
