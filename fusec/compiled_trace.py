@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fusec import config
 from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.schedule import Schedule
@@ -24,6 +26,9 @@ from .ir.symbolic_numbers import text_of_number
 from .records import dataclass
 from .variable import Variable
 
+if TYPE_CHECKING:
+    from .placed import Placed
+
 
 @dataclass
 class Build:
@@ -38,6 +43,7 @@ class Build:
     schedule: Schedule
     stats: CompileStats
     times: dict[str, float]
+    placed: Placed | None = None  # which device does what, where there are several
 
 
 class CompiledTrace:
@@ -69,6 +75,13 @@ class CompiledTrace:
     @property
     def externs(self) -> list[CompiledExtern]:
         return library_steps(self.build.schedule)
+
+    @property
+    def partitions(self) -> dict[str, Graph]:
+        """The graph of each device, with what it sends and receives, by the device's name; empty
+        where one device, the first, does it all."""
+        placed = self.build.placed
+        return placed.partition().graphs if placed is not None and placed.is_divided else {}
 
     @property
     def control(self) -> list[CompiledControl]:
@@ -125,6 +138,7 @@ class CompiledTrace:
             boundaries=[b for k in self.kernels for b in k.boundaries],
             externs=self.externs,
             control=self.control,
+            devices=[] if self.build.placed is None else self.build.placed.lines(),
             plan="\n".join(self._plan_lines()),
             threads=f"{config.num_threads} threads for kernels above "
                     f"{config.parallel_threshold} ns of estimated work",
@@ -137,6 +151,8 @@ class CompiledTrace:
         times = ", ".join(f"{k} {v:.1f} ms" for k, v in self.times.items())
         how = "one native call" if self.executable.uses_native else (
             "kernels and library calls step by step")
+        if schedule.is_partitioned:
+            how = "a step over several devices"
         placing = self.build.call.placing
         lines = [f"compiled in: {times}", f"runs as {how}",
                  *([f"in the device scope {placing.scope}"] if placing and placing.scope else []),

@@ -20,6 +20,7 @@ from fusec.passes.placement.receive_order import order_receives
 from fusec.runtime.partitions.plan import PartitionedExecutable
 
 from .device_models import machine
+from .inspect.placement_report import placement_lines
 from .records import dataclass
 
 _choose: ContextVar[Choose | None] = ContextVar("choose", default=None)
@@ -42,6 +43,10 @@ class Placed:
     def divide(self) -> Divide:
         """Schedules sub-graphs that several devices have a part in."""
         return divide
+
+    def lines(self) -> list[str]:
+        """Where each node runs and why, and what is sent, for people."""
+        return placement_lines(self)
 
     def partition(self) -> Partition:
         """A graph for each device, receives delayed."""

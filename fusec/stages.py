@@ -138,7 +138,7 @@ class LoweredStage:
         }
         return ConcreteFunction(Build(
             traced.name, traced.call, traced.traced, optimized.graph, optimized.graph,
-            optimized.passes, self.schedule, stats, times,
+            optimized.passes, self.schedule, stats, times, optimized.placed,
         ))
 
 

@@ -274,7 +274,7 @@ kernels
      (999_400, "999 kB"), (5 * 10**15, "5000 TB")],
 )
 def test_bytes(count: int, text: str) -> None:
-    assert explain._bytes(count) == text
+    assert explain.bytes_text(count) == text
 
 
 # --- versions ----------------------------------------------------------------------------------

@@ -89,6 +89,7 @@ class Explanation(Shown):
     boundaries: Sequence[BoundaryInfo | str] = ()
     externs: Sequence[ExternInfo] = ()
     control: Sequence[ExternInfo] = ()
+    devices: Sequence[str] = ()
     plan: str = ""
     threads: str = ""
     assumed: Sequence[Assumed] = ()
@@ -124,6 +125,7 @@ def _sections(parts: Explanation) -> list[str]:
         _section("not fused", _boundaries(parts.boundaries)),
         _section("library calls", [_extern(e) for e in parts.externs]),
         _section("branches and loops", [_extern(e) for e in parts.control]),
+        _section("devices", parts.devices),
         _section("plan", _lines(parts.plan)),
         _section("threads", _lines(parts.threads)),
         _section("assumed, and checked at each call", _assumed(parts.assumed)),
@@ -161,7 +163,7 @@ def kernel_lines(kernel: KernelInfo) -> list[str]:
     loaded = sum(o.nbytes for o in kernel.operands if o.direction != "out")
     stored = sum(o.nbytes for o in kernel.operands if o.direction != "in")
     head = (f"{kernel.name}: {_count(kernel.ops, 'operation')} per element, "
-            f"{_bytes(loaded)} in, {_bytes(stored)} out")
+            f"{bytes_text(loaded)} in, {bytes_text(stored)} out")
     return [head, f"  fuses {_places(kernel.lines)}", *_operands(kernel.operands)]
 
 
@@ -169,7 +171,7 @@ def _operands(operands: Sequence[Operand]) -> list[str]:
     names = max((len(o.name) for o in operands), default=0)
     types = max((len(o.dtype) for o in operands), default=0)
     return [
-        f"  {o.direction:5} {o.name:{names}}  {o.dtype:{types}}  {_bytes(o.nbytes)}"
+        f"  {o.direction:5} {o.name:{names}}  {o.dtype:{types}}  {bytes_text(o.nbytes)}"
         for o in operands
     ]
 
@@ -191,7 +193,7 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{s[0]}-{s[-1]}" if len(s) > 1 else str(s[0]) for s in spans)
 
 
-def _bytes(count: Size) -> str:
+def bytes_text(count: Size) -> str:
     """Exact bytes below 10 kB, then three digits: ``800 B``, ``80.0 kB``, ``1.60 GB``."""
     if not isinstance(count, int) or count < 10_000:
         return f"{count} B"

@@ -177,4 +177,4 @@ def _reason(choices: Sequence[DeviceModel], ends: Sequence[float], best: int) ->
         return "the only device that is feasible"
     others = ", ".join(f"{1e-3 * end:.0f} µs on {d.name.short}" for i, (d, end) in enumerate(
         zip(choices, ends, strict=True)) if i != best)
-    return f"it would end at {1e-3 * ends[best]:.0f} µs, and at {others}"
+    return f"it ends at {1e-3 * ends[best]:.0f} µs there, at {others}"

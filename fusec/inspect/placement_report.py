@@ -1,0 +1,52 @@
+"""Which device each node was placed on, why, and what is sent between devices, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fusec.ir import Node
+from fusec.passes.placement.costs import nbytes_of
+from fusec.passes.placement.partition import Transfer
+from fusec.passes.placement.schedule_simulation import is_placed
+
+from .explain import bytes_text
+
+if TYPE_CHECKING:
+    from fusec.placed import Placed
+
+
+def placement_lines(placed: Placed) -> list[str]:
+    """A line for each node, by device in the order in which they begin, then the transfers."""
+    note = placed.placement.note
+    lines = [note] if note else []
+    if not placed.is_divided:
+        return lines
+    lines += [line for node in _by_device(placed) for line in _node_lines(placed, node)]
+    transfers = placed.partition().transfers
+    return lines + [_transfer_line(t) for t in transfers]
+
+
+def _by_device(placed: Placed) -> list[Node]:
+    times = placed.placement.simulation.begin
+    nodes = [n for n in placed.graph.nodes if is_placed(n)]
+    return sorted(nodes, key=lambda n: (n.device, times.get(n.name, 0.0)))
+
+
+def _node_lines(placed: Placed, node: Node) -> Iterator[str]:
+    simulation = placed.placement.simulation
+    device = simulation.devices[node.name].name.short
+    us = 1e-3 * (simulation.end[node.name] - simulation.begin[node.name])
+    where = f" at {node.loc}" if node.loc else ""
+    yield f"{device}  {node.name}{where}: {us:.0f} µs by estimate"
+    yield f"  {simulation.reasons.get(node.name, '')}"
+
+
+def _transfer_line(transfer: Transfer) -> str:
+    way = f"{transfer.source.short} -> {transfer.target.short}"
+    if not transfer.recv.types:
+        return f"{way}  {transfer.key[1:]} has run"
+    lossy = ", as bfloat16" if transfer.send.attrs["lossy"] else ""
+    size = bytes_text(int(nbytes_of(transfer.recv.out())))
+    after = ", ".join(n.name for n in transfer.recv.control_inputs)
+    return f"{way}  {transfer.key}: {size}{lossy}{f', not before {after}' if after else ''}"
