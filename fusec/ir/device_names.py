@@ -12,6 +12,7 @@ from functools import cache
 from fusec.records import dataclass, replace
 
 JOB, TASK = "localhost", 0
+LOSSY = "bfloat16"  # what a constraint says of values that may lose bits on their way
 _PARTS = (
     r"(?:/job:(?P<job>[A-Za-z][\w-]*))?"
     r"(?:/(?:replica:0/)?task:(?P<task>\d+|\*))?"

@@ -20,13 +20,11 @@ from typing import Any
 
 from fusec.errors import user_error
 from fusec.ir import Graph, Node
-from fusec.ir.device_names import DeviceName
+from fusec.ir.device_names import LOSSY, DeviceName
 from fusec.ops import get
 from fusec.records import dataclass
 
 from .machine import DeviceModel, Machine
-
-LOSSY = "bfloat16"
 
 
 @dataclass(frozen=True, slots=True)
