@@ -45,13 +45,7 @@ if TYPE_CHECKING:
     from .jit import jit
     from .printing import check_numerics, print
     from .run_metadata import NodeStats, RunMetadata, RunOptions
-    from .scopes import (
-        colocate_with,
-        control_dependencies,
-        device,
-        lossy_transfers,
-        name_scope,
-    )
+    from .scopes import colocate_with, control_dependencies, device, name_scope
     from .specs import PYTHON_VALUE, TensorSpec
     from .trace_cache import no_retrace
     from .variable import Variable
@@ -67,7 +61,6 @@ _LAZY = {
     "ConcreteFunction": "concrete_function", "RunMetadata": "run_metadata",
     "RunOptions": "run_metadata", "NodeStats": "run_metadata",
     "name_scope": "scopes", "control_dependencies": "scopes", "colocate_with": "scopes",
-    "lossy_transfers": "scopes",
     "device": "scopes",
     "admit": "ir.admit", "GraphFunction": "graph_function",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
@@ -111,7 +104,6 @@ __all__ = [
     "fori_loop",
     "history",
     "jit",
-    "lossy_transfers",
     "map",
     "name_scope",
     "no_retrace",

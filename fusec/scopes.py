@@ -16,7 +16,7 @@ from contextlib import ContextDecorator
 from typing import Any
 
 from fusec.ir import Loc, Node
-from fusec.ir.device_names import LOSSY, DeviceName
+from fusec.ir.device_names import DeviceName
 from fusec.ops import get
 from fusec.ops.build import Builder
 from fusec.trace.operands.operands import as_traced
@@ -239,17 +239,3 @@ class colocate_with(_Place):
             return scope
         place, anchor = device_context.parts_of(node.device)
         return inside(scope, Together(name_of(place), anchor or node.name, node.name))
-
-
-class lossy_transfers(_Scope):
-    """``with fusec.lossy_transfers():``: float32 made inside is sent as bfloat16.
-
-    Where a value of a node that is made inside is read on another device, the lower 16 bits of its
-    numbers are cut on the way, so that half as much is sent; every other reader has all bits.
-    After section 5.5 of "TensorFlow: Large-Scale Machine Learning on Heterogeneous Systems".
-    """
-
-    field = "sending"
-
-    def value(self, trace: Trace) -> str:
-        return f"~{LOSSY}"

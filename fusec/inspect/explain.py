@@ -89,10 +89,10 @@ class Explanation(Shown):
     boundaries: Sequence[BoundaryInfo | str] = ()
     externs: Sequence[ExternInfo] = ()
     control: Sequence[ExternInfo] = ()
-    devices: Sequence[str] = ()
     plan: str = ""
     threads: str = ""
     assumed: Sequence[Assumed] = ()
+    devices: Sequence[str] = ()
 
     def __str__(self) -> str:
         return explain_text(self)

@@ -49,7 +49,6 @@ class Builder:
         self.scope = ""
         self.device = ""
         self.devices: Devices | None = None
-        self.sending = ""  # what a constraint says of how values are sent
         self.control_inputs: tuple[Node, ...] = ()
         self.is_symbolic = False  # whether sizes of arguments are symbols
 
@@ -61,7 +60,7 @@ class Builder:
         device = self.device
         if self.devices is not None:
             device = self.devices.device_of(op, name, inputs, self.loc)
-        return Node(op, inputs, types, attrs, name=name, loc=self.loc, device=device + self.sending,
+        return Node(op, inputs, types, attrs, name=name, loc=self.loc, device=device,
                     control_inputs=self.control_inputs if inputs else ()).out()
 
     def given(self, op: str, name: str, **attrs: Any) -> Value:

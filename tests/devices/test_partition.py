@@ -104,7 +104,7 @@ def test_what_is_sent_lossy_has_the_upper_bits_of_float32() -> None:
 
     @fusec.jit
     def f(x):
-        with fusec.device("/device:CPU:1"), fusec.lossy_transfers():
+        with fusec.device("/device:CPU:1", sends="bfloat16"):
             y = x * np.float32(2)
             k = y.astype(np.float64)
         with fusec.device("/device:CPU:0"):
