@@ -28,6 +28,10 @@ def program(x):
     return np.exp(x) + 1.0
 
 
+def nowhere(node) -> None:
+    """A device function that has nothing to say."""
+
+
 def device_of(function) -> str:
     """The constraint in the trace that answers a call which is made now."""
     return function.concrete(X).graph["Exp"].device
@@ -173,6 +177,15 @@ def test_structures_keywords_and_methods() -> None:
             np.testing.assert_allclose(
                 model.apply({"x": X}, shift=0.5)["y"], np.exp(X) * 2.0 + 0.5)
     assert [t.graph["Exp"].device for t in model.apply.traces] == ["", ONE]
+
+
+def test_explain_says_the_scope() -> None:
+    f = fusec.jit(program)
+    assert "device scope" not in str(fusec.explain(f, X))
+    with fusec.device("/job:localhost"), fusec.device(nowhere), fusec.device(ONE):
+        text = str(fusec.explain(f, X))
+    names = f"/job:localhost > function nowhere > {ONE}"
+    assert f"in the device scope {names}" in text
 
 
 def test_no_retrace_says_the_scope() -> None:
