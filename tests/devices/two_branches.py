@@ -1,0 +1,70 @@
+"""Programs of two heavy branches of serial work, on one device and on two, of one thread each.
+
+``OPENBLAS_NUM_THREADS=1 python tests/devices/two_branches.py`` prints the least times, in ms.  The
+rounds end when two devices are `ENOUGH` times as fast: what runs beside can only make them slower.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import fusec
+
+ENOUGH, ROUNDS, CALLS = 1.85, 15, 4
+
+
+def inverses(a: np.ndarray, b: np.ndarray) -> Any:
+    return np.linalg.inv(a)[0, 0] + np.linalg.inv(b)[0, 0]
+
+
+def eigenvalues(a: np.ndarray, b: np.ndarray) -> Any:
+    return np.linalg.eigh(a)[0][0] - np.linalg.eigh(b)[0][-1]
+
+
+def loops(x: float, y: float) -> Any:
+    i = 0
+    while i < 16_000_000:
+        x = x * 0.999 + 0.001 * i
+        i += 1
+    j = 0
+    while j < 16_000_000:
+        y = y * 0.998 - 0.001 * j
+        j += 1
+    return x + y
+
+
+def compare(f: Callable[..., Any], *args: Any) -> tuple[float, float]:
+    """The least milliseconds of a call on one device and on two, which must give the same bits."""
+    jitted, best, results = fusec.jit(f), {1: float("inf"), 2: float("inf")}, set()
+    for _ in range(ROUNDS):
+        for devices in best:
+            with fusec.config.override(logical_cpu_devices=devices):
+                results.add(float(jitted(*args)).hex())
+                best[devices] = min(best[devices], *(_ms(jitted, args) for _ in range(CALLS)))
+        if best[1] > ENOUGH * best[2]:
+            break
+    assert len(results) == 1, results
+    return best[1], best[2]
+
+
+def _ms(jitted: Callable[..., Any], args: tuple) -> float:
+    start = time.perf_counter()
+    jitted(*args)
+    return 1e3 * (time.perf_counter() - start)
+
+
+def main() -> None:
+    fusec.config.num_threads = 2
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(2, 700, 700))
+    for f, args in ((inverses, (a, b)), (eigenvalues, (a + a.T, b + b.T)), (loops, (1.0, 2.0))):
+        one, two = compare(f, *args)
+        print(f"{f.__name__} {one:.1f} {two:.1f}")
+
+
+if __name__ == "__main__":
+    main()
