@@ -21,6 +21,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from fusec import locks
+from fusec.inspect import timeline
 
 from . import disk_cache
 
@@ -240,11 +241,15 @@ def compile_ir(
         _check_memory(text)
         _target()
         key = disk_cache.key_of((text, *links.values(), str(speed), *_settings()))
+        start = time.perf_counter()
         obj = disk_cache.load(key)
-        if obj is not None:
-            return _from_disk(text, obj, speed, links)
-        code = _compile(text, speed, links)
-        disk_cache.store(key, code.object_code)
+        code = _from_disk(text, obj, speed, links) if obj is not None else (
+            _compile(text, speed, links))
+        if timeline.on:
+            timeline.since("compile", "LLVM" if obj is None else "load", start,
+                           characters=len(text), **{f"{k} ms": v for k, v in code.times.items()})
+        if obj is None:
+            disk_cache.store(key, code.object_code)
         return code
 
 

@@ -207,6 +207,19 @@ class Kernel:
         """Scalar operations per element, summed over nests."""
         return sum(1 for n in self.nests for e in walk(n.roots) if e.op not in LEAVES)
 
+    @property
+    def work(self) -> int:
+        """Scalar operations in all.
+
+        A mathematical function counts as one, a multiplication with its addition as two, what
+        joins an element to a reduction as one.
+        """
+        return sum(
+            (sum(1 + (e.op == "fma") for e in walk(stage.roots) if e.op not in LEAVES)
+             + len(stage.reductions)) * math.prod(
+                 n.extents if stage.inner else n.extents[:n.outer])
+            for n in self.nests for stage in n.stages)
+
     def bytes_of(self, buffer: int) -> int:
         """Bytes of the part of a buffer this kernel touches, each element counted once."""
         boxes = [

@@ -14,6 +14,7 @@ import numpy as np
 
 from fusec.ir import Graph, Node
 from fusec.ir.bindings import Bindings, resolve
+from fusec.ir.device_names import DeviceName
 from fusec.ir.dims import Size, is_static, maximum, symbols_of
 from fusec.ir.lazy_values import lazy
 from fusec.ops import get
@@ -72,11 +73,13 @@ class KernelStep:
 
 class Traffic(NamedTuple):
     """What the kernels of a schedule do, as far as their sizes are known: the points of each nest,
-    the scalar operations for a point of all of them, the bytes that each reads and writes."""
+    the scalar operations for a point of all of them, the bytes that each reads and writes, the
+    scalar operations of each kernel."""
 
     points: tuple[Size, ...]
     operations: int
     nbytes: tuple[Size, ...]
+    work: tuple[Size, ...]
 
 
 class SubPlan:
@@ -165,6 +168,11 @@ class Schedule:
     divide: Divide | None = None  # schedules sub-graphs that several devices have a part in
 
     @property
+    def devices(self) -> Collection[DeviceName]:
+        """The devices that share its steps; none where the calling thread does them all."""
+        return ()
+
+    @property
     def kernels(self) -> list[KernelStep]:
         return [s for s in self.steps if isinstance(s, KernelStep)]
 
@@ -183,7 +191,8 @@ class Schedule:
         return Traffic(
             tuple(f.points for s in self.kernels for f in s.forms if f.is_static),
             sum(s.kernel.operations for s in self.kernels),
-            tuple(size for size in moved if isinstance(size, int)))
+            tuple(size for size in moved if isinstance(size, int)),
+            tuple(size for s in static if isinstance(size := s.kernel.work, int)))
 
 
 def has_placed_parts(node: Node) -> bool:

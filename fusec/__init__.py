@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .ir.admit import admit
     from .jit import jit
     from .printing import check_numerics, print
+    from .profile import profile
     from .run_metadata import NodeStats, RunMetadata, RunOptions
     from .scopes import colocate_with, control_dependencies, device, name_scope
     from .specs import PYTHON_VALUE, TensorSpec
@@ -65,7 +66,7 @@ _LAZY = {
     "admit": "ir.admit", "GraphFunction": "graph_function",
     "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
     "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
-    "devices": "devices",
+    "devices": "devices", "profile": "profile",
     "clear_caches": "caches", "Variable": "variable", "container": "containers",
     "Checkpoint": "checkpoint",
     "wrap_function": "wrapped_function",
@@ -108,6 +109,7 @@ __all__ = [
     "name_scope",
     "no_retrace",
     "print",
+    "profile",
     "random",
     "scan",
     "switch",

@@ -22,6 +22,7 @@ from .compiled_steps import (
 )
 from .errors import user_error
 from .ir import Graph
+from .ir.lazy_values import lazy
 from .ir.symbolic_numbers import text_of_number
 from .records import dataclass
 from .variable import Variable
@@ -54,6 +55,7 @@ class CompiledTrace:
         self.name = build.name
         self.guards = build.traced.guards
         self.reason = ""  # why it was traced
+        self.line: str | None = None  # where the function is defined
 
     @property
     def graph(self) -> Graph:
@@ -62,6 +64,12 @@ class CompiledTrace:
     @property
     def optimized_graph(self) -> Graph:
         return self.build.fused
+
+    @lazy
+    def devices(self) -> str:
+        """The devices that share its steps, as ``CPU:0, CPU:1``; "" where the calling thread does
+        them all."""
+        return ", ".join(sorted(name.short for name in self.build.schedule.devices))
 
     @property
     def passes(self) -> list[PassRecord]:

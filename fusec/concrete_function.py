@@ -20,6 +20,7 @@ from fusec.trace.guards.relations import SameCode
 from .assignments import assigner
 from .compiled_trace import Build, CompiledTrace
 from .errors import user_error
+from .ir.lazy_values import lazy
 from .run_metadata import RunMetadata, RunOptions, Times, run_with
 from .structure import inputs_of, outputs_of
 
@@ -113,6 +114,11 @@ class ConcreteFunction(CompiledTrace):
             return tree.unflatten(results) if type(results) is tuple else results
 
         return call
+
+    @lazy
+    def recorded(self) -> Callable[..., Any]:
+        """What a recent plan's function does, step by step, for the timeline."""
+        return self.shaped(self.executable.guarded)
 
     def _assigning(self, fast: Callable[..., Any]) -> Callable[..., Any]:
         tree, assign, count = self.result_treespec, self._assign, self.result_treespec.num_leaves

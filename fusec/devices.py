@@ -9,6 +9,8 @@ from fusec.runtime.devices import calibration, registry
 from fusec.runtime.devices.device import Device
 
 from . import machine
+from .inspect import history
+from .inspect.history import Rates
 from .inspect.tables import Column, Tabular
 
 _GIGA = 1e9
@@ -141,6 +143,15 @@ class Devices(Tabular, Sequence[DeviceInfo]):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _measured(name: str) -> Rates | None:
+    """The rates of the device with that short name, if it was measured."""
+    found = [d for d in registry.devices() if d.name.short == name]
+    return calibration.measured(found[0]) if found else None
+
+
+history.rates_of = _measured
 
 
 def devices() -> Devices:

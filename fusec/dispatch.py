@@ -15,7 +15,7 @@ from fusec.trace.values.trace import Trace, current
 from .concrete_function import ConcreteFunction
 from .errors import OverlapError
 from .fallback import Fallback
-from .inspect import history
+from .inspect import history, timeline
 from .jitted_methods import Target
 from .plans import answer
 from .tracing_compiler import TracingCompiler
@@ -37,6 +37,15 @@ class Dispatcher(TracingCompiler):
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The call's result: traced with the program around it, run eagerly, or run compiled."""
+        if not timeline.on:
+            return self._answer(args, kwargs)
+        start = time.perf_counter()
+        try:
+            return self._answer(args, kwargs)
+        finally:
+            timeline.since("call", self._target.name, start, self._target.line)
+
+    def _answer(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         trace = current()
         if trace is not None:
             return self._inline(trace, args, kwargs)

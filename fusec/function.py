@@ -14,7 +14,7 @@ from fusec.trace.convert.constructs import check_supported
 
 from . import locks
 from .errors import short_errors
-from .inspect import history
+from .inspect import history, timeline
 from .jitted_methods import BoundFunctions, Method, Target
 from .plans import RecentPlans, answer
 from .quiet_gc import no_collections
@@ -44,6 +44,8 @@ def _dispatcher_class() -> type[Dispatcher]:
         from .dispatch import Dispatcher
 
     Dispatcher.import_times["imports"] = 1e3 * (time.perf_counter() - start)
+    if timeline.on:
+        timeline.since("imports", "imports of the compiler", start)
     return Dispatcher
 
 

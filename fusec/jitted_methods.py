@@ -33,6 +33,12 @@ class Target(NamedTuple):
         method: Callable[..., Any] = self.fn.__get__(instance, type(instance))
         return method
 
+    @property
+    def line(self) -> str | None:
+        """Where it is defined, if it has a source."""
+        code = getattr(self.fn, "__code__", None)
+        return None if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
 
 class Jitted(Protocol):
     """A function that `jit` made."""

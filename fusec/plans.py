@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusec.runtime.outcomes import BUSY, FAILED, MISS
 
-from .inspect import history
+from .inspect import history, timeline
 
 if TYPE_CHECKING:
     from .concrete_function import ConcreteFunction
@@ -35,11 +35,13 @@ def answer(plans: Sequence[Plan], leaves: Sequence[Any], name: str) -> Any:
         if concrete.unchanged is not None and not concrete.unchanged():
             continue
         start = time.perf_counter() if history.on else 0.0
-        result = fast(*leaves)
+        result = fast(*leaves) if not timeline.on else concrete.recorded(*leaves)
         if result is MISS or result is BUSY or result is FAILED:
             continue
         if history.on:
             run_us = 1e6 * (time.perf_counter() - start)
             history.record_call(name, concrete, 0.0, run_us)
+            if timeline.on:
+                timeline.since("call", name, start, concrete.line)
         return result
     return MISS

@@ -19,6 +19,7 @@ from . import config
 from .compiled_steps import CompiledExtern, CompiledKernel, library_steps
 from .compiled_trace import Build
 from .concrete_function import ConcreteFunction
+from .inspect import timeline
 from .inspect.passes_report import passes_text
 from .placers import placer_for
 from .records import dataclass, field, replace
@@ -58,6 +59,8 @@ class TracedStage:
         fused = run_pipeline(graph, options, records)
         if placer is not None:
             placed = placer.place_on(fused, records)
+        if timeline.on:
+            timeline.since("passes", f"passes of {self.name}", start)
         return OptimizedStage(
             self, fused, records, 1e3 * (time.perf_counter() - start), placed=placed)
 
@@ -85,6 +88,8 @@ class OptimizedStage:
         schedule = None if self.planned is None else self.planned(self, stats)
         if schedule is None:
             schedule = self.schedule()
+        if timeline.on:
+            timeline.since("codegen", f"lowering of {self.before.name}", start)
         return LoweredStage(self, schedule, 1e3 * (time.perf_counter() - start), stats)
 
     def schedule(self) -> Schedule:
@@ -130,6 +135,8 @@ class LoweredStage:
         """Generate machine code for nests not yet known to this process."""
         stats, start = self.stats, time.perf_counter()
         compile_schedule(self.schedule, stats)
+        if timeline.on:
+            timeline.since("codegen", f"code of {self.before.before.name}", start)
         total = 1e3 * (time.perf_counter() - start)
         optimized, traced = self.before, self.before.before
         times = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,7 +24,7 @@ from .errors import (
 )
 from .fast_calls import FastCalls
 from .input_signature import InputSignature
-from .inspect import compile_log
+from .inspect import compile_log, timeline
 from .jitted_methods import Target
 from .open_function import OpenFunction, open_function
 from .placing import scope_now, trace_key
@@ -122,7 +123,7 @@ class TracingCompiler:
         self, call: FlatCall, concrete: ConcreteFunction, reason: str
     ) -> ConcreteFunction:
         concrete.flatten = self._flatten
-        concrete.reason = reason
+        concrete.reason, concrete.line = reason, self._target.line
         concrete.build.times.update(self.import_times)
         self.import_times.clear()
         self.traces.remember(call, concrete, self.binder.pinned)
@@ -175,8 +176,12 @@ class TracingCompiler:
         return stage
 
     def _traced(self, call: FlatCall) -> Traced:
+        start = time.perf_counter()
         with rounding(self._options.fp):
-            return trace_function(self._target.python_function, self._target.name, call)
+            traced = trace_function(self._target.python_function, self._target.name, call)
+        if timeline.on:
+            timeline.since("trace", f"trace of {self._target.name}", start, self._target.line)
+        return traced
 
     def _compiled(self, call: FlatCall, stage: TracedStage | OptimizedStage) -> ConcreteFunction:
         traced = stage.traced if isinstance(stage, TracedStage) else stage.before.traced

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from fusec.errors import FusecError, InternalError
+from fusec.inspect import timeline
 from fusec.ir import Graph, Node
 from fusec.ir.compare import UNCHANGED, graph_diff
 from fusec.ir.text import print_attr, print_graph
@@ -207,6 +208,8 @@ def _run_logged(
     start = time.perf_counter()
     after = _run(item, graph)
     ms = (time.perf_counter() - start) * 1e3
+    if timeline.on:
+        timeline.since("passes", item.name, start)
     if options.verify and after is not graph:
         _verify_after(item, graph, after)
     log.append(PassRecord(item.name, ms, count_rewrites(graph, after), graph, after))

@@ -15,6 +15,8 @@ import numpy as np
 
 from fusec.codegen.schedule import Schedule
 from fusec.errors import OverlapError, UnsupportedError, overlap_error
+from fusec.inspect import timeline
+from fusec.ir.lazy_values import lazy
 from fusec.occupancy import Hold
 
 from . import launch
@@ -22,9 +24,11 @@ from .call_spec import CallSpec, LeafSpec, ResultSpec
 from .cells import idle_or_new
 from .outcomes import BUSY, FAILED
 from .step_by_step import StepByStep
+from .step_spans import StepNote, StepSpans, notes_of
 from .whole_call import WholeCall, guard_plan
 
 _NOTHING = contextlib.nullcontext()
+_WAITED_NS = 2_000  # less is no wait
 
 
 class Executable:
@@ -34,6 +38,7 @@ class Executable:
         start = time.perf_counter()
         self.schedule, self.spec = schedule, spec
         self._idle: list[StepByStep] = []
+        self._recorded: tuple[list[StepByStep], list[StepNote]] | None = None  # in a profile
         arrays = [r.index for r in spec.results if r.kind == "graph"]
         once = len(set(arrays)) == len(arrays)  # the launcher makes an array for each result
         self.uses_native = launch.launcher_status().available and once and (
@@ -53,6 +58,11 @@ class Executable:
         when what is read from outside does not."""
         if self.uses_native:
             return self._with_outside(WholeCall(self.schedule, self.spec).plan.call)
+        return self.guarded
+
+    @lazy
+    def guarded(self) -> Callable[..., Any]:
+        """The same step by step, also where one native call would do."""
         fits = self._with_outside(guard_plan(self.spec).call)
         bare = self.spec.bare
 
@@ -87,15 +97,33 @@ class Executable:
         if times is not None:
             with self._hold():
                 return self._new_instance(one_by_one=True).run(leaves, times)
-        if self.uses_native and self.fast is not None:
+        if self.uses_native and self.fast is not None and not timeline.on:
             results = self.fast(*leaves)
             if results is not launch.MISS and results is not BUSY and results is not FAILED:
                 return [results] if self.spec.bare else list(results)
         return self._run_checked(leaves)
 
     def _run_checked(self, leaves: Sequence[Any]) -> list[Any]:
+        if timeline.on:
+            return self._run_recorded(leaves)
         with self._hold():
             return self._run_steps(leaves)
+
+    def _run_recorded(self, leaves: Sequence[Any]) -> list[Any]:
+        """Step by step, each kernel by itself, on the timeline."""
+        start = timeline.now()
+        with self._hold():
+            held = timeline.now()
+            if self.spec.variables and held - start > _WAITED_NS:
+                timeline.span("", "wait", "other calls that use the same Variables", start, held)
+            if self._recorded is None:
+                self._recorded = [], notes_of(self.schedule)
+            idle, notes = self._recorded
+            instance = idle_or_new(idle, lambda: self._new_instance(one_by_one=True))
+            try:
+                return instance.run(leaves, StepSpans(notes))
+            finally:
+                idle.append(instance)
 
     def _hold(self) -> contextlib.AbstractContextManager[None]:
         return Hold(self.spec.holds) if self.spec.variables else _NOTHING

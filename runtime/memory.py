@@ -234,6 +234,18 @@ def memory_stats() -> MemoryStats:
     return MemoryStats(**dict(zip(allocator.STATS, words, strict=True)))
 
 
+def live_bytes() -> int:
+    """Bytes of the blocks that arrays use now: what `memory_stats` says, without its object."""
+    if _native is None:
+        return 0
+    words = (ctypes.c_int64 * len(allocator.STATS))()
+    _native.read_stats(ctypes.addressof(words))
+    return words[_LIVE]
+
+
+_LIVE = allocator.STATS.index("live_bytes")
+
+
 def set_memory_cap(nbytes: int) -> None:
     """Keep at most this many bytes of free blocks; 0 keeps none.  ``ValueError`` if negative."""
     if nbytes < 0:

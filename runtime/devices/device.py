@@ -24,7 +24,7 @@ class Device:
         self.name, self.backend, self.cores, self.memory = name, backend, cores, memory
         self.is_automatic, self.threads = is_automatic, threads
         self._pool = None if threads is None else Pool(f"{name.short}-worker", threads, cores)
-        self._thread = DeviceThread(name.short, () if threads is None else cores, self._pool)
+        self._thread = DeviceThread(str(name), () if threads is None else cores, self._pool)
 
     def submit(self, work: Work) -> None:
         """Run this on the device's thread, after what was submitted before; it must not raise.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from fusec import locks
-from fusec.inspect import log
+from fusec.inspect import log, timeline
 from fusec.interruption import Interruption
 from fusec.runtime import threads
 from fusec.runtime.native import NativeUnavailableError
@@ -28,8 +28,10 @@ class DeviceThread:
     whoever submits work does it.
     """
 
-    def __init__(self, name: str, cores: tuple[int, ...], pool: threads.Pool | None) -> None:
-        self.name, self.cores, self.pool = name, cores, pool
+    def __init__(self, device: str, cores: tuple[int, ...], pool: threads.Pool | None) -> None:
+        """``device`` is its whole name."""
+        self.device, self.cores, self.pool = device, cores, pool
+        self.name = device.rpartition("device:")[2]
         self._changing = locks.Lock()
         self._begin()
         _all.add(self)
@@ -90,6 +92,7 @@ class DeviceThread:
         if previous is not None:
             previous.join()
         threads.keep_to(self.cores)
+        timeline.enter_device(self.device)
         self._enter_pool()
         process = _Process.number
         while (work := queue.get()) is not None and not _Process.ends:

@@ -482,3 +482,45 @@ def test_interpreter_exit_does_not_wait_for_devices(work: str) -> None:
 
 def test_every_thread_is_known_to_fork_and_exit(device: Device) -> None:
     assert device._thread in device_thread._all
+
+
+# ---- other threads ---------------------------------------------------------------------------
+
+@fusec.jit
+def looped(n: int) -> float:
+    s = 0.0
+    for i in range(n):
+        s = s * 0.5 + i
+    return s
+
+
+@fusec.jit
+def kernel(x: np.ndarray) -> np.ndarray:
+    return np.sin(x) * np.cbrt(x) + np.exp(-x) * np.log1p(x)
+
+
+@fusec.jit
+def library(x: np.ndarray) -> np.ndarray:
+    return np.sort(x * 1.0)
+
+
+@pytest.mark.parametrize("work", [
+    lambda: looped(20_000_000), lambda: kernel(np.linspace(0.0, 1.0, 4_000_000)),
+    lambda: library(np.random.default_rng(0).random(1_000_000))])
+def test_other_threads_run_beside_a_devices_work(
+    device: Device, work: Callable[[], Any],
+) -> None:
+    """A loop of 29 ms let another thread run once, when it kept the interpreter's lock."""
+    looped(2), looped(3)
+    work()
+    ended, turns = threading.Event(), 0
+
+    def watched() -> None:
+        work()
+        ended.set()
+
+    device.submit(watched)
+    while not ended.is_set():
+        turns += 1
+        time.sleep(0.0005)
+    assert turns >= 5

@@ -1,0 +1,157 @@
+"""`fusec.profile`: what happened when, as a file that https://ui.perfetto.dev draws.
+
+The file is in the JSON of Chrome's "Trace Event Format".
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from . import locks
+from .errors import user_error
+from .inspect import history, timeline
+from .inspect.timeline_rows import Rows
+
+_changing = locks.Lock()
+_PARTIAL = ".fusec-partial"
+
+
+class Profile:
+    """One profile.  ``path`` is where it is written when it ends."""
+
+    _taken: Profile | None = None  # now
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(_text(path))
+        self._file: IO[str] | None = None
+        self._recording: timeline.Recording | None = None
+        self._process = 0
+
+    def start(self) -> Profile:
+        """Begin to collect.
+
+        Raises ``OSError`` where the file cannot be made, ``RuntimeError`` where another profile
+        is being taken.
+        """
+        with _changing:
+            taken = Profile._taken
+            if taken is not None and taken._process == os.getpid():
+                raise user_error(
+                    RuntimeError, f"a profile is being taken already, for {taken.path}", None,
+                    "end it first: there is one timeline for the process")
+            self._file, self._process = self._opened(), os.getpid()
+            self._recording = timeline.begin()
+            Profile._taken = self
+        history.watch()
+        return self
+
+    def stop(self) -> None:
+        """Write the file; nothing where it has been written, and in a forked child."""
+        with _changing:
+            if Profile._taken is not self or self._process != os.getpid():
+                return
+            timeline.end()
+            Profile._taken = None
+        history.watch()
+        self._write()
+
+    def __enter__(self) -> Profile:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def _temporary(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.{self._process}{_PARTIAL}")
+
+    def _opened(self) -> IO[str]:
+        """The file that takes the place of ``path`` when it is whole: whatever forbids to write
+        there is found out now, not after the program has run."""
+        self._process = os.getpid()
+        try:
+            if self.path.is_dir():
+                raise IsADirectoryError("it is a folder")
+            return open(self._temporary, "w", encoding="utf-8")
+        except (OSError, ValueError) as error:  # ValueError: a NUL character
+            reason = getattr(error, "strerror", None) or error
+            kind = type(error) if isinstance(error, OSError) else OSError
+            raise user_error(
+                kind, f"a profile cannot be written to {str(self.path)!r}: {reason}", None,
+                'give a file in a folder that is there: fusec.profile("trace.json")') from None
+
+    def _write(self) -> None:
+        file, recording = self._file, self._recording
+        assert file is not None and recording is not None
+        self._file = self._recording = None
+        try:
+            with file:
+                for part in _parts(recording):
+                    file.write(part)
+            os.replace(self._temporary, self.path)
+        except BaseException:
+            self._temporary.unlink(missing_ok=True)
+            raise
+
+    def __repr__(self) -> str:
+        return f"<fusec.profile {str(self.path)!r}>"
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    text: Any = path if isinstance(path, str) else getattr(path, "__fspath__", lambda: None)()
+    if not isinstance(text, str):
+        raise user_error(TypeError, f"a profile is written to a file, and got {path!r}", None,
+                         'give its path: fusec.profile("trace.json")')
+    return text
+
+
+def _parts(recording: timeline.Recording) -> Iterator[str]:
+    """The text of the file, event by event."""
+    rows = Rows(recording)
+    yield '{"displayTimeUnit": "ms", "traceEvents": ['
+    separator = "\n"
+    for event in rows.events():
+        yield separator + json.dumps(event, default=str)
+        separator = ",\n"
+    other: dict[str, Any] = {"written by": "fusec", "at": time.strftime("%Y-%m-%d %H:%M:%S")}
+    if rows.lost:
+        other["left out"] = f"what threads did after {timeline.MOST // timeline.FIELDS} events"
+    yield f'\n], "otherData": {json.dumps(other)}}}\n'
+
+
+def profile(path: str | os.PathLike[str]) -> Profile:
+    """Take down what happens, and write it to a file that https://ui.perfetto.dev draws.
+
+        with fusec.profile("trace.json"):
+            f(x)
+
+    A row for each device and thread has spans for calls, traces, passes, code generation, compiles,
+    kernels, library calls, copies and waits, with the program's lines; arrows lead from where a
+    value leaves a device to where it is received; the memory in use is a curve.  While it is taken
+    kernels run one by one.  Also as ``p = fusec.profile(path).start()`` and ``p.stop()``.
+
+    The file is written at the end, also after an exception.  Raises ``OSError`` at the beginning
+    where it cannot be made there, ``RuntimeError`` while another profile is taken.
+    """
+    return Profile(path)
+
+
+def _at_exit() -> None:
+    """Write a profile that nobody has ended."""
+    if Profile._taken is not None:
+        Profile._taken.stop()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=history.watch)
+atexit.register(_at_exit)
