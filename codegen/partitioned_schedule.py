@@ -8,11 +8,12 @@ came back, it would come back through a receive that the task's first node waits
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, ClassVar
 
 from fusec.ir import Graph, Node, Value
 from fusec.ir.device_names import DeviceName
+from fusec.ir.lazy_values import lazy
 from fusec.ops import Namer, get
 from fusec.ops.checks import has_effects
 from fusec.ops.sizes import learnt_symbols, needed_symbols
@@ -25,6 +26,7 @@ from .backend import Strides
 from .schedule import (
     Divide,
     Schedule,
+    Traffic,
     contiguous_strides,
     has_placed_parts,
     may_fail,
@@ -76,6 +78,17 @@ class PartitionedSchedule(Schedule):
     results: list[int | None] = field(default_factory=list)
     writes: list[tuple[int, int]] = field(default_factory=list)
     placement: Any = None
+
+    @property
+    def devices(self) -> Collection[DeviceName]:
+        return {action.device for action in self.actions}
+
+    @lazy
+    def traffic(self) -> Traffic:
+        every = [action.schedule.traffic for action in self.tasks if action.schedule is not None]
+        return Traffic(
+            tuple(n for t in every for n in t.points), sum(t.operations for t in every),
+            tuple(n for t in every for n in t.nbytes), tuple(n for t in every for n in t.work))
 
     @property
     def tasks(self) -> list[Action]:

@@ -111,13 +111,20 @@ class Step:
     def _serve(self) -> None:
         """Run what must run in this thread, until the end."""
         while True:
-            try:
-                work = self._mail.get(timeout=WAKE_SECONDS)
-            except Empty:
-                continue
+            start = timeline.now() if timeline.on else 0
+            work = self._next()
+            if start:
+                timeline.span("", "wait", "devices", start, timeline.now())
             if work is _END:
                 return
             work()
+
+    def _next(self) -> Any:
+        while True:
+            try:
+                return self._mail.get(timeout=WAKE_SECONDS)
+            except Empty:
+                continue
 
     def _cancel(self) -> None:
         """Nothing more starts; returns when what is running has ended."""
@@ -269,14 +276,21 @@ class Step:
             self._in_flight += 1
         if timeline.on:
             timeline.flow(key, False, key.target, timeline.now())
-        run = partial(unpacked, sent, device.memory)
         if sent.is_there(device.memory):
-            self._execute(number, run)
+            self._execute(number, partial(unpacked, sent, device.memory))
         else:
+            run = partial(self._unpacked, number, sent)
             device.submit(partial(self._execute, number, run))
 
+    def _unpacked(self, number: int, sent: Sent) -> Sequence[Any]:
+        start = timeline.now() if timeline.on else 0
+        results = unpacked(sent, self.program.devices[number].memory)
+        if start:
+            self._record(self.program.actions[number], start)
+        return results
+
     def _record(self, action: Action, start: int) -> None:
-        kind = {"task": "kernel", "send": "copy", "recv": "copy"}[action.kind]
+        kind = {"task": "task", "send": "copy", "recv": "copy"}[action.kind]
         node = action.node if action.schedule is None else action.schedule.graph.nodes[-1]
         timeline.span(str(action.device), kind, action.name, start, timeline.now(),
                       None if node is None else node.loc)

@@ -7,13 +7,16 @@ from typing import Any
 
 from fusec.codegen.partitioned_schedule import Action
 from fusec.codegen.schedule import Schedule
+from fusec.inspect import timeline
 from fusec.ir import Node
 from fusec.ir.dims import symbols_of
+from fusec.ir.lazy_values import lazy
 from fusec.records import replace
 from fusec.runtime.call_spec import spec_of
 from fusec.runtime.cells import idle_or_new
 from fusec.runtime.executor import Executable
 from fusec.runtime.step_by_step import StepByStep
+from fusec.runtime.step_spans import StepNote, StepSpans, notes_of
 
 
 class TaskError(Exception):
@@ -59,12 +62,28 @@ class TaskRun:
         is_native = schedule.backend.is_native and not schedule.externs and not has_symbols
         self._native = _NativeTask(schedule, self.spec) if is_native else None
         self._idle: list[_TaskPlan] = []
+        self._recorded: list[_TaskPlan] = []  # those of profiles
 
     def __call__(self, operands: Sequence[Any], sizes: dict[str, int]) -> Sequence[Any]:
         if self._native is not None:
             return self._native.run(operands)
+        if timeline.on:
+            return self._run_recorded(operands, sizes)
         instance = idle_or_new(self._idle, lambda: _TaskPlan(self.schedule, self.spec))
         try:
             return instance.call(operands, sizes)
         finally:
             self._idle.append(instance)
+
+    def _run_recorded(self, operands: Sequence[Any], sizes: dict[str, int]) -> Sequence[Any]:
+        """The same, each kernel by itself, on the timeline."""
+        instance = idle_or_new(
+            self._recorded, lambda: _TaskPlan(self.schedule, self.spec, one_by_one=True))
+        try:
+            return instance.call(operands, sizes, StepSpans(self._notes))
+        finally:
+            self._recorded.append(instance)
+
+    @lazy
+    def _notes(self) -> list[StepNote]:
+        return notes_of(self.schedule)

@@ -220,6 +220,39 @@ def test_what_a_device_runs_is_in_its_row(path: Path) -> None:
     assert name.startswith("fusec-CPU:1 (")
 
 
+def over_two(x: np.ndarray) -> Any:
+    with fusec.device("/device:CPU:1"):
+        a = np.cos(np.sort(x, axis=0)) * 2
+    with fusec.device("/device:CPU:0"):
+        b = np.sin(x) + 1
+        return a + b
+
+
+def test_a_step_over_two_devices(path: Path) -> None:
+    with config.override(logical_cpu_devices=2, history=True):
+        f = fusec.jit(over_two)
+        f(X)
+        want = f(X)
+        history.clear()
+        with fusec.profile(path):
+            got = [f(X) for _ in range(3)]
+        assert {row.device for row in fusec.history()} == {"CPU:0, CPU:1"}
+    for each in got:
+        np.testing.assert_array_equal(each, want)
+    found = events(path)
+    assert [*titles(found).values()] == ["program and compiler", "/device:CPU:0", "/device:CPU:1"]
+    where = titles(found)
+    assert {where[e["pid"]] for e in spans(found, "library")} == {"/device:CPU:1"}
+    assert {where[e["pid"]] for e in spans(found, "kernel")} == {"/device:CPU:0", "/device:CPU:1"}
+    assert spans(found, "wait") and spans(found, "task") and spans(found, "copy")
+    arrows = [e for e in found if e["ph"] in "sf"]
+    for e in arrows:
+        assert where[e["pid"]] == f"/device:CPU:{int(e['ph'] == 's')}"
+        assert any(s["pid"] == e["pid"] and s["tid"] == e["tid"]
+                   and s["ts"] <= e["ts"] <= s["ts"] + s["dur"] for s in spans(found))
+    assert len(arrows) == 6 and len({e["id"] for e in arrows}) == 3
+
+
 def test_memory_is_counted(path: Path) -> None:
     f = fusec.jit(lambda x: np.sort(np.sin(x) * 2) + 1)
     x = np.ones(300_000)
