@@ -46,7 +46,10 @@ class PlanSource(PlanText):
             "def run(leaves, sizes, times=None):", *lines, "    try:", *steps,
             "    except Exception as error:",
             "        found = plan.failure_at(error, leaves, held)", "        if found is None:",
-            "            raise", "        raise found from None", ""])
+            "            raise",
+            "        try:", "            raise found from None",
+            "        finally:",  # its traceback holds this call: not that the call, too, holds it
+            "            del found", ""])
 
     def node_at(self, line: int) -> Node | None:
         """The node whose library call this line of the text belongs to, or None."""

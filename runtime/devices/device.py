@@ -33,6 +33,10 @@ class Device:
         """
         self._thread.submit(work)
 
+    def runs(self, work: Work) -> bool:
+        """Whether that is what its thread does now."""
+        return self._thread.runs(work)
+
     def interrupt(self, kind: type[BaseException], work: Work | None = None) -> bool:
         """Have an exception raised in what the device's thread runs now; whether there is anything.
 

@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 from fusec import locks
 from fusec.inspect import log, timeline
@@ -52,6 +52,11 @@ class DeviceThread:
                 return
         self._run_here()
 
+    def runs(self, work: Work) -> bool:
+        """Whether that is what it does now."""
+        now = self._now
+        return now is not None and now[0] is work
+
     def interrupt(self, kind: type[BaseException], work: Work | None = None) -> bool:
         """Raise an exception in what runs now, if anything does (if ``work`` does, where given)."""
         now = self._now
@@ -77,6 +82,8 @@ class DeviceThread:
     # -- the thread itself
 
     def _start(self) -> bool:
+        if _Process.ends:  # whoever is told to end then runs what waits
+            return False
         thread = threading.Thread(target=self._serve, args=(self._queue, self._previous),
                                   name=f"fusec-{self.name}", daemon=True)
         try:
@@ -85,6 +92,10 @@ class DeviceThread:
             log.write(log.WARN, f"no thread could be started for {self.name} ({error}): who "
                                 f"submits work to it does the work")
             return False
+        except BaseException:  # Ctrl-C, and it may have started: the next does not share its work
+            self._queue.put(None)
+            self._queue = SimpleQueue()
+            raise
         self._thread, self._previous = thread, None
         return True
 
@@ -113,20 +124,23 @@ class DeviceThread:
                 log.write(log.WARN, f"kernels of {self.name} share the process's threads: {error}")
 
     def _run_here(self) -> None:
-        """Do what waits, unless it was submitted by work that is being done here: it comes next."""
+        """Do what waits, unless another thread does, or it was submitted by work that is being done
+        here: it comes next.  (To wait for the other would be to wait for ever where that waits,
+        with this device's work, for what is done here.)"""
         if self._running.is_mine():
             return
-        with self._running:
-            while True:
-                try:
+        while not self._queue.empty() and self._running.try_acquire():
+            try:
+                while not self._queue.empty():
                     work = self._queue.get_nowait()
-                except Empty:
-                    return
-                if work is not None:
-                    self._run(work)
+                    if work is not None:
+                        self._run(work)
+            finally:
+                self._running.release()
 
     def _run(self, work: Work) -> None:
-        own = self._interruption
+        own, was_working = self._interruption, _here.is_working
+        _here.is_working = True
         try:
             number = own.begin()
             self._now = work, number
@@ -142,6 +156,7 @@ class DeviceThread:
                     (type(error), error, error.__traceback__, threading.current_thread())))
         finally:
             self._now = None
+            _here.is_working = was_working
 
     # -- fork and exit
 
@@ -154,6 +169,20 @@ class DeviceThread:
         self.close()
         if self._previous is not None:
             self._previous.join(seconds)
+
+
+class _Here(threading.local):
+    """Whether this thread is at a device's work."""
+
+    is_working = False
+
+
+_here = _Here()
+
+
+def is_device_thread() -> bool:
+    """Whether this thread is at a device's work, which others may wait for."""
+    return _here.is_working
 
 
 class _Process:

@@ -12,6 +12,7 @@ from .device import Device
 Driver = Callable[[], list[Device]]  # the devices of one type that there are now
 _drivers: dict[str, Driver] = {}
 _devices: dict[str, list[Device]] = {}
+_known: dict[tuple[int, tuple[int, ...]], list[Device]] = {}  # CPUs, by how many, of which cores
 _changing = locks.Lock()
 
 
@@ -38,10 +39,20 @@ def matching(name: DeviceName) -> list[Device]:
 
 
 def _logical_cpus() -> list[Device]:
-    """One device that is the whole process, or several that share its cores among them."""
-    count = config.logical_cpu_devices
+    """One device that is the whole process, or several that share its cores among them.
+
+    For a number that there has been before they are the same: compiled functions hold them.
+    """
+    count, cpus = config.logical_cpu_devices, machine.usable_cpus()
+    known = _known.get((count, cpus))
+    if known is None:
+        known = _known[count, cpus] = _new_cpus(count, cpus)
+    _share(known, cpus)
+    return known
+
+
+def _new_cpus(count: int, cpus: tuple[int, ...]) -> list[Device]:
     names = [DeviceName(JOB, TASK, "CPU", i) for i in range(count)]
-    cpus = machine.usable_cpus()
     if count == 1:
         return [Device(names[0], "cpu", cpus)]
     return [Device(name, "cpu", cores, threads=threads) for name, cores, threads in zip(
@@ -68,11 +79,16 @@ def _forget_cpus(count: int) -> None:
 
 
 def _resize_cpus(threads: int) -> None:
-    cpus = _devices.get("CPU", [])
-    if len(cpus) > 1:
-        for device, share in zip(
-                cpus, _thread_shares(machine.usable_cpus(), len(cpus)), strict=True):
-            device.resize(share)
+    _share(_devices.get("CPU", []), machine.usable_cpus())
+
+
+def _share(devices: Sequence[Device], cpus: Sequence[int]) -> None:
+    """Give each its part of the threads that kernels may use."""
+    if len(devices) > 1:
+        shares = _thread_shares(cpus, len(devices))
+        for device, share in zip(devices, shares, strict=True):
+            if device.threads != share:
+                device.resize(share)
 
 
 register("CPU", _logical_cpus)

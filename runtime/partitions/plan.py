@@ -62,24 +62,35 @@ def step_program(schedule: PartitionedSchedule) -> StepProgram:
         uses[number] += 1
     return StepProgram(
         actions, [devices[a.device] for a in actions], [len(a.after) for a in actions], followers,
-        _positions(schedule, followers), uses,
+        _positions(schedule), uses,
         [TaskRun(a) if a.kind == "task" else None for a in actions],
         partial(_position_of, schedule))
 
 
-def _positions(schedule: PartitionedSchedule, followers: Sequence[Sequence[int]]) -> list[int]:
+def _positions(schedule: PartitionedSchedule) -> list[int]:
     """Where the first node is that each action computes, or that waits for it."""
     positions = [a.position if a.kind == "task" else FAR for a in schedule.actions]
-    waiting = [len(f) for f in followers]
-    ready = [a.number for a in schedule.actions if not waiting[a.number]]
+    before = _before(schedule)
+    waiting = [0] * len(before)
+    for number in (n for each in before for n in each):
+        waiting[number] += 1
+    ready = [number for number, count in enumerate(waiting) if not count]
     while ready:
-        number = ready.pop()
-        for before in schedule.actions[number].after:
-            positions[before] = min(positions[before], positions[number])
-            waiting[before] -= 1
-            if not waiting[before]:
-                ready.append(before)
+        last = ready.pop()
+        for number in before[last]:
+            positions[number] = min(positions[number], positions[last])
+            waiting[number] -= 1
+            if not waiting[number]:
+                ready.append(number)
     return positions
+
+
+def _before(schedule: PartitionedSchedule) -> list[set[int]]:
+    """What each action waits for; a receive also for the send of its value."""
+    sends = {(a.node.attrs["key"], str(a.device), a.node.attrs["target"]): a.number
+             for a in schedule.actions if a.kind == "send" and a.node is not None}
+    return [{*a.after, sends[a.node.attrs["key"], a.node.attrs["source"], str(a.device)]}
+            if a.kind == "recv" and a.node is not None else a.after for a in schedule.actions]
 
 
 def _position_of(schedule: PartitionedSchedule, error: BaseException, number: int) -> int:
@@ -121,12 +132,17 @@ class PartitionedPlan(CallEndings):
         captured = [c() if callable(c) else c for c in self.spec.captured]
         inputs = self._inputs(leaves, captured)
         self._bind(inputs, sizes)
-        self.last_step = step = Step(self.program, inputs, sizes, self._frame())
+        self.last_step = step = Step(
+            self.program, inputs, sizes, self._frame(), times is not None)
         step.run()
-        if step.failure is not None:
-            raise self._explained(step.failure.error, leaves, captured) from None
-        self._write(step, inputs)
-        outputs = [place if number is None else step.values[number] for place, number in zip(
+        failure, values = step.failure, step.values
+        step.close()
+        if failure is not None:
+            raise self._explained(failure.error, leaves, captured) from None
+        self._write(values, inputs)
+        if times is not None and step.times is not None:
+            times += [each for action in self.schedule.tasks for each in step.times[action.number]]
+        outputs = [place if number is None else values[number] for place, number in zip(
             self.schedule.outputs, self.schedule.results, strict=True)]
         return self.results_of(outputs, leaves, captured, sizes)
 
@@ -152,9 +168,9 @@ class PartitionedPlan(CallEndings):
             return explained
         return self.failure(error.error, node, leaves, captured)
 
-    def _write(self, step: Step, inputs: Sequence[Any]) -> None:
+    def _write(self, values: Sequence[Any], inputs: Sequence[Any]) -> None:
         """Write what the program has assigned to arguments and Variables."""
-        written = [(inputs[i], step.values[number]) for i, number in self.schedule.writes]
+        written = [(inputs[i], values[number]) for i, number in self.schedule.writes]
         for at, (_, value) in enumerate(written):
             if any(np.may_share_memory(value, array) for array, _ in written):
                 written[at] = written[at][0], value.copy()

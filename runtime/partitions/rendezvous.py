@@ -7,6 +7,7 @@ loops the frame with its iteration.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,43 +27,63 @@ class Key(NamedTuple):
     frame: str = ""
 
 
+class _Meeting:
+    """What one step has sent, and what it waits for."""
+
+    def __init__(self) -> None:
+        self.sent: dict[Key, Any] = {}
+        self.waiting: dict[Key, Taken] = {}
+
+
 class Rendezvous:
-    """Values that were sent and receives that wait, by key.  Thread-safe."""
+    """Values that were sent and receives that wait, by key.  Thread-safe.
+
+    What comes for a step that has ended, or was cancelled, is dropped.
+    """
 
     def __init__(self) -> None:
         self._lock = locks.Lock()
-        self._sent: dict[Key, Any] = {}
-        self._waiting: dict[Key, Taken] = {}
+        self._steps: dict[int, _Meeting] = {}
+
+    def begin(self, step: int) -> None:
+        """Take what this step sends, until it is forgotten."""
+        self._steps[step] = _Meeting()
 
     def send(self, key: Key, value: Any) -> None:
         """Hand the value to the receive with the same key, now or when it comes."""
         with self._lock:
-            taken = self._waiting.pop(key, None)
-            if taken is None:
-                self._sent[key] = value
+            meeting = self._steps.get(key.step)
+            taken = None if meeting is None else meeting.waiting.pop(key, None)
+            if taken is None and meeting is not None:
+                meeting.sent[key] = value
         if taken is not None:
             taken(value)
 
     def receive(self, key: Key, taken: Taken) -> None:
         """Call ``taken`` with the value: at once if it is there, else in the sender's thread."""
         with self._lock:
-            if key not in self._sent:
-                self._waiting[key] = taken
+            meeting = self._steps.get(key.step)
+            if meeting is None:
                 return
-            value = self._sent.pop(key)
+            if key not in meeting.sent:
+                meeting.waiting[key] = taken
+                return
+            value = meeting.sent.pop(key)
         taken(value)
 
     def forget(self, step: int) -> None:
         """Drop what a step has left: values that nobody took and receives that wait."""
-        with self._lock:
-            for table in (self._sent, self._waiting):
-                for key in [k for k in table if k.step == step]:
-                    del table[key]
+        self._steps.pop(step, None)
+
+    def clear(self) -> None:
+        """In a forked child: steps in flight are the parent's."""
+        self._steps = {}
 
     def __len__(self) -> int:
-        """How many values and receives are in it."""
-        with self._lock:
-            return len(self._sent) + len(self._waiting)
+        """How many steps are in flight."""
+        return len(self._steps)
 
 
 RENDEZVOUS = Rendezvous()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=RENDEZVOUS.clear)

@@ -7,12 +7,22 @@ value has come.
 An action that raises ends the step, but not at once: the program would have raised the error that
 comes first in its own order.  So what comes later in the program is skipped, what comes earlier
 still runs, and of several errors the first in the program's order is raised.
+
+What comes from outside (Ctrl-C, a time-out) ends it as soon as nothing of it runs any more: what
+waits is skipped, and an exception is raised in what runs on the devices, unless that is another
+step's.  Who is impatient and interrupts again does not wait for it.
+
+A step that begins on a device's thread (a library has called the program, which calls a divided
+function) does everything on that thread: a device that waited for another could be what that one
+waits for.
 """
 
 from __future__ import annotations
 
 import contextvars
 import itertools
+import os
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -22,17 +32,22 @@ import numpy as np
 
 from fusec import locks
 from fusec.codegen.partitioned_schedule import Action
-from fusec.errors import InternalError
+from fusec.errors import InternalError, unsupported
 from fusec.inspect import timeline
 from fusec.records import dataclass
 from fusec.runtime.devices.device import Device
+from fusec.runtime.devices.device_thread import is_device_thread
 
 from .rendezvous import RENDEZVOUS, Key
 from .transfers import Sent, unpacked
 
 WAKE_SECONDS = 0.02  # how long the caller sleeps at most: a deadline's exception needs a bytecode
 _numbers = itertools.count(1)
-_END, _PASSED = object(), object()
+POLL_SECONDS = 0.002
+MOST_INTERRUPTS = 1000  # while a step is being cancelled
+_END = object()
+_BEFORE_ALL = -1  # the position of what is no error of the program
+Times = list[tuple[str, float]]
 
 
 class StepCancelled(BaseException):
@@ -45,6 +60,9 @@ class Failure:
 
     position: int
     error: BaseException
+
+
+Run = Callable[[Sequence[Any], dict[str, int], Times | None], Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -61,15 +79,37 @@ class StepProgram:
     followers: Sequence[Sequence[int]]
     positions: Sequence[int]
     uses: Sequence[int]
-    runs: Sequence[Callable[[Sequence[Any], dict[str, int]], Sequence[Any]] | None]
+    runs: Sequence[Run | None]
     position_of: Callable[[BaseException, int], int]  # of an error that an action raised
 
 
+class _Work:
+    """An action as a piece of work of its device."""
+
+    __slots__ = ("device", "number", "run", "step")
+
+    def __init__(
+        self, step: Step, number: int, device: Device, run: Callable[[], Sequence[Any]] | None,
+    ) -> None:
+        self.step, self.number, self.device, self.run = step, number, device, run
+
+    def __call__(self) -> None:
+        step = self.step
+        try:
+            step.execute(self.number, self.run, self)
+        except BaseException as error:  # in what is to say that it has ended: nobody else would
+            step.give_up(error)
+
+
 class Step:
-    """A run of the program; its values are dropped when their last reader has ended."""
+    """A run of the program; its values are dropped when their last reader has ended.
+
+    ``times``, where they are asked for, are (step, microseconds) pairs of each task, by number.
+    """
 
     def __init__(
         self, program: StepProgram, inputs: Sequence[Any], sizes: dict[str, int], frame: str = "",
+        timed: bool = False,
     ) -> None:
         self.program, self.sizes, self.frame = program, sizes, frame
         self.number = next(_numbers)
@@ -77,36 +117,45 @@ class Step:
         self.failure: Failure | None = None
         self.live: dict[str, int] = {}  # bytes on each device now
         self.peak: dict[str, int] = {}
+        self.times: dict[int, Times] | None = {} if timed else None
         self._waits = list(program.waits)
         self._uses = list(program.uses)
         self._lock = locks.Lock()
         self._in_flight = 0  # queued or running; not receives whose value has not come
         self._left = len(program.actions)
         self._is_cancelled = False
-        self._running: set[int] = set()
-        self._interrupted: set[int] = set()
+        self._running: set[_Work] = set()
         self._mail: SimpleQueue[Any] = SimpleQueue()
         self._context = contextvars.copy_context()
+        self._is_inline = is_device_thread()
+        self._process = os.getpid()
 
     # -- the caller
 
     def run(self) -> None:
         """Returns when everything has run, or nothing more will; see `failure`."""
         try:
-            with self._lock:
-                first = [a for a, count in enumerate(self._waits) if not count]
-                self._in_flight = len(first) + 1  # one for this loop: nothing ends before it
-            for number in first:
-                self._issue(number)
-            self._ended(())
+            RENDEZVOUS.begin(self.number)
+            self._start()
             self._serve()
+            RENDEZVOUS.forget(self.number)
         except BaseException:
             self._cancel()
             raise
-        finally:
-            RENDEZVOUS.forget(self.number)
         if self.failure is None and self._left:
             raise InternalError(f"a step stands still: {self._left} actions wait for each other")
+
+    def close(self) -> None:
+        """Let go of values and of the error, whose traceback holds this step."""
+        self.values, self.failure = [], None
+
+    def _start(self) -> None:
+        with self._lock:
+            first = [a for a, count in enumerate(self._waits) if not count]
+            self._in_flight = len(first) + 1  # one for this loop: nothing ends before it
+        for number in first:
+            self._issue(number)
+        self._ended(())
 
     def _serve(self) -> None:
         """Run what must run in this thread, until the end."""
@@ -117,6 +166,8 @@ class Step:
                 timeline.span("", "wait", "devices", start, timeline.now())
             if work is _END:
                 return
+            if isinstance(work, BaseException):
+                raise work
             work()
 
     def _next(self) -> Any:
@@ -124,30 +175,35 @@ class Step:
             try:
                 return self._mail.get(timeout=WAKE_SECONDS)
             except Empty:
-                continue
+                self._check_process()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise unsupported(
+                "a fork in the middle of a call over several devices: the child has no thread that "
+                "would go on with it", cure="fork before the call, or after it")
 
     def _cancel(self) -> None:
-        """Nothing more starts; returns when what is running has ended."""
-        with self._lock:
-            self._is_cancelled = True
-        devices = set(self.program.devices)
-        for device in devices:
-            device.submit(partial(self._mail.put, _PASSED))
-        while devices:
-            self._interrupt()
+        """Nothing more starts; returns when what is running has ended, or raises what interrupts
+        the wait for that."""
+        for _ in range(MOST_INTERRUPTS):
             try:
-                if self._mail.get(timeout=WAKE_SECONDS) is _PASSED:
-                    devices.pop()
-            except Empty:
+                self._tell()
+                break
+            except BaseException:  # another one: the first is on its way to the caller
                 continue
+        while any(work.device.runs(work) for work in [*self._running]):
+            time.sleep(POLL_SECONDS)
 
-    def _interrupt(self) -> None:
-        """End what is running on devices: nothing can end or begin there while the lock is held."""
-        with self._lock:
-            for number in self._running - self._interrupted:
-                if not self.program.actions[number].is_on_caller:
-                    self.program.devices[number].interrupt(StepCancelled)
-            self._interrupted |= self._running
+    def _tell(self) -> None:
+        """Tell everybody that the step has been cancelled; more than once does no harm."""
+        self._is_cancelled = True
+        RENDEZVOUS.forget(self.number)
+        with self._lock:  # nothing begins while it is held
+            running = [*self._running]
+        for work in running:
+            work.device.interrupt(StepCancelled, work)
+        self.close()
 
     # -- any thread
 
@@ -156,33 +212,50 @@ class Step:
         action = self.program.actions[number]
         if action.kind == "recv" and not self._is_skipped(number):
             self._receive(number, action)
-        elif action.is_on_caller:
-            self._mail.put(partial(self._execute, number))
         else:
-            self.program.devices[number].submit(partial(self._execute, number))
+            self._submit(number)
+
+    def _submit(self, number: int, run: Callable[[], Sequence[Any]] | None = None) -> None:
+        if self._is_inline or self.program.actions[number].is_on_caller:
+            self._mail.put(partial(self.execute, number, run))
+        else:
+            device = self.program.devices[number]
+            device.submit(_Work(self, number, device, run))
 
     def _is_skipped(self, number: int) -> bool:
         failure = self.failure
         return self._is_cancelled or (
             failure is not None and self.program.positions[number] > failure.position)
 
-    def _execute(self, number: int, run: Callable[[], Sequence[Any]] | None = None) -> None:
-        """Run an action in the thread that it belongs to."""
-        followers: Sequence[int] = ()
+    def execute(
+        self, number: int, run: Callable[[], Sequence[Any]] | None, work: _Work | None,
+    ) -> None:
+        """Run an action: as this ``work`` of its device, or on the caller's thread (None)."""
         with self._lock:
             is_skipped = self._is_skipped(number)
-            if not is_skipped:
-                self._running.add(number)
+            if work is not None and not is_skipped:
+                self._running.add(work)
+        followers: Sequence[int] = ()
         if not is_skipped:
-            try:
-                results = self._context.copy().run(run or partial(self._done, number))
-                followers = self._keep(number, results)
-            except BaseException as error:
-                self._fail(number, error)
-            finally:
-                with self._lock:
-                    self._running.discard(number)
+            followers = self._tried(number, run or partial(self._done, number), work)
         self._ended(followers)
+    def _tried(
+        self, number: int, run: Callable[[], Sequence[Any]], work: _Work | None
+    ) -> Sequence[int]:
+        """Run it, and take note of what it raises; the actions that are ready now."""
+        try:
+            results = run() if work is None else self._context.copy().run(run)
+            return self._keep(number, results)
+        except Exception as error:
+            self._fail(error, self.program.position_of(error, number))
+        except BaseException as error:
+            if work is None:  # it interrupts the caller, or the sender whose value was received
+                raise
+            self._fail(error, _BEFORE_ALL)
+        finally:
+            if work is not None:
+                self._running.discard(work)
+        return ()
 
     def _done(self, number: int) -> Sequence[Any]:
         """Do what the action does; its results."""
@@ -193,7 +266,8 @@ class Step:
         if action.kind == "task":
             run = self.program.runs[number]
             assert run is not None
-            results = run(operands, self.sizes)
+            times = None if self.times is None else self.times.setdefault(number, [])
+            results = run(operands, self.sizes, times)
         elif action.kind == "send":
             self._send(number, action, operands)
         if start:
@@ -204,6 +278,8 @@ class Step:
         """Enter results, drop what nobody reads any more; the actions that are ready now."""
         action, name = self.program.actions[number], str(self.program.devices[number].name)
         with self._lock:
+            if self._is_cancelled:
+                return ()
             for at, value in zip(action.writes, results, strict=True):
                 self.values[at] = value if self._uses[at] else None
                 self._count(name, _nbytes(self.values[at]))
@@ -229,11 +305,15 @@ class Step:
             if timeline.on:
                 timeline.counter(device, "bytes in use", live)
 
-    def _fail(self, number: int, error: BaseException) -> None:
-        position = self.program.position_of(error, number)
+    def _fail(self, error: BaseException, position: int) -> None:
         with self._lock:
-            if self.failure is None or position < self.failure.position:
+            if not self._is_cancelled and (
+                    self.failure is None or position < self.failure.position):
                 self.failure = Failure(position, error)
+
+    def give_up(self, error: BaseException) -> None:
+        """The executor itself has failed in another thread: the caller raises that."""
+        self._mail.put(error)
 
     def _ended(self, ready: Sequence[int]) -> None:
         """An action has ended, or is skipped; those that are ready are counted as in flight."""
@@ -269,18 +349,17 @@ class Step:
 
     def _received(self, number: int, key: Key, sent: Sent) -> None:
         """The value has come: in the sender's thread, or in that of who asked for it."""
-        device = self.program.devices[number]
+        memory = self.program.devices[number].memory
         with self._lock:
             if self._is_cancelled:
                 return
             self._in_flight += 1
         if timeline.on:
             timeline.flow(key, False, key.target, timeline.now())
-        if sent.is_there(device.memory):
-            self._execute(number, partial(unpacked, sent, device.memory))
+        if sent.is_there(memory):
+            self.execute(number, partial(unpacked, sent, memory), None)
         else:
-            run = partial(self._unpacked, number, sent)
-            device.submit(partial(self._execute, number, run))
+            self._submit(number, partial(self._unpacked, number, sent))
 
     def _unpacked(self, number: int, sent: Sent) -> Sequence[Any]:
         start = timeline.now() if timeline.on else 0

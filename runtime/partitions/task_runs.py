@@ -64,7 +64,13 @@ class TaskRun:
         self._idle: list[_TaskPlan] = []
         self._recorded: list[_TaskPlan] = []  # those of profiles
 
-    def __call__(self, operands: Sequence[Any], sizes: dict[str, int]) -> Sequence[Any]:
+    def __call__(
+        self, operands: Sequence[Any], sizes: dict[str, int],
+        times: list[tuple[str, float]] | None = None,
+    ) -> Sequence[Any]:
+        """Its results; with ``times``, kernels run one by one and those of steps are added."""
+        if times is not None:
+            return _TaskPlan(self.schedule, self.spec, one_by_one=True).call(operands, sizes, times)
         if self._native is not None:
             return self._native.run(operands)
         if timeline.on:
