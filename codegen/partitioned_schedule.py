@@ -8,7 +8,7 @@ came back, it would come back through a receive that the task's first node waits
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from fusec.ir import Graph, Node, Value
@@ -78,6 +78,7 @@ class PartitionedSchedule(Schedule):
     results: list[int | None] = field(default_factory=list)
     writes: list[tuple[int, int]] = field(default_factory=list)
     placement: Any = None
+    runners: Mapping[DeviceName, Any] = field(default_factory=dict)  # the devices of then
 
     @property
     def devices(self) -> Collection[DeviceName]:

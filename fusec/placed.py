@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from fusec.codegen.partitioned_schedule import PartitionedSchedule, partitioned_schedule
@@ -17,6 +18,8 @@ from fusec.passes.placement.machine import Machine
 from fusec.passes.placement.partition import Partition, partition
 from fusec.passes.placement.place import Choose, Placement, place
 from fusec.passes.placement.receive_order import order_receives
+from fusec.runtime.devices import registry
+from fusec.runtime.devices.device import Device
 from fusec.runtime.partitions.plan import PartitionedExecutable
 
 from .device_models import machine
@@ -33,6 +36,7 @@ class Placed:
     graph: Graph
     machine: Machine
     placement: Placement
+    devices: Sequence[Device] = ()  # of that machine
 
     @property
     def is_divided(self) -> bool:
@@ -41,8 +45,9 @@ class Placed:
 
     @property
     def divide(self) -> Divide:
-        """Schedules sub-graphs that several devices have a part in."""
-        return divide
+        """Schedules sub-graphs that several devices have a part in, for the same devices: when one
+        first runs there may be others."""
+        return partial(divide, self.machine, self.devices)
 
     def lines(self) -> list[str]:
         """Where each node runs and why, and what is sent, for people."""
@@ -58,16 +63,18 @@ class Placed:
         traced: Graph | None,
     ) -> PartitionedSchedule:
         schedule = partitioned_schedule(
-            self.partition(), input_strides, output_strides, traced, divide)
+            self.partition(), input_strides, output_strides, traced, self.divide)
         schedule.placement, schedule.executable = self.placement, PartitionedExecutable
+        schedule.runners = {device.name: device for device in self.devices}
         return schedule
 
 
 def divide(
-    graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides]
+    machine: Machine, devices: Sequence[Device], graph: Graph, input_strides: Sequence[Strides],
+    output_strides: Sequence[Strides],
 ) -> Schedule | None:
     """The schedule of a fused sub-graph; None where one device, the first, does it all."""
-    placed = place_on(graph, [])
+    placed = _placed(graph, machine, devices, [])
     if placed is None or not placed.is_divided:
         return None
     return placed.schedule(input_strides, output_strides, None)
@@ -80,14 +87,20 @@ def constrain(graph: Graph) -> Graph:
 
 def place_on(fused: Graph, records: list[PassRecord]) -> Placed | None:
     """The graph placed, with a record as of a pass; None where there was nothing to place."""
-    start, devices = time.perf_counter(), machine()
-    graph, placement = place(fused, devices, _choose.get())
+    return _placed(fused, machine(), registry.devices(), records)
+
+
+def _placed(
+    fused: Graph, machine: Machine, devices: Sequence[Device], records: list[PassRecord]
+) -> Placed | None:
+    start = time.perf_counter()
+    graph, placement = place(fused, machine, _choose.get())
     if placement is None:
         return None
     ms = 1e3 * (time.perf_counter() - start)
     moved = sum(a.device != b.device for a, b in zip(graph.nodes, fused.nodes, strict=True))
     records.append(PassRecord("placement", ms, moved, fused, graph))
-    return Placed(graph, devices, placement)
+    return Placed(graph, machine, placement, devices)
 
 
 @contextmanager

@@ -19,7 +19,6 @@ from fusec.ir.bindings import bind
 from fusec.ops.host_calls import host_objects
 from fusec.runtime.call_endings import CallEndings
 from fusec.runtime.call_spec import CallSpec, spec_of
-from fusec.runtime.devices import registry
 from fusec.runtime.executor import Executable
 from fusec.runtime.failed_checks import check_error
 
@@ -50,7 +49,6 @@ class PartitionedExecutable(Executable):
 def step_program(schedule: PartitionedSchedule) -> StepProgram:
     """What all steps of the schedule share: its tasks ready to run, who waits for whom."""
     actions = schedule.actions
-    devices = {d.name: d for d in registry.devices()}
     followers: list[list[int]] = [[] for _ in actions]
     for action in actions:
         for before in action.after:
@@ -61,8 +59,8 @@ def step_program(schedule: PartitionedSchedule) -> StepProgram:
             len(schedule.graph.inputs))):
         uses[number] += 1
     return StepProgram(
-        actions, [devices[a.device] for a in actions], [len(a.after) for a in actions], followers,
-        _positions(schedule), uses,
+        actions, [schedule.runners[a.device] for a in actions],
+        [len(a.after) for a in actions], followers, _positions(schedule), uses,
         [TaskRun(a) if a.kind == "task" else None for a in actions],
         partial(_position_of, schedule))
 

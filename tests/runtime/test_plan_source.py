@@ -41,7 +41,10 @@ def test_a_kernel_and_a_call_are_a_few_lines() -> None:
         "        found = plan.failure_at(error, leaves, held)\n"
         "        if found is None:\n"
         "            raise\n"
-        "        raise found from None\n")
+        "        try:\n"
+        "            raise found from None\n"
+        "        finally:\n"
+        "            del found\n")
     np.testing.assert_array_equal(plan.run([np.array([3.0, 1, 2])])[0], [2, 4, 6])
 
 
