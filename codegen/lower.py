@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from fusec.ir import Node, Value
+from fusec.ir import Graph, Loc, Node, Value
 from fusec.ops.cones import has_unit_region, is_piecewise
 
 from .boxes import Box, Split, cut
@@ -32,12 +32,15 @@ def lower(node: Node) -> Kernel:
         *_nests(body.domain, lambda box: NestLowering(body, box).run()),
         *_override_nests(body),
     ]
-    locs = {
-        (n.loc.file, n.loc.line): n.loc for n in body.graph.nodes
-        if n.loc is not None and n.op != "Input"
-    }
     return Kernel(node.name, body.buffers, tuple(body.constants.params), tuple(nests),
-                  tuple(locs.values()))
+                  locs_of(body.graph))
+
+
+def locs_of(body: Graph) -> tuple[Loc, ...]:
+    """The lines of the program that it computes."""
+    locs = {(n.loc.file, n.loc.line): n.loc for n in body.nodes
+            if n.loc is not None and n.op != "Input"}
+    return tuple(locs.values())
 
 
 def _nests(shape: tuple[int, ...], lower_box: Callable[[Box], Nest]) -> Iterator[Nest]:

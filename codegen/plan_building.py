@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,10 +37,14 @@ def compile_schedule(schedule: Schedule, stats: CompileStats) -> None:
 def _compile(schedule: Schedule, stats: CompileStats) -> None:
     backend = schedule.backend
     forms: list[Any] = []
+    made: dict[Hashable, list[Any]] = {}  # those of nests that several kernels share
     steps = [step for step in schedule.kernels if not step.code]
     for step in steps:
-        strides = [buffer_strides(p.dtype, p.strides) for p in step.places]
-        step.forms = backend.specialise(step.kernel, strides)
+        strides = tuple(buffer_strides(p.dtype, p.strides) for p in step.places)
+        key = id(step.kernel.nests), strides
+        if key not in made:
+            made[key] = backend.specialise(step.kernel, strides)
+        step.forms = made[key]
         forms.extend(step.forms)
     codes = backend.compile(forms, stats)
     for extern in schedule.externs:

@@ -27,6 +27,7 @@ from .in_place_updates import (
 from .last_uses import last_fallible, last_readers
 from .loop_ir import Kernel
 from .lower import lower
+from .repeated_kernels import RepeatedKernels
 from .schedule import (
     ControlRun,
     ExternStep,
@@ -50,6 +51,7 @@ class Scheduler:
         self.steps: list[KernelStep | ExternStep] = []
         self.late: list[KernelStep] = []
         self.temps: list[Place] = []
+        self.kernels = RepeatedKernels()
         self.cells = 0
         self.places: dict[Value, Place] = {}
         self.updated = {v for _, v in graph.updates}  # may be copied to their arguments at the end
@@ -125,7 +127,7 @@ class Scheduler:
     # -- steps
 
     def _kernel(self, node: Node, position: int) -> None:
-        kernel = lower(node)
+        kernel = self.kernels.lower(node)
         targets = [self._new_place(v) for v in node.outputs]
         kernel, copies = self._updates(node, kernel, targets, position)
         kernel = self._reused(node, kernel, targets, position)

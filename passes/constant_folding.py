@@ -21,7 +21,7 @@ from .rewrite import Replacement, Rewriter, rewrite
 
 def constant_folding(graph: Graph) -> Graph:
     """The graph with constant scalar expressions replaced by ``Const`` nodes."""
-    return rewrite(graph, _fold)
+    return rewrite(graph, _fold) if "Const" in graph.ops else graph
 
 
 def _fold(node: Node, rewriter: Rewriter) -> Replacement:

@@ -10,15 +10,12 @@ leaves: effects, nodes with control edges, and results that NumPy would keep in 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 from fusec.ir import Graph, Node, Value
-from fusec.ir.text import print_attr
+from fusec.ir.attr_key import attr_key
 from fusec.ops import registry
 
 from .rewrite import Replacement, Rewriter, rewrite
-
-_EXACT = (int, str, bool, type(None))  # equal only if they are the same
 
 
 def cse(graph: Graph) -> Graph:
@@ -33,19 +30,9 @@ def cse(graph: Graph) -> Graph:
 
 
 def _key(node: Node) -> Hashable:
-    """Equal for nodes that compute the same; attributes by their exact text, so 0.0 is not -0.0."""
-    attrs = tuple((k, _attr_key(node.attrs[k])) for k in sorted(node.attrs))
+    """Equal for nodes that compute the same."""
+    attrs = tuple((k, attr_key(node.attrs[k])) for k in sorted(node.attrs))
     return node.op, _operands(node), attrs, node.types, node.device
-
-
-def _attr_key(value: Any) -> Hashable:
-    """A graph stands for itself: the text of nested branches would be written once per level."""
-    kind = type(value)
-    if kind in _EXACT:
-        return kind, value
-    if kind is tuple and all(type(v) is int for v in value):
-        return value
-    return id(value) if isinstance(value, Graph) else print_attr(value, locs=False)
 
 
 def _operands(node: Node) -> tuple[tuple[int, int], ...]:

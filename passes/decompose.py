@@ -20,9 +20,10 @@ MAX_DEPTH = 16
 def decompose(graph: Graph) -> Graph:
     """The graph in primitive ops.  Raises `InternalError` for a row that never ends."""
     for _ in range(MAX_DEPTH):
-        lowered = rewrite(graph, _lower, is_pure)
+        composite = {op for op in graph.ops if registry.get(op).kind == "composite"}
+        lowered = rewrite(graph, _lower, is_pure, composite)
         if lowered is graph:
-            return _checked(graph)
+            return _checked(graph) if composite else graph
         graph = lowered
     raise InternalError(f"composite ops remain after {MAX_DEPTH} rounds of decomposition")
 

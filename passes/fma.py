@@ -28,12 +28,15 @@ def form_fmas(graph: Graph, options: PassOptions) -> Graph:
     """The graph with its contractible sums as ``Fma`` nodes; itself under fp="strict"."""
     if options.fp == "strict":
         return graph
+    sums = {op for op in graph.ops if registry.get(op).is_sum}
+    if not sums or not any(registry.get(op).is_product for op in graph.ops):
+        return graph
     single = _single_use(graph)
 
     def visit(node: Node, rewriter: Rewriter) -> Replacement:
         return _visit(node, rewriter, lambda value: value.node.name in single)
 
-    return rewrite(graph, visit)
+    return rewrite(graph, visit, ops=sums)
 
 
 def _single_use(graph: Graph) -> set[str]:

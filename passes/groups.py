@@ -146,6 +146,8 @@ def _place(root: Value, reach: Cone, units: list[Unit], home: dict[Value, Unit])
     candidates = [u for u in units[-MAX_CANDIDATES:] if u.opaque is None]
     candidates += [u for u in deps if u.opaque is None and u not in candidates]
     for unit in reversed(candidates):
+        if reach.domain != unit.domain and unit not in deps:
+            continue
         reason = "a control edge is between them" if unit in before else (
             _refusal(unit, root, reach, deps))
         if reason is None:

@@ -61,13 +61,15 @@ Pattern = Anything | Number | Call
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A parsed rule; ``kinds`` are the NumPy kind letters of the operand dtypes it holds for."""
+    """A parsed rule; ``kinds`` are the NumPy kind letters of the operand dtypes it holds for,
+    ``operands`` the ops (see `operand_ops`) that must be among those of the operands."""
 
     text: str
     kinds: str
     pattern: Call
     result: ast.expr
     condition: ast.expr | None
+    operands: frozenset[str]
 
 
 def rule(text: str, kinds: str) -> Rule:
@@ -77,8 +79,10 @@ def rule(text: str, kinds: str) -> Rule:
     left = _pattern(_expression(pattern))
     if not arrow or not isinstance(left, Call):
         raise ValueError(f"internal error: not a rewrite rule: {text!r}")
+    operands = (p.op if isinstance(p, Call) else CONSTANT for p in left.operands
+                if not isinstance(p, Anything) or p.name == CONSTANT)
     return Rule(text, kinds, left, _expression(result),
-                _expression(condition) if condition else None)
+                _expression(condition) if condition else None, frozenset(operands))
 
 
 def _expression(text: str) -> ast.expr:
@@ -113,6 +117,14 @@ def index_by_op(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
     for item in rules:
         table.setdefault(item.pattern.op, []).append(item)
     return table
+
+
+def operand_ops(node: Node) -> set[str]:
+    """The ops of what the node reads, and `CONSTANT` where that may be one."""
+    ops = {v.node.op for v in node.inputs}
+    if "Const" in ops or "BroadcastTo" in ops:
+        ops.add(CONSTANT)
+    return ops
 
 
 def apply_rule(item: Rule, node: Node, rewriter: Rewriter) -> Value | None:

@@ -125,13 +125,17 @@ def _simplified(options: PassOptions, graph: Graph, holder: Node) -> Graph:
 
 @dataclass(frozen=True, slots=True)
 class PassRecord:
-    """One run of a pass: its time in milliseconds, how many nodes it rewrote, the two graphs."""
+    """One run of a pass: its time in milliseconds and the two graphs."""
 
     name: str
     ms: float
-    rewrites: int
     before: Graph
     after: Graph
+
+    @property
+    def rewrites(self) -> int:
+        """How many nodes it removed, replaced or changed: see `count_rewrites`."""
+        return count_rewrites(self.before, self.after)
 
     @property
     def changed(self) -> bool:
@@ -181,7 +185,7 @@ def _run_steps(
         if isinstance(step, Pass):
             graph = _run_logged(step, graph, options, log)
         elif settled == (id(step), id(graph)):
-            log += [PassRecord(item.name, 0.0, 0, graph, graph) for item in step.passes]
+            log += [PassRecord(item.name, 0.0, graph, graph) for item in step.passes]
         else:
             graph = _run_repeated(step, graph, options, log)
             settled = id(step), id(graph)
@@ -212,7 +216,7 @@ def _run_logged(
         timeline.since("passes", item.name, start)
     if options.verify and after is not graph:
         _verify_after(item, graph, after)
-    log.append(PassRecord(item.name, ms, count_rewrites(graph, after), graph, after))
+    log.append(PassRecord(item.name, ms, graph, after))
     return after
 
 

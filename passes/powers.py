@@ -22,7 +22,7 @@ from .rewrite import Replacement, Rewriter, rewrite
 
 def expand_powers(graph: Graph, options: PassOptions) -> Graph:
     """The graph with small powers written out; itself under fp="strict"."""
-    return graph if options.fp == "strict" else rewrite(graph, _visit)
+    return graph if options.fp == "strict" else rewrite(graph, _visit, ops=("Pow",))
 
 
 def _visit(node: Node, rewriter: Rewriter) -> Replacement:

@@ -7,7 +7,7 @@ place in the order, so that a dump's diff shows only what changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from fusec.ir import Graph, Node, Value
@@ -31,9 +31,12 @@ class Rewriter(Builder):
         self.controls: dict[int, Node] = {}
         self.nodes: list[Node] = []
         self.pending: list[Node] = []
+        self.stands = False  # whether new nodes get what those in the place of `old` are to have
 
     def emit(self, op: str, *inputs: Value, name: str = "", **attrs: Any) -> Value:
         """A new node in the place of the node being visited."""
+        if not self.stands:
+            self.stand_for(self.old)
         value = super().emit(op, *inputs, name=name, **attrs)
         self.pending.append(value.node)
         return value
@@ -43,6 +46,8 @@ class Rewriter(Builder):
 
         A copy of a node that the visitor itself has made gets a name of its own.
         """
+        if not self.stands:
+            self.stand_for(self.old)
         if any(pending.name == node.name for pending in self.pending):
             node = Node(node.op, node.inputs, node.types, node.attrs, loc=node.loc,
                         name=self.namer.fresh(self.scope + node.op),
@@ -53,9 +58,13 @@ class Rewriter(Builder):
     def stand_for(self, old: Node) -> None:
         """New nodes get the location, device, control inputs and name scope of ``old``, a node of
         the old graph."""
-        self.old, self.loc, self.device = old, old.loc, old.device
+        self.old, self.loc, self.device, self.stands = old, old.loc, old.device, True
         self.control_inputs = tuple(self.controls.get(n.id, n) for n in old.control_inputs)
         self.scope = old.name[: old.name.rfind("/") + 1]
+
+    def visit(self, old: Node) -> None:
+        """As `stand_for`, for a visitor that makes nodes in the place of few: at the first."""
+        self.old, self.stands = old, False
 
     def operands(self, node: Node) -> Node:
         """The node reading rewritten values and control inputs."""
@@ -121,20 +130,26 @@ def is_pure(node: Node) -> bool:
     return node.op != "Input" and not has_effects(node)
 
 
-def rewrite(graph: Graph, visit: Visit, movable: Callable[[Node], bool] = is_movable) -> Graph:
+def rewrite(
+    graph: Graph, visit: Visit, movable: Callable[[Node], bool] = is_movable,
+    ops: Collection[str] | None = None,
+) -> Graph:
     """The graph with every movable node that ``visit`` replaces replaced.
 
     ``visit(node, rewriter)`` returns one value per output of the node, made by the rewriter or
     already in the graph, or ``None`` to keep it; a replacement that does not fit (`Rewriter.fits`)
     is not made.  New nodes get the location, scope, device and control inputs of the node they
     stand for.  Returns ``graph`` itself when nothing is replaced.  Nodes that became unused stay
-    for `prune`.
+    for `prune`.  With ``ops``, nodes of other ops are kept unseen.
     """
+    if ops is not None and graph.ops.isdisjoint(ops):
+        return graph
     rewriter = Rewriter(graph)
     for old in graph.nodes:
         node = rewriter.operands(old)
-        rewriter.stand_for(old)
-        values = visit(node, rewriter) if movable(node) else None
+        rewriter.visit(old)
+        is_seen = (ops is None or node.op in ops) and movable(node)
+        values = visit(node, rewriter) if is_seen else None
         if values is not None and rewriter.fits(values):
             rewriter.accept(values)
         else:

@@ -38,7 +38,7 @@ def short_axes(graph: Graph) -> Graph:
     """
     too_much: set[Short] = set()
     while True:
-        folded = rewrite(graph, partial(_visit, too_much=too_much))
+        folded = rewrite(graph, partial(_visit, too_much=too_much), ops=FOLDED)
         rejected = {_short(n) for n in folded.nodes if n.op == "Fold" and _is_too_much(n)}
         if not rejected:
             return folded

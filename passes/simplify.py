@@ -12,7 +12,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import registry
 from fusec.ops.shapes import broadcast
 
-from .match import apply_rule, index_by_op
+from .match import apply_rule, index_by_op, operand_ops
 from .rewrite import Replacement, Rewriter, rewrite
 from .rules import RULES
 
@@ -36,7 +36,11 @@ def _simplify(node: Node, rewriter: Rewriter) -> Replacement:
 
 def _step(node: Node, rewriter: Rewriter) -> Value | None:
     """The result of the first rule for ``node`` that fits where the visited node stood."""
-    for item in BY_OP.get(node.op, ()):
+    rules = BY_OP.get(node.op, ())
+    ops = operand_ops(node) if rules else ()
+    for item in rules:
+        if not item.operands.issubset(ops):
+            continue
         mark = len(rewriter.pending)
         value = apply_rule(item, node, rewriter)
         if value is not None and rewriter.fits([value]):

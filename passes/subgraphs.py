@@ -21,6 +21,8 @@ def optimise_subgraphs(graph: Graph, optimise: Callable[[Graph, Node], Graph]) -
 
     Unlike `rewrite` it takes nodes with effects too: the node stays, in its place.
     """
+    if not any(get(op).is_control for op in graph.ops):
+        return graph
     rewriter = Rewriter(graph)
     for old in graph.nodes:
         rewriter.stand_for(old)

@@ -7,8 +7,6 @@ as parts, one for each coordinate, they are computed once and never leave the re
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from fusec.ir import Graph, Value
 from fusec.ops import get
 from fusec.ops.cones import cone, cone_cost, is_always_stored, written_cost
@@ -37,9 +35,8 @@ def _short_axis(root: Value) -> int | None:
     return axis if isinstance(domain[axis], int) and 2 <= domain[axis] <= MAX_SHORT else None
 
 
-def _shares_work(root: Value, axis: int, needed: Collection[Value]) -> bool:
+def _shares_work(root: Value, axis: int, stored: set[Value]) -> bool:
     """Whether the parts have enough in common, and are not too much code."""
-    stored = set(needed) - {root}
     reach = cone(root, stored)
     if reach.piecewise:
         return False

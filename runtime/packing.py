@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,9 +52,9 @@ class Packer:
 
     def words(self, values: Sequence[int]) -> int:
         """The address of a new table of 64-bit words (of one word when empty)."""
-        table = (ctypes.c_int64 * max(len(values), 1))(*values)
+        table = array("q", values or (0,))
         self.kept.append(table)
-        return ctypes.addressof(table)
+        return table.buffer_info()[0]
 
     def object(self, value: object) -> int:
         self.kept.append(value)

@@ -23,7 +23,8 @@ from fusec.codegen.loop_ir import Param
 from fusec.codegen.native_nest import NONE, NestBlock
 from fusec.codegen.specialise import MAP_BLOCK, LoopForm, tasks_of
 from fusec.ir.dims import Dim, Size
-from fusec.records import dataclass
+from fusec.ir.lazy_values import asked_once
+from fusec.records import dataclass, replace
 
 from .work import point_ns
 
@@ -89,7 +90,10 @@ def raw_bits(dtype: np.dtype, value: object) -> int:
 
 def fill_block(form: LoopForm, params: tuple[Param, ...]) -> np.ndarray:
     """The words of a block, all but the pointers, which each call writes."""
-    layout = BlockLayout.of(form)
+    return _with_params(_sizes_in_block(form, BlockLayout.of(form)), form, params)
+
+
+def _sizes_in_block(form: LoopForm, layout: BlockLayout) -> np.ndarray:
     block = np.zeros(layout.size, np.int64)
     block[layout.operands: layout.operands + layout.loops] = form.extents
     for number, operand in enumerate(form.operands):
@@ -97,10 +101,15 @@ def fill_block(form: LoopForm, params: tuple[Param, ...]) -> np.ndarray:
             block[layout.stride(number, loop)] = stride
         for position, stride in enumerate(operand.gathered):
             block[layout.gathered_stride(number, position)] = stride
-    for number, param in enumerate(params):
-        block[layout.param(number)] = raw_bits(param.dtype, param.value)
     if layout.partials:
         block[layout.task_count] = form.flat_tasks
+    return block
+
+
+def _with_params(block: np.ndarray, form: LoopForm, params: tuple[Param, ...]) -> np.ndarray:
+    if params:
+        first = BlockLayout.of(form).param(0)
+        block[first: first + len(params)] = [raw_bits(p.dtype, p.value) for p in params]
     return block
 
 
@@ -124,12 +133,20 @@ class _Ones(dict[str, int]):
 
 def nest_block(form: LoopForm, params: tuple[Param, ...]) -> NestBlock:
     """The form's argument block, and which of its words are left to the caller."""
+    block = _block_without_params(form)
+    return replace(block, words=_with_params(block.words.copy(), form, params))
+
+
+@asked_once
+def _block_without_params(form: LoopForm) -> NestBlock:
     layout, nest, is_flat = BlockLayout.of(form), form.nest, form.mode == "flat"
     reductions = sum(len(stage.reductions) for stage in nest.stages)
+    is_static = form.is_static
     return NestBlock(
-        words=fill_block(form if form.is_static else form.at_sizes(_Ones()), params),
+        words=_sizes_in_block(form if is_static else form.at_sizes(_Ones()), layout),
         pointers=tuple((number, o.buffer, o.offset) for number, o in enumerate(form.operands)),
-        open=tuple(open_words(form)), tasks=form.tasks if form.is_static else tasks_of(form),
+        open=() if is_static else tuple(open_words(form)),
+        tasks=form.tasks if is_static else tasks_of(form),
         points=form.points, ns=point_ns(form), sequential=nest.sequential,
         in_order=nest.sequential and (not nest.chunk or len(form.extents) > 1),
         together=max(1, nest.chunk // MAP_BLOCK), status=layout.status if layout.checks else NONE,

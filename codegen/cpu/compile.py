@@ -35,7 +35,8 @@ def clear_cache() -> None:
 def compile_forms(forms: Sequence[LoopForm], stats: CompileStats) -> list[NativeNest]:
     """The machine code of each form; those not in the cache are compiled as one module."""
     global _nest_count
-    keys = [structure_key(f) for f in forms]
+    key_of = {id(f): structure_key(f) for f in {id(f): f for f in forms}.values()}
+    keys = [key_of[id(f)] for f in forms]
     with _lock:
         nests = {k: nest for k in keys if (nest := _nests.get(k)) is not None}
         missing = {k: f for k, f in zip(keys, forms, strict=True) if k not in nests}

@@ -82,6 +82,8 @@ class Node:
 
     @property
     def outputs(self) -> tuple[Value, ...]:
+        if len(self.types) == 1:
+            return (Value(self),)
         return tuple(Value(self, i) for i in range(len(self.types)))
 
     @property
