@@ -28,7 +28,7 @@ TABLES = ("codegen/cpu/vecmath/", "fusec/inspect/coverage_")
 CEILINGS = {
     "lines in fusec/trace": 32_120,
     "largest import circle in trace": 1, "largest import circle anywhere": 2,
-    "late imports in trace": 1, "late imports of ours": 14,
+    "late imports in trace": 0, "late imports of ours": 13,
     "files of trace in no room": 1, "imports running back up in trace": 0,
     "files in one folder of trace": 12,
     "files over 400 lines": 0,

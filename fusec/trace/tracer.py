@@ -245,9 +245,7 @@ def _guards(trace: Trace, hooks: TracingHooks, graph: Graph) -> list[Any]:
             *builtin_guards(functions), *code_guards(functions, trace.entry)]
 
 
-def _run(
-    trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
-) -> Any:
+def _run(trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
     """The function's result; exceptions of its own leave marked as the user's."""
     try:
         with trace.world.watch.around():

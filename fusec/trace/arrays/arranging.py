@@ -113,9 +113,7 @@ def _fresh_c(x: TracedArray) -> TracedArray:
 
 
 @entry(np.diagonal, method="diagonal")
-def diagonal(
-    trace: Trace, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1
-) -> TracedArray:
+def diagonal(trace: Trace, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> TracedArray:
     """``np.diagonal``: a read-only strided view."""
     x = as_traced(trace, a)
     if x.ndim < 2:
@@ -186,9 +184,7 @@ def fill_diagonal(trace: Trace, a: Any, val: Any, wrap: bool = False) -> None:
     x[...] = creation.where(trace, mask, astype_like(trace, one, x), x)
 
 
-def _fill_diagonal_with(
-    trace: Trace, x: TracedArray, value: TracedArray, wrap: bool
-) -> None:
+def _fill_diagonal_with(trace: Trace, x: TracedArray, value: TracedArray, wrap: bool) -> None:
     """``x.flat[:end:step] = value``, as NumPy's own source says."""
     if not (is_static(x.shape) and is_static(value.shape)) or not value.size:
         raise unsupported("np.fill_diagonal with an array of such a size", loc=trace.loc,

@@ -365,9 +365,7 @@ def _choice(trace: Trace, value: Value, dtype: np.dtype) -> Value:
 
 
 @entry(np.copyto)
-def copyto(
-    trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where: Any = True
-) -> None:
+def copyto(trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """``np.copyto``."""
 
     target = as_traced(trace, dst)

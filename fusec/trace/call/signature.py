@@ -62,9 +62,7 @@ class Signature:
         bound.apply_defaults()
         return bound.args, bound.kwargs
 
-    def in_order(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, ...] | None:
+    def in_order(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         """Arguments and defaults in `order`; None where only the slower `bind` can tell."""
         if not kwargs and len(args) == self.arity:
             return args

@@ -59,9 +59,7 @@ def older_roots(storage: Storage | None, start: int) -> list[Storage]:
 class Collector:
     """Takes the appends of one trace of a loop body."""
 
-    def __init__(
-        self, trace: Trace, body: Callable[..., Any], carried: Container[str]
-    ) -> None:
+    def __init__(self, trace: Trace, body: Callable[..., Any], carried: Container[str]) -> None:
         self.trace = trace
         self.region = trace.record.regions[-1]
         self.uses, self.lists = _lists(body, carried)

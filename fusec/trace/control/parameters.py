@@ -24,9 +24,7 @@ from .ranges import I64, most_trips
 class Parameters:
     """An attempt as it begins: parameters in the place of what variables and storages hold."""
 
-    def __init__(
-        self, trace: Trace, parts: LoopParts, known: Known, entry: dict[str, Any]
-    ) -> None:
+    def __init__(self, trace: Trace, parts: LoopParts, known: Known, entry: dict[str, Any]) -> None:
         self.trace, self.parts, self.known = trace, parts, known
         self.found, self.entry = entry, known.entry(trace, entry)
         self.entered = set(known.optional)  # which may be None in this attempt

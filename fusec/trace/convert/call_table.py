@@ -37,8 +37,12 @@ class CallTable:
         return decorate
 
     def _entry(self, fn: Any) -> tuple[Any, Handler] | None:
-        entry = self._entries.get(id(fn))
-        return entry if entry is not None or self._parent is None else self._parent._entry(fn)
+        table: CallTable | None = self
+        while table is not None:
+            if (entry := table._entries.get(id(fn))) is not None:
+                return entry
+            table = table._parent
+        return None
 
     def __contains__(self, fn: Any) -> bool:
         return self.find(fn) is not None

@@ -44,12 +44,15 @@ class Hooks:
         if table is not None:
             self.table = table
         self.where: Where = _START
+        self._reached = _START, Loc._make(_START)
         self.cell = CellType(self)
 
     @property
     def loc(self) -> Loc:
         """The innermost place in the user's source that was reached."""
-        return Loc._make(self.where)
+        if self.where is not self._reached[0]:
+            self._reached = self.where, Loc._make(self.where)
+        return self._reached[1]
 
     # -- calls ------------------------------------------------------------------------------------
 
@@ -64,9 +67,7 @@ class Hooks:
         self.where = where
         return result
 
-    def call_with(
-        self, where: Where, fn: Any, args: tuple[Any, ...], keywords: Keywords
-    ) -> Any:
+    def call_with(self, where: Where, fn: Any, args: tuple[Any, ...], keywords: Keywords) -> Any:
         """``fn(*args, a=1, **mapping)``; if Python joined them, its errors would name `call`."""
         return self.call(where, fn, *args, **joined(fn, keywords))
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..facts.dict_versions import version_now, version_of
+from ..values.array import TracedArray
 from .measures import (
     ANY,
     ATOMS,
@@ -77,7 +78,7 @@ def everything_in(
     todo, visited = [root], {} if visited is None else visited
     while todo:
         item = todo.pop()
-        if isinstance(item, ATOMS):
+        if item.storage is None if type(item) is TracedArray else isinstance(item, ATOMS):
             yield item
         elif id(item) not in visited:
             visited[id(item)] = item

@@ -182,6 +182,8 @@ def method_guard(obj: Any, name: str) -> Guard:
 
 def is_guarded(obj: Any) -> bool:
     """Attributes of user objects and modules may change; those of libraries and arrays do not."""
+    if type(obj) is TracedArray:
+        return False
     if isinstance(obj, ModuleType):
         root = obj.__name__.partition(".")[0]
         return root not in ("numpy", "math", "scipy", "fusec", "cmath")
@@ -189,7 +191,7 @@ def is_guarded(obj: Any) -> bool:
         return False  # Python's own, or written in C
     if isinstance(obj, (type, FunctionType)) and obj.__module__ == "numpy":
         return False
-    return type(obj) is not TracedArray and not isinstance(obj, (np.ndarray, np.generic, np.dtype))
+    return not isinstance(obj, (np.ndarray, np.generic, np.dtype))
 
 
 def check_of(guards: Sequence[Guard]) -> Callable[[], bool]:

@@ -155,9 +155,7 @@ def make_text(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Na
     return UNHANDLED
 
 
-def compute_of_sizes(
-    hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named
-) -> Any:
+def compute_of_sizes(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
     """``range(n)``, ``math.sqrt(n)`` of a number that follows from sizes of arguments."""
     if not hooks.trace.builder.is_symbolic:
         return UNHANDLED

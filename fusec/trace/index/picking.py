@@ -86,9 +86,7 @@ def _index(array: TracedArray, entry: Any, axis: int) -> Value:
     return trace.builder.const(position(index, size))
 
 
-def _safe(
-    array: TracedArray, axes: Sequence[int], indices: Sequence[Value]
-) -> tuple[int, ...]:
+def _safe(array: TracedArray, axes: Sequence[int], indices: Sequence[Value]) -> tuple[int, ...]:
     """The axes whose index cannot be negative or too large."""
     safe_axes = []
     for axis, index in zip(axes, indices, strict=True):

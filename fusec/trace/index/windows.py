@@ -148,9 +148,7 @@ def _new_length(trace: Trace, x: Any) -> Size:
                    min(high, LONGEST))[2]
 
 
-def extent(
-    trace: Trace, entry: slice, step: int, limit: Size
-) -> tuple[Value, Value, Size]:
+def extent(trace: Trace, entry: slice, step: int, limit: Size) -> tuple[Value, Value, Size]:
     """First index, length as a number, and as a size; equal slices have equal ones."""
     bounds = [_as_value(trace, b) for b in (entry.start, entry.stop)]
     key = (*(None if b is None else value_number(trace, b) for b in bounds), step, stored(limit))
@@ -174,9 +172,7 @@ def extent(
     return result
 
 
-def _constant_length(
-    trace: Trace, bounds: Sequence[Bound], step: int, limit: Size
-) -> int | None:
+def _constant_length(trace: Trace, bounds: Sequence[Bound], step: int, limit: Size) -> int | None:
     """The length of ``x[i + a:i + b]`` where the bounds are known to lie in the axis."""
     start, stop = bounds
     if start is None or stop is None or step != 1 or isinstance(limit, Dim):

@@ -296,9 +296,7 @@ class _Call:
             raise self.trace.error(error, self.values, self.parameter_of) from None
 
 
-def _shuffle(
-    generator: TracedGenerator, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+def _shuffle(generator: TracedGenerator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """``rng.shuffle(x)``: the shuffled copy is written to the array."""
     trace = generator._trace
     x = kwargs.pop("x", None) if not args else args[0]

@@ -209,9 +209,7 @@ def diff(
     return x
 
 
-def _extended(
-    trace: Trace, x: TracedArray, axis: int, prepend: Any, append: Any
-) -> TracedArray:
+def _extended(trace: Trace, x: TracedArray, axis: int, prepend: Any, append: Any) -> TracedArray:
     """With a number or an array before and after, along one axis."""
     def piece(v: Any) -> Any:
         y = as_traced(trace, v)

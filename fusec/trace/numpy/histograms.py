@@ -198,9 +198,7 @@ def _equal_bins(trace: Trace, x: TracedArray, count: Any, ends: Any) -> _Bins | 
     return _known_bins(trace, x, count, ends) if _is_range(ends) else None
 
 
-def _totals(
-    trace: Trace, index: Any, keep: Any, weights: TracedArray | None, count: int
-) -> Any:
+def _totals(trace: Trace, index: Any, keep: Any, weights: TracedArray | None, count: int) -> Any:
     """The bins' counts, or their weights: summed in float64 block by block, as NumPy does."""
     if weights is None:
         return _counts(trace, index, _cast(trace, keep, INDEX), count)

@@ -117,9 +117,7 @@ def _extremum(op: str, name: str) -> Any:
     return reduce
 
 
-def _never_empty(
-    trace: Trace, value: Value, axes: tuple[int, ...], initial: Any
-) -> Value:
+def _never_empty(trace: Trace, value: Value, axes: tuple[int, ...], initial: Any) -> Value:
     """The operand with ``initial=`` at one more place of each axis whose size the run decides."""
     for axis in axes:
         if isinstance(value.shape[axis], Dim):
@@ -170,9 +168,7 @@ def _position(op: str) -> Any:
 
 
 @entry(np.count_nonzero)
-def count_nonzero(
-    trace: Trace, a: Any, axis: Any = None, *, keepdims: Any = False
-) -> Any:
+def count_nonzero(trace: Trace, a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """``np.count_nonzero`` as a sum of truth values in int64."""
     x = astype(trace, strong(trace, a), np.bool_, copy=False)
     axes = axes_of(trace, x, axis)

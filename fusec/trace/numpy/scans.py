@@ -36,9 +36,7 @@ def _scan(trace: Trace, x: TracedArray, combine: str, axis: int | None, like: np
 
 def _cumulative(function: Any, op: str, combine: str) -> Callable[..., Any]:
 
-    def handler(
-        trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None
-    ) -> Any:
+    def handler(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         x = as_traced(trace, a)
         if not _is_plain(axis, dtype, out) or not x.is_array or not x.value.type.is_static:
             options = {k: v for k, v in (("axis", axis), ("dtype", dtype), ("out", out))

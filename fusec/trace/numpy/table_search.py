@@ -134,9 +134,7 @@ def sorted_table(trace: Trace, a: Any) -> np.ndarray | None:
 
 
 @entry(np.searchsorted, method="searchsorted")
-def searchsorted(
-    trace: Trace, a: Any, v: Any, side: Any = "left", sorter: Any = None
-) -> Any:
+def searchsorted(trace: Trace, a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """``np.searchsorted``: a fused search of a sorted table that is known while tracing."""
     is_plain = side in ("left", "right") and sorter is None and _fits(v)
     table = sorted_table(trace, a) if is_plain else None

@@ -90,9 +90,7 @@ def _check_unassigned(hooks: TracingHooks, name: str, args: Any) -> None:
                 cure=f"call {name} first, or without its cache: {name}.__wrapped__")
 
 
-def _result(
-    hooks: TracingHooks, title: str, key: tuple[int, str], read: Callable[[], Any]
-) -> Any:
+def _result(hooks: TracingHooks, title: str, key: tuple[int, str], read: Callable[[], Any]) -> Any:
     value, trace = read(), hooks.trace
     is_array = type(value) is np.ndarray and is_compiled(value.dtype)
     if key not in trace.world.guards:

@@ -71,9 +71,7 @@ def _numbered(hooks: TracingHooks, where: Where, getter: MethodType) -> Iterator
         yield item
 
 
-def gone_over(
-    hooks: TracingHooks, where: Where, fn: Any, args: tuple[Any, ...]
-) -> tuple[Any, ...]:
+def gone_over(hooks: TracingHooks, where: Where, fn: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of a function that `goes_over` the items of some of them."""
     if (fn in _COMPARING and len(args) > 1) or fn is iter:
         return args

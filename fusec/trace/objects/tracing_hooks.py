@@ -180,9 +180,11 @@ class TracingHooks(Hooks):
 
     def lifted(self, x: Any) -> Any:
         """An array from outside as a traced value, so that every call reads it anew."""
+        if type(x) is TracedArray:
+            return self.traced_if_outside(x)
         if type(x) in (list, tuple):
             return type(x)(map(self.lifted, x))
-        if isinstance(x, (list, tuple, deque)) and type(x) is not TracedArray:
+        if isinstance(x, (list, tuple, deque)):
             return _with_items(x, x, list(map(self.lifted, x)))
         if isinstance(x, dict):
             return {key: self.lifted(value) for key, value in x.items()}

@@ -88,9 +88,7 @@ class FrontEnd:
         storage = storage_of(trace, variable)
         return TracedArray(trace, Storage(storage.value, storage.strides))
 
-    def write(
-        self, trace: Trace, variable: Variable, value: Any, casting: Any
-    ) -> None:
+    def write(self, trace: Trace, variable: Variable, value: Any, casting: Any) -> None:
         given = as_traced(trace, value)
         given_dtype: Any = given.dtype
         if given.type.is_weak:

@@ -128,9 +128,9 @@ class Watch:
 
     def _is_run(self, x: Any) -> bool:
         """Whether it is code of the user's, or has some."""
-        while isinstance(x, functools.partial):
+        while type(x) is not TracedArray and isinstance(x, functools.partial):
             x = x.func
-        if isinstance(x, _NOT_RUN) or type(x) is TracedArray:
+        if type(x) is TracedArray or isinstance(x, _NOT_RUN):
             return False
         function = x.__func__ if isinstance(x, MethodType) else x
         if isinstance(function, FunctionType):
@@ -369,7 +369,7 @@ def _handed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[
     owner = fn.__self__ if isinstance(fn, (*_BOUND, MethodType)) else None
     for x in (owner, *args, *kwargs.values()):
         yield x
-        if isinstance(x, CONTAINERS) and len(x) <= _MOST_LOOKED_AT:
+        if type(x) is not TracedArray and isinstance(x, CONTAINERS) and len(x) <= _MOST_LOOKED_AT:
             yield from x
             if isinstance(x, dict):
                 yield from x.values()

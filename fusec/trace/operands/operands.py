@@ -85,9 +85,7 @@ def as_traced(trace: Trace, x: Any) -> TracedArray:
     raise trace.error(TypeError(f"unsupported operand: {type(x).__name__}"))
 
 
-def joined_operands(
-    trace: Trace, fn: Any, args: tuple[Any, ...]
-) -> tuple[Any, ...]:
+def joined_operands(trace: Trace, fn: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The operands of a ufunc, or of a method of one.  NumPy does not dispatch on traced values in
     lists: where all are in lists, these become traced arrays."""
     ufunc = fn if isinstance(fn, np.ufunc) else getattr(fn, "__self__", None)
@@ -151,9 +149,7 @@ def truth(trace: Trace, value: Value) -> Value:
     return cast(trace, value, BOOL, kind)
 
 
-def check_cast(
-    trace: Trace, target: TracedArray, value: Value, casting: Any, what: str
-) -> None:
+def check_cast(trace: Trace, target: TracedArray, value: Value, casting: Any, what: str) -> None:
     """Raise unless the array may be written, with this dtype; ``what`` is from NumPy's message."""
     target.check_writeable()
     source: Any = value.dtype

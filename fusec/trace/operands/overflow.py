@@ -25,9 +25,7 @@ class OverflowChecks:
     count: int = 0
 
 
-def check_overflow(
-    trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: Value
-) -> None:
+def check_overflow(trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: Value) -> None:
     """Check at run time that int64 arithmetic gives Python's result; else `OverflowError`."""
     if result.dtype == INT64 and result.type.is_weak:
         trace.part(OverflowChecks).count += 1

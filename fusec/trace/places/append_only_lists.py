@@ -65,9 +65,7 @@ class Uses:
         return count == self._methods[id(container)] == self._appended[id(container)] > 0
 
 
-def _named(
-    container: Any, functions: Iterable[FunctionType]
-) -> Iterable[tuple[CodeType, str]]:
+def _named(container: Any, functions: Iterable[FunctionType]) -> Iterable[tuple[CodeType, str]]:
     """The names that hold it in functions."""
     for fn in functions:
         for name in names_in(fn.__code__):

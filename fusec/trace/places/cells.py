@@ -14,9 +14,7 @@ class Variables:
     """Cells by name, read and written as a whole, and with them the attributes that are assigned,
     by names of the form ``Class.attribute``, and outer names, ``global name``."""
 
-    def __init__(
-        self, trace: Trace, names: Iterable[str], *functions: Callable[..., Any]
-    ) -> None:
+    def __init__(self, trace: Trace, names: Iterable[str], *functions: Callable[..., Any]) -> None:
         self.places = trace.part(Places)
         cells: dict[str, Cell] = {}
         for function in functions:

@@ -128,9 +128,7 @@ class ItemLayouts:
         return "a container of these keys and types of items (read at each call)"
 
 
-def content_layout(
-    container: Any, with_ints: bool, seen: dict[int, int] | None = None
-) -> Any:
+def content_layout(container: Any, with_ints: bool, seen: dict[int, int] | None = None) -> Any:
     """Equal for contents that one trace can answer for; ``with_ints``: whether ints are inputs."""
     seen = {} if seen is None else seen
     if type(container) is tuple:

@@ -149,7 +149,7 @@ class Effects:
 
 def is_container(x: Any) -> bool:
     """Whether it changes when it is used: containers, and iterators, which lose their items."""
-    return isinstance(x, CONTAINERS) or (isinstance(x, Iterator) and type(x) is not TracedArray)
+    return type(x) is not TracedArray and isinstance(x, (*CONTAINERS, Iterator))
 
 
 def _note(root: Any, ids: set[int]) -> None:

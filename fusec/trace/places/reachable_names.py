@@ -131,9 +131,7 @@ class Outside:
         """The first of these."""
         return next(iter(self.places_of(array)), None)
 
-    def guards(
-        self, functions: Collection[FunctionType], inputs: Collection[Key]
-    ) -> list[Guard]:
+    def guards(self, functions: Collection[FunctionType], inputs: Collection[Key]) -> list[Guard]:
         """For what these functions can read by name, less the variables that are ``inputs``."""
         guards: dict[Key, Guard] = {}
         for fn in functions:

@@ -142,9 +142,7 @@ def _many(trace: Trace, items: Any) -> TracedArray | None:
     return items if is_long else None
 
 
-def _extremum(
-    function: Callable[..., Any], better: np.ufunc, by_hand: Callable[..., Any]
-) -> None:
+def _extremum(function: Callable[..., Any], better: np.ufunc, by_hand: Callable[..., Any]) -> None:
     @_of_items(function, by_hand)
     def call(hooks: TracingHooks, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         items = list(args[0]) if len(args) == 1 else list(args)

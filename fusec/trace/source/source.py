@@ -19,6 +19,7 @@ from typing import Any
 
 from fusec.records import dataclass
 
+from .decompiler_blocks import CannotDecompile, decompiled
 from .errors import SourceUnavailable
 from .pytest_asserts import is_rewritten, rewritten
 from .same_code import same_code
@@ -85,9 +86,6 @@ def written_source(code: CodeType, module_globals: dict[str, Any]) -> Source | N
 
 def _decompiled(code: CodeType, module_globals: dict[str, Any]) -> Source | None:
     """The source read from the bytecode; None where it does not compile to ``code`` again."""
-    # Late: seldom needed, and a tenth of what `import fusec` costs.
-    from .decompiler_blocks import CannotDecompile, decompiled
-
     for joins in (True, False):
         try:
             node = decompiled(code, joins)

@@ -56,10 +56,10 @@ class TracedArray:
     @property
     def value(self) -> Value:
         """The graph value it holds now."""
-        self.check_alive()
+        if not self.trace.active:
+            self.check_alive()
         if self.storage is None:
-            assert self._scalar is not None
-            return self._scalar
+            return self._scalar  # type: ignore[return-value]
         self.trace.builder.loc = self.trace.loc
         return self.storage.read(self.trace.builder, self.steps)
 

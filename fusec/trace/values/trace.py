@@ -91,9 +91,9 @@ class Trace:
     @property
     def loc(self) -> Loc | None:
         """The innermost place in the user's source reached by the trace."""
-        if self.hooks is not None and self.hooks.where[0]:
-            return under_handlers(self.handlers, self.hooks.loc)
-        return under_handlers(self.handlers, user_frame())
+        hooks = self.hooks
+        loc = hooks.loc if hooks is not None and hooks.where[0] else user_frame()
+        return under_handlers(self.handlers, loc) if self.handlers else loc
 
     @property
     def entry_loc(self) -> Loc | None:
@@ -113,9 +113,7 @@ class Trace:
         except (ValueError, TypeError, IndexError) as error:
             raise self.error(error, inputs) from None
 
-    def check(
-        self, holds: Value, error: BaseException, state: State | None = None
-    ) -> None:
+    def check(self, holds: Value, error: BaseException, state: State | None = None) -> None:
         """Raise the exception where the condition is false, when the code runs.
 
         ``state``: what is assigned then; without it, what has been assigned by now.  The
@@ -189,9 +187,7 @@ class Trace:
         _, plain = self.feeds.mapped.setdefault(id(array), (array, np.asarray(array)))
         return plain
 
-    def capture_number(
-        self, type_: TensorType, name: str, reader: Callable[[], Any]
-    ) -> Value:
+    def capture_number(self, type_: TensorType, name: str, reader: Callable[[], Any]) -> Value:
         """A number that is read at each call."""
         self.feeds.outside[len(self.feeds.inputs)] = name
         value = self.add_scalar(type_, access_path(name))
