@@ -99,7 +99,7 @@ def _placed(
         return None
     ms = 1e3 * (time.perf_counter() - start)
     moved = sum(a.device != b.device for a, b in zip(graph.nodes, fused.nodes, strict=True))
-    records.append(PassRecord("placement", ms, moved, fused, graph))
+    records.append(PassRecord("placement", ms, fused, graph, moved))
     return Placed(graph, machine, placement, devices)
 
 
