@@ -9,6 +9,7 @@ from typing import Any
 from fusec import config
 from fusec.ir import Graph
 from fusec.ir.dims import is_static
+from fusec.ops.recursion import is_repeated
 from fusec.passes.pipeline import run_passes, step_by_step
 
 from . import backends
@@ -61,6 +62,8 @@ def _compile_control(
     if run.program is not None or run.reason:
         return
     try:
+        if is_repeated(run.node):
+            raise NotNativeError("calls of one function share its plan")
         if not _sizes_are_passed(run):
             raise NotNativeError("sizes that only the run knows")
         if divide is not None and run.is_divided:
@@ -68,9 +71,17 @@ def _compile_control(
         run.program = backend.compile_control(run.node, run.strides, stats)
     except NotNativeError as error:
         run.reason = str(error)
-        make = partial(_sub_schedule, backend=backend, divide=divide)
-        run.plans = {name: SubPlan(value, make) for name, value in run.node.attrs.items()
-                     if isinstance(value, Graph)}
+        run.plans = {name: _sub_plan(value, backend, divide)
+                     for name, value in run.node.attrs.items() if isinstance(value, Graph)}
+
+
+def _sub_plan(graph: Graph, backend: Backend, divide: Divide | None) -> SubPlan:
+    """The plan of a sub-graph; calls that share a graph share it."""
+    make = partial(_sub_schedule, backend=backend, divide=divide)
+    if divide is not None:  # by functions with devices of their own
+        return SubPlan(graph, make)
+    plans: dict[str, SubPlan] = graph.__dict__.setdefault("plans", {})
+    return plans.setdefault(backend.name, SubPlan(graph, make))
 
 
 def _sizes_are_passed(run: ControlRun) -> bool:

@@ -9,7 +9,6 @@ from fusec.runtime.outcomes import MISS
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping
 from fusec.trace.call.signature import Signature
-from fusec.trace.objects.recursion import called
 from fusec.trace.values.trace import Trace, current
 
 from .concrete_function import ConcreteFunction
@@ -18,6 +17,7 @@ from .fallback import Fallback
 from .inspect import history, timeline
 from .jitted_methods import Target
 from .plans import answer
+from .repeated_calls import called
 from .tracing_compiler import TracingCompiler
 
 

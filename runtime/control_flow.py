@@ -32,7 +32,7 @@ from fusec.ir.dims import Dim
 from fusec.ir.evaluate import apply
 from fusec.ops.checks import make_error
 from fusec.ops.gather import index_checks, out_of_bounds
-from fusec.ops.recursion import TOO_DEEP
+from fusec.ops.recursion import TOO_DEEP, is_repeated
 from fusec.ops.scalar_calls import FUNCTIONS
 
 from . import memory, threads
@@ -41,7 +41,7 @@ from .cells import idle_or_new
 from .grain import GRAIN_NS
 from .host_sites import HostCaller
 from .native import interrupts
-from .recursive_calls import CallRun, RecursionRun
+from .recursive_calls import CallRun, RecursionRun, RepeatedRun
 from .sub_programs import Memory, Planner, SubProgram, as_array, own
 
 MOST = 1 << 62
@@ -299,5 +299,5 @@ def run_of(control: ControlRun, planner: Planner) -> Callable[..., list[np.ndarr
     if not control.node.graphs:
         return RecursionRun(control, planner)
     if control.node.op == "Call":
-        return CallRun(control, planner)
+        return (RepeatedRun if is_repeated(control.node) else CallRun)(control, planner)
     return (LoopRun if control.node.op == "Loop" else CondRun)(control, planner)

@@ -1,4 +1,7 @@
-"""Functions that call themselves, step by step: the body is a plan, run again for each call."""
+"""Calls of functions, step by step: the body is a plan, run again for each call.
+
+One that calls itself runs at a depth that is counted; repeated calls of others share a plan.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from fusec.errors import located
 from fusec.ops.recursion import TOO_DEEP, innermost, running
 from fusec.records import dataclass
 
-from .sub_programs import Memory, Planner, SubProgram, as_array, own
+from .sub_programs import Memory, Planner, SubProgram, as_array, own, shared
 
 FRAMES = 16  # of Python's, about, for a call
 
@@ -54,6 +57,20 @@ class CallRun:
         activation = _Activation(self.body, values[count:], most)
         with stack.deeper(FRAMES), running(node.attrs["function"], activation):
             return activation.run(self.control, values[:count], sizes)
+
+
+class RepeatedRun:
+    """One of the calls that share a body."""
+
+    def __init__(self, run: ControlRun, planner: Planner) -> None:
+        self.control = run
+        self.body = shared(run.plans["body"], planner)
+
+    def __call__(
+        self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
+    ) -> list[np.ndarray]:
+        outputs = self.body.run(_values(self.control, operands), sizes)
+        return [as_array(x, t) for x, t in zip(outputs, self.control.node.types, strict=True)]
 
 
 class RecursionRun:

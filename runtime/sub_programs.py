@@ -42,6 +42,12 @@ class SubProgram:
             self._idle.append(stepper)
 
 
+def shared(plan: SubPlan, planner: Planner) -> SubProgram:
+    """The program of a plan that many steps run."""
+    program: SubProgram = plan.__dict__.setdefault("program", SubProgram(plan, planner))
+    return program
+
+
 def own(operand: Any, type_: TensorType, memory: Memory | None) -> Any:
     """An operand as a sub-plan takes it; with ``memory`` a copy there, which it may change."""
     if type_.kind != "array":

@@ -26,6 +26,8 @@ _state = threading.local()
 
 def recursions(graph: Graph, name: str) -> Iterator[Node]:
     """The nodes that run the function of that name again."""
+    if graph.ops.isdisjoint(RECURSIONS):  # bodies may share graphs: a walk would meet them often
+        return
     for node in graph.nodes:
         if node.op in RECURSIONS and node.attrs["function"] == name:
             yield node
@@ -56,6 +58,13 @@ def innermost(name: str) -> Any:
 def _stack(name: str) -> list[Any]:
     stacks: dict[str, list[Any]] = _state.__dict__.setdefault("by_name", {})
     return stacks.setdefault(name, [])
+
+
+def is_repeated(node: Node) -> bool:
+    """Whether it is one of many calls of a function that ends by itself, which rounds as what is
+    around it does: run by itself or in the place of the call, its values are the same."""
+    return node.op == "Call" and "fp" not in node.attrs and (
+        node.attrs["body"].ops.isdisjoint(RECURSIONS))
 
 
 def infer_call(types: Any, attrs: Any) -> tuple[TensorType, ...]:

@@ -74,7 +74,7 @@ def called(
             if before.recursive is not None:
                 return _again(trace, before.recursive, arguments)
             return _call(trace, function, arguments)
-    if FP.index(fp) < FP.index(_fp.get()):
+    if not rounds_alike(fp):
         body = _apart(trace, function, arguments, fp)
         if body is not None:
             return body.emit([x.value for x in arguments.traced], arguments)
@@ -105,6 +105,11 @@ def rounding(fp: str) -> Iterator[None]:
         _fp.reset(token)
 
 
+def rounds_alike(fp: str) -> bool:
+    """Whether a function of this ``fp`` may round as what is around it."""
+    return FP.index(fp) >= FP.index(_fp.get())
+
+
 def _apart(
     trace: Trace, function: Callable[..., Any], arguments: Arguments, fp: str
 ) -> _Body | None:
@@ -112,7 +117,7 @@ def _apart(
     traced with that: it changes what is older, or needs to know its arguments."""
     try:
         with rounding(fp):
-            body = _settled_body(trace, function, arguments, fp)
+            body = settled_body(trace, function, arguments, fp)
     except (UnsupportedError, ConcreteValueError, UndecidedSizeError) as error:
         reason = str(error).partition("\n")[0]
     else:
@@ -166,13 +171,13 @@ def _call(trace: Trace, function: Callable[..., Any], arguments: Arguments) -> A
     earlier = trace.part(Bodies).find(trace, function, arguments)
     if earlier is not None:
         return earlier.emit(operands, arguments)
-    body = _settled_body(trace, function, arguments)
+    body = settled_body(trace, function, arguments)
     if not trace.part(Activations).is_in_body:
         trace.part(Bodies).append(body)
     return body.emit(operands, arguments)
 
 
-def _settled_body(
+def settled_body(
     trace: Trace, function: Callable[..., Any], arguments: Arguments, fp: str | None = None
 ) -> _Body:
     """The body that returns what is supposed of calls in it."""
@@ -215,6 +220,7 @@ class _Body:
             from_value(trace, parameter, x.strides or None)
             for parameter, x in zip(self.parameters, arguments.traced, strict=True)]
         self.results: list[Value] = []
+        self.returned: list[TracedArray] = []
         self.checks: list[Node] = []
         self.graph: Graph
         self.others: list[Value] = []
@@ -250,7 +256,7 @@ class _Body:
         changed = [s.storage for s in self.stand_ins if s.storage is not None and s.storage.version]
         if self.region.written() or changed:
             raise self._writes()
-        values = [x for x in leaves if is_traced(x)]
+        self.returned = values = [x for x in leaves if is_traced(x)]
         self.results = [x.value for x in values]
         if any(symbols_of(x.type) for x in values):
             raise unsupported(
