@@ -19,21 +19,25 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import FusecError
+from fusec.ir import Graph
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ir.graph import new_id
+from fusec.ir.symbolic_numbers import expressions
+from fusec.ops import get
 from fusec.ops.checks import has_effects
 from fusec.ops.index_checks import uses_indices
-from fusec.ops.recursion import RECURSIONS
+from fusec.ops.recursion import RECURSIONS, is_repeated
 
 from .trace.choice.merge import is_traced
-from .trace.facts.layout import is_c_contiguous
+from .trace.facts.layout import contiguous, is_c_contiguous, like_order
 from .trace.objects import recursion
 from .trace.objects.activations import Activations, Arguments, Result
 from .trace.values.selected_arrays import roots
-from .trace.values.trace import Trace
+from .trace.values.trace import Layout, Trace
 
 FEW = 8  # calls that are traced with the program, whatever they cost
 LIGHT = 30  # nodes up to which a function is always traced with the program
+_ELSEWHERE = ("extern", "call", "composite", "source")  # kinds of rows that no kernel computes
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), np.generic, np.dtype)
 _FIXED = (*_PLAIN, type, ModuleType, FunctionType, BuiltinFunctionType, np.ufunc, np.ndarray)
 
@@ -55,6 +59,8 @@ class _Calls:
 class _Repeated(dict[Any, _Calls]):
     """Of a trace: its calls by function and signature."""
 
+    in_bodies = 0  # nodes that were not made, as calls refer to a body
+
 
 def called(
     trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -65,15 +71,17 @@ def called(
         trace, function, fp) else None
     if key is None:
         return recursion.called(trace, function, args, kwargs, fp)
-    calls = trace.part(_Repeated).setdefault(key, _Calls())
+    repeated = trace.part(_Repeated)
+    calls = repeated.setdefault(key, _Calls())
     if calls.are_many:
         arguments = Arguments.of(args, kwargs)
         if _find_body(trace, calls, function, arguments):
+            repeated.in_bodies += calls.nodes
             return calls.body.emit([x.value for x in arguments.traced], arguments)
-    began = new_id()
+    began = new_id() + repeated.in_bodies
     result = recursion.called(trace, function, args, kwargs, fp)
     calls.count += 1
-    calls.nodes = new_id() - began
+    calls.nodes = new_id() + repeated.in_bodies - began
     return result
 
 
@@ -83,11 +91,12 @@ def called(
 def _may_share(trace: Trace, function: Any, fp: str) -> bool:
     """Whether nothing around the call asks for nodes of its own: scopes, branches and loops of the
     graph, handlers of exceptions, lists and dicts from outside that the program changes."""
-    builder, active = trace.builder, trace.part(Activations)
+    builder, active, fps = trace.builder, trace.part(Activations), recursion.FP
     bodies = sum(activation.recursive is not None for activation in active)
     return (not (builder.scope or builder.device or builder.control_inputs or trace.handlers)
             and len(trace.record.regions) == bodies and not trace.world.containers.held
-            and recursion.rounds_alike(fp) and type(function) is FunctionType
+            and fps.index(fp) >= fps.index(recursion.fp_around.get())
+            and type(function) is FunctionType
             and _reads_only_what_is_fixed(trace, function))
 
 
@@ -118,11 +127,9 @@ def _key(trace: Trace, function: Any, arguments: Arguments) -> Any:
 
 
 def _leaf_key(trace: Trace, x: Any) -> Any:
-    """Of an argument; None for objects, lists and dicts, and arrays that are not in C order."""
+    """Of an argument; None for objects, lists and dicts."""
     if is_traced(x):
-        type_ = x.type
-        is_dense = is_c_contiguous(type_.shape, x.strides, type_.dtype.itemsize)
-        return (type_, x.is_array) if is_dense or not x.is_array else None
+        return x.dtype, x.type.kind, *_layout(x)
     if type(x) is np.ndarray:
         return None if id(x) in trace.local.arrays else id(x)
     return (type(x), repr(x)) if isinstance(x, _PLAIN) else None
@@ -151,7 +158,9 @@ def _traced_body(trace: Trace, function: Callable[..., Any], arguments: Argument
         body = recursion.settled_body(trace, function, arguments)
     except (FusecError, UndecidedSizeError):
         return None  # traced with the program it says what is wrong, if anything is
-    return body if _only_computes(body) and _returns_new_arrays(body) else None
+    is_alike = _only_computes(body) and _returns_new_arrays(body) and _takes_any_layout(
+        body.graph, arguments)
+    return body if is_alike else None
 
 
 def _only_computes(body: Any) -> bool:
@@ -160,12 +169,40 @@ def _only_computes(body: Any) -> bool:
         has_effects(node) or uses_indices(node) for node in graph.nodes)
 
 
+def _takes_any_layout(graph: Graph, arguments: Arguments) -> bool:
+    """Whether libraries read no argument that lies otherwise than in C order, of which a call is
+    given a copy: what BLAS rounds depends on where operands lie."""
+    views = {value for value, x in zip(graph.inputs, arguments.traced, strict=False)
+             if x.is_array and not is_c_contiguous(*_layout(x), x.dtype.itemsize)}
+    for node in graph.nodes:
+        kind = get(node.op).kind
+        is_read = not views.isdisjoint(node.inputs)
+        if is_read and kind in _ELSEWHERE and not is_repeated(node):
+            return False
+        if kind == "view" and node.inputs[0] in views:
+            views.update(node.outputs)
+    return True
+
+
 def _returns_new_arrays(body: Any) -> bool:
     """Whether its results are values of the graph and numbers, no two of them one memory."""
-    storages = [x.storage for x in body.returned if x.storage is not None]
-    found = {id(root) for storage in storages for root in roots(storage)}
-    return not body.recursive.aliases and len(found) == len(storages) and all(
+    arrays = [x for x in body.returned if x.storage is not None]
+    found = {id(root) for x in arrays for root in roots(x.storage)}
+    return not body.recursive.aliases and len(found) == len(arrays) and all(
+        map(_has_no_gaps, arrays)) and all(
         type(x) is Result or isinstance(x, _PLAIN) for x in body.recursive.results)
+
+
+def _has_no_gaps(x: Any) -> bool:
+    """Whether it lies as a fresh array may: no part of one that is larger."""
+    shape, strides = _layout(x)
+    return contiguous(shape, x.dtype.itemsize, like_order(strides)) == strides
+
+
+def _layout(x: Any) -> Layout:
+    """Shape and strides of a traced array; sizes are expressions, of which to ask the value would
+    make them constants of the trace."""
+    return expressions(x.shape), expressions(x.strides)
 
 
 __all__ = ["called"]

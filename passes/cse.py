@@ -37,10 +37,10 @@ def _key(node: Node) -> Hashable:
 
 def _operands(node: Node) -> tuple[tuple[int, int], ...]:
     operands = [(v.node.id, v.index) for v in node.inputs]
-    return tuple(sorted(operands)) if _commutes(node) else tuple(operands)
+    return tuple(sorted(operands)) if commutes(node) else tuple(operands)
 
 
-def _commutes(node: Node) -> bool:
+def commutes(node: Node) -> bool:
     row = registry.get(node.op)
     if not row.commutative:
         return False

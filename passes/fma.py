@@ -31,7 +31,7 @@ def form_fmas(graph: Graph, options: PassOptions) -> Graph:
     sums = {op for op in graph.ops if registry.get(op).is_sum}
     if not sums or not any(registry.get(op).is_product for op in graph.ops):
         return graph
-    single = _single_use(graph)
+    single = single_use(graph)
 
     def visit(node: Node, rewriter: Rewriter) -> Replacement:
         return _visit(node, rewriter, lambda value: value.node.name in single)
@@ -39,7 +39,7 @@ def form_fmas(graph: Graph, options: PassOptions) -> Graph:
     return rewrite(graph, visit, ops=sums)
 
 
-def _single_use(graph: Graph) -> set[str]:
+def single_use(graph: Graph) -> set[str]:
     """Names of the nodes whose value one operand reads; results of the graph count as read."""
     uses: dict[str, int] = {}
     for value in (*graph.roots, *(v for node in graph.nodes for v in node.inputs)):
@@ -48,30 +48,30 @@ def _single_use(graph: Graph) -> set[str]:
 
 
 def _visit(node: Node, rewriter: Rewriter, is_single: Callable[[Value], bool]) -> Replacement:
-    if not registry.get(node.op).is_sum or not _contractible(node):
+    if not registry.get(node.op).is_sum or not is_contractible(node):
         return None
     left, right = node.inputs
-    if _is_product(left) and not _is_product_through(right) and is_single(left):
+    if is_product(left) and not is_product_through(right) and is_single(left):
         a, b = _factors(left)
         rewriter.device = node.device or left.node.device
         return [rewriter.emit("Fma", a, b, _negated(right, rewriter, node.op == "Sub"))]
-    if _is_product(right) and not _is_product_through(left) and is_single(right):
+    if is_product(right) and not is_product_through(left) and is_single(right):
         a, b = _factors(right)
         rewriter.device = node.device or right.node.device
         return [rewriter.emit("Fma", *_signed(a, b, rewriter, node.op == "Sub"), left)]
     return None
 
 
-def _contractible(node: Node) -> bool:
+def is_contractible(node: Node) -> bool:
     kind = node.types[0]
     return kind.dtype.kind == "f" and kind.dtype.itemsize >= 4 and not kind.is_weak
 
 
-def _is_product(value: Value) -> bool:
+def is_product(value: Value) -> bool:
     return registry.get(value.node.op).is_product
 
 
-def _is_product_through(value: Value) -> bool:
+def is_product_through(value: Value) -> bool:
     """Whether the value is a product, perhaps negated, cast or seen through views."""
     node = value.node
     while (row := registry.get(node.op)).shows_product or row.kind == "view":

@@ -32,6 +32,7 @@ from .open_products import open_products
 from .options import PassOptions
 from .powers import expand_powers
 from .prune import prune
+from .repeated_calls import place_bodies, place_contracted
 from .short_axes import short_axes
 from .simplify import simplify
 from .subgraphs import optimise_subgraphs
@@ -80,7 +81,7 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
         Pass("device_constraints", options.constrain, places=True)]
     return [
         *simplification(options),
-        Pass("subgraphs", partial(optimise_subgraphs, optimise=partial(_simplified, options))),
+        Pass("subgraphs", partial(optimise_subgraphs, optimise=partial(_simplified, options, {}))),
         Pass("separate_results", separate_results),
         Pass("kernel_checks", kernel_checks),
         *placed,
@@ -90,19 +91,38 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
 
 def simplification(options: PassOptions) -> list[Pass | Repeat]:
     """The passes that sub-graphs go through too."""
+    contracted = [] if options.fp == "strict" else [
+        Pass("repeated_calls", partial(_contracted, options))]
+    return [
+        *before_contraction(options),
+        *contracted,
+        Pass("fma", partial(form_fmas, options=options)),
+        CLEAN_UP,                                   # the Neg nodes that fma makes
+        Pass("short_axes", short_axes),
+    ]
+
+
+def before_contraction(options: PassOptions) -> list[Pass | Repeat]:
+    """Up to where products are contracted."""
     unchecked = [] if options.check_indices else [Pass("unchecked_indices", unchecked_indices)]
     return [
         Pass("prune", prune),
+        Pass("place_bodies", place_bodies),
         Pass("complex_calls", complex_calls),
         *unchecked,
         CLEAN_UP,                                   # composites whole: mean(x) twice is one mean
         Pass("decompose", decompose),
         CLEAN_UP,
         Pass("powers", partial(expand_powers, options=options)),
-        Pass("fma", partial(form_fmas, options=options)),
-        CLEAN_UP,                                   # the Neg nodes that fma makes
-        Pass("short_axes", short_axes),
     ]
+
+
+def _contracted(options: PassOptions, graph: Graph) -> Graph:
+    """See `place_contracted`; a body goes through what the graph went through."""
+    steps = [*before_contraction(options), Pass("repeated_calls", partial(_contracted, options))]
+    return place_contracted(
+        graph, lambda body: _run_steps(steps, body, options, []),
+        lambda with_bodies: _run_steps((CLEAN_UP,), with_bodies, options, []))
 
 
 def native_loop() -> list[Pass]:
@@ -115,12 +135,20 @@ def step_by_step() -> list[Pass]:
     return [Pass("separate_results", separate_results), Pass("fusion", fuse)]
 
 
-def _simplified(options: PassOptions, graph: Graph, holder: Node) -> Graph:
-    """A sub-graph, simplified, and those inside it; a function may round in its own way."""
+def _simplified(
+    options: PassOptions, simplified: dict[tuple[int, str], tuple[Graph, Graph]], graph: Graph,
+    holder: Node,
+) -> Graph:
+    """A sub-graph, simplified, and those inside it; a function may round in its own way.  Calls
+    that share a graph share what comes of it."""
     options = replace(options, fp=holder.attrs.get("fp", options.fp))
-    log: list[PassRecord] = []
-    graph = _run_steps(simplification(options), graph, options, log)
-    return optimise_subgraphs(graph, partial(_simplified, options))
+    key = id(graph), options.fp
+    if key not in simplified:
+        log: list[PassRecord] = []
+        after = _run_steps(simplification(options), graph, options, log)
+        simplified[key] = graph, optimise_subgraphs(
+            after, partial(_simplified, options, simplified))
+    return simplified[key][1]
 
 
 @dataclass(frozen=True, slots=True)

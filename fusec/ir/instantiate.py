@@ -28,6 +28,7 @@ class Instantiation:
     def __init__(self, sizes: Mapping[str, Size]) -> None:
         self.sizes = sizes
         self.nodes: dict[Node, Node] = {}
+        self.graphs: dict[int, tuple[Graph, Graph]] = {}  # by id, those in attributes
 
     def graph(self, graph: Graph) -> Graph:
         """The graph at these sizes."""
@@ -39,6 +40,12 @@ class Instantiation:
             tuple(map(self.value, graph.inputs)), tuple(map(self.value, graph.outputs)),
             tuple((number, self.value(v)) for number, v in graph.updates),
             nodes, graph.name)
+
+    def _inner(self, graph: Graph) -> Graph:
+        """A graph in an attribute; calls that share one go on to do so."""
+        if id(graph) not in self.graphs:
+            self.graphs[id(graph)] = graph, self.graph(graph)
+        return self.graphs[id(graph)][1]
 
     def value(self, value: Value) -> Value:
         return Value(self.node(value.node), value.index)
@@ -84,7 +91,7 @@ class Instantiation:
         if kind is TensorType:
             return self.type(data)
         if kind is Graph:
-            return self.graph(data)
+            return self._inner(data)
         if kind is Value:
             return self.value(data)
         return data

@@ -20,6 +20,7 @@ import numpy as np
 from fusec.errors import ConcreteValueError, TraceError, UnsupportedError, unsupported
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.dims import UndecidedSizeError, symbols_of
+from fusec.ir.polynomials import is_argument
 
 from ..choice.merge import flatten, is_traced, unflatten
 from ..choice.optional_values import assuming, bound, settled
@@ -35,7 +36,7 @@ from .activations import Activation, Activations, Arguments, Function, Result
 
 MOST_ROUNDS = 8
 FP = ("strict", "contract", "fast")  # each allows what those before it do
-_fp: ContextVar[str] = ContextVar("fp", default="fast")  # of what is traced
+fp_around: ContextVar[str] = ContextVar("fp", default="fast")  # of what is traced
 BOOL = TensorType(np.dtype(np.bool_), (), "scalar")  # of a function that returns no value
 
 
@@ -74,7 +75,7 @@ def called(
             if before.recursive is not None:
                 return _again(trace, before.recursive, arguments)
             return _call(trace, function, arguments)
-    if not rounds_alike(fp):
+    if FP.index(fp) < FP.index(fp_around.get()):
         body = _apart(trace, function, arguments, fp)
         if body is not None:
             return body.emit([x.value for x in arguments.traced], arguments)
@@ -98,16 +99,11 @@ def _inlined(
 @contextmanager
 def rounding(fp: str) -> Iterator[None]:
     """What is traced may round so."""
-    token = _fp.set(fp)
+    token = fp_around.set(fp)
     try:
         yield
     finally:
-        _fp.reset(token)
-
-
-def rounds_alike(fp: str) -> bool:
-    """Whether a function of this ``fp`` may round as what is around it."""
-    return FP.index(fp) >= FP.index(_fp.get())
+        fp_around.reset(token)
 
 
 def _apart(
@@ -124,8 +120,8 @@ def _apart(
         if not body.recursive.aliases:
             return body
         reason = "it returns an array that it was given"
-    name = getattr(function, "__name__", "a function")
-    trace.record.notes.append(f"{name} has fp={fp!r} and is traced with fp={_fp.get()!r}: {reason}")
+    name, around = getattr(function, "__name__", "a function"), fp_around.get()
+    trace.record.notes.append(f"{name} has fp={fp!r} and is traced with fp={around!r}: {reason}")
     return None
 
 
@@ -220,7 +216,6 @@ class _Body:
             from_value(trace, parameter, x.strides or None)
             for parameter, x in zip(self.parameters, arguments.traced, strict=True)]
         self.results: list[Value] = []
-        self.returned: list[TracedArray] = []
         self.checks: list[Node] = []
         self.graph: Graph
         self.others: list[Value] = []
@@ -258,7 +253,7 @@ class _Body:
             raise self._writes()
         self.returned = values = [x for x in leaves if is_traced(x)]
         self.results = [x.value for x in values]
-        if any(symbols_of(x.type) for x in values):
+        if not all(map(is_argument, symbols_of(tuple(x.type for x in values)))):
             raise unsupported(
                 f"a call of {self.recursive.name} in the graph, whose result has a size that only "
                 f"the run knows", loc=trace.loc, cure="return arrays of a known size")
