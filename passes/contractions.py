@@ -171,12 +171,8 @@ def _key(node: Node, operands: list[int]) -> Hashable:
     if not is_movable(node):
         return node.id, tuple(operands)
     ordered = tuple(sorted(operands)) if commutes(node) else tuple(operands)
-    return *_own_key(node), ordered
-
-
-def _own_key(node: Node) -> Hashable:
     attrs = tuple((k, attr_key(node.attrs[k])) for k in sorted(node.attrs))
-    return node.op, attrs, node.types, node.device
+    return node.op, attrs, node.types, node.device, ordered
 
 
 @asked_once
