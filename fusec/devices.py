@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import overload
 
 from fusec.runtime.devices import calibration, registry
+from fusec.runtime.devices.blas import blas_threads
 from fusec.runtime.devices.device import Device
 
 from . import machine
@@ -139,7 +140,16 @@ class Devices(Tabular, Sequence[DeviceInfo]):
                 users.setdefault(core, []).append(f"{device.type}:{device.index}")
         shared = [f"core {core} is shared by {', '.join(names)}"
                   for core, names in sorted(users.items()) if len(names) > 1]
-        return [f"({'; '.join(shared)})"] if shared else []
+        return [*([f"({'; '.join(shared)})"] if shared else []), *self._library_notes()]
+
+    def _library_notes(self) -> list[str]:
+        """What makes library calls slow that run on several devices at once."""
+        cpus = [device for device in self._rows if device.cores]
+        used = blas_threads() or 0
+        if len(cpus) < 2 or used <= min(device.threads for device in cpus):
+            return []
+        return [f"(NumPy's linear algebra uses {used} threads, more than a device has: start "
+                f"Python with OPENBLAS_NUM_THREADS=1, or MKL_NUM_THREADS=1)"]
 
     def __repr__(self) -> str:
         return str(self)

@@ -18,6 +18,7 @@ from . import locks
 from .errors import user_error
 from .inspect import history, timeline
 from .inspect.timeline_rows import Rows
+from .inspect.timeline_svg import drawn
 
 _changing = locks.Lock()
 _PARTIAL = ".fusec-partial"
@@ -96,7 +97,7 @@ class Profile:
         self._file = self._recording = None
         try:
             with file:
-                for part in _parts(recording):
+                for part in (_picture if self.path.suffix == ".svg" else _parts)(recording):
                     file.write(part)
             os.replace(self._temporary, self.path)
         except BaseException:
@@ -129,6 +130,10 @@ def _parts(recording: timeline.Recording) -> Iterator[str]:
     yield f'\n], "otherData": {json.dumps(other)}}}\n'
 
 
+def _picture(recording: timeline.Recording) -> Iterator[str]:
+    yield drawn([*Rows(recording).events()])
+
+
 def profile(path: str | os.PathLike[str]) -> Profile:
     """Take down what happens, and write it to a file that https://ui.perfetto.dev draws.
 
@@ -138,7 +143,8 @@ def profile(path: str | os.PathLike[str]) -> Profile:
     A row for each device and thread has spans for calls, traces, passes, code generation, compiles,
     kernels, library calls, copies and waits, with the program's lines; arrows lead from where a
     value leaves a device to where it is received; the memory in use is a curve.  While it is taken
-    kernels run one by one.  Also as ``p = fusec.profile(path).start()`` and ``p.stop()``.
+    kernels run one by one.  Also as ``p = fusec.profile(path).start()`` and ``p.stop()``.  A path
+    that ends with ``.svg`` is a picture of the rows instead.
 
     The file is written at the end, also after an exception.  Raises ``OSError`` at the beginning
     where it cannot be made there, ``RuntimeError`` while another profile is taken.

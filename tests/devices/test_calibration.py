@@ -20,6 +20,7 @@ import pytest
 from rich.console import Console
 
 import fusec
+import fusec.devices
 from fusec import config, machine
 from fusec.ir.device_names import DeviceName
 from fusec.runtime.devices import calibration, kept, registry
@@ -35,6 +36,11 @@ def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     monkeypatch.setattr(calibration, "_known", {})
     with config.override(cache_dir=str(tmp_path / "cache")):
         yield
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["fusec.devices"], "blas_threads", lambda: 1)
 
 
 @pytest.fixture
@@ -242,6 +248,23 @@ def test_the_table_says_which_cores_are_shared(
     monkeypatch.setattr(machine, "usable_cpus", lambda: (0, 1))
     with config.override(logical_cpu_devices=3):
         assert str(fusec.devices()).endswith("\n(core 0 is shared by CPU:0, CPU:2)")
+
+
+def test_the_table_says_when_libraries_use_more_threads_than_a_device(
+    counted: list[Device], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.modules["fusec.devices"], "blas_threads", lambda: 4)
+    assert "linear algebra" not in str(fusec.devices())
+    with config.override(logical_cpu_devices=2):
+        assert "linear algebra uses 4 threads, more than a device has" in str(fusec.devices())
+
+
+def test_threads_of_the_linear_algebra_are_those_that_it_was_told() -> None:
+    code = "from fusec.runtime.devices import blas; print(blas.blas_threads())"
+    told = os.environ | {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          check=True, env=told)
+    assert done.stdout in ("1\n", "None\n")
 
 
 @pytest.mark.parametrize(("limits", "want"), [

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -336,6 +337,43 @@ def test_a_span_costs_less_than_a_microsecond(path: Path) -> None:
                 timeline.span(CPU0, "kernel", "k", 1, 2, None, bytes=3)
             best = min(best, (time.perf_counter() - start) / 2000)
     assert best < 1e-6
+
+
+# ---- as a picture ----------------------------------------------------------------------------
+
+def test_a_picture(tmp_path: Path) -> None:
+    path = tmp_path / "trace.svg"
+    with fusec.profile(path):
+        t = timeline.now()
+        timeline.span("", "call", "f <&>", t, t + 9_000_000, "file.py:3")
+        timeline.span(CPU0, "task", "a", t, t + 4_000_000)
+        timeline.span(CPU0, "kernel", "inner", t + 1_000_000, t + 3_000_000)
+        timeline.flow("key", True, CPU0, t + 4_000_000)
+        timeline.flow("key", False, CPU1, t + 5_000_000)
+        timeline.span(CPU1, "kernel", "b", t + 5_000_000, t + 9_000_000)
+        for i in range(1000):  # a pixel holds a hundred of them
+            timeline.span(CPU1, "copy", "c", t + 6_000_000 + i, t + 6_000_001 + i)
+    root = ElementTree.fromstring(path.read_text())
+    space = "{http://www.w3.org/2000/svg}"
+    bars = {e[0].text: e for e in root.iter(f"{space}rect") if len(e)}
+    assert "f <&> (call): 9.000 ms file.py:3" in bars
+    a, inner, b = (bars[text] for text in (
+        "a (task): 4.000 ms", "inner (kernel): 2.000 ms", "b (kernel): 4.000 ms"))
+    assert float(a.get("width", 0)) == pytest.approx(2 * float(inner.get("width", 0)), abs=0.1)
+    assert float(inner.get("y", 0)) > float(a.get("y", 0)) and float(b.get("y", 0)) > float(
+        inner.get("y", 0))
+    assert float(b.get("x", 0)) == pytest.approx(
+        float(a.get("x", 0)) + 1.25 * float(a.get("width", 0)), abs=0.1)
+    assert len(bars) < 10 and len([*root.iter(f"{space}path")]) == 2  # an arrow, and its tip
+    texts = [e.text for e in root.iter(f"{space}text")]
+    assert "program and compiler · MainThread" in texts and "/device:CPU:1 · MainThread" in texts
+
+
+def test_a_picture_of_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "trace.svg"
+    with fusec.profile(path):
+        pass
+    ElementTree.fromstring(path.read_text())
 
 
 # ---- beginning and end -----------------------------------------------------------------------
