@@ -121,7 +121,9 @@ class Executable:
             idle, notes = self._recorded
             instance = idle_or_new(idle, lambda: self._new_instance(one_by_one=True))
             try:
-                return instance.run(leaves, StepSpans(notes))
+                # The tasks of a plan over several devices are recorded where they run.
+                return instance.run(
+                    leaves, None if self.schedule.is_partitioned else StepSpans(notes))
             finally:
                 idle.append(instance)
 
