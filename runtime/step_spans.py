@@ -34,8 +34,9 @@ def _kernel(step: KernelStep) -> StepNote:
     kernel = step.kernel
     args = _known(bytes=[kernel.bytes_of(i) for i in range(len(kernel.buffers))],
                   operations=[kernel.work])
+    computes = kernel.operations or any(s.reductions for n in kernel.nests for s in n.stages)
     lines = list(dict.fromkeys(map(str, kernel.locs)))
-    return StepNote("kernel" if kernel.work else "copy", kernel.name,
+    return StepNote("kernel" if computes else "copy", kernel.name,
                     kernel.locs[0] if kernel.locs else None,
                     {**args, **({"lines": lines} if len(lines) > 1 else {})})
 

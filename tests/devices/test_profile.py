@@ -24,6 +24,9 @@ from fusec.inspect import history, timeline
 from fusec.ir.device_names import DeviceName
 from fusec.profile import Profile
 from fusec.runtime.devices import registry
+from tests.programs.corpus import programs
+from tests.programs.expected_failures import EXPECTED_FAILURES
+from tests.programs.measure import check
 
 Event = dict[str, Any]
 CPU0, CPU1 = (f"/job:localhost/task:0/device:CPU:{i}" for i in range(2))
@@ -139,6 +142,26 @@ def test_results_are_those_without_a_profile(path: Path, make: Callable[..., Any
         assert len(spans(events(path), "call")) == 3
         for each in [*got, f(x)]:
             assert str(each) == str(want)
+
+
+def test_sizes_that_only_the_run_knows(path: Path) -> None:
+    f, x = fusec.jit(lambda x: np.sin(x[x > 0.5]) * 2), np.random.default_rng(1).random(1000)
+    want = f(x)
+    with fusec.profile(path):
+        np.testing.assert_array_equal(f(x), want)
+    (kernel,) = (e for e in spans(events(path), "kernel") if "bytes" not in e["args"])
+    assert "operations" not in kernel["args"] and "line" in kernel["args"]
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_programs_of_the_corpus(path: Path, devices: int) -> None:
+    with config.override(logical_cpu_devices=devices):
+        for program in programs()[devices::7]:
+            if program.name not in EXPECTED_FAILURES:
+                with fusec.profile(path):
+                    assert check(program, program.small) == ""
+                kinds = {e["cat"] for e in spans(events(path))}
+                assert {"call", "trace"} <= kinds and kinds & {"kernel", "library", "control"}
 
 
 def test_variables_and_written_arguments(path: Path) -> None:
