@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import optree
@@ -23,6 +23,9 @@ from .errors import user_error
 from .ir.lazy_values import lazy
 from .run_metadata import RunMetadata, RunOptions, Times, run_with
 from .structure import inputs_of, outputs_of
+
+if TYPE_CHECKING:
+    from .placement_trial import Trial  # loaded where graphs are placed, which few are
 
 
 class ConcreteFunction(CompiledTrace):
@@ -46,6 +49,7 @@ class ConcreteFunction(CompiledTrace):
         self.is_scope_watched = False  # whether that compares the device scope, too
         # No other call can use it: the trace changed containers that outlive it.
         self.is_for_once = any(g.is_once for g in self.guards)
+        self.trial: Trial | None = None  # what times its first calls, where estimates placed it
         self.hits = 0
         self._deaths: list[Any] = []  # weak references to its Variables
         self.flatten: Callable[[tuple, dict[str, Any]], FlatCall] | None = None
@@ -92,7 +96,10 @@ class ConcreteFunction(CompiledTrace):
 
     def run_leaves(self, leaves: Sequence[Any], times: Times | None = None) -> Any:
         """Result for argument leaves that match the signature; ``times`` gets those of steps."""
-        results = self.executable.run(leaves, times)
+        if self.trial is not None and times is None:
+            results = self.trial.run(self, leaves)
+        else:
+            results = self.executable.run(leaves, times)
         if self._assign is not None:
             self._assign(results)
         if self._leaf_result:

@@ -6,7 +6,7 @@ from fusec.codegen import backends
 from fusec.inspect import log
 from fusec.passes.placement.machine import DeviceModel, Machine
 from fusec.records import replace
-from fusec.runtime.devices import registry
+from fusec.runtime.devices import node_times, registry
 from fusec.runtime.devices.device import Device
 
 from . import config
@@ -16,8 +16,9 @@ _cached: tuple[tuple[Device, ...], Machine] | None = None
 
 def machine() -> Machine:
     """The devices that there are, as placement sees them."""
-    known = _machine(tuple(registry.devices()))
-    return replace(known, is_soft=True) if config.soft_placement else known
+    devices = tuple(registry.devices())
+    return replace(_machine(devices), measured=node_times.known(devices),
+                   is_soft=config.soft_placement)
 
 
 def _machine(devices: tuple[Device, ...]) -> Machine:

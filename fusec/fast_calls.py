@@ -52,7 +52,7 @@ class FastCalls(RecentPlans):
     def promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
         """Try this trace first from now on, if its calls need nothing but their leaves."""
         fast = concrete.executable.fast
-        if fast is None or call.separate is not None or concrete.is_for_once:
+        if fast is None or call.separate is not None or concrete.is_for_once or concrete.trial:
             return
         with _lock:
             if call.placing != placing_in(call.placing and call.placing.scope):

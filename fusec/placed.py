@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusec.codegen.partitioned_schedule import PartitionedSchedule, partitioned_schedule
 from fusec.codegen.schedule import Divide, Schedule, Strides
@@ -16,7 +16,7 @@ from fusec.passes.pipeline import PassRecord
 from fusec.passes.placement.constraints import resolve_constraints
 from fusec.passes.placement.machine import Machine
 from fusec.passes.placement.partition import Partition, partition
-from fusec.passes.placement.place import Choose, Placement, place
+from fusec.passes.placement.place import Choose, Placement, estimate, place
 from fusec.passes.placement.receive_order import order_receives
 from fusec.runtime.devices import registry
 from fusec.runtime.devices.device import Device
@@ -24,19 +24,25 @@ from fusec.runtime.partitions.plan import PartitionedExecutable
 
 from .device_models import machine
 from .inspect.placement_report import placement_lines
-from .records import dataclass
+from .placement_trial import Trial
+from .records import dataclass, replace
+
+if TYPE_CHECKING:
+    from .stages import OptimizedStage
 
 _choose: ContextVar[Choose | None] = ContextVar("choose", default=None)
 
 
 @dataclass
 class Placed:
-    """What placement decided of a graph."""
+    """What placement decided of the graph ``fused``."""
 
     graph: Graph
+    fused: Graph
     machine: Machine
     placement: Placement
     devices: Sequence[Device] = ()  # of that machine
+    anew: str = ""  # why it was placed a second time
 
     @property
     def is_divided(self) -> bool:
@@ -48,6 +54,22 @@ class Placed:
         """Schedules sub-graphs that several devices have a part in, for the same devices: when one
         first runs there may be others."""
         return partial(divide, self.machine, self.devices)
+
+    def trial(self, optimized: OptimizedStage) -> Trial | None:
+        """What watches the first calls, where this may have been decided by wrong estimates."""
+        return Trial(optimized) if self.placement.is_doubtful else None
+
+    def again(self, observed: Mapping[str, float], least_gain: float) -> Placed | None:
+        """The placement by times that were observed; None where this one would take no longer than
+        by the given part of its time."""
+        known = replace(self.machine, measured={**self.machine.measured, **observed})
+        before = estimate(self.fused, known, self.placement)
+        graph, placement = place(self.fused, known)
+        if placement is None or placement.ns > (1 - least_gain) * before:
+            return None
+        anew = (f"placed anew: {1e-3 * placement.ns:.0f} µs by the times of the first calls, and "
+                f"{1e-3 * before:.0f} µs as it was placed by estimates")
+        return Placed(graph, self.fused, known, placement, self.devices, anew)
 
     def lines(self) -> list[str]:
         """Where each node runs and why, and what is sent, for people."""
@@ -100,7 +122,7 @@ def _placed(
     ms = 1e3 * (time.perf_counter() - start)
     moved = sum(a.device != b.device for a, b in zip(graph.nodes, fused.nodes, strict=True))
     records.append(PassRecord("placement", ms, fused, graph, moved))
-    return Placed(graph, machine, placement, devices)
+    return Placed(graph, fused, machine, placement, devices)
 
 
 @contextmanager

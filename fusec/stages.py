@@ -143,10 +143,13 @@ class LoweredStage:
             "trace": traced.traced.ms, "passes": optimized.ms,
             "codegen": self.ms + total - stats.llvm_ms, "llvm": stats.llvm_ms,
         }
-        return ConcreteFunction(Build(
+        concrete = ConcreteFunction(Build(
             traced.name, traced.call, traced.traced, optimized.graph, optimized.graph,
             optimized.passes, self.schedule, stats, times, optimized.placed,
         ))
+        if optimized.placed is not None:
+            concrete.trial = optimized.placed.trial(optimized)
+        return concrete
 
 
 Planner = Callable[[OptimizedStage, CompileStats], Schedule | None]

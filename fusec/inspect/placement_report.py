@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 def placement_lines(placed: Placed) -> list[str]:
     """A line for each node, by device in the order in which they begin, then the transfers."""
-    note = placed.placement.note
-    lines = [note] if note else []
+    lines = [note for note in (placed.anew, placed.placement.note) if note]
     if not placed.is_divided:
         return lines
     lines += [line for node in _by_device(placed) for line in _node_lines(placed, node)]

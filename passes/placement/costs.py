@@ -32,20 +32,42 @@ class Costs:
 
     def ns(self, node: Node, device: DeviceModel) -> float:
         """Nanoseconds that the node takes on the device, without what it costs to start it."""
-        if self.machine.measured:
-            measured = self.machine.measured.get(f"{device.name.type} {signature(node)}")
-            if measured is not None:
-                return measured
+        measured = self.measured(node, device)
+        if measured is not None:
+            return measured
         operations, nbytes = self._work(node)
         ns = max(operations / device.flops_per_ns, nbytes / device.bytes_per_ns)
         if node.op != "Fused":
             return ns + CALL_NS
         return ns / device.cores if ns > PARALLEL_NS else ns
 
+    def measured(self, node: Node, device: DeviceModel) -> float | None:
+        """What was measured of such a node on a device of this type, if anything was."""
+        if not self.machine.measured:
+            return None
+        ns = self.machine.measured.get(measured_name(node, device))
+        if ns is None or node.op != "Fused":
+            return ns
+        usual = next((d for d in self.machine.devices if d.name.type == device.name.type), device)
+        return on_cores(ns, usual.cores, device.cores)
+
     def _work(self, node: Node) -> tuple[float, float]:
         if node.id not in self._works:
             self._works[node.id] = _work(node)
         return self._works[node.id]
+
+
+def measured_name(node: Node, device: DeviceModel) -> str:
+    """By what `Machine.measured` has the time of a node."""
+    return f"{device.name.type} {signature(node)}"
+
+
+def on_cores(ns: float, before: int, now: int) -> float:
+    """What a kernel takes on so many cores that took ``ns`` on others."""
+    alone = ns * before
+    if before == now or alone <= PARALLEL_NS:
+        return ns
+    return alone / now
 
 
 def signature(node: Node) -> str:

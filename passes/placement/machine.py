@@ -40,7 +40,7 @@ class DeviceModel:
 class Machine:
     """The devices, the first of which is where arguments and results live.
 
-    ``measured`` are nanoseconds of nodes that have run, by `costs.signature`.  ``is_soft``: a
+    ``measured`` are nanoseconds of nodes that have run, by `costs.measured_name`.  ``is_soft``: a
     constraint that nothing can meet is dropped, and reported to ``report``, instead of raised.
     """
 

@@ -29,10 +29,15 @@ Choose = Callable[[Node, Sequence[DeviceModel]], DeviceModel]
 
 @dataclass
 class Placement:
-    """Which device each node runs on, and why; ``note`` says it of the whole graph."""
+    """Which device each node runs on, and why; ``note`` says it of the whole graph.
+
+    ``ns`` is how long it should take.  ``is_doubtful``: by estimates that may be far off.
+    """
 
     simulation: Simulation
     is_divided: bool
+    ns: float
+    is_doubtful: bool
     note: str = ""
     reasons: Mapping[str, str] = field(default_factory=dict)
 
@@ -56,18 +61,43 @@ def place(
     alone = None if choose is not None else _on_one(simulator, feasible)
     if choose is None and (alone is None or alone >= LEAST_GAIN_NS):
         simulation = improved(simulator, simulation, feasible, classes)
-    gain = 0.0 if alone is None else alone - simulation.makespan
+    is_doubtful = choose is None and _is_doubtful(simulator, simulation)
+    together = simulation.makespan
+    gain = 0.0 if alone is None else alone - together
     if alone is not None and gain < max(LEAST_GAIN * alone, LEAST_GAIN_NS):
-        return graph, Placement(simulation, False, (
+        return graph, Placement(simulation, False, alone, is_doubtful, (
             f"all on {machine.home.name.short}, in {1e-3 * alone:.0f} µs by estimate; divided it "
-            f"would take {1e-3 * simulation.makespan:.0f} µs"))
+            f"would take {1e-3 * together:.0f} µs"))
     note = "" if alone is None else (
-        f"divided: {1e-3 * simulation.makespan:.0f} µs by estimate, on one device "
-        f"{1e-3 * alone:.0f} µs")
+        f"divided: {1e-3 * together:.0f} µs by estimate, on one device {1e-3 * alone:.0f} µs")
     used = {simulation.devices[n.name] for n in simulator.nodes}
     if used <= {machine.home}:
-        return graph, Placement(simulation, False, f"all on {machine.home.name.short}")
-    return placed(graph, simulation), Placement(simulation, True, note, simulation.reasons)
+        return graph, Placement(simulation, False, together, is_doubtful,
+                                f"all on {machine.home.name.short}")
+    return placed(graph, simulation), Placement(
+        simulation, True, together, is_doubtful, note, simulation.reasons)
+
+
+def estimate(graph: Graph, machine: Machine, placement: Placement) -> float:
+    """Nanoseconds that a placed graph should take, by what the machine knows of nodes now."""
+    simulator = Simulator(graph, machine)
+    if placement.is_divided:
+        return simulator.run_placed(placement.simulation.devices).makespan
+    device = machine.whole or machine.home
+    return sum(simulator.costs.ns(node, device) for node in simulator.nodes)
+
+
+def _is_doubtful(simulator: Simulator, simulation: Simulation) -> bool:
+    """Whether other times than the estimated ones could say otherwise.
+
+    The estimates of kernels are good enough to see that a graph is too small to be divided; what
+    a library or a loop takes depends on more than sizes.
+    """
+    costs, devices = simulator.costs, simulation.devices
+    guessed = [n for n in simulator.nodes if costs.measured(n, devices[n.name]) is None]
+    return len(simulator.machine.automatic) > 1 and (
+        any(n.op != "Fused" for n in guessed)
+        or sum(costs.ns(n, devices[n.name]) for n in guessed) > LEAST_GAIN_NS / 10)
 
 
 def placed(graph: Graph, simulation: Simulation) -> Graph:
@@ -132,4 +162,4 @@ def _on_one(
     return sum(simulator.costs.ns(node, device) for node in simulator.nodes)
 
 
-__all__ = ["Choose", "Placement", "place", "placed"]
+__all__ = ["Choose", "Placement", "estimate", "place", "placed"]

@@ -117,12 +117,13 @@ def threads_of(device: Device) -> int:
 
 def _key(device: Device) -> str:
     """What the rates depend on."""
-    return " ".join([f"{_FORMAT}", *_machine(), "on", ",".join(map(str, sorted(device.cores))),
+    return " ".join([f"{_FORMAT}", *this_machine(), "on", ",".join(map(str, sorted(device.cores))),
                      f"threads {threads_of(device)}"])
 
 
 @functools.cache
-def _machine() -> tuple[str, ...]:
+def this_machine() -> tuple[str, ...]:
+    """What of the machine and the compiler any measured time depends on."""
     features = hashlib.sha256(llvm.host_features().encode()).hexdigest()[:8]
     return (cpus.cpu_model(), features, f"llvm {llvmlite.__version__}",
             f"memory {machine.usable_memory()}")

@@ -28,6 +28,11 @@ def _folder() -> Path | None:
     return None if text.lower() in config.SETTINGS["cache_dir"].off else Path(text)
 
 
+def is_on() -> bool:
+    """Whether tables are kept at all."""
+    return _folder() is not None
+
+
 def load(name: str) -> Table:
     """The table of that name; an empty one where there is none that can be trusted."""
     folder = _folder()
