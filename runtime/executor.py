@@ -38,7 +38,7 @@ class Executable:
         start = time.perf_counter()
         self.schedule, self.spec = schedule, spec
         self._idle: list[StepByStep] = []
-        self._recorded: tuple[list[StepByStep], list[StepNote]] | None = None  # in a profile
+        self._one_by_one: list[StepByStep] = []  # those whose steps are timed
         arrays = [r.index for r in spec.results if r.kind == "graph"]
         once = len(set(arrays)) == len(arrays)  # the launcher makes an array for each result
         self.uses_native = launch.launcher_status().available and once and (
@@ -96,7 +96,7 @@ class Executable:
             self._check_overlap(leaves)
         if times is not None:
             with self._hold():
-                return self._new_instance(one_by_one=True).run(leaves, times)
+                return self._run_timed(leaves, times)
         if self.uses_native and self.fast is not None and not timeline.on:
             results = self.fast(*leaves)
             if results is not launch.MISS and results is not BUSY and results is not FAILED:
@@ -116,16 +116,21 @@ class Executable:
             held = timeline.now()
             if self.spec.variables and held - start > _WAITED_NS:
                 timeline.span("", "wait", "other calls that use the same Variables", start, held)
-            if self._recorded is None:
-                self._recorded = [], notes_of(self.schedule)
-            idle, notes = self._recorded
-            instance = idle_or_new(idle, lambda: self._new_instance(one_by_one=True))
-            try:
-                # The tasks of a plan over several devices are recorded where they run.
-                return instance.run(
-                    leaves, None if self.schedule.is_partitioned else StepSpans(notes))
-            finally:
-                idle.append(instance)
+            return self._run_spanned(leaves)
+
+    def _run_spanned(self, leaves: Sequence[Any]) -> list[Any]:
+        return self._run_timed(leaves, StepSpans(self._notes))
+
+    @lazy
+    def _notes(self) -> list[StepNote]:
+        return notes_of(self.schedule)
+
+    def _run_timed(self, leaves: Sequence[Any], times: list[tuple[str, float]]) -> list[Any]:
+        instance = idle_or_new(self._one_by_one, lambda: self._new_instance(one_by_one=True))
+        try:
+            return instance.run(leaves, times)
+        finally:
+            self._one_by_one.append(instance)
 
     def _hold(self) -> contextlib.AbstractContextManager[None]:
         return Hold(self.spec.holds) if self.spec.variables else _NOTHING

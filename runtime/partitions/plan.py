@@ -34,6 +34,7 @@ class PartitionedExecutable(Executable):
     def __init__(self, schedule: PartitionedSchedule, spec: CallSpec) -> None:
         self.program = step_program(schedule)
         super().__init__(schedule, spec)
+        self._one_by_one = self._idle  # a step is told each time whether to time its tasks
 
     @staticmethod
     def of_graph(schedule: PartitionedSchedule) -> PartitionedPlan:
@@ -44,6 +45,10 @@ class PartitionedExecutable(Executable):
     def _new_instance(self, one_by_one: bool = False) -> Any:
         assert isinstance(self.schedule, PartitionedSchedule)
         return PartitionedPlan(self.schedule, self.spec, self.program)
+
+    def _run_spanned(self, leaves: Sequence[Any]) -> list[Any]:
+        """Tasks put their steps on the timeline themselves, in the threads of their devices."""
+        return self._run_steps(leaves)
 
 
 def step_program(schedule: PartitionedSchedule) -> StepProgram:

@@ -62,7 +62,7 @@ class TaskRun:
         is_native = schedule.backend.is_native and not schedule.externs and not has_symbols
         self._native = _NativeTask(schedule, self.spec) if is_native else None
         self._idle: list[_TaskPlan] = []
-        self._recorded: list[_TaskPlan] = []  # those of profiles
+        self._one_by_one: list[_TaskPlan] = []  # those whose steps are timed
 
     def __call__(
         self, operands: Sequence[Any], sizes: dict[str, int],
@@ -70,25 +70,27 @@ class TaskRun:
     ) -> Sequence[Any]:
         """Its results; with ``times``, kernels run one by one and those of steps are added."""
         if times is not None:
-            return _TaskPlan(self.schedule, self.spec, one_by_one=True).call(operands, sizes, times)
+            return self._run_timed(operands, sizes, times)
         if self._native is not None:
             return self._native.run(operands)
         if timeline.on:
-            return self._run_recorded(operands, sizes)
+            return self._run_timed(operands, sizes, StepSpans(self._notes))
         instance = idle_or_new(self._idle, lambda: _TaskPlan(self.schedule, self.spec))
         try:
             return instance.call(operands, sizes)
         finally:
             self._idle.append(instance)
 
-    def _run_recorded(self, operands: Sequence[Any], sizes: dict[str, int]) -> Sequence[Any]:
-        """The same, each kernel by itself, on the timeline."""
+    def _run_timed(
+        self, operands: Sequence[Any], sizes: dict[str, int], times: list[tuple[str, float]],
+    ) -> Sequence[Any]:
+        """The same, each kernel by itself."""
         instance = idle_or_new(
-            self._recorded, lambda: _TaskPlan(self.schedule, self.spec, one_by_one=True))
+            self._one_by_one, lambda: _TaskPlan(self.schedule, self.spec, one_by_one=True))
         try:
-            return instance.call(operands, sizes, StepSpans(self._notes))
+            return instance.call(operands, sizes, times)
         finally:
-            self._recorded.append(instance)
+            self._one_by_one.append(instance)
 
     @lazy
     def _notes(self) -> list[StepNote]:
