@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusec.codegen.partitioned_schedule import PartitionedSchedule, partitioned_schedule
 from fusec.codegen.schedule import Divide, Schedule, Strides
@@ -18,17 +18,14 @@ from fusec.passes.placement.machine import Machine
 from fusec.passes.placement.partition import Partition, partition
 from fusec.passes.placement.place import Choose, Placement, estimate, place
 from fusec.passes.placement.receive_order import order_receives
-from fusec.runtime.devices import registry
+from fusec.runtime.devices import node_times, registry
 from fusec.runtime.devices.device import Device
 from fusec.runtime.partitions.plan import PartitionedExecutable
 
 from .device_models import machine
 from .inspect.placement_report import placement_lines
-from .placement_trial import Trial
+from .placement_trial import LEAST_GAIN, Anew, Trial
 from .records import dataclass, replace
-
-if TYPE_CHECKING:
-    from .stages import OptimizedStage
 
 _choose: ContextVar[Choose | None] = ContextVar("choose", default=None)
 
@@ -55,17 +52,22 @@ class Placed:
         first runs there may be others."""
         return partial(divide, self.machine, self.devices)
 
-    def trial(self, optimized: OptimizedStage) -> Trial | None:
-        """What watches the first calls, where this may have been decided by wrong estimates."""
-        return Trial(optimized) if self.placement.is_doubtful else None
+    def trial(self, scheduled: Callable[[Placed], Schedule]) -> Trial | None:
+        """What times the first calls, where this may have been decided by wrong estimates."""
+        def decide(observed: Mapping[str, float]) -> Anew | None:
+            node_times.add(self.devices, observed)
+            anew = self.again(observed)
+            return None if anew is None else (scheduled(anew), anew)
 
-    def again(self, observed: Mapping[str, float], least_gain: float) -> Placed | None:
-        """The placement by times that were observed; None where this one would take no longer than
-        by the given part of its time."""
+        return Trial(self.fused.nodes, self.machine, self.placement, decide) if (
+            self.placement.is_doubtful) else None
+
+    def again(self, observed: Mapping[str, float]) -> Placed | None:
+        """The placement by times that were observed; None where that would not gain enough."""
         known = replace(self.machine, measured={**self.machine.measured, **observed})
         before = estimate(self.fused, known, self.placement)
         graph, placement = place(self.fused, known)
-        if placement is None or placement.ns > (1 - least_gain) * before:
+        if placement is None or placement.ns > (1 - LEAST_GAIN) * before:
             return None
         anew = (f"placed anew: {1e-3 * placement.ns:.0f} µs by the times of the first calls, and "
                 f"{1e-3 * before:.0f} µs as it was placed by estimates")

@@ -105,6 +105,17 @@ class OptimizedStage:
         schedule.states = traced.states if traced.states.noted else None
         return schedule
 
+    def without_arguments(self) -> OptimizedStage:
+        """The same for what outlives the call, whose arrays are not ours to keep."""
+        stage = self.before
+        return replace(self, before=replace(stage, call=replace(stage.call, leaves=())))
+
+    def placed_anew(self, placed: Placed) -> Schedule:
+        """The compiled schedule of another placement."""
+        schedule = replace(self, placed=placed).schedule()
+        compile_schedule(schedule, CompileStats())
+        return schedule
+
 
 @dataclass
 class LoweredStage:
@@ -148,7 +159,7 @@ class LoweredStage:
             optimized.passes, self.schedule, stats, times, optimized.placed,
         ))
         if optimized.placed is not None:
-            concrete.trial = optimized.placed.trial(optimized)
+            concrete.trial = optimized.placed.trial(optimized.without_arguments().placed_anew)
         return concrete
 
 
