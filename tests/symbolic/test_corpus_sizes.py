@@ -17,8 +17,6 @@ TRACES = {
     "multigrid_poisson": (5, LEVELS),
     "fft_radix2": (5, LEVELS),
     "fft_recursive": (4, LEVELS),
-    "haar": (5, LEVELS),
-    "crr_american_put": (5, "an array shrinks in each iteration, to sizes computed beforehand"),
     "adam_rosenbrock": (5, HELD),
     "advect": (5, HELD),
     "double_pendulum": (5, "it appends to a list, whose length Python has to know"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from fusec.ir import TensorType, Value
 from fusec.ir.dims import Size, is_static
+from fusec.ir.symbolic_numbers import stored
 from fusec.records import dataclass, field
 
 from ..choice.optional_values import aligned, or_absent
@@ -75,7 +76,7 @@ class Known:
             return False
         for axis, (size, other) in enumerate(zip(entered.shape, left.shape, strict=True)):
             if size != other:
-                number = self.axes[key, axis] = self.beginnings.setdefault(size, len(self.axes))
+                number = self.axes[key, axis] = self.beginnings.setdefault(stored(size), len(self.axes))
                 if is_static((size, other)):
                     self.steps[number] = other - size
         self.refusal, self.changed = why, True

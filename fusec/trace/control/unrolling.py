@@ -35,6 +35,7 @@ UNROLL_AGAIN = 64  # the length up to which what the graph refused once is not t
 UNROLL_NODES = 3000  # the weight up to which unrolling pays where iterations fuse or are complex
 Visit = tuple[Where, int, tuple[tuple[str, Any], ...]]
 _FUSING = frozenset({"source", "elementwise", "view"})
+_WRITING = _FUSING | {"piecewise", "reduce", "fold"}
 
 
 def most_unrolled(body: Callable[..., Any]) -> int:
@@ -74,6 +75,13 @@ def nodes_since(region: Region, variables: Variables) -> list[Node]:
     return region.made_for([
         *region.written().values(), *(x.value for x in held if is_traced(x)),
         *(n.out() for n in region.trace.record.checks[region.first_check:])])
+
+
+def is_due(done: int, last: Region, variables: Variables) -> bool:
+    """Whether the graph is asked to hold the rest of a ``while`` whose test Python knows: after many
+    iterations, or after two where one wrote to parts of arrays, which a kernel for each copies."""
+    kinds = {get(n.op).kind for n in nodes_since(last, variables)} if done == 2 else set()
+    return done == UNROLL or ("piecewise" in kinds and kinds <= _WRITING)
 
 
 def stays_unrolled(nodes: Iterable[Node], count: int) -> bool:

@@ -59,7 +59,7 @@ class Loop:
         hooks, trace, self.test = self.hooks, self.trace, test
         parts = LoopParts(hooks.variables(self.names, self.body, test), self.needed, self.body,
                           self._goes_on, self.where)
-        binds = bool(setters_of(test))
+        binds, last = bool(setters_of(test)), Region(trace)
         for done in itertools.count():
             effects = len(trace.record.checks)
             writes, held = trace.writes, parts.variables.read()
@@ -69,10 +69,12 @@ class Loop:
             parts.tested = hooks.truth(tested)
             if binds or (answer is None and calls_host(trace, effects)):
                 parts.first = parts.tested
-            if answer is None or (answer and done == unrolling.UNROLL and self._emitted(parts)):
+            if answer is None or (answer and unrolling.is_due(
+                    done, last, parts.variables) and self._emitted(parts)):
                 break
             if not answer:
                 return
+            last = Region(trace)
             self.body()
             answer = self._is_left()
             if answer:
