@@ -76,7 +76,8 @@ class Known:
             return False
         for axis, (size, other) in enumerate(zip(entered.shape, left.shape, strict=True)):
             if size != other:
-                number = self.axes[key, axis] = self.beginnings.setdefault(stored(size), len(self.axes))
+                number = self.beginnings.setdefault(stored(size), len(self.axes))
+                self.axes[key, axis] = number
                 if is_static((size, other)):
                     self.steps[number] = other - size
         self.refusal, self.changed = why, True

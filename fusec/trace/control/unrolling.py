@@ -78,8 +78,8 @@ def nodes_since(region: Region, variables: Variables) -> list[Node]:
 
 
 def is_due(done: int, last: Region, variables: Variables) -> bool:
-    """Whether the graph is asked to hold the rest of a ``while`` whose test Python knows: after many
-    iterations, or after two where one wrote to parts of arrays, which a kernel for each copies."""
+    """Whether the graph is asked to hold the rest of a ``while`` whose test Python knows: after
+    many iterations, or after two where one wrote to parts of arrays, which its kernels copy."""
     kinds = {get(n.op).kind for n in nodes_since(last, variables)} if done == 2 else set()
     return done == UNROLL or ("piecewise" in kinds and kinds <= _WRITING)
 
