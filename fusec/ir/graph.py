@@ -46,6 +46,9 @@ class CaughtLoc(Loc):
     handlers: tuple[tuple[tuple[type[BaseException], ...], Loc], ...] = ()
 
 
+_new = tuple.__new__  # without the call of a named tuple's own
+
+
 class Node:
     """One operation.  ``op`` is the name of a row of the op registry.
 
@@ -78,12 +81,12 @@ class Node:
         self.device = device
 
     def out(self, index: int = 0) -> Value:
-        return Value(self, index)
+        return _new(Value, (self, index))
 
     @property
     def outputs(self) -> tuple[Value, ...]:
         if len(self.types) == 1:
-            return (Value(self),)
+            return (_new(Value, (self, 0)),)
         return tuple(Value(self, i) for i in range(len(self.types)))
 
     @property

@@ -98,7 +98,16 @@ class Op:
         return _LOWERING.get(self.kind, "fused")
 
 
-_ROWS: dict[str, Op] = {}
+class _Rows(dict[str, Op]):
+    def __missing__(self, name: str) -> Op:
+        close = ", ".join(difflib.get_close_matches(name, self, 3)) or "none close"
+        raise KeyError(f"no op {name!r} in the registry ({close})")
+
+
+_ROWS = _Rows()
+# The row of that name; raises ``KeyError`` naming the closest rows.  Passes ask for each node, some
+# hundred times in all: a function of ours around it would take twice as long.
+get: Callable[[str], Op] = _ROWS.__getitem__
 
 
 def register(op: Op) -> Op:
@@ -107,15 +116,6 @@ def register(op: Op) -> Op:
         raise ValueError(f"internal error: op {op.name!r} is declared twice")
     _ROWS[op.name] = op
     return op
-
-
-def get(name: str) -> Op:
-    """The row of that name; raises ``KeyError`` naming the closest rows."""
-    try:
-        return _ROWS[name]
-    except KeyError:
-        close = ", ".join(difflib.get_close_matches(name, _ROWS, 3)) or "none close"
-        raise KeyError(f"no op {name!r} in the registry ({close})") from None
 
 
 def all_ops() -> Iterator[Op]:

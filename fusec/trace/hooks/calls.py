@@ -45,7 +45,7 @@ from ..operands import texts
 from ..operands.operands import as_traced, joined_operands, spread_scalar
 from ..operands.sizes import unpackable
 from ..places.kept_values import note_given
-from ..places.reachable_names import POLYNOMIALS
+from ..places.reachable_names import polynomials
 from ..rewrite.transformer import Where
 from ..scipy import functions as scipy_functions
 from ..source.errors import SourceUnavailable
@@ -61,7 +61,6 @@ FUSEC_ROLE = ON_BEHALF
 
 _SHOWING = frozenset({repr, ascii, print})  # handlers of ours have Python make the text
 _TEXTS = (str, repr, ascii)
-_OF_ARRAYS = (np.vectorize, POLYNOMIALS)
 
 
 def hear(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
@@ -119,7 +118,7 @@ def ask_world(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Na
 def call_of_library(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
     """Objects of libraries that traced values cannot go into, and polynomials."""
     is_class = isinstance(fn, type) and is_foreign_class(fn)
-    if not (is_class or isinstance(fn, _OF_ARRAYS)) or not (
+    if not (is_class or isinstance(fn, (np.vectorize, *polynomials()))) or not (
             any_traced(args, kwargs)):
         return UNHANDLED
     if is_class:

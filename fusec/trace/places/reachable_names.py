@@ -6,6 +6,7 @@ in containers, and where arrays lie, so that later calls read those that lie the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from types import BuiltinMethodType, FunctionType, MethodWrapperType
@@ -39,8 +40,13 @@ from .kept_values import bound_to
 from .outside_memory import same_guard
 
 Reader = Callable[[], Any]
-POLYNOMIALS: Any = np.polynomial.Polynomial.__base__  # the class of all kinds of them
 _EVALUATING = frozenset({"eval", "exec"})  # what such code reads is known when it runs
+
+
+def polynomials() -> tuple[Any, ...]:
+    """The class of all kinds of NumPy's, once the program has imported it (3 ms)."""
+    module = sys.modules.get("numpy.polynomial")
+    return () if module is None else (module.Polynomial.__base__,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +112,7 @@ class Outside:
 
     def _note_state(self, item: Any) -> None:
         """What objects of libraries hold, which their own code reads."""
-        if isinstance(item, POLYNOMIALS):
+        if isinstance(item, polynomials()):
             for name in ("coef", "domain", "window"):
                 guard = attribute_guard(item, name)
                 guard.measure = ArrayContent(guard.read())
