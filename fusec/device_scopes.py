@@ -15,6 +15,7 @@ from fusec.runtime.devices.registry import devices, matching
 from fusec.trace.values.trace import Trace, current, untraced
 
 from . import config
+from .device_context import parts_of
 from .devices import DeviceInfo
 from .errors import FusecError, PlacementWarning, user_error, users_own
 from .inspect import log
@@ -139,6 +140,16 @@ class DeviceScope:
                 said = item if isinstance(item, DeviceName) else item.name_for(node, found, beside)
                 found = said.under(found)
         return str(found) if beside is None else beside.constraint(found)
+
+    def check_assigned(self, title: str, device: str, loc: Loc | None) -> None:
+        """Raise where a Variable on that device would be assigned on another."""
+        name = DeviceName.parse(parts_of(self._place_of("Assign", title, (), loc))[0])
+        if not name.admits(DeviceName.parse(device)) and not config.soft_placement:
+            raise user_error(
+                ValueError, f"{title} is assigned on another device than it lives on", loc,
+                "assign it outside of the scope, or in `with fusec.colocate_with(v)`, or set "
+                "fusec.config.soft_placement = True",
+                values=[("lives on", device), ("scope", name), ("candidates", device)])
 
     def __str__(self) -> str:
         sends = [f"sends {self.sends}"] if self.sends else []

@@ -297,6 +297,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         trace = _traces.current()
         value = snapshot(value)
         if trace is not None:
+            self._check_place(trace)
             given = fitting(self, value) if casting == "safe" else value
             _traces.write(trace, self, given, casting)
             return
@@ -312,10 +313,16 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         key, value = snapshots(key), snapshot(value)
         trace = _traces.current()
         if trace is not None:
+            self._check_place(trace)
             _traces.write_part(trace, self, key, value)
             return
         with self.alone():
             self.buffer[key] = value
+
+    def _check_place(self, trace: Trace) -> None:
+        """Raise where a scope places the assignment on another device."""
+        if trace.builder.devices is not None:
+            trace.builder.devices.check_assigned(self.title, self.device, trace.loc)
 
     def check_shape(self, shape: tuple[Any, ...], loc: Any = None) -> None:
         """Raise unless it is the Variable's."""

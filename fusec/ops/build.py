@@ -34,6 +34,7 @@ class Devices(Protocol):
     """What says of each node of a program where it is to be."""
 
     def device_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str: ...
+    def check_assigned(self, title: str, device: str, loc: Loc | None) -> None: ...
 
 
 class Builder:

@@ -169,3 +169,42 @@ def test_colocation_with_a_variable_whose_device_has_gone() -> None:
 def test_colocation_with_arrays_does_nothing_outside() -> None:
     with fusec.colocate_with(X):
         assert fusec.Variable(0.0).device == DEFAULT
+
+
+def test_an_assignment_on_another_device_names_both() -> None:
+    with fusec.config.override(logical_cpu_devices=2):
+        with fusec.device("CPU:1"):
+            v = fusec.Variable(np.zeros(3), name="v")
+
+        @fusec.jit
+        def f(x):
+            with fusec.device("CPU:0"):
+                v.assign_add(np.sin(x))
+            return v.read_value()
+
+        @fusec.jit
+        def part(x):
+            with fusec.device("CPU:0"):
+                v[1:] = x[1:]
+
+        x = np.ones(3)
+        for function in (f, part):
+            with pytest.raises(ValueError, match="another device than it lives on") as raised:
+                function(x)
+            text = str(raised.value)
+            assert "CPU:1" in text and "/device:CPU:0" in text and "colocate_with" in text
+            assert "v.assign_add" in text or "v[1:]" in text
+        assert not v.numpy().any()
+
+        @fusec.jit
+        def beside(x):
+            with fusec.device("CPU:0"):
+                y = np.sin(x)
+                with fusec.colocate_with(v):
+                    v.assign_add(y)
+            return v.read_value() + y
+
+        np.testing.assert_allclose(beside(x), 2 * np.sin(x))
+        with fusec.config.override(soft_placement=True):
+            f(x)
+        np.testing.assert_allclose(v.numpy(), 2 * np.sin(x))
