@@ -32,7 +32,7 @@ def devices(monkeypatch: Any) -> Iterator[None]:
         Device(DeviceName(JOB, TASK, "DULL", 0), "nosines", is_automatic=False)])
     with fusec.config.override(logical_cpu_devices=2):
         yield
-    registry.register("DULL", lambda: [])
+    registry.register("DULL", list)
 
 
 @fusec.jit
