@@ -53,12 +53,12 @@ def _visit(node: Node, rewriter: Rewriter, is_single: Callable[[Value], bool]) -
     left, right = node.inputs
     if is_product(left) and not is_product_through(right) and is_single(left):
         a, b = _factors(left)
-        rewriter.stand_for(node)
+        rewriter.stand_for(rewriter.old)
         rewriter.device = node.device or left.node.device
         return [rewriter.emit("Fma", a, b, _negated(right, rewriter, node.op == "Sub"))]
     if is_product(right) and not is_product_through(left) and is_single(right):
         a, b = _factors(right)
-        rewriter.stand_for(node)
+        rewriter.stand_for(rewriter.old)
         rewriter.device = node.device or right.node.device
         return [rewriter.emit("Fma", *_signed(a, b, rewriter, node.op == "Sub"), left)]
     return None
