@@ -22,7 +22,8 @@ from fusec.runtime.call_spec import CallSpec, spec_of
 from fusec.runtime.executor import Executable
 from fusec.runtime.failed_checks import check_error
 
-from .step import Step, StepProgram
+from .step import Step
+from .step_program import StepProgram
 from .task_runs import TaskError, TaskRun
 
 FAR = 1 << 62

@@ -14,7 +14,8 @@ step's.  Who is impatient and interrupts again does not wait for it.
 
 A step that begins on a device's thread (a library has called the program, which calls a divided
 function) does everything on that thread: a device that waited for another could be what that one
-waits for.
+waits for.  So does one that a signal handler begins in the middle of another step: its thread may
+hold a lock that devices wait for.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 import contextvars
 import itertools
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -34,11 +36,11 @@ from fusec import locks
 from fusec.codegen.partitioned_schedule import Action
 from fusec.errors import InternalError, unsupported
 from fusec.inspect import timeline
-from fusec.records import dataclass
 from fusec.runtime.devices.device import Device
 from fusec.runtime.devices.device_thread import is_device_thread
 
 from .rendezvous import RENDEZVOUS, Key
+from .step_program import Failure, StepProgram, Times
 from .transfers import Sent, unpacked
 
 WAKE_SECONDS = 0.02  # how long the caller sleeps at most: a deadline's exception needs a bytecode
@@ -47,40 +49,19 @@ POLL_SECONDS = 0.002
 MOST_INTERRUPTS = 1000  # while a step is being cancelled
 _END = object()
 _BEFORE_ALL = -1  # the position of what is no error of the program
-Times = list[tuple[str, float]]
 
 
 class StepCancelled(BaseException):
     """Raised in a device's thread whose work nobody wants any more."""
 
 
-@dataclass(frozen=True)
-class Failure:
-    """What an action raised, and where in the program's order."""
+class _Caller(threading.local):
+    """Whether this thread is inside of a step, and not of what that calls."""
 
-    position: int
-    error: BaseException
+    is_inside = False
 
 
-Run = Callable[[Sequence[Any], dict[str, int], Times | None], Sequence[Any]]
-
-
-@dataclass(frozen=True)
-class StepProgram:
-    """What all steps of one plan share.
-
-    ``positions`` say where in the program's order the first node is that an action computes or that
-    waits for it; ``uses`` how often each value is read, ``runs`` what the tasks do.
-    """
-
-    actions: Sequence[Action]
-    devices: Sequence[Device]  # of each action
-    waits: Sequence[int]
-    followers: Sequence[Sequence[int]]
-    positions: Sequence[int]
-    uses: Sequence[int]
-    runs: Sequence[Run | None]
-    position_of: Callable[[BaseException, int], int]  # of an error that an action raised
+_caller = _Caller()
 
 
 class _Work:
@@ -127,14 +108,16 @@ class Step:
         self._running: set[_Work] = set()
         self._mail: SimpleQueue[Any] = SimpleQueue()
         self._context = contextvars.copy_context()
-        self._is_inline = is_device_thread()
+        self._is_inline = is_device_thread() or _caller.is_inside
         self._process = os.getpid()
 
     # -- the caller
 
     def run(self) -> None:
         """Returns when everything has run, or nothing more will; see `failure`."""
+        was_inside = _caller.is_inside
         try:
+            _caller.is_inside = True
             RENDEZVOUS.begin(self.number)
             self._start()
             self._serve()
@@ -142,6 +125,8 @@ class Step:
         except BaseException:
             self._cancel()
             raise
+        finally:
+            _caller.is_inside = was_inside
         if self.failure is None and self._left:
             raise InternalError(f"a step stands still: {self._left} actions wait for each other")
 
@@ -172,10 +157,11 @@ class Step:
 
     def _next(self) -> Any:
         while True:
+            self._check_process()
             try:
                 return self._mail.get(timeout=WAKE_SECONDS)
             except Empty:
-                self._check_process()
+                continue
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
@@ -217,7 +203,7 @@ class Step:
 
     def _submit(self, number: int, run: Callable[[], Sequence[Any]] | None = None) -> None:
         if self._is_inline or self.program.actions[number].is_on_caller:
-            self._mail.put(partial(self.execute, number, run))
+            self._mail.put(partial(self.execute, number, run, None))
         else:
             device = self.program.devices[number]
             device.submit(_Work(self, number, device, run))
@@ -244,7 +230,7 @@ class Step:
     ) -> Sequence[int]:
         """Run it, and take note of what it raises; the actions that are ready now."""
         try:
-            results = run() if work is None else self._context.copy().run(run)
+            results = self._called(run) if work is None else self._context.copy().run(run)
             return self._keep(number, results)
         except Exception as error:
             self._fail(error, self.program.position_of(error, number))
@@ -256,6 +242,14 @@ class Step:
             if work is not None:
                 self._running.discard(work)
         return ()
+
+    def _called(self, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+        """What it gives on the caller's thread, where it may begin steps of its own."""
+        was_inside, _caller.is_inside = _caller.is_inside, self._is_inline
+        try:
+            return run()
+        finally:
+            _caller.is_inside = was_inside
 
     def _done(self, number: int) -> Sequence[Any]:
         """Do what the action does; its results."""

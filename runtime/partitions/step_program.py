@@ -1,0 +1,39 @@
+"""What all steps of one plan over several devices share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fusec.codegen.partitioned_schedule import Action
+from fusec.records import dataclass
+from fusec.runtime.devices.device import Device
+
+Times = list[tuple[str, float]]
+Run = Callable[[Sequence[Any], dict[str, int], Times | None], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What an action raised, and where in the program's order."""
+
+    position: int
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class StepProgram:
+    """What all steps of one plan share.
+
+    ``positions`` say where in the program's order the first node is that an action computes or that
+    waits for it; ``uses`` how often each value is read, ``runs`` what the tasks do.
+    """
+
+    actions: Sequence[Action]
+    devices: Sequence[Device]  # of each action
+    waits: Sequence[int]
+    followers: Sequence[Sequence[int]]
+    positions: Sequence[int]
+    uses: Sequence[int]
+    runs: Sequence[Run | None]
+    position_of: Callable[[BaseException, int], int]  # of an error that an action raised
