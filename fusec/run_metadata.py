@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from fusec.codegen.schedule import ExternStep, KernelStep, Schedule
 from fusec.ir import Graph, Loc
+from fusec.ir.device_names import DeviceName
 
 from .deadline import within
 from .errors import user_error
@@ -56,7 +57,8 @@ class NodeStats:
     def __str__(self) -> str:
         size = "" if self.bytes is None else f", {self.bytes} bytes"
         place = "" if self.loc is None else f"  {self.loc}"
-        return f"{self.name} ({self.op}): {self.us:.1f} µs{size}{place}"
+        device = f" on {DeviceName.parse(self.device).short}" if self.device else ""
+        return f"{self.name} ({self.op}): {self.us:.1f} µs{size}{place}{device}"
 
 
 @dataclass
