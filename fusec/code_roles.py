@@ -22,6 +22,16 @@ CONVERTED: Role = "converted"
 ON_BEHALF: Role = "on behalf"
 
 
+# Files of such modules, of which a function has been converted: errors name who called it.
+converted_files: set[str] = set()
+
+
+def note_converted(module_globals: Mapping[str, Any], file: str) -> None:
+    """A function of a module of these globals has been converted; its code is in that file."""
+    if _is_in_fusec(module_globals) and _role(module_globals) == CONVERTED:
+        converted_files.add(file)
+
+
 def is_ours(module_globals: Mapping[str, Any]) -> bool:
     """Whether a module of these globals is fusec's, and no program."""
     return _is_in_fusec(module_globals) and _role(module_globals) != AS_USERS

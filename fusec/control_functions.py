@@ -78,40 +78,50 @@ def scan(
     Raises ``ValueError`` for lengths that differ, and for no elements, where nothing tells what y
     would be; ``TypeError`` where a later y has another dtype or shape than the first.
     """
-    count = _length(xs, length)
+    return _scanned("scan", f, init, xs, length, reverse)
+
+
+def _scanned(
+    name: str, f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, length: int | None,
+    reverse: bool,
+) -> tuple[Any, Any]:
+    """See `scan`; ``name`` is that of the function that the program called."""
+    count = _length(name, xs, length)
     start = count - 1 if reverse else 0
     carry, y = f(init, _element(xs, start))
     ys = _room(count, y)
-    _store(ys, start, y)
+    _store(name, ys, start, y)
     for step in range(1, count):
         position = count - 1 - step if reverse else step
         carry, y = f(carry, _element(xs, position))
-        _store(ys, position, y)
+        _store(name, ys, position, y)
     return carry, ys
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """``f`` of each element along the first axis of ``xs``, as `scan` gives its y."""
-    return scan(lambda carry, x: (carry, f(x)), None, xs)[1]
+    return _scanned("map", lambda carry, x: (carry, f(x)), None, xs, None, False)[1]
 
 
 # ------------------------------------------------------------------------------- trees of arrays
 
 
-def _length(xs: Any, length: int | None) -> int:
+def _length(name: str, xs: Any, length: int | None) -> int:
     lengths = {} if length is None else {operator.index(length): "length"}
     for leaf in _leaves(xs):
         if not np.ndim(leaf):
             raise TypeError(
-                f"scan: xs holds a {type(leaf).__name__}, which has no first axis: lists and "
+                f"{name}: xs holds a {type(leaf).__name__}, which has no first axis: lists and "
                 "tuples are structures here, so make them arrays with np.asarray")
         lengths[len(leaf)] = "xs"
     if len(lengths) != 1:
-        raise ValueError("scan: nothing says how many steps, give xs or length" if not lengths else
-                         f"scan: xs (and length) differ in length: {sorted(lengths)}")
+        raise ValueError(
+            f"{name}: xs (and length) differ in length: {sorted(lengths)}" if lengths else
+            f"{name}: nothing says how many steps, " + (
+                "give xs or length" if name == "scan" else "xs holds no array"))
     count = next(iter(lengths))
     if count < 1:
-        raise ValueError("scan: no elements, so nothing tells what the results would be")
+        raise ValueError(f"{name}: no elements, so nothing tells what the results would be")
     return count
 
 
@@ -147,20 +157,20 @@ def _room(count: int, y: Any) -> Any:
     return _mapped(lambda leaf: np.empty((count, *np.shape(leaf)), np.asarray(leaf).dtype), y)
 
 
-def _store(ys: Any, position: Any, y: Any) -> None:
+def _store(name: str, ys: Any, position: Any, y: Any) -> None:
     if ys is None and y is None:
         return
     if isinstance(ys, dict):
         for key in ys:
-            _store(ys[key], position, y[key])
+            _store(name, ys[key], position, y[key])
     elif isinstance(ys, (list, tuple)):
         for room, part in zip(ys, y, strict=True):
-            _store(room, position, part)
+            _store(name, room, position, part)
     else:
         value = np.asarray(y)
         if value.dtype != ys.dtype or value.shape != ys.shape[1:]:
             raise TypeError(
-                f"scan: y was {ys.dtype}{list(ys.shape[1:])} in the first step and is "
-                f"{value.dtype}{list(value.shape)} in a later one: begin with a carry and xs of "
-                f"the dtype and shape that the steps give")
+                f"{name}: y was {ys.dtype}{list(ys.shape[1:])} in the first step and is "
+                f"{value.dtype}{list(value.shape)} in a later one: begin with a carry and xs "
+                f"of the dtype and shape that the steps give")
         ys[position] = value

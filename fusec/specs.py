@@ -15,7 +15,8 @@ class TensorSpec:
     """A dtype and a shape that an argument must have.
 
     ``None`` in the shape is any size; ``TensorSpec(None)`` is any shape.  Raises ``TypeError`` for
-    what is no dtype, and ``ValueError`` for a shape with negative or fractional sizes.
+    what is no dtype, or one that nothing is compiled for (objects, texts, dates), and for what is
+    no shape; ``ValueError`` for a shape with negative or fractional sizes.
     """
 
     __slots__ = ("dtype", "name", "shape")
@@ -23,8 +24,8 @@ class TensorSpec:
     def __init__(
         self, shape: Sequence[int | None] | None, dtype: Any = np.float64, name: str | None = None,
     ) -> None:
-        self.shape = None if shape is None else tuple(map(_size, shape))
-        self.dtype, self.name = np.dtype(dtype), name
+        self.shape = None if shape is None else tuple(map(_size, _sizes(shape)))
+        self.dtype, self.name = _compiled(np.dtype(dtype)), name
 
     @classmethod
     def like(cls, array: Any) -> TensorSpec:
@@ -63,6 +64,24 @@ class TensorSpec:
         dims = "..." if self.shape is None else ", ".join(
             "?" if d is None else str(d) for d in self.shape)
         return f"TensorSpec([{dims}], {self.dtype})"
+
+
+def _sizes(shape: Any) -> Any:
+    if hasattr(shape, "__iter__"):
+        return shape
+    raise user_error(
+        TypeError, "a TensorSpec needs a shape", None,
+        "give a tuple: (3,) for one axis of 3 elements, () for a number, None for any shape",
+        values=[("given", repr(shape))])
+
+
+def _compiled(dtype: np.dtype) -> np.dtype:
+    if dtype.kind in "biufc":
+        return dtype
+    raise user_error(
+        TypeError, "a TensorSpec needs a dtype of booleans or numbers", None,
+        "convert the array first, or leave the argument to Python: fusec.PYTHON_VALUE",
+        values=[("given", repr(dtype))])
 
 
 def _size(size: Any) -> int | None:

@@ -208,3 +208,25 @@ def test_they_need_no_tracer() -> None:
 def test_numbers_have_no_first_axis() -> None:
     with pytest.raises(TypeError, match="holds a int, which has no first axis"):
         fusec.map(lambda x: x, [1, 2, 3])
+
+
+# ------------------------------------------------------------------------------- errors name
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda x, p: fusec.cond(p > 0, lambda: x + 1, lambda: (x, x)),
+    lambda x, p: fusec.while_loop(lambda c: c.sum() < p, lambda c: (c, c), x),
+])
+def test_errors_name_the_line_of_the_call(wrong) -> None:
+    with pytest.raises(TypeError) as caught:
+        fusec.jit(wrong)(np.ones(3), np.float64(1))
+    assert f"{__file__}:{wrong.__code__.co_firstlineno}" in str(caught.value)
+    assert fusec.control_functions.__file__ not in str(caught.value)
+
+
+def test_map_of_nothing_says_map() -> None:
+    for nothing in (np.zeros((0, 3)), []):
+        with pytest.raises(ValueError, match=r"^map: no"):
+            fusec.map(np.sin, nothing)
+    with pytest.raises(TypeError, match=r"^map: xs holds a float"):
+        fusec.map(np.sin, [1.0, 2.0])

@@ -217,3 +217,13 @@ def test_calls_inside_of_a_trace_fit_too() -> None:
 def test_other_values_are_named(value: Any, word: str) -> None:
     f = fusec.jit(lambda x: x, input_signature=[TensorSpec(None, np.float32)])
     assert word in refusal(f, value)
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    ((3,), "give a tuple: (3,) for one axis"), (((3,), object), "booleans or numbers"),
+    (((3,), "M8[s]"), "booleans or numbers"), (((), "U5"), "booleans or numbers"),
+])
+def test_what_is_no_shape_or_no_dtype(arguments: Any, said: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        TensorSpec(*arguments)
+    assert said in str(caught.value) and "given: " in str(caught.value)

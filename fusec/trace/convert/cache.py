@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, Protocol
 
+from fusec.code_roles import note_converted
 from fusec.errors import Diagnostic
 
 from ..facts.policy import is_numeric_stack
@@ -82,6 +83,7 @@ def _convert_or_refusal(
     # and in generators, of which no part can be another function.
     structured = not is_numeric_stack(module_globals) and not code.co_flags & GENERATOR
     write_out(source)
+    note_converted(module_globals or {}, source.file)
     tree = convert_tree(source, structured=structured)
     converted = compile_function(dataclasses.replace(source, node=tree), (HOOKS_NAME,))
     converted = _requalified(converted, converted.co_qualname, code.co_qualname)

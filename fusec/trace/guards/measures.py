@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fusec.ir.size_questions import Computed
+
 from ..values.assigned_names import SMALL
 
 DATA = (int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic)
@@ -134,6 +136,8 @@ class Layout:
 
     def text(self) -> str:
         first, *rest = self.layout
+        if first is Computed:
+            return "computed for the sizes of each call"
         if rest:
             text = f"{first}{list(rest[0])}"
         else:

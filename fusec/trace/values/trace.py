@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fusec import stack
-from fusec.code_roles import is_ours
+from fusec.code_roles import converted_files, is_ours
 from fusec.errors import FusecError, user_error
 from fusec.ir import Loc, TensorType, Value
 from fusec.ir.dims import Size, UndecidedSizeError
@@ -92,7 +92,8 @@ class Trace:
     def loc(self) -> Loc | None:
         """The innermost place in the user's source reached by the trace."""
         hooks = self.hooks
-        loc = hooks.loc if hooks is not None and hooks.where[0] else user_frame()
+        is_known = hooks is not None and hooks.where[0] and hooks.where[0] not in converted_files
+        loc = hooks.loc if hooks is not None and is_known else user_frame()
         return under_handlers(self.handlers, loc) if self.handlers else loc
 
     @property
