@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fusec.codegen import backends
 from fusec.inspect import log
 from fusec.passes.placement.machine import DeviceModel, Machine
 from fusec.records import replace
-from fusec.runtime.devices import node_times, registry
+from fusec.runtime.devices import calibration, node_times, registry
 from fusec.runtime.devices.device import Device
 
 from . import config
 
-_cached: tuple[tuple[Device, ...], Machine] | None = None
+# What a kernel reaches of the multiplications with additions that a core can do in registers.
+_PART_OF_FLOPS = 0.1
+_cached: tuple[tuple[Any, ...], Machine] | None = None
 
 
 def machine() -> Machine:
@@ -23,22 +27,34 @@ def machine() -> Machine:
 
 def _machine(devices: tuple[Device, ...]) -> Machine:
     global _cached
-    if _cached is None or _cached[0] != devices:
-        models = tuple(map(_model, devices))
+    rates = tuple(map(calibration.measured, devices))
+    if _cached is None or _cached[0] != (devices, rates):
+        models = tuple(map(_model, devices, rates))
         automatic = [m for m in models if m.is_automatic]
         home = automatic[0]
         whole = DeviceModel(home.name, home.backend, home.memory, True,
                             sum(m.cores for m in automatic if m.memory == home.memory),
                             home.bytes_per_ns, home.flops_per_ns, 0.0)
-        _cached = devices, Machine(models, whole=whole, report=_warn)
+        machine = Machine(models, whole=whole, report=_warn)
+        of_home = rates[models.index(home)]
+        if of_home is not None:
+            machine = replace(machine, transfer_bytes_per_ns=of_home.transfer_bytes_per_ns)
+        _cached = (devices, rates), machine
     return _cached[1]
 
 
-def _model(device: Device) -> DeviceModel:
-    return DeviceModel(
+def _model(device: Device, rates: calibration.Rates | None) -> DeviceModel:
+    """The device with usual rates, or with those that `fusec.devices` has measured."""
+    model = DeviceModel(
         device.name, device.backend, device.memory, device.is_automatic,
         max(len(device.cores), 1),
         supports=lambda node: backends.backend(device.backend).has_kernel(node))
+    if rates is None:
+        return model
+    threads = calibration.threads_of(device)
+    return replace(model, bytes_per_ns=rates.bytes_per_ns / threads,
+                   flops_per_ns=_PART_OF_FLOPS * rates.flops_per_ns / threads,
+                   launch_ns=rates.launch_ns)
 
 
 def _warn(text: str) -> None:

@@ -15,12 +15,11 @@ from fusec.ops import get
 from fusec.ops.library_work import WORK, points_of
 
 from ..kernel_work import work_of
+from .loop_work import control_work
 from .machine import DeviceModel, Machine
 
-GUESSED_TRIPS = 100
 CALL_NS = 2_000.0  # of any library function
 PARALLEL_NS = 32_000.0  # of kernels that use all cores
-STEP_NS = 2.0  # of an iteration of a native loop
 
 
 class Costs:
@@ -89,7 +88,7 @@ def _work(node: Node) -> tuple[float, float]:
     if node.op == "Fused":
         return _body_work(node.attrs["body"]), nbytes
     if get(node.op).is_control:
-        return _control_work(node), nbytes
+        return control_work(node, {}), nbytes
     largest = max((points_of(v.shape) for v in (*node.inputs, *node.outputs)), default=1.0)
     rule = WORK.get(node.op)
     if rule is not None:
@@ -101,25 +100,3 @@ def _body_work(graph: Graph) -> float:
     return sum((work_of(n.out()) or 1.0) * max(
         points_of(v.shape) for v in (*n.inputs, *n.outputs)) for n in graph.nodes
         if not get(n.op).is_given and n.inputs)
-
-
-def _control_work(node: Node) -> float:
-    inside = {name: sum(_work(n)[0] + STEP_NS for n in graph.nodes if not get(n.op).is_given)
-              for name, graph in node.attrs.items() if isinstance(graph, Graph)}
-    if node.op == "Loop":
-        return _trips(node) * sum(inside.values())
-    return max(inside.values(), default=GUESSED_TRIPS * STEP_NS)
-
-
-def _trips(node: Node) -> float:
-    """How often a loop runs: known where a counter that begins at a constant has a constant end."""
-    test: Graph = node.attrs["test"]
-    less = test.outputs[0].node
-    if less.op == "Less" and less.inputs[0] in test.inputs:
-        first = node.inputs[test.inputs.index(less.inputs[0])]
-        ends = [less.inputs[1], *(node.inputs[test.inputs.index(v)]
-                                  for v in less.inputs[1:] if v in test.inputs)]
-        end = next((v for v in ends if v.node.op == "Const"), None)
-        if end is not None and first.node.op == "Const":
-            return max(float(end.node.attrs["value"]) - float(first.node.attrs["value"]), 1.0)
-    return float(GUESSED_TRIPS)

@@ -27,8 +27,8 @@ class DeviceModel:
     memory: str = "host"
     is_automatic: bool = True
     cores: int = 1
-    bytes_per_ns: float = 8.0
-    flops_per_ns: float = 4.0
+    bytes_per_ns: float = 24.0
+    flops_per_ns: float = 12.0
     launch_ns: float = 30_000.0
     supports: Callable[[Node], bool] = _runs_everything
 
