@@ -144,8 +144,10 @@ def _counted(
 
 def _comparisons(value: Value) -> Iterator[Node]:
     """Those that must hold for the loop to go on."""
-    if value.node.op in ("LogicalAnd", "BitAnd", "Where"):  # of Where: what ``and`` becomes
-        for operand in value.node.inputs[:2]:
+    node = value.node
+    is_and = node.op == "Where" and number_of(node.inputs[2], {}) == 0.0  # Python's ``and``
+    if is_and or node.op in ("LogicalAnd", "BitAnd"):
+        for operand in node.inputs[:2]:
             yield from _comparisons(operand)
     elif value.node.op in _TESTS:
         yield value.node
