@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.native_nest import CompileStats
-from fusec.codegen.plan_building import compile_schedule, make_schedule
+from fusec.codegen.plan_building import compile_schedule
 from fusec.codegen.schedule import contiguous_strides
 from fusec.ir.carve import carve
 from fusec.ir.dims import symbols_of
@@ -18,13 +18,14 @@ from fusec.ir.graph import Graph, Loc, Value
 from fusec.ir.open_sizes import open_sizes, sizes_of, unbound_sizes
 from fusec.ir.types import TensorType
 from fusec.ops.host_calls import host_objects
-from fusec.passes.pipeline import run_pipeline
 from fusec.runtime.call_spec import spec_of
 from fusec.runtime.executor import Executable
 from fusec.trace.values.array import TracedArray
 
 from . import locks
 from .errors import overlap_error, unsupported, user_error
+from .placers import optimized, scheduled
+from .placing import Placing, placing_in
 from .run_metadata import RunMetadata, RunOptions, Times, run_with
 from .stages import pass_options
 
@@ -38,8 +39,10 @@ class GraphFunction:
 
     Arrays must have the dtype and shape of their parameter; numbers are converted if they keep
     their value.  One output is returned as it is, several as a tuple.  Parameters that the graph
-    updates are changed.  Compiled at the first call, or where parameters have sizes ``s0`` at the
-    first call of each combination of sizes, of which the last 64 are kept; thread-safe.
+    updates are changed.  Nodes run on the devices that the graph names, as those of a jitted
+    function; the scope around a call adds nothing.  Compiled at the first call, or where parameters
+    have sizes ``s0`` at the first call of each combination of sizes, of which the last 64 are kept;
+    thread-safe.
     """
 
     def __init__(self, graph: Graph, fp: str = "contract") -> None:
@@ -48,7 +51,7 @@ class GraphFunction:
         self.name = graph.name
         self._sized: OrderedDict[tuple[int, ...], GraphFunction] = OrderedDict()
         self._is_open = bool(open_sizes(graph))
-        self._executable: Executable | None = None
+        self._executables: dict[Placing | None, Executable] = {}
         self._lock = locks.Lock()
         self._updated = frozenset(i for i, _ in graph.updates)
 
@@ -121,10 +124,13 @@ class GraphFunction:
         return results[0] if len(results) == 1 else tuple(results)
 
     def _compiled(self) -> Executable:
+        """Compiled for the devices that there are now."""
+        placing = placing_in(None)
         with self._lock:
-            if self._executable is None:
-                self._executable = _executable(self.graph, self._fp)
-            return self._executable
+            executable = self._executables.get(placing)
+            if executable is None:
+                executable = self._executables[placing] = _executable(self.graph, self._fp)
+            return executable
 
     def _bound(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:
         names = self.inputs
@@ -179,13 +185,14 @@ def graph_function(
 
 
 def _executable(graph: Graph, fp: str) -> Executable:
-    fused = run_pipeline(graph, pass_options(fp, True))
+    fused, placed = optimized(graph, pass_options(fp, True), [])
     inputs, outputs = (
         [contiguous_strides(v.shape, v.dtype.itemsize) for v in values]
         for values in (fused.inputs, fused.outputs))
-    schedule = make_schedule(fused, inputs, outputs, graph)
+    schedule = scheduled(fused, placed, inputs, outputs, graph)
     compile_schedule(schedule, CompileStats())
-    return Executable(schedule, spec_of(graph))
+    kind: type[Executable] = schedule.executable or Executable
+    return kind(schedule, spec_of(graph))
 
 
 def _check_runnable(graph: Graph) -> None:

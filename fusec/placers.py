@@ -1,13 +1,24 @@
-"""Whether a graph has to be placed: most need not, and load nothing of what places them."""
+"""Whether a graph has to be placed, and the passes with and without that: most need not, and load
+nothing of what places them."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fusec.codegen.plan_building import make_schedule
+from fusec.codegen.schedule import Schedule, Strides
+from fusec.passes.options import PassOptions
+from fusec.passes.pipeline import PassRecord, run_pipeline
 
 from . import config
 from .ir import Graph
+from .records import replace
+
+if TYPE_CHECKING:
+    from .placed import Placed
 
 _REGISTRY = "fusec.runtime.devices.registry"
 
@@ -20,6 +31,30 @@ def placer_for(graph: Graph) -> Any:
         if registry is None or sum(d.is_automatic for d in registry.devices()) < 2:
             return None
     return importlib.import_module("fusec.placed")
+
+
+def optimized(
+    graph: Graph, options: PassOptions, records: list[PassRecord]
+) -> tuple[Graph, Placed | None]:
+    """The graph after the passes, and what placement decided of it if there was anything."""
+    placer = placer_for(graph)
+    if placer is None:
+        return run_pipeline(graph, options, records), None
+    fused = run_pipeline(graph, replace(options, constrain=placer.constrain), records)
+    return fused, placer.place_on(fused, records)
+
+
+def scheduled(
+    graph: Graph, placed: Placed | None, input_strides: Sequence[Strides],
+    output_strides: Sequence[Strides], traced: Graph,
+) -> Schedule:
+    """The schedule of what `optimized` gave, over the devices that it is placed on."""
+    if placed is not None and placed.is_divided:
+        schedule: Schedule = placed.schedule(input_strides, output_strides, traced)
+        return schedule
+    schedule = make_schedule(graph, input_strides, output_strides, traced)
+    schedule.divide = None if placed is None else placed.divide
+    return schedule
 
 
 def _constrained(graph: Graph) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fusec.codegen.native_nest import CompileStats
-from fusec.codegen.plan_building import compile_schedule, make_schedule
+from fusec.codegen.plan_building import compile_schedule
 from fusec.codegen.schedule import Schedule
 from fusec.ir import Graph
 from fusec.ir.lazy_values import lazy
 from fusec.passes.options import PassOptions
-from fusec.passes.pipeline import PassRecord, run_pipeline
+from fusec.passes.pipeline import PassRecord
 from fusec.trace.call.flat_call import FlatCall
 
 from . import config
@@ -21,7 +21,7 @@ from .compiled_trace import Build
 from .concrete_function import ConcreteFunction
 from .inspect import timeline
 from .inspect.passes_report import passes_text
-from .placers import placer_for
+from .placers import optimized, scheduled
 from .records import dataclass, field, replace
 from .trace.tracer import Traced
 
@@ -52,13 +52,7 @@ class TracedStage:
         """Run the passes, fusion last."""
         start = time.perf_counter()
         records: list[PassRecord] = []
-        graph, options, placed = self.graph.made, self.options, None
-        placer = placer_for(graph)
-        if placer is not None:
-            options = replace(options, constrain=placer.constrain)
-        fused = run_pipeline(graph, options, records)
-        if placer is not None:
-            placed = placer.place_on(fused, records)
+        fused, placed = optimized(self.graph.made, self.options, records)
         if timeline.on:
             timeline.since("passes", f"passes of {self.name}", start)
         return OptimizedStage(
@@ -95,13 +89,8 @@ class OptimizedStage:
     def schedule(self) -> Schedule:
         """What lowering makes of the graph itself."""
         traced = self.before.traced
-        if self.placed is not None and self.placed.is_divided:
-            schedule: Schedule = self.placed.schedule(
-                traced.input_strides, traced.output_strides, traced.graph)
-        else:
-            schedule = make_schedule(self.graph.made, traced.input_strides, traced.output_strides,
-                                     traced.graph)
-            schedule.divide = None if self.placed is None else self.placed.divide
+        schedule = scheduled(self.graph.made, self.placed, traced.input_strides,
+                             traced.output_strides, traced.graph)
         schedule.states = traced.states if traced.states.noted else None
         return schedule
 
