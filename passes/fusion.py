@@ -17,7 +17,7 @@ from .duplicates import duplicates
 from .fused_nodes import with_fused_nodes
 from .groups import group
 from .kernel_work import cuts
-from .materialise import materialised_values, tied_values
+from .materialise import materialised_values, required_values, tied_values
 from .unrolled_axes import unrolled_axes
 
 # A step of time that all later ones compute again takes two rounds; a round looks at every node.
@@ -26,18 +26,21 @@ MAX_ROUNDS, MAX_VISITS, MIN_ROUNDS = 64, 40_000, 8
 
 def fuse(graph: Graph) -> Graph:
     """Replace groups of nodes by ``Fused`` nodes; see the module docstring."""
-    unrolled, tied = unrolled_axes(graph), tied_values(graph)
-    materialised = materialised_values(graph, (), unrolled)
+    tied = tied_values(graph)
+    stored = required_values(graph, tied)
+    unrolled = unrolled_axes(graph, stored)
+    materialised = materialised_values(graph, stored, unrolled)
     extra = cuts(graph, materialised)
     if extra:
-        materialised = materialised_values(graph, extra, unrolled)
+        stored |= extra
+        materialised = materialised_values(graph, stored, unrolled)
     for _ in range(max(MIN_ROUNDS, min(MAX_ROUNDS, MAX_VISITS // max(len(graph.nodes), 1)))):
         units, home = group(graph, materialised, unrolled, tied)
-        stored = duplicates(units, materialised, len(graph.nodes))
-        if not stored:
+        extra = duplicates(units, materialised, len(graph.nodes))
+        if not extra:
             break
-        extra |= stored
-        materialised = materialised_values(graph, extra, unrolled)
+        stored |= extra
+        materialised = materialised_values(graph, stored, unrolled)
     if all(unit.opaque is not None for unit in units):
         return graph
     return with_fused_nodes(graph, units, home, unrolled, tied)

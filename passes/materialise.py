@@ -7,8 +7,7 @@ shape makes the same kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
@@ -42,10 +41,9 @@ BROADCAST_LIMIT = 4.0
 Context = tuple[tuple[int, ...], IndexMap, bool, bool]
 
 
-def required_values(graph: Graph) -> set[Value]:
+def required_values(graph: Graph, tied: set[Value]) -> set[Value]:
     """Values that must be in memory: results, updates, operands of library calls and reshapes, and
-    tied values."""
-    tied = tied_values(graph)
+    `tied_values`."""
     needed = tied.union(graph.roots)
     for node in graph.nodes:
         if is_boundary(node) and get(node.op).kind not in ("reduce", "scan"):
@@ -90,13 +88,14 @@ def _sources(value: Value) -> set[Value]:
 
 
 def materialised_values(
-    graph: Graph, extra: Iterable[Value] = (), unrolled: Mapping[Value, int] = MappingProxyType({})
+    graph: Graph, required: set[Value], unrolled: Mapping[Value, int]
 ) -> set[Value]:
-    """The values that get storage of their own, decided from the results backwards.
+    """The values that get storage of their own, ``required`` ones and others, decided from the
+    results backwards.
 
     ``unrolled``: see `unrolled_axes`.
     """
-    stored = required_values(graph) | set(extra)
+    stored = set(required)
     contexts: dict[Value, set[Context]] = {}
     for node in reversed(graph.nodes):
         if get(node.op).is_given:

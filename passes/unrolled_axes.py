@@ -11,13 +11,13 @@ from fusec.ir import Graph, Value
 from fusec.ops import get
 from fusec.ops.cones import cone, cone_cost, is_always_stored, written_cost
 
-from .materialise import BROADCAST_LIMIT, required_values
+from .materialise import BROADCAST_LIMIT
 from .short_axes import MAX_COST, MAX_SHORT
 
 
-def unrolled_axes(graph: Graph) -> dict[Value, int]:
+def unrolled_axes(graph: Graph, required: set[Value]) -> dict[Value, int]:
     """The short axis, of the iteration domain, of each root that is better computed in parts."""
-    needed = required_values(graph) | {n.out() for n in graph.nodes if is_always_stored(n)}
+    needed = required | {n.out() for n in graph.nodes if is_always_stored(n)}
     reductions = {n.out() for n in graph.nodes if get(n.op).kind == "reduce"}
     return {root: axis for root in needed | reductions
             if (axis := _short_axis(root)) is not None and _shares_work(root, axis, needed)}
