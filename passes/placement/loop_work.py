@@ -7,11 +7,13 @@ the run knows are mostly parts of those that the loop uses, of half their length
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.library_work import GUESSED_SIZE, WORK, points_of
+from fusec.ops.loop_numbers import ARITHMETIC, ENDS, STEPS, is_and, writes_part
 
 from ..kernel_work import work_of
 
@@ -21,13 +23,6 @@ IN_LOOPS = 3.0  # an element there, against one of a kernel
 LIBRARY_CALL = 60_000.0  # with the way into Python and back
 
 Numbers = Mapping[Value, float]
-_ARITHMETIC: Mapping[str, Callable[..., float]] = {
-    "Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambda a, b: a * b,
-    "FloorDiv": lambda a, b: a // b if b else a, "Minimum": min, "Maximum": max,
-    "Cast": lambda a: a, "BroadcastTo": lambda a: a,
-}
-# Whether the last value that a counter takes is the end itself.
-_TESTS = {"Less": False, "LessEqual": True, "Greater": False, "GreaterEqual": True}
 
 
 def control_work(node: Node, numbers: Numbers, size: int = GUESSED_SIZE) -> float:
@@ -57,7 +52,7 @@ def number_of(value: Value, numbers: Numbers) -> float | None:
 
 def _followed(node: Node, known: dict[Value, float]) -> Numbers:
     """What is known, the node's own result included."""
-    rule = _ARITHMETIC.get(node.op)
+    rule = ARITHMETIC.get(node.op)
     if rule is not None and not node.out().shape:
         operands = [number_of(v, known) for v in node.inputs]
         if None not in operands:
@@ -83,9 +78,9 @@ def _touched(node: Node, size: int) -> float:
     """Elements that a node reads or writes: of a part that it reads or replaces, those alone."""
     row = get(node.op)
     values = (*node.inputs, *node.outputs)
-    if row.picks == "write" or node.op in ("SliceUpdate", "Scatter"):
+    if writes_part(node):
         values = node.inputs[1:2]
-    elif row.picks or row.kind in ("view", "gather"):
+    elif row.picks or row.kind == "gather" or row.kind == "view":
         values = tuple(node.outputs)
     return max((points_of(v.shape, size) for v in values), default=1.0)
 
@@ -137,19 +132,19 @@ def _counted(
         first, step = number_of(node.inputs[position], numbers), _step(node, position)
         if first is None or not step:
             continue
-        trips = (last - first) / step + _TESTS[comparison.op]
-        return position, (first + last) / 2, max(trips, 0.0)
+        trips = (last - first) / step + ENDS[comparison.op]
+        if math.isfinite(trips):
+            return position, (first + last) / 2, max(trips, 0.0)
     return None
 
 
 def _comparisons(value: Value) -> Iterator[Node]:
     """Those that must hold for the loop to go on."""
     node = value.node
-    is_and = node.op == "Where" and number_of(node.inputs[2], {}) == 0.0  # Python's ``and``
-    if is_and or node.op in ("LogicalAnd", "BitAnd"):
+    if is_and(node):
         for operand in node.inputs[:2]:
             yield from _comparisons(operand)
-    elif value.node.op in _TESTS:
+    elif value.node.op in ENDS:
         yield value.node
 
 
@@ -161,9 +156,8 @@ def _step(node: Node, position: int) -> float | None:
     if position not in scalars or len(scalars) > len(body.outputs):
         return None
     after = body.outputs[scalars.index(position)].node
-    if after.op not in ("Add", "Sub") or body.inputs[position] not in after.inputs:
+    if after.op not in STEPS or body.inputs[position] not in after.inputs:
         return None
-    sign = 1.0 if after.op == "Add" else -1.0
     other = next((v for v in after.inputs if v is not body.inputs[position]), None)
     number = None if other is None else number_of(other, {})
-    return None if number is None else sign * number
+    return None if number is None else STEPS[after.op] * number

@@ -1,0 +1,35 @@
+"""What ops do to the numbers that loops count with, for estimates of how often these run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fusec.ir import Node
+
+from .registry import get
+
+# What may be computed of numbers that are known, before the loop has run.
+ARITHMETIC: Mapping[str, Callable[..., float]] = {
+    "Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambda a, b: a * b,
+    "FloorDiv": lambda a, b: a // b if b else a, "Minimum": min, "Maximum": max,
+    "Cast": lambda a: a, "BroadcastTo": lambda a: a,
+}
+# Comparisons of a counter with its end, and whether the last value that it takes is the end itself.
+ENDS: Mapping[str, bool] = {
+    "Less": False, "LessEqual": True, "Greater": False, "GreaterEqual": True}
+STEPS: Mapping[str, float] = {"Add": 1.0, "Sub": -1.0}  # how they move their first operand
+_AND = frozenset(("LogicalAnd", "BitAnd"))
+_WRITES = frozenset(("SliceUpdate", "Scatter"))
+
+
+def is_and(node: Node) -> bool:
+    """Whether it is true where its first two operands are."""
+    if node.op == "Where":  # what Python's ``and`` becomes
+        last = node.inputs[2].node
+        return last.op == "Const" and not last.out().shape and not last.attrs["value"]
+    return node.op in _AND
+
+
+def writes_part(node: Node) -> bool:
+    """Whether it replaces a part of its first operand by its second."""
+    return get(node.op).picks == "write" or node.op in _WRITES
