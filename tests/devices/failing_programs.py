@@ -51,6 +51,13 @@ PARTS = {
               "    v = v + v[i + 90 * ibad[{k}]]\n"
               "else:\n"
               "    v = v * 2",
+    "raise": "if bad[{k}] > 0.5:\n"
+             "    raise ValueError('part {k}')\n"
+             "v = v + 1",
+    "assert": "assert bad[{k}] < 0.5, 'part {k}'\n"
+              "v = v - 1",
+    "quotient": "v = v * (7 // (1 - ibad[{k}]))",
+    "print": "fusec.print('part {k}', v[0], w[1])",
     "sort": "v = v + np.sort(v)[::-1] * bad[{k}]",
     "kernel": "v = np.sin(v) + np.cos(v) * (1 + bad[{k}])",
     "product": "v = v + (v[:16].reshape(4, 4) @ v[8:24].reshape(4, 4)).sum() * 1e-3",
@@ -59,8 +66,8 @@ PARTS = {
     "variable": "c.assign_add(v[:4])",
     "another": "v, w = np.tanh(w), np.tanh(v) + 1",
 }
-CAN_FAIL = frozenset(PARTS) - {"sort", "kernel", "product", "argument", "element", "variable",
-                               "another"}
+CAN_FAIL = frozenset(PARTS) - {"print", "sort", "kernel", "product", "argument", "element",
+                               "variable", "another"}
 
 
 @dataclass

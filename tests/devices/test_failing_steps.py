@@ -3,7 +3,9 @@ nothing written, nothing left behind, and the next step right."""
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import io
 import os
 import signal
 import threading
@@ -44,17 +46,19 @@ class Compiled:
         self.function = lowered.compile()
 
     def outcome(self, bad: tuple[int, ...]) -> list[Any]:
-        """What a step raises with its notes, else its results; then arguments and Variable, which
-        have what the program assigns before that, and nothing more."""
+        """What a step raises with its notes, else its results; what it prints; then arguments and
+        Variable, which have what the program assigns before that, and nothing more."""
         variable = self.program.variable
         variable.assign(np.arange(4.0))
-        arguments = self.program.arguments(bad)
+        arguments, printed = self.program.arguments(bad), io.StringIO()
         try:
-            ended: list[Any] = [x.tobytes() for x in self.function.run_leaves(list(arguments))]
+            with contextlib.redirect_stdout(printed):
+                results = self.function.run_leaves(list(arguments))
+            ended: list[Any] = [x.tobytes() for x in results]
         except Exception as error:
             ended = [type(error), str(error), getattr(error, "__notes__", None)]
         kept = [x.tobytes() for x in arguments if isinstance(x, np.ndarray)]
-        return [ended, kept, variable.numpy().tobytes()]
+        return [ended, printed.getvalue(), kept, variable.numpy().tobytes()]
 
 
 def devices_threads() -> set[str]:
@@ -297,6 +301,34 @@ def test_ctrl_c_does_not_reach_the_step_of_another_thread(long: Loops) -> None:
     assert not wrong
     assert min(counts) > 2
     long.check()
+
+
+@pytest.mark.alone
+@pytest.mark.usefixtures("long")
+def test_ctrl_c_in_a_loop_whose_iterations_are_steps() -> None:
+    @fusec.jit
+    def f(x, y, n, a):
+        while x[0] < n:
+            with fusec.device("CPU:1"):
+                y = np.sin(y) @ y
+                y /= np.abs(y).max()
+            with fusec.device("CPU:0"):
+                x = x + 1
+                if x[1] > 5:
+                    x[2] = np.linalg.inv(x[:4].reshape(2, 2) + np.eye(2))[0, 0]
+        a[:] = x[:3]
+        return x, y
+
+    random = np.random.default_rng(0)
+    x, y, a = random.normal(size=30), random.normal(size=(30, 30)), np.zeros(3)
+    f(x, y, 20.0, a)
+    want = f(x, y, 30.0, a)
+    for _ in range(40):
+        a[:] = -1.0
+        assert interrupted(lambda: f(x, y, 1e30, a), 0.05 * random.random()) < 0.5
+        assert np.all(a == -1.0) and len(RENDEZVOUS) == 0
+        for got, right in zip(f(x, y, 30.0, a), want, strict=True):
+            np.testing.assert_array_equal(got, right)
 
 
 @pytest.mark.usefixtures("two")
