@@ -370,3 +370,39 @@ def test_a_print_that_fails_and_one_that_calls_a_divided_function() -> None:
     with contextlib.redirect_stdout(Stream(lambda: answers.append(caller.is_right()))):
         np.testing.assert_array_equal(printing(X, 100), want[1])
     assert answers == [True]
+
+
+def test_a_variable_counts_the_steps_that_succeed() -> None:
+    """Others of the same function fail, or run out of time, meanwhile."""
+    variable = fusec.Variable(0)
+
+    @fusec.jit
+    def f(x, m, n):
+        with fusec.device("CPU:1"):
+            t = 0.0
+            for i in range(n):
+                t = t * 0.5 + x[i % 100]
+        with fusec.device("CPU:0"):
+            z = np.linalg.inv(m)
+        variable.assign_add(1)
+        return z + t
+
+    want = [f(X, M, n) for n in (99, 100)][1]
+    endless = f.concrete(X, M, 1 << 40)
+    variable.assign(0)
+
+    def work(number: int) -> None:
+        for step in range(24):
+            if step % 8 == number:
+                with pytest.raises(TimeoutError):
+                    endless.run(X, M, 1 << 40, options=fusec.RunOptions(timeout=0.02))
+            elif step % 3:
+                assert np.array_equal(f(X, M, 100), want)
+            else:
+                with pytest.raises(np.linalg.LinAlgError):
+                    f(X, 0 * M, 100)
+
+    in_threads(6, work)
+    succeeded = sum(bool(step % 8 != number and step % 3)
+                    for number in range(6) for step in range(24))
+    assert variable.numpy() == succeeded
