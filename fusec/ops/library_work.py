@@ -67,6 +67,20 @@ def _sliding(node: Node, largest: float) -> float:
     return 1.2 * math.prod(points_of(v.shape) for v in node.inputs[:2])
 
 
+def keeps_interpreter(node: Node) -> bool:
+    """Whether nothing else of Python runs meanwhile: a library that keeps the interpreter's lock.
+
+    NumPy releases it in loops over more than 500 elements, of which it takes these functions of
+    smaller matrices for one (seen in NumPy 2.4 on `eigvalsh` and `solve` of one right-hand side).
+    """
+    if node.op not in _KEPT_WHERE_SMALL:
+        return False
+    shape = node.inputs[0].shape
+    is_one_vector = all(len(v.shape) == 1 for v in node.inputs[1:])
+    return is_one_vector and points_of(shape[:-1]) <= 500
+
+
+_KEPT_WHERE_SMALL = frozenset(("LinalgEigvalsh", "LinalgSolve"))
 _BLAS = 4.0  # a library's inner loops, against additions of a loop's
 _IN_PYTHON = 400_000.0  # what np.percentile does before it begins, about 30 us
 # Factors were measured: on one core of an EPYC, against additions of vector code at 12 per ns.

@@ -13,10 +13,14 @@ from collections.abc import Mapping, Sequence
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
+from fusec.ops.library_work import keeps_interpreter
 from fusec.records import dataclass, field
 
 from .costs import Costs, nbytes_of
 from .machine import DeviceModel, Machine
+
+# When each device has something to do, and (None) the interpreter has that lets nobody else run.
+Busy = dict[DeviceModel | None, list[tuple[float, float]]]
 
 
 @dataclass
@@ -60,6 +64,7 @@ class Simulator:
         self.costs = costs or Costs(machine)
         self.nodes = [n for n in graph.nodes if is_placed(n)]
         self.reads = {n.name: [v for v in sources(n) if v.node.op != "Const"] for n in self.nodes}
+        self.exclusive = {n.name for n in self.nodes if keeps_interpreter(n)}
         self.results = {behind_views(v) for v in graph.roots}
         self._lengths: dict[tuple[int, DeviceModel], float] = {}
         self._nbytes: dict[Value, float] = {}
@@ -77,7 +82,7 @@ class Simulator:
     ) -> Simulation:
         """The greedy placement.  ``classes`` names what must be on one device."""
         simulation = Simulation()
-        busy: dict[DeviceModel, list[tuple[float, float]]] = {}
+        busy: Busy = {}
         together: dict[str, DeviceModel] = {}
         for node in self.order:
             kin = classes.get(node.name, "")
@@ -94,7 +99,7 @@ class Simulator:
     def run_placed(self, devices: Mapping[str, DeviceModel]) -> Simulation:
         """The execution of a graph whose nodes are on these devices, by name."""
         simulation = Simulation()
-        busy: dict[DeviceModel, list[tuple[float, float]]] = {}
+        busy: Busy = {}
         for node in self._ordered(devices):
             device = devices[node.name]
             self._enter(simulation, busy, node, device, self._tried(
@@ -102,10 +107,12 @@ class Simulator:
         return simulation
 
     def _enter(
-        self, simulation: Simulation, busy: dict[DeviceModel, list[tuple[float, float]]],
+        self, simulation: Simulation, busy: Busy,
         node: Node, device: DeviceModel, span: tuple[float, float],
     ) -> None:
         insort(busy.setdefault(device, []), span)
+        if node.name in self.exclusive:
+            insort(busy.setdefault(None, []), span)
         simulation.devices[node.name] = device
         simulation.begin[node.name], simulation.end[node.name] = span
         simulation.makespan = max(simulation.makespan, self._home_at(node, device, span[1]))
@@ -117,7 +124,7 @@ class Simulator:
                           if v in self.results), default=0.0)
 
     def _tried(
-        self, simulation: Simulation, busy: Mapping[DeviceModel, list[tuple[float, float]]],
+        self, simulation: Simulation, busy: Busy,
         node: Node, device: DeviceModel,
     ) -> tuple[float, float]:
         """When the node would begin and end there."""
@@ -125,12 +132,13 @@ class Simulator:
                     default=0.0)
         ready = max([ready, *(simulation.end.get(n.name, 0.0) for n in node.control_inputs)])
         length = self.length(node, device)
-        spans = busy.get(device, [])
-        for at in range(max(bisect_left(spans, (ready, 0.0)) - 1, 0), len(spans)):
-            if ready + length <= spans[at][0]:
-                break
-            ready = max(ready, spans[at][1])
-        return ready, ready + length
+        users = (device, None) if node.name in self.exclusive else (device,)
+        begin = -1.0
+        while begin != ready:  # free in both at once
+            begin = ready
+            for user in users:
+                ready = _gap(busy.get(user, ()), ready, length)
+        return begin, begin + length
 
     def _arrival(self, simulation: Simulation, value: Value, device: DeviceModel) -> float:
         if get(value.node.op).is_given:
@@ -170,6 +178,15 @@ class Simulator:
         if value not in self._nbytes:
             self._nbytes[value] = nbytes_of(value)
         return self.machine.transfer(source, target, self._nbytes[value])
+
+
+def _gap(spans: Sequence[tuple[float, float]], ready: float, length: float) -> float:
+    """The first time from which on there is nothing for so long."""
+    for at in range(max(bisect_left(spans, (ready, 0.0)) - 1, 0), len(spans)):
+        if ready + length <= spans[at][0]:
+            break
+        ready = max(ready, spans[at][1])
+    return ready
 
 
 def _reason(choices: Sequence[DeviceModel], ends: Sequence[float], best: int) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import statistics
 from random import Random
+from typing import Any
 
+import numpy as np
 import pytest
 from random_schedules import Problem, Shortest, problem, ratios, summary
 
+import fusec
 from fusec.ir import Node
 from fusec.passes.placement.machine import DeviceModel
 
@@ -48,6 +51,17 @@ def test_a_simulated_execution_can_be_carried_out(seed: int) -> None:
                 transfer = machine.transfer(placed.devices[value.node.name],
                                             placed.devices[node.name], value.type.size * 8.0)
                 assert placed.begin[node.name] >= placed.end[value.node.name] + transfer
+
+
+@pytest.mark.parametrize(("n", "is_divided"), [(400, False), (600, True)])
+def test_what_keeps_the_interpreter_is_not_divided(n: int, is_divided: bool) -> None:
+    def two(a: np.ndarray, b: np.ndarray) -> Any:
+        return np.linalg.eigvalsh(a)[0] + np.linalg.eigvalsh(b)[0]
+
+    spec = fusec.TensorSpec((n, n), np.float64)
+    with fusec.config.override(logical_cpu_devices=2):
+        concrete = fusec.jit(two).concrete(spec, spec)
+    assert bool(concrete.partitions) is is_divided
 
 
 def nodes_of(problem: Problem) -> list[Node]:
