@@ -53,11 +53,13 @@ class _NativeTask(Executable):
 class TaskRun:
     """A task as a function of the values that it reads; ``sizes`` are those of the step."""
 
-    def __init__(self, action: Action) -> None:
+    def __init__(self, action: Action, name: str) -> None:
+        """``name``: of the function that it is a task of, for warnings of what it calls."""
         assert action.schedule is not None
         self.schedule = schedule = action.schedule
         graph = schedule.graph
-        self.spec = replace(spec_of(graph), input_strides=tuple(action.layouts))
+        self.spec = replace(
+            spec_of(graph), name=name, input_strides=tuple(action.layouts))
         has_symbols = any(symbols_of(v.type) for n in graph.nodes for v in n.outputs)
         is_native = schedule.backend.is_native and not schedule.externs and not has_symbols
         self._native = _NativeTask(schedule, self.spec) if is_native else None
