@@ -13,7 +13,7 @@ from typing import Any
 from fusec.codegen.schedule import KernelStep, Schedule
 from fusec.ir import Node
 from fusec.passes.placement.costs import measured_name, on_cores
-from fusec.passes.placement.machine import Machine
+from fusec.passes.placement.machine import DeviceModel, Machine
 from fusec.passes.placement.place import Placement
 from fusec.passes.placement.schedule_simulation import is_placed
 
@@ -38,6 +38,7 @@ class Trial:
         self.nodes = {n.name: n for n in nodes if is_placed(n)}
         self.machine, self.placement, self.decide = machine, placement, decide
         self.least: dict[str, float] = {}
+        self._names: dict[str, str] = {}  # of nodes, to those of entries, which take 5 us to make
         self._left = CALLS
         self._lock = locks.Lock()
 
@@ -55,7 +56,12 @@ class Trial:
     def _measured(self, node: Node, ns: float) -> tuple[str, float]:
         """The entry of `Machine.measured`: of one device, where all cores were one, too."""
         if self.placement.is_divided:
-            return measured_name(node, self.placement.simulation.devices[node.name]), ns
+            return self._name(node, self.placement.simulation.devices[node.name]), ns
         home, whole = self.machine.home, self.machine.whole or self.machine.home
-        return measured_name(node, home), (
+        return self._name(node, home), (
             on_cores(ns, whole.cores, home.cores) if node.op == "Fused" else ns)
+
+    def _name(self, node: Node, device: DeviceModel) -> str:
+        if node.name not in self._names:
+            self._names[node.name] = measured_name(node, device)
+        return self._names[node.name]
