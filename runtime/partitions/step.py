@@ -225,6 +225,7 @@ class Step:
         if not is_skipped:
             followers = self._tried(number, run or partial(self._done, number), work)
         self._ended(followers)
+
     def _tried(
         self, number: int, run: Callable[[], Sequence[Any]], work: _Work | None
     ) -> Sequence[int]:

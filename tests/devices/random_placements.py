@@ -27,7 +27,8 @@ TESTS = Path(__file__).resolve().parents[1]
 for folder in ("..", "fuzz", "differential"):
     sys.path.insert(0, str(TESTS / folder))
 
-from fuzzer.control.program import ControlProgram  # noqa: E402
+from fuzzer.control.module_state import _state_of as state_of  # noqa: E402
+from fuzzer.control.program import ControlProgram, StatefulProgram  # noqa: E402
 
 import fusec  # noqa: E402
 from fusec.errors import ConcreteValueError, TraceError, UnsupportedError  # noqa: E402
@@ -44,6 +45,7 @@ class Case:
     function: Callable[..., Any]
     arguments: Callable[[], Any]
     options: dict[str, Any] = field(default_factory=dict)
+    stateful: StatefulProgram | None = None  # with a module whose state calls read and change
 
 
 def fuzzed(seed: str) -> Case:
@@ -51,6 +53,8 @@ def fuzzed(seed: str) -> Case:
     from fuzzer.child import program_of
 
     program = program_of(seed)
+    if isinstance(program, StatefulProgram):
+        return Case(seed, program.function(), lambda: program.make(0), stateful=program)
     if isinstance(program, ControlProgram):
         return Case(seed, program.function(), lambda: program.make(0))
     return Case(seed, program.function(), program.make, {"fp": program.fp})
@@ -104,6 +108,34 @@ class Placements:
         return concrete.run_leaves(stage.call.leaves)
 
 
+class StatefulPlacements(Placements):
+    """One program with a state: called three times, which is changed in between."""
+
+    def run(self, devices: int, choose: Any) -> tuple[Any, Exception | None]:
+        """The bits of results, arguments and the state after each call, up to one that raises."""
+        program = self.case.stateful
+        assert program is not None
+        module, seen = program.module(), list[Any]()
+        jitted = fusec.jit(module["program"], fp="strict")
+        with fusec.config.override(logical_cpu_devices=devices), np.errstate(all="ignore"), (
+                nullcontext() if choose is None else choosing(choose)):
+            for trial in range(3):
+                args = program.make(trial)
+                try:
+                    module["touch"](trial)
+                    result = jitted(*args)
+                except Exception as error:
+                    return seen, error
+                seen.append((bits((result, args)), sorted(
+                    (path, bits(value)) for path, value in state_of(module))))
+        self.divided += sum(t.build.schedule.is_partitioned for t in jitted.traces)
+        return seen, None
+
+
+def placements_of(case: Case) -> Placements:
+    return StatefulPlacements(case) if case.stateful else Placements(case)
+
+
 def bits(x: Any) -> Any:
     """All that can be seen of a value, down to the bits and strides of its arrays."""
     if isinstance(x, np.ndarray):
@@ -128,7 +160,7 @@ def campaign(cases: Iterator[Case], total: int, each: int, seed: int) -> Counter
     began = time.monotonic()
     for case in cases:
         try:
-            placements = Placements(case)
+            placements = placements_of(case)
         except REFUSALS:
             counts["refused"] += 1
             continue
@@ -156,7 +188,7 @@ def every_case(first: int) -> Iterator[Case]:
     yield from published()
     number = first
     while True:
-        for kind in ("", "c", "w", ""):
+        for kind in ("", "c", "w", "s"):
             yield fuzzed(f"{kind}{number}")
             number += 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from random_placements import REFUSALS, Case, Placements, fuzzed, published
+from random_placements import REFUSALS, Case, fuzzed, placements_of, published
 
 # Found by the campaign: a reshape that is a result, sizes that another device knows, empty results.
 FOUND = ("164", "352", "w158", "w334", "299")
@@ -14,7 +14,7 @@ PUBLISHED = {case.name: case for case in published()}
 
 def check(case: Case, each: int) -> None:
     try:
-        placements = Placements(case)
+        placements = placements_of(case)
     except REFUSALS:
         pytest.skip("refused on one device, too")
     if isinstance(placements.error, REFUSALS):
@@ -25,7 +25,7 @@ def check(case: Case, each: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [*FOUND, *map(str, range(20)), *(f"c{n}" for n in range(20)),
-                                  *(f"w{n}" for n in range(10))])
+                                  *(f"w{n}" for n in range(10)), *(f"s{n}" for n in range(12))])
 def test_fuzzed_programs(seed: str) -> None:
     check(fuzzed(seed), 2)
 
