@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import linecache
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from ..convert.properties import class_attribute
@@ -27,5 +27,13 @@ def users_function(function: Any) -> FunctionType | None:
         return None
     code = function.__code__
     is_made = code.co_filename.startswith("<") and (  # by dataclasses, namedtuple or attrs
-        code.co_filename.startswith("<attrs ") or not linecache.getlines(code.co_filename))
+        code.co_filename.startswith("<attrs ") or not _is_written(code))
     return None if is_made or code.co_flags & _GENERATOR else function
+
+
+def _is_written(code: CodeType) -> bool:
+    """Whether it stands in the text of its file.  What dataclasses and namedtuple compile says that
+    it is from ``<string>``, and so does the text of ``python -c``, which Python 3.13 keeps."""
+    word = "lambda" if code.co_name == "<lambda>" else f"def {code.co_name}"
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1:]
+    return not code.co_qualname.startswith("__create_fn__.") and any(word in line for line in lines)

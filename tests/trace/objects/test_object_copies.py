@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import operator
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -131,3 +133,32 @@ def test_copies_of_arrays_lie_as_they_do() -> None:
     o.a = x
     for got, want in zip(fusec.jit(program)(o, x), program(o, x), strict=True):
         assert got.strides == want.strides == x.strides
+
+
+COMMAND = """
+import collections, dataclasses
+import fusec
+@dataclasses.dataclass(order=True)
+class Point:
+    v: float
+Pair = collections.namedtuple("Pair", "a b")
+class Own:
+    def __init__(self, v):
+        self.v = v
+    def __lt__(self, other):
+        return self.v < other
+f = fusec.jit(lambda o: (o < Point(2.5), o == Point(2.0), Pair(o.v, 1.0).a, Own(o.v) < 2.5))
+o = Point(1.0)
+for _ in range(3):
+    print(*f(o))
+    o.v += 1
+"""
+
+
+def test_methods_that_dataclasses_make_in_a_command_are_not_its_text() -> None:
+    """Python 3.13 says of both that they are from ``<string>``, and keeps the command's lines."""
+    run = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    rows = [line.split() for line in run.stdout.splitlines()]
+    assert rows == [["True", "False", "1.0", "True"], ["True", "True", "2.0", "True"],
+                    ["False", "False", "3.0", "False"]]
