@@ -1,6 +1,6 @@
 """What every test shares: a disk cache of its own, so that runs never meet the user's.
 
-``--part`` runs every eleventh test of each file, and fewer random programs, for the Pythons and
+``--part`` runs every twelfth test of each file, and fewer random programs, for the Pythons and
 NumPys beside the first.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-PART = 11
+PART = 12
 
 # Before anything imports fusec: settings are read once, and child processes inherit them.
 os.environ["FUSEC_CACHE_DIR"] = tempfile.mkdtemp(prefix="fusec-test-cache-")
