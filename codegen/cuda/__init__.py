@@ -1,0 +1,1 @@
+"""The CUDA back end: loop nests to CUDA C++, which a driver compiles and launches."""
