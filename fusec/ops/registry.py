@@ -84,10 +84,11 @@ class Op:
     raises: Literal["", "never", "often"] = ""  # a call whose operands are there
     checks: Literal["", "index", "condition"] = ""  # what it raises for is its own business
     picks: Literal["", "read", "write"] = ""  # a part at indices that only the run knows
-    # Rules that transformations of graphs ask; empty today.
-    partials: NodeRule | None = None  # of an elementwise row: a derivative for each operand
-    jvp: NodeRule | None = None  # tangents of the results, from those of the operands
-    vjp: NodeRule | None = None  # cotangents of the operands, from those of the results
+    # Rules that transformations of graphs ask.  Importing `fusec.ops.derivatives`, which says what
+    # they are, fills the first three.
+    partials: Any = None  # of an elementwise row: a derivative for each operand
+    jvp: Any = None  # tangents of the results, from those of the operands
+    vjp: Any = None  # cotangents of the operands, from those of the results
     batching: NodeRule | None = None  # the row for all elements along one more axis
     export: NodeRule | None = None  # the row in an exchange format's ops
     admits: Admission | None = None  # what is admitted of it where a graph is read in

@@ -9,6 +9,7 @@ import pytest
 
 import fusec
 from fusec.ops import Op, all_ops
+from fusec.ops.derivatives import Refused, Zero
 from fusec.ops.library import LIBRARY
 from fusec.trace import tracer  # noqa: F401 (it fills the tables)
 from fusec.trace.values.handlers import FUNCTIONS
@@ -29,13 +30,24 @@ def test_columns(row: Op) -> None:
         assert row.arity == row.ufunc.nin and row.ufunc in row.numpy
 
 
-RULES = ("partials", "jvp", "vjp", "batching", "export")
+RULES = ("batching", "export")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_rules_of_transformations(row: Op) -> None:
     """None says "not written yet"; the first rule of a kind brings a test of what it says."""
     assert {name: getattr(row, name) for name in RULES} == dict.fromkeys(RULES)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_rules_of_derivatives_have_their_form(row: Op) -> None:
+    """Elementwise rows have partials, one for each operand, or both directions; others both."""
+    assert (row.vjp is None) == (row.jvp is None)
+    assert row.partials is None or (row.kind == "elementwise" and row.vjp is None)
+    if isinstance(row.partials, tuple):
+        assert len(row.partials) == row.arity
+    for rule in (row.vjp, row.jvp):
+        assert rule is None or callable(rule) or isinstance(rule, Zero | Refused)
 
 
 def _named_in_front_ends() -> set[str]:

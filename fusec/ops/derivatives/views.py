@@ -1,0 +1,58 @@
+"""Views, and arrays put together of parts: linear, so tangents go the way of the values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .protocol import Site, Tangents, declare, linear, sum_to
+from .terms import Term
+
+
+def _slice(site: Site, cotangents: Tangents) -> Tangents:
+    (ct,), (x,) = cotangents, site.operands
+    assert ct is not None
+    return [x.filled(0).emit("SliceUpdate", ct, **site.attrs)]
+
+
+def _slice_update(site: Site, cotangents: Tangents) -> Tangents:
+    """What was overwritten counts no longer; the value counts where it was put."""
+    (ct,), (_, value) = cotangents, site.operands
+    assert ct is not None
+    return [ct.emit("SliceUpdate", value.filled(0), **site.attrs), ct.emit("Slice", **site.attrs)]
+
+
+def _transpose(site: Site, cotangents: Tangents) -> Tangents:
+    (ct,) = cotangents
+    assert ct is not None
+    return [ct.emit("Transpose", perm=tuple(np.argsort(site.attrs["perm"]).tolist()))]
+
+
+def _broadcast(site: Site, cotangents: Tangents) -> Tangents:
+    (ct,), (x,) = cotangents, site.operands
+    assert ct is not None
+    return [sum_to(ct, x.shape)]
+
+
+def _reshape(site: Site, cotangents: Tangents) -> Tangents:
+    (ct,), (x,) = cotangents, site.operands
+    assert ct is not None
+    return [ct.emit("Reshape", shape=x.shape)]
+
+
+def _concat(site: Site, cotangents: Tangents) -> Tangents:
+    (ct,), axis, start = cotangents, site.attrs["axis"], 0
+    assert ct is not None
+    parts: list[Term | None] = []
+    for part in site.operands:
+        starts = tuple(start if d == axis else 0 for d in range(ct.rank))
+        parts.append(ct.emit("Slice", starts=starts, steps=(1,) * ct.rank, sizes=part.shape))
+        start = start + part.shape[axis]
+    return parts
+
+
+declare("Slice", vjp=_slice, jvp=linear)
+declare("SliceUpdate", vjp=_slice_update, jvp=linear)
+declare("Transpose", vjp=_transpose, jvp=linear)
+declare("BroadcastTo", vjp=_broadcast, jvp=linear)
+declare("Reshape", "ExpandDims", "Squeeze", vjp=_reshape, jvp=linear)
+declare("Concat", vjp=_concat, jvp=linear)
