@@ -37,7 +37,7 @@ pairs of reals: of a real function it is ``df/dx + i df/dy``, the direction of s
 The rules of a subject stand in a file of its own here.
 """
 
-from . import arithmetic, views
+from . import subjects
 from .protocol import (
     DIFFERENTIABLE,
     ZERO,
@@ -71,7 +71,6 @@ __all__ = [
     "Tangents",
     "Term",
     "Zero",
-    "arithmetic",
     "broadcast_to",
     "declare",
     "full",
@@ -79,8 +78,8 @@ __all__ = [
     "multilinear",
     "refusal",
     "refused",
+    "subjects",
     "sum_to",
-    "views",
     "where",
     "zero_by_nature",
 ]

@@ -1,0 +1,45 @@
+"""Where an elementwise function has no slope, or its formula none: the conventions, point by point.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_elementwise_rules import partials_at
+
+INF = np.inf
+
+# row, operands, partial derivatives
+POINTS: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = [
+    # powers: the exponent 0, the base 0, negative bases
+    ("Pow", (0.0, 0.0), (0.0, 0.0)), ("Pow", (0.0, 1.0), (1.0, 0.0)),
+    ("Pow", (0.0, 2.0), (0.0, 0.0)), ("Pow", (0.0, 0.5), (INF, 0.0)),
+    ("Pow", (0.0, -1.0), (-INF, 0.0)),
+    ("Pow", (-2.0, 3.0), (12.0, np.nan)), ("Pow", (-2.0, 0.0), (0.0, np.nan)),
+    ("Pow", (-2.0, -1.0), (-0.25, np.nan)), ("Pow", (2.0, 0.0), (0.0, np.log(2))),
+    # equal operands share
+    ("Maximum", (2.0, 2.0), (0.5, 0.5)), ("Minimum", (2.0, 2.0), (0.5, 0.5)),
+    ("Maximum", (0.0, -0.0), (0.5, 0.5)), ("Fmax", (np.nan, 2.0), (0.0, 1.0)),
+    ("Fmin", (2.0, np.nan), (1.0, 0.0)), ("Maximum", (INF, 2.0), (1.0, 0.0)),
+    # corners
+    ("Fabs", (0.0,), (0.0,)), ("Hypot", (0.0, 0.0), (0.0, 0.0)), ("Hypot", (0.0, 3.0), (0.0, 1.0)),
+    ("Hypot", (3e-310, 4e-310), (0.6, 0.8)), ("Copysign", (0.0, -1.0), (0.0, 0.0)),
+    ("Copysign", (2.0, -0.0), (-1.0, 0.0)), ("Heaviside", (0.0, 0.5), (0.0, 1.0)),
+    ("Heaviside", (1.0, 0.5), (0.0, 0.0)),
+    # slopes that are infinite are
+    ("Sqrt", (0.0,), (INF,)), ("Cbrt", (0.0,), (INF,)), ("Log", (0.0,), (INF,)),
+    ("Arcsin", (1.0,), (INF,)), ("Arccos", (1.0,), (-INF,)), ("Arccosh", (1.0,), (INF,)),
+    # formulas that would overflow
+    ("Arctan", (1e200,), (0.0,)), ("Arcsinh", (1e200,), (1e-200,)),
+    ("Arccosh", (1e200,), (1e-200,)), ("Arctan2", (1e-200, 1e-200), (5e199, -5e199)),
+    ("Arctan2", (0.0, 0.0), (np.nan, np.nan)),
+]
+
+
+@pytest.mark.parametrize(("name", "operands", "right"), POINTS, ids=lambda x: str(x))
+def test_partials_at_special_points(
+    name: str, operands: tuple[float, ...], right: tuple[float, ...]
+) -> None:
+    found = partials_at(name, [[x] for x in operands], np.dtype(np.float64))
+    for value, expected in zip(found, right, strict=True):
+        np.testing.assert_allclose(value[0], expected, rtol=1e-15)
