@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .devices import devices
     from .explanation import explain
     from .function import Function
+    from .gradients import grad, jvp, value_and_grad, vjp
     from .graph_function import GraphFunction
     from .inspect.history import history
     from .ir.admit import admit
@@ -70,6 +71,7 @@ _LAZY = {
     "clear_caches": "caches", "Variable": "variable", "container": "containers",
     "Checkpoint": "checkpoint",
     "wrap_function": "wrapped_function",
+    "grad": "gradients", "value_and_grad": "gradients", "vjp": "gradients", "jvp": "gradients",
     "load_ipython_extension": "magics",
 }
 __all__ = [
@@ -103,8 +105,10 @@ __all__ = [
     "devices",
     "explain",
     "fori_loop",
+    "grad",
     "history",
     "jit",
+    "jvp",
     "map",
     "name_scope",
     "no_retrace",
@@ -113,7 +117,9 @@ __all__ = [
     "random",
     "scan",
     "switch",
+    "value_and_grad",
     "vectorize",
+    "vjp",
     "while_loop",
     "wrap_function",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .protocol import Site, Tangents, declare, linear, sum_to
+from .protocol import Site, Tangents, broadcast_to, declare, linear, sum_to
 from .terms import Term, where
 
 declare("Add", partials=(lambda a, b, y: 1, lambda a, b, y: 1))
@@ -44,5 +44,15 @@ def _cast(site: Site, cotangents: Tangents) -> Tangents:
     return [ct.cast(x.dtype)]
 
 
+def _sum(site: Site, cotangents: Tangents) -> Tangents:
+    """The same for every element that was added."""
+    (ct,), (x,) = cotangents, site.operands
+    assert ct is not None
+    if not ct.rank:
+        return [broadcast_to(ct, x.shape)]
+    return [broadcast_to(ct.emit("ExpandDims", axes=site.attrs["axes"]), x.shape)]
+
+
+declare("Sum", vjp=_sum, jvp=linear)
 declare("Where", vjp=_where, jvp=_where_jvp)
 declare("Cast", vjp=_cast, jvp=linear)

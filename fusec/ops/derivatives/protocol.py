@@ -38,8 +38,19 @@ Partial = Callable[..., Term | Number] | Zero | Refused
 # Of an elementwise row: for each operand the derivative of the result's element by the operand's,
 # ``partial(*operands, result)``; one entry for all where it is zero or refused.
 Partials = tuple[Partial, ...] | Zero | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Addend:
+    """A cotangent that is zero but for a part of the array, as what adds it to another one: so that
+    reading elements one by one does not add up an array for each."""
+
+    add_to: Callable[[Term], Term]
+
+
 Tangents = Sequence[Term | None]  # None: zero
-Rule = Callable[["Site", Tangents], Tangents] | Zero | Refused
+Cotangents = Sequence[Term | Addend | None]
+Rule = Callable[["Site", Tangents], Cotangents] | Zero | Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +190,7 @@ def _same(names: Sequence[str], rule: Zero | Refused) -> None:
 
 
 __all__ = [
-    "DIFFERENTIABLE", "ZERO", "Partial", "Partials", "Refused", "Rule", "Site", "Tangents", "Zero",
+    "DIFFERENTIABLE", "ZERO", "Addend", "Cotangents", "Partial", "Partials", "Refused", "Rule", "Site", "Tangents", "Zero",
     "broadcast_to", "declare", "linear", "multilinear", "refusal", "refused", "sum_to",
     "zero_by_nature",
 ]

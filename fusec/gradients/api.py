@@ -1,0 +1,205 @@
+"""`grad`, `value_and_grad`, `vjp` and `jvp`: derivatives of functions that compute with NumPy.
+
+Names and order of arguments are those of JAX.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import short_errors, user_error
+from fusec.function import Function
+from fusec.jit import jit
+from fusec.ops.derivatives import Term
+from fusec.trace.facts.trees import flattened, mapped
+from fusec.trace.values.array import TracedArray
+from fusec.trace.values.trace import Trace, current
+
+from .point import (
+    Point,
+    as_result,
+    call_at,
+    directions,
+    ones,
+    real_number,
+    result_leaves,
+)
+from .transformed import check_callable, transformed
+
+Argnums = int | Sequence[int]
+
+
+def grad(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, wrt: Any = None
+) -> Function:
+    """The gradient of a function that returns one float, as a jitted function of its arguments.
+
+    ``argnums``: the position of the argument to differentiate by, or several for a tuple of
+    gradients; an argument may be a list, tuple or dict of arrays (a pytree), and its gradient is
+    one of the same structure.  A gradient has the shape and dtype of what it is by; of complex
+    arguments it is ``df/dx + i df/dy``.  ``has_aux``: ``f`` returns ``(y, others)``, and what this
+    returns is ``(gradient, others)``.  ``wrt``: a Variable, or a pytree of Variables, by which to
+    differentiate instead of by arguments.
+
+    The gradient is by the values at entry, also of arrays that ``f`` writes to; these are written
+    as in a plain call.  Raises ``TypeError`` where an argument or the result is no float, and
+    ``UnsupportedError``, with the line, for operations that have no derivative.
+    """
+    name, chosen = "grad", _numbers(argnums)
+    both = _value_and_grad(name, f, chosen, has_aux, wrt)
+
+    def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        (y, *others), gradient = both(trace, args, kwargs)
+        return (gradient, others[0]) if has_aux else gradient
+
+    return transformed(name, f, run, (chosen, has_aux, _key(wrt)))
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, wrt: Any = None
+) -> Function:
+    """As `grad`, but returns ``(f's result, gradient)``; with ``has_aux`` ``((y, others),
+    gradient)``."""
+    name, chosen = "value_and_grad", _numbers(argnums)
+    both = _value_and_grad(name, f, chosen, has_aux, wrt)
+
+    def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        results, gradient = both(trace, args, kwargs)
+        return (tuple(results) if has_aux else results[0]), gradient
+
+    return transformed(name, f, run, (chosen, has_aux, _key(wrt)))
+
+
+def _value_and_grad(name: str, f: Any, argnums: Any, has_aux: bool, wrt: Any) -> Any:
+    """A function of the trace and a call's arguments: ``([y] or [y, others], gradient)``."""
+    check_callable(name, f)
+
+    def both(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        point = call_at(trace, f, args, kwargs, argnums, wrt, name)
+        y, *others = _apart(point) if has_aux else [point.result]
+        value = real_number(point, y).value
+        return [y, *others], point.pulled([(value, ones(trace, value))])
+
+    return both
+
+
+def _apart(point: Point) -> Sequence[Any]:
+    """What a function with ``has_aux`` returns."""
+    result = point.result
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise user_error(
+            TypeError, f"{point.name} with has_aux=True of a function that returns no pair",
+            point.trace.loc, "return (y, others)", values=[("result", type(result).__name__)])
+    point.result = result[0]
+    return result
+
+
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """``(f(*primals), pull)``: ``pull(cotangents)`` gives the tuple of gradients of
+    ``sum(cotangents * result)`` by the primals.
+
+    Cotangents have the structure, shapes and dtypes of the result.  In a compiled function ``pull``
+    adds nodes for the way back to those that computed the result; outside of one it is a compiled
+    function that computes forwards and back.  With ``has_aux`` ``f`` returns ``(result, others)``
+    and this ``(result, pull, others)``.  Raises what `grad` raises.
+    """
+    check_callable("vjp", f)
+    with short_errors:
+        trace = current()
+        return _vjp(f, primals, has_aux) if trace is None else _traced_vjp(
+            trace, f, primals, has_aux)
+
+
+def _traced_vjp(trace: Trace, f: Any, primals: tuple[Any, ...], has_aux: bool) -> Any:
+    point = call_at(trace, f, primals, {}, tuple(range(len(primals))), None, "vjp")
+    others = _apart(point)[1:] if has_aux else []
+    leaves, structure = result_leaves(point)
+
+    def pull(cotangents: Any) -> Any:
+        terms = directions(trace, "vjp", cotangents, structure, leaves, "cotangents")
+        return point.pulled([(x.value, t) for x, t in zip(leaves, terms, strict=True)])
+
+    return (point.result, pull, *others)
+
+
+def _vjp(f: Any, primals: tuple[Any, ...], has_aux: bool) -> Any:
+    """Outside of a trace: the primals are copied, for the program may change them before it pulls.
+    """
+    at = tuple(mapped(_copied, primal) for primal in primals)
+    result = jit(f)(*primals)
+
+    def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        point_of, cotangents = args
+        return _traced_vjp(trace, f, point_of, has_aux)[1](cotangents)
+
+    pulled = transformed("vjp", f, run, has_aux, _POINT)
+
+    def pull(cotangents: Any) -> Any:
+        return pulled(tuple(mapped(_copied, x) for x in at), cotangents)
+
+    return (result[0], pull, result[1]) if has_aux else (result, pull)
+
+
+_POINT = inspect.signature(lambda primals, directions: None)
+
+
+def _copied(leaf: Any) -> Any:
+    return np.array(leaf, order="K") if isinstance(leaf, np.ndarray) else leaf
+
+
+def jvp(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
+    """``(f(*primals), tangent)``: the derivative of the result in the direction of the tangents,
+    which have the structure, shapes and dtypes of the primals.
+
+    With ``has_aux`` ``f`` returns ``(result, others)`` and this ``(result, tangent, others)``.
+    Raises what `grad` raises.
+    """
+    check_callable("jvp", f)
+    with short_errors:
+        trace = current()
+        if trace is not None:
+            return _traced_jvp(trace, f, tuple(primals), tuple(tangents), has_aux)
+
+        def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            return _traced_jvp(trace, f, *args, has_aux)
+
+        return transformed("jvp", f, run, has_aux, _POINT)(tuple(primals), tuple(tangents))
+
+
+def _traced_jvp(
+    trace: Trace, f: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], has_aux: bool
+) -> Any:
+    point = call_at(trace, f, primals, {}, tuple(range(len(primals))), None, "jvp")
+    others = _apart(point)[1:] if has_aux else []
+    leaves, structure = result_leaves(point)
+    likes = [variable.inside for variable in point.variables]
+    given = _tangents(point, tangents, likes)
+    pushed = point.pushed(given, [x.value for x in leaves])
+    tangent = structure.unflatten([
+        as_result(trace, x, t) for x, t in zip(leaves, pushed, strict=True)])
+    return (point.result, tangent, *others)
+
+
+def _tangents(point: Point, tangents: Any, likes: Sequence[TracedArray]) -> list[Term]:
+    return directions(point.trace, "jvp", tangents, point.structure, likes, "tangents")
+
+
+def _numbers(argnums: Argnums) -> int | tuple[int, ...]:
+    return argnums if isinstance(argnums, int) else tuple(argnums)
+
+
+def _key(wrt: Any) -> Any:
+    """What tells two sets of Variables apart; the transformed function keeps them alive."""
+    if wrt is None:
+        return None
+    leaves, structure = flattened(wrt)
+    return structure, tuple(map(id, leaves))
+
+
+__all__ = ["grad", "jvp", "value_and_grad", "vjp"]

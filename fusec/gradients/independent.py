@@ -1,0 +1,127 @@
+"""What a function is differentiated by: arrays, numbers and Variables, as values of their own.
+
+The derivative is by an argument's value at entry.  In a graph one value may be many things (an
+array that is passed twice, or that the function also reads from outside), so that each variable of
+the differentiation is a node of its own, and an array among the arguments a piece of memory of its
+own: what the function writes there is written to the argument when it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported, user_error
+from fusec.ir import Value
+from fusec.ops.derivatives import DIFFERENTIABLE, Term, full
+from fusec.records import dataclass, field
+from fusec.trace.facts.layout import contiguous, order_like
+from fusec.trace.objects.variables import storage_of
+from fusec.trace.operands.operands import as_traced
+from fusec.trace.values.array import TracedArray, from_value
+from fusec.trace.values.selected_arrays import roots
+from fusec.trace.values.storage import Storage
+from fusec.trace.values.trace import Trace, assign
+from fusec.variable import Variable
+
+_NUMBERS = (float, complex, np.inexact, np.ndarray)
+
+
+@dataclass
+class Independent:
+    """One variable of a differentiation: ``value`` is what it is at entry, ``given`` what the
+    program passes (a Variable is itself), ``inside`` what the function gets for it."""
+
+    trace: Trace
+    path: str
+    value: Value
+    given: Any
+    inside: Any
+    versions: list[tuple[Storage, int]] = field(default_factory=list)
+
+    def derivative(self, ct: Term | None) -> TracedArray:
+        """A gradient with this shape, dtype and kind; None is zero."""
+        builder, type_ = self.trace.builder, self.value.type
+        if ct is None:
+            ct = full(builder, type_.dtype.type(0), self.value)
+        value = ct.value
+        if type_.kind == "array" and value.type.kind != "array":
+            value = builder.emit("BroadcastTo", value, shape=())
+        elif type_.kind != value.type.kind:
+            value = builder.emit("Cast", value, dtype=type_.dtype, kind=type_.kind)
+        return from_value(self.trace, value)
+
+    def returned(self) -> None:
+        """The function has returned: what it wrote to its array the argument holds now."""
+        if any(storage.version != version for storage, version in self.versions):
+            raise unsupported(
+                f"writing to {self.path} by another name while it is differentiated by it",
+                loc=self.trace.loc, cure="pass a copy, or write through the argument alone")
+        if isinstance(self.inside, TracedArray) and self.inside.storage is not None and (
+                self.inside.storage.version):
+            self.given.write(self.inside.storage.value)
+
+
+def independent(trace: Trace, leaf: Any, path: str, name: str) -> Independent:
+    """The variable that an argument's leaf is; ``name``: what is asked for it.
+
+    Raises ``TypeError`` for what has no derivative: integers, booleans, texts.
+    """
+    if isinstance(leaf, Variable):
+        return _of_variable(trace, leaf, name)
+    is_number = type(leaf) is TracedArray or (
+        isinstance(leaf, _NUMBERS) and not isinstance(leaf, bool))
+    given = as_traced(trace, leaf) if is_number else None
+    if given is None or given.dtype.kind not in DIFFERENTIABLE:
+        raise no_derivative(trace, leaf, path, name)
+    if not given.is_array:
+        value = trace.emit("Pos", given.value)
+        return Independent(trace, path, value, given, from_value(trace, value))
+    return _of_array(trace, given, path)
+
+
+def _of_array(trace: Trace, given: TracedArray, path: str) -> Independent:
+    value = trace.emit("BroadcastTo", given.value, shape=given.shape)
+    order = order_like(given.shape, given.strides, given.itemsize, "K")
+    storage = Storage(value, contiguous(given.shape, given.itemsize, order),
+                      writeable=given.is_writeable)
+    assert given.storage is not None
+    versions = [(root, root.version) for root in roots(given.storage)]
+    return Independent(trace, path, value, given, TracedArray(trace, storage), versions)
+
+
+def _of_variable(trace: Trace, variable: Variable, name: str) -> Independent:
+    if variable.dtype.kind not in DIFFERENTIABLE:
+        raise no_derivative(trace, variable, variable.title, name)
+    storage = storage_of(trace, variable)
+    value = trace.emit("BroadcastTo", storage.value, shape=storage.value.shape)
+    if trace.in_region:
+        assign(trace, storage, value)
+    else:
+        storage.replace(value, storage.version)  # the same contents: nothing is assigned
+    return Independent(trace, variable.title, value, variable, variable)
+
+
+def no_derivative(trace: Trace, leaf: Any, path: str, name: str) -> Exception:
+    """The error for a leaf that is no float."""
+    dtype = getattr(leaf, "dtype", None)
+    what = type(leaf).__name__ if dtype is None else f"{dtype}{list(leaf.shape)}"
+    return user_error(
+        TypeError, f"{name} by {path}, which is no float", trace.loc,
+        "pass a float (2.0, x.astype(float)), or choose the arguments with argnums",
+        values=[(path, what)])
+
+
+def check_apart(variables: Sequence[Independent]) -> None:
+    """Raise where one array is two variables and the function has written to it."""
+    for number, x in enumerate(variables):
+        for y in variables[:number]:
+            own = {id(root) for root, _ in x.versions}
+            if own.isdisjoint(id(root) for root, _ in y.versions):
+                continue
+            if any(v.inside.storage is not None and v.inside.storage.version for v in (x, y)):
+                raise unsupported(
+                    f"writing to {x.path}, which shares memory with {y.path}, where both are "
+                    f"differentiated by,", loc=x.trace.loc, cure="pass a copy for one of them")

@@ -1,0 +1,175 @@
+"""A function at a point, in a trace: its result, and derivatives there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fusec.errors import user_error
+from fusec.ir import Value
+from fusec.ops.derivatives import DIFFERENTIABLE, Term, full
+from fusec.passes.gradient import pull, push
+from fusec.records import dataclass
+from fusec.trace.facts.trees import flattened
+from fusec.trace.operands.operands import as_traced, cast, spread
+from fusec.trace.values.array import TracedArray, from_value
+from fusec.trace.values.trace import Trace
+
+from .independent import Independent, check_apart, independent
+
+Tree = Any
+
+
+@dataclass
+class Point:
+    """``result`` of a call whose variables are ``variables``, leaves of ``structure``."""
+
+    trace: Trace
+    name: str  # of the function, in messages
+    variables: list[Independent]
+    structure: Any
+    result: Any
+
+    def pulled(self, results: Sequence[tuple[Value, Term]]) -> Tree:
+        """The gradients by all variables, for these cotangents of results."""
+        given: dict[Value, Term] = {}
+        for value, ct in results:
+            given[value] = given[value] + ct if value in given else ct
+        cotangents = pull(self.trace.builder, given, [v.value for v in self.variables])
+        return self.structure.unflatten([
+            variable.derivative(ct)
+            for variable, ct in zip(self.variables, cotangents, strict=True)])
+
+    def pushed(self, tangents: Sequence[Term], results: Sequence[Value]) -> list[Term | None]:
+        """The tangents of results, for these tangents of the variables."""
+        pairs = zip(self.variables, tangents, strict=True)
+        return push(self.trace.builder, {v.value: t for v, t in pairs}, results)
+
+
+def call_at(
+    trace: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+    argnums: int | tuple[int, ...], wrt: Tree, name: str,
+) -> Point:
+    """Call ``f`` with variables in the place of the arguments ``argnums``; or, where ``wrt`` is
+    not None, of Variables."""
+    if wrt is not None:
+        variables, structure, taken = _separated(trace, wrt, "wrt", name)
+    else:
+        chosen = _chosen(trace, argnums, args, name)
+        given: Any = args[chosen[0]] if isinstance(argnums, int) else tuple(
+            args[n] for n in chosen)
+        path = f"argument {chosen[0]}" if isinstance(argnums, int) else "arguments"
+        variables, structure, taken = _separated(trace, given, path, name)
+        parts = [taken] if isinstance(argnums, int) else taken
+        new = list(args)
+        for number, part in zip(chosen, parts, strict=True):
+            new[number] = part
+        args = tuple(new)
+    result = _called(trace, f, args, kwargs)
+    check_apart(variables)
+    for variable in variables:
+        variable.returned()
+    return Point(trace, name, variables, structure, result)
+
+
+def _called(
+    trace: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    assert trace.hooks is not None
+    return trace.hooks.call(trace.hooks.where, f, *args, **kwargs)
+
+
+def _separated(
+    trace: Trace, tree: Tree, path: str, name: str
+) -> tuple[list[Independent], Any, Tree]:
+    """The variables that a tree's leaves are, its structure, and the tree for the function."""
+    leaves, structure = flattened(tree)
+    variables = [independent(trace, leaf, f"{path}{_place(place)}", name)
+                 for leaf, place in zip(leaves, structure.paths(), strict=True)]
+    return variables, structure, structure.unflatten([v.inside for v in variables])
+
+
+def _place(path: Sequence[Any]) -> str:
+    return "".join(f"[{step!r}]" for step in path)
+
+
+def _chosen(
+    trace: Trace, argnums: int | tuple[int, ...], args: tuple[Any, ...], name: str
+) -> list[int]:
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    wrong = [n for n in numbers if not -len(args) <= n < len(args)]
+    if wrong or not numbers:
+        raise user_error(
+            TypeError, f"{name} by argument {wrong[0] if wrong else '()'} of a call with "
+            f"{len(args)} positional arguments", trace.loc,
+            "argnums counts positional arguments from 0; keyword arguments are constants")
+    return [n % len(args) for n in numbers]
+
+
+def real_number(point: Point, y: Any) -> TracedArray:
+    """The result whose gradient is asked for; raises ``TypeError`` unless it is one float."""
+    leaves = flattened(y)[0]
+    is_one = len(leaves) == 1 and leaves[0] is y and not isinstance(y, (str, type(None)))
+    number = as_traced(point.trace, y) if is_one else None
+    if number is None or number.shape or number.dtype.kind != "f":
+        given = "no number" if number is None else str(number.type)
+        raise user_error(
+            TypeError, f"{point.name} of a function whose result is not one float",
+            point.trace.loc, "sum it (y.sum()), or take fusec.jacobian or fusec.vjp; of a "
+            "complex number take the real part or the absolute value",
+            values=[("result", given if is_one else f"a {type(y).__name__} of {len(leaves)}")])
+    return number
+
+
+def ones(trace: Trace, value: Value) -> Term:
+    """The cotangent of a result that is differentiated."""
+    return full(trace.builder, value.dtype.type(1), value)
+
+
+def result_leaves(point: Point) -> tuple[list[TracedArray], Any]:
+    """The result's leaves as traced values, and its structure.  Raises for texts and the like."""
+    leaves, structure = flattened(point.result)
+    for leaf in leaves:
+        if leaf is None or isinstance(leaf, str):
+            raise user_error(TypeError, f"{point.name} of a function that returns "
+                             f"{type(leaf).__name__}", point.trace.loc,
+                             "return arrays and numbers, and others with has_aux=True")
+    return [as_traced(point.trace, leaf) for leaf in leaves], structure
+
+
+def directions(
+    trace: Trace, name: str, tree: Tree, structure: Any, likes: Sequence[TracedArray], what: str
+) -> list[Term]:
+    """The leaves of tangents or cotangents, each with the dtype and shape of the value whose it is.
+
+    Raises ``ValueError`` for another structure or shape, ``TypeError`` for a complex one of a real
+    value.
+    """
+    leaves, given = flattened(tree)
+    if given != structure and not (len(leaves) == len(likes) == 1):
+        raise user_error(ValueError, f"{name}: the {what} have another structure than the values",
+                         trace.loc, values=[("values", structure), (what, given)])
+    return [_direction(trace, name, leaf, like, what)
+            for leaf, like in zip(leaves, likes, strict=True)]
+
+
+def _direction(trace: Trace, name: str, leaf: Any, like: TracedArray, what: str) -> Term:
+    given = as_traced(trace, leaf)
+    if given.shape != like.shape:
+        raise user_error(ValueError, f"{name}: {what} of another shape", trace.loc,
+                         values=[("value", like.type), ("given", given.type)])
+    if like.dtype.kind not in DIFFERENTIABLE:
+        return Term(trace.builder, given.value)
+    if given.dtype.kind == "c" and like.dtype.kind != "c":
+        raise user_error(TypeError, f"{name}: complex {what} of a real value", trace.loc,
+                         values=[("value", like.type), ("given", given.type)])
+    value = cast(trace, given.value, like.dtype)
+    return Term(trace.builder, spread(trace, value, like.shape) if like.is_array else value)
+
+
+def as_result(trace: Trace, like: TracedArray, term: Term | None) -> TracedArray:
+    """A tangent as a value of the program, of the kind of the value whose it is."""
+    if term is None:
+        term = full(trace.builder, like.dtype.type(0), like.value)
+    return from_value(trace, spread(trace, term.value, like.shape) if like.is_array
+                      else term.value)

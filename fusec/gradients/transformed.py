@@ -1,0 +1,78 @@
+"""Functions made of functions: what `grad` and its like give is a jitted function of its own."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from fusec.errors import InternalError, users_own
+from fusec.function import Function
+from fusec.trace.values.trace import Trace, current
+
+Run = Callable[[Trace, tuple[Any, ...], dict[str, Any]], Any]
+_KEPT = "__fusec_derivatives__"
+
+
+class Transformed:
+    """What is traced in the place of ``f``: ``run`` of the trace and a call's arguments."""
+
+    def __init__(self, name: str, f: Callable[..., Any], run: Run, signature: Any = None) -> None:
+        python = f.python_function if isinstance(f, Function) else f
+        self.run = run
+        self.__name__ = self.__qualname__ = f"{name}_{getattr(python, '__name__', 'function')}"
+        self.__doc__ = f"The {name} of {getattr(python, '__qualname__', python)}."
+        self.__signature__ = signature or _signature(python)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        trace = current()
+        if trace is None:
+            raise InternalError(f"{self.__name__} runs outside of a trace")
+        return self.run(trace, args, kwargs)
+
+
+def _signature(python: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(python)
+    except (TypeError, ValueError):  # of NumPy's functions nothing is known
+        return inspect.signature(lambda *args, **kwargs: None)
+
+
+def check_callable(name: str, f: Any) -> None:
+    """Raise ``TypeError`` for what cannot be differentiated because it cannot be called."""
+    if not callable(f):
+        raise users_own(TypeError(f"fusec.{name} needs a function, got {type(f).__name__}"))
+
+
+def transformed(
+    name: str, f: Callable[..., Any], run: Run, key: Hashable, signature: Any = None
+) -> Function:
+    """The jitted function that does ``run`` where ``f`` would be called.
+
+    The same one for the same ``f`` and ``key``, as long as ``f`` lives: `grad` in a loop of Python
+    compiles once.  It takes over the options of an ``f`` that is jitted.
+    """
+    table = _table(f)
+    function: Function | None = table.get((name, key))
+    if function is None:
+        options: dict[str, Any] = {}
+        if isinstance(f, Function) and signature is None:
+            options = {k: v for k, v in f.options.items() if k != "fallback"}
+        elif isinstance(f, Function):
+            options = {"fp": f.fp, "check_indices": f.check_indices, "device": f.device}
+        function = table[name, key] = Function(Transformed(name, f, run, signature), **options)
+    return function
+
+
+def _table(f: Callable[..., Any]) -> dict[Any, Function]:
+    """What was made of ``f``, kept with it: nothing that is not collected with it."""
+    owner, table = getattr(f, _KEPT, (None, None))
+    if table is None or owner() is not f:  # attributes of a function are copied to its wrappers
+        table = {}
+        try:
+            setattr(f, _KEPT, (weakref.ref(f), table))
+        except (AttributeError, TypeError):  # methods, NumPy's functions: made each time
+            return table
+    return table
+

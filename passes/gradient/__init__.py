@@ -1,0 +1,10 @@
+"""Derivatives, graph to graph: the nodes that give tangents or cotangents of what a graph computes.
+
+They are ordinary nodes beside those that they are the derivative of, made with the same builder:
+what is traced, optimised, fused, placed and differentiated again is one graph.
+"""
+
+from .forward import push
+from .reverse import pull
+
+__all__ = ["pull", "push"]

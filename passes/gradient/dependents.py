@@ -1,0 +1,45 @@
+"""Which nodes lie between what is differentiated and what it is differentiated by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from fusec.ir import Node, Value
+from fusec.ir.walks import nodes_behind
+from fusec.ops import get
+from fusec.ops.derivatives import DIFFERENTIABLE, Zero
+from fusec.records import dataclass
+
+
+@dataclass(frozen=True)
+class Dependents:
+    """The nodes of which a derivative may be other than zero, in order, and those values."""
+
+    nodes: list[Node]
+    values: set[Value]
+
+
+def dependents(results: Sequence[Value], variables: Collection[Value]) -> Dependents:
+    """What depends on the variables in a way that has a derivative, of all behind the results."""
+    given = set(variables)
+    oldest = min((v.node.id for v in given), default=0)
+    behind = nodes_behind(results, lambda v: v in given or v.node.id < oldest)
+    values, nodes = {v for v in given if is_differentiable(v)}, []
+    for node in behind:
+        if not values.isdisjoint(node.inputs) and not is_zero(node):
+            active = [v for v in node.outputs if is_differentiable(v)]
+            values.update(active)
+            if active:
+                nodes.append(node)
+    return Dependents(nodes, values)
+
+
+def is_differentiable(value: Value) -> bool:
+    """Whether values of its dtype have tangents and cotangents."""
+    return value.dtype.kind in DIFFERENTIABLE
+
+
+def is_zero(node: Node) -> bool:
+    """Whether the derivative of its results is zero by nature."""
+    row = get(node.op)
+    return isinstance(row.partials, Zero) or isinstance(row.vjp, Zero)

@@ -1,0 +1,51 @@
+"""Partial derivatives of elementwise nodes, as both directions multiply by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fusec.ops.derivatives import Partial, Refused, Site, Term, Zero, where
+from fusec.ops.derivatives.terms import conj
+
+
+def partial_of(site: Site, partials: Any, number: int) -> Term | int | float | complex:
+    """The derivative of the result by an operand; 0 where it is zero by nature."""
+    if isinstance(partials, Refused):
+        site.refuse(partials.reason)
+    entry: Partial = partials[number]
+    if isinstance(entry, Refused):
+        site.refuse(entry.reason)
+    if isinstance(entry, Zero):
+        return 0
+    return entry(*site.operands, *site.results)
+
+
+def product(factor: Term | int | float | complex, term: Term) -> Term | None:
+    """A tangent or cotangent times a partial derivative; None for zero.  Where the cotangent's mask
+    is false it stays zero, whatever the factor is there."""
+    if not isinstance(factor, Term):
+        return _scaled(factor, term)
+    result = term * factor
+    return result if term.mask is None else with_mask(
+        where(Term(term.builder, term.mask), result, 0), term)
+
+
+def _scaled(factor: complex, term: Term) -> Term | None:
+    if factor == 0:
+        return None
+    if factor == 1:
+        return term
+    return with_mask(-term if factor == -1 else term * factor, term)
+
+
+def with_mask(term: Term, like: Term) -> Term:
+    """The term with the mask of another."""
+    return term if like.mask is None else Term(term.builder, term.value, like.mask)
+
+
+def conjugate(factor: Term | int | float | complex) -> Term | int | float | complex:
+    """Of a complex derivative what cotangents are multiplied by: see `fusec.ops.derivatives`."""
+    if isinstance(factor, Term):
+        return conj(factor) if factor.dtype.kind == "c" else factor
+    return factor.conjugate()
+

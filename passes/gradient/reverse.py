@@ -1,0 +1,127 @@
+"""Reverse mode: from cotangents of results to those of what they were computed from.
+
+The nodes are visited once, the last first; what several users of a value say is added up (Griewank
+and Walther, *Evaluating Derivatives*, 2nd edition, section 3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fusec.errors import InternalError
+from fusec.ir import Node, Value
+from fusec.ops import Builder, get
+from fusec.ops.derivatives import Addend, Refused, Site, Term, refusal, sum_to
+
+from .dependents import Dependents, dependents
+from .partial_rules import conjugate, partial_of, product, with_mask
+
+Cotangent = Term | Addend | None
+
+
+def pull(
+    builder: Builder, results: Mapping[Value, Term], variables: Sequence[Value]
+) -> list[Term | None]:
+    """The variables' cotangents, given those of results; None where they are zero.
+
+    New nodes go to the builder, each at the line of the node that it is the derivative of.  Raises
+    ``UnsupportedError``, at the user's line, for nodes that have no derivative.
+    """
+    pass_ = _Reverse(builder, dependents(list(results), variables))
+    for value, ct in results.items():
+        if value in pass_.found.values:
+            pass_.add(value, ct)
+    pass_.run(frozenset(variables))
+    return [pass_.totals.get(value) for value in variables]
+
+
+class _Reverse:
+    """The cotangents so far: of a value that was reached, the total of those that arrived."""
+
+    def __init__(self, builder: Builder, found: Dependents) -> None:
+        self.builder, self.found = builder, found
+        self.totals: dict[Value, Term] = {}
+
+    def run(self, kept: frozenset[Value]) -> None:
+        """Visit all nodes; the totals of values that are not kept are forgotten on the way."""
+        for node in reversed(self.found.nodes):
+            given = [self.totals.get(v) for v in node.outputs]
+            if any(ct is not None for ct in given):
+                self.builder.loc, self.builder.device = node.loc, node.device
+                for value, ct in zip(node.inputs, self._operands(node, given), strict=True):
+                    if value in self.found.values:
+                        self.add(value, ct)
+            for value in node.outputs:
+                if value not in kept:
+                    self.totals.pop(value, None)
+
+    def add(self, value: Value, ct: Cotangent) -> None:
+        """One more cotangent of the value."""
+        if ct is None:
+            return
+        total = self.totals.get(value)
+        if isinstance(ct, Addend):
+            like = Term(self.builder, value)
+            total = ct.add_to(like.filled(0) if total is None else total)
+        else:
+            total = ct if total is None else _sum(total, ct)
+        _check(value, total)
+        self.totals[value] = total
+
+    def _operands(self, node: Node, given: Sequence[Term | None]) -> Sequence[Cotangent]:
+        """The cotangents of a node's operands."""
+        row = get(node.op)
+        site = Site(self.builder, node, tuple(v in self.found.values for v in node.inputs))
+        if row.partials is not None:
+            return _elementwise(site, row.partials, given[0])
+        if isinstance(row.vjp, Refused):
+            raise refusal(node, row.vjp.reason)
+        if row.vjp is not None:
+            cotangents: Sequence[Cotangent] = row.vjp(site, given)
+            return cotangents
+        if row.decompose is not None:
+            values = row.decompose(self.builder, node)
+            return _of_parts(site, dict(zip(values, given, strict=True)))
+        raise refusal(node, "fusec has no rule for it")
+
+
+def _elementwise(site: Site, partials: object, ct: Term | None) -> list[Cotangent]:
+    """The cotangent times each partial derivative, summed where the operand was broadcast."""
+    assert ct is not None
+    result: list[Cotangent] = []
+    for number, (operand, is_wanted) in enumerate(zip(site.operands, site.wanted, strict=True)):
+        part = None
+        if is_wanted:
+            part = product(conjugate(partial_of(site, partials, number)), ct)
+        result.append(None if part is None else _unbroadcast(part, operand))
+    return result
+
+
+def _unbroadcast(term: Term, operand: Term) -> Term:
+    """See `sum_to`; of a mask, whether it is true anywhere there."""
+    if term.shape == operand.shape:
+        return term
+    return sum_to(term, operand.shape)
+
+
+def _of_parts(site: Site, results: Mapping[Value, Term | None]) -> Sequence[Cotangent]:
+    """Of a node that stands for others: through these."""
+    given = {value: ct for value, ct in results.items() if ct is not None}
+    wanted = [v for v, is_wanted in zip(site.node.inputs, site.wanted, strict=True) if is_wanted]
+    found = iter(pull(site.builder, given, wanted))
+    return [next(found) if is_wanted else None for is_wanted in site.wanted]
+
+
+def _sum(a: Term, b: Term) -> Term:
+    """Two cotangents of one value; it counts where either does."""
+    if a.mask is None or b.mask is None:
+        return Term(a.builder, (a + b).value)
+    if a.mask is b.mask or a.mask == b.mask:
+        return with_mask(a + b, a)
+    either = a.builder.emit("LogicalOr", a.mask, b.mask)
+    return Term(a.builder, (a + b).value, either)
+
+
+def _check(value: Value, ct: Term) -> None:
+    if ct.dtype != value.dtype or ct.shape != value.shape:
+        raise InternalError(f"the cotangent of {value} is {ct.value.type}", loc=value.node.loc)
