@@ -53,7 +53,7 @@ def grad(
     both = _value_and_grad(name, f, chosen, has_aux, wrt)
 
     def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        (y, *others), gradient = both(trace, args, kwargs)
+        (_, *others), gradient = both(trace, args, kwargs)
         return (gradient, others[0]) if has_aux else gradient
 
     return transformed(name, f, run, (chosen, has_aux, _key(wrt)))
@@ -167,7 +167,7 @@ def jvp(
             return _traced_jvp(trace, f, tuple(primals), tuple(tangents), has_aux)
 
         def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return _traced_jvp(trace, f, *args, has_aux)
+            return _traced_jvp(trace, f, args[0], args[1], has_aux)
 
         return transformed("jvp", f, run, has_aux, _POINT)(tuple(primals), tuple(tangents))
 

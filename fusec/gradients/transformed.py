@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Any
 
 from fusec.errors import InternalError, users_own
@@ -67,12 +68,12 @@ def transformed(
 
 def _table(f: Callable[..., Any]) -> dict[Any, Function]:
     """What was made of ``f``, kept with it: nothing that is not collected with it."""
-    owner, table = getattr(f, _KEPT, (None, None))
-    if table is None or owner() is not f:  # attributes of a function are copied to its wrappers
-        table = {}
-        try:
-            setattr(f, _KEPT, (weakref.ref(f), table))
-        except (AttributeError, TypeError):  # methods, NumPy's functions: made each time
-            return table
+    kept: Any = getattr(f, _KEPT, None)
+    if kept is not None and kept[0]() is f:  # attributes of a function are copied to its wrappers
+        found: dict[Any, Function] = kept[1]
+        return found
+    table: dict[Any, Function] = {}
+    with suppress(AttributeError, TypeError):  # methods, NumPy's functions: made each time
+        setattr(f, _KEPT, (weakref.ref(f), table))
     return table
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from fusec.ir import Node, Value
 from fusec.ir.walks import nodes_behind
 from fusec.ops import get
-from fusec.ops.derivatives import DIFFERENTIABLE, Zero
+from fusec.ops.derivatives import DIFFERENTIABLE, Refused, Zero, refusal
 from fusec.records import dataclass
 
 
@@ -20,7 +20,11 @@ class Dependents:
 
 
 def dependents(results: Sequence[Value], variables: Collection[Value]) -> Dependents:
-    """What depends on the variables in a way that has a derivative, of all behind the results."""
+    """What depends on the variables in a way that has a derivative, of all behind the results.
+
+    Raises ``UnsupportedError`` for nodes without a rule that give integers of them: through these
+    the results would depend on the variables and nobody would notice.
+    """
     given = set(variables)
     oldest = min((v.node.id for v in given), default=0)
     behind = nodes_behind(results, lambda v: v in given or v.node.id < oldest)
@@ -28,9 +32,11 @@ def dependents(results: Sequence[Value], variables: Collection[Value]) -> Depend
     for node in behind:
         if not values.isdisjoint(node.inputs) and not is_zero(node):
             active = [v for v in node.outputs if is_differentiable(v)]
-            values.update(active)
             if active:
+                values.update(active)
                 nodes.append(node)
+            else:
+                _check_has_rule(node)
     return Dependents(nodes, values)
 
 
@@ -43,3 +49,12 @@ def is_zero(node: Node) -> bool:
     """Whether the derivative of its results is zero by nature."""
     row = get(node.op)
     return isinstance(row.partials, Zero) or isinstance(row.vjp, Zero)
+
+
+def _check_has_rule(node: Node) -> None:
+    row = get(node.op)
+    rule = row.vjp if row.partials is None else row.partials
+    if isinstance(rule, Refused):
+        raise refusal(node, rule.reason)
+    if rule is None and row.decompose is None and not row.is_control:
+        raise refusal(node, "fusec has no rule for it")

@@ -18,8 +18,8 @@ conjugates it for cotangents; a row of complex operands that is none has ``vjp``
 *vjp* and *jvp*, of all other rows: ``vjp(site, cotangents)`` gives the operands' cotangents from
 those of the results, ``jvp(site, tangents)`` the results' tangents from those of the operands.
 ``None`` is zero, among what is given and among what is returned; each term has the shape and dtype
-of the value whose derivative it is; a ``vjp`` may also give an `Addend`.  ``site.operands`` and ``site.results`` are the node's values;
-`linear` and `multilinear` are the ``jvp`` of rows that are.
+of the value whose derivative it is; a ``vjp`` may also give an `Addend`.  ``site.operands`` and
+``site.results`` are the node's values; `linear` and `multilinear` are the ``jvp`` of rows that are.
 
 *ZERO*, in any of these places: zero by nature.  *Refused(reason)*: there is none; a program that
 needs it is refused with the user's line.  ``None`` in a column says that nobody has written the

@@ -1,0 +1,184 @@
+"""`grad`, `value_and_grad`, `vjp`, `jvp`: what they take, give and refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+
+X, Y = np.arange(3.0) + 1, np.array([2.0, -1.0, 0.5])
+
+
+def f(x: Any, y: Any) -> Any:
+    return ((x * y - x) * x).sum()
+
+
+def test_gradients_by_one_argument_and_by_several() -> None:
+    np.testing.assert_array_equal(fusec.grad(f)(X, Y), 2 * X * (Y - 1))
+    by_x, by_y = fusec.grad(f, (0, -1))(X, Y)
+    np.testing.assert_array_equal(by_x, 2 * X * (Y - 1))
+    np.testing.assert_array_equal(by_y, X * X)
+    value, (by_y,) = fusec.value_and_grad(f, (1,))(X, Y)
+    assert value == f(X, Y)
+    np.testing.assert_array_equal(by_y, X * X)
+
+
+def test_a_gradient_is_of_the_kind_of_its_argument() -> None:
+    cube = fusec.grad(lambda x: x * x * x)
+    assert (cube(2.0), type(cube(2.0))) == (12.0, float)
+    assert type(cube(np.float32(2))) is np.float32
+    assert cube(np.array(2.0)).shape == () and type(cube(np.array(2.0))) is np.ndarray
+    assert fusec.grad(f)(X.astype(np.float32), Y.astype(np.float32)).dtype == np.float32
+
+
+def test_trees_and_auxiliary_results() -> None:
+    def loss(parameters: Any, x: Any) -> Any:
+        y = parameters["w"] * x + parameters["b"][0]
+        return (y * y).sum(), {"y": y}
+
+    parameters = {"w": Y, "b": (0.5,)}
+    (value, others), gradient = fusec.value_and_grad(loss, has_aux=True)(parameters, X)
+    y = Y * X + 0.5
+    assert value == pytest.approx((y * y).sum())
+    np.testing.assert_allclose(others["y"], y)
+    np.testing.assert_allclose(gradient["w"], 2 * y * X)
+    assert gradient["b"] == (pytest.approx(2 * y.sum()),)
+    gradient, others = fusec.grad(loss, has_aux=True)(parameters, X)
+    np.testing.assert_allclose(gradient["w"], 2 * y * X)
+
+
+def test_gradients_of_gradients_in_and_around_compiled_functions() -> None:
+    cube = fusec.jit(lambda x: x * x * x)
+    assert fusec.grad(fusec.grad(cube))(2.0) == 12.0
+    assert fusec.jit(fusec.grad(cube))(2.0) == 12.0
+
+    @fusec.jit
+    def outer(x: Any) -> Any:
+        inner = fusec.grad(lambda y: (y * x * x).sum())
+        return inner(x) + fusec.value_and_grad(lambda y: (y * y).sum())(x)[1]
+
+    np.testing.assert_array_equal(outer(X), X * X + 2 * X)
+    np.testing.assert_allclose(fusec.grad(lambda x: outer(x).sum())(X), 2 * X + 2)
+
+
+def test_one_array_as_two_arguments_is_two_variables() -> None:
+    np.testing.assert_array_equal(fusec.grad(lambda a, b: (a * b).sum())(X, X), X)
+
+    @fusec.jit
+    def outer(x: Any) -> Any:
+        return fusec.grad(lambda y: (y * x).sum())(x)
+
+    np.testing.assert_array_equal(outer(X), X)
+
+
+def test_arguments_are_written_as_in_a_plain_call() -> None:
+    def written(x: Any, y: Any) -> Any:
+        x[0] = 5 * x[1]
+        y *= 2
+        return (x * y).sum()
+
+    x, y = X.copy(), Y.copy()
+    gradient = fusec.grad(written)(x, y)
+    np.testing.assert_array_equal(x, [10, 2, 3])
+    np.testing.assert_array_equal(y, 2 * Y)
+    np.testing.assert_array_equal(gradient, [0, 2 * (5 * Y[0] + Y[1]), 2 * Y[2]])
+
+
+def test_writing_by_another_name_is_refused() -> None:
+    def written(x: Any, y: Any) -> Any:
+        y[0] = 1.0
+        return (x * y).sum()
+
+    with pytest.raises(fusec.UnsupportedError, match="by another name"):
+        fusec.grad(written)(*[X.copy()] * 2)
+    with pytest.raises(fusec.UnsupportedError, match="shares memory"):
+        fusec.grad(written, (0, 1))(*[X.copy()] * 2)
+
+
+def test_variables() -> None:
+    w, b = fusec.Variable(Y, name="w"), fusec.Variable(0.5, name="b")
+
+    def loss(x: Any) -> Any:
+        y = w * x + b
+        return (y * y).sum()
+
+    y = Y * X + 0.5
+    np.testing.assert_allclose(fusec.grad(loss, wrt=w)(X), 2 * y * X)
+    step = fusec.value_and_grad(loss, wrt={"w": w, "b": b})
+    for _ in range(2):
+        value, gradients = step(X)
+        assert value == pytest.approx((y * y).sum())
+        np.testing.assert_allclose(gradients["b"], 2 * y.sum())
+        w.assign_sub(0.1 * gradients["w"])
+        y = w.numpy() * X + 0.5
+    assert step.trace_count == 1 and fusec.value_and_grad(loss, wrt={"w": w, "b": b}) is step
+
+    def assigned(x: Any) -> Any:
+        before = w.read_value()
+        w.assign(w * x)
+        return (w * before).sum()
+
+    start = w.numpy()
+    np.testing.assert_allclose(fusec.grad(assigned, wrt=w)(X), 2 * start * X)
+    np.testing.assert_allclose(w.numpy(), start * X)
+
+
+def test_vjp_and_jvp() -> None:
+    def g(x: Any, y: Any) -> Any:
+        return {"a": x * y, "b": x[1:] * 3.0}
+
+    ct = {"a": np.array([1.0, 2.0, 3.0]), "b": np.array([1.0, -1.0])}
+    x = X.copy()
+    result, pull = fusec.vjp(g, x, Y)
+    np.testing.assert_array_equal(result["a"], X * Y)
+    x[:] = 0
+    by_x, by_y = pull(ct)
+    np.testing.assert_array_equal(by_x, ct["a"] * Y + [0, 3, -3])
+    np.testing.assert_array_equal(by_y, ct["a"] * X)
+    result, tangent = fusec.jvp(g, (X, Y), (ct["a"], np.zeros(3)))
+    np.testing.assert_array_equal(tangent["a"], ct["a"] * Y)
+    np.testing.assert_array_equal(tangent["b"], 3 * ct["a"][1:])
+
+    @fusec.jit
+    def inside(x: Any, y: Any) -> Any:
+        result, pull = fusec.vjp(g, x, y)
+        return pull(result), fusec.jvp(g, (x, y), (x, y))[1]
+
+    (by_x, _), tangent = inside(X, Y)
+    np.testing.assert_allclose(by_x, X * Y * Y + [0, 9 * X[1], 9 * X[2]])
+    np.testing.assert_allclose(tangent["a"], 2 * X * Y)
+
+
+@pytest.mark.parametrize(("call", "error", "text"), [
+    (lambda: fusec.grad(f)(np.arange(3), Y), TypeError, "no float"),
+    (lambda: fusec.grad(f, 2)(X, Y), TypeError, "argument 2 of a call with 2"),
+    (lambda: fusec.grad(lambda x: x * 2)(X), TypeError, "not one float"),
+    (lambda: fusec.grad(lambda x: (x > 1).sum())(X), TypeError, "not one float"),
+    (lambda: fusec.grad(lambda x: (x, x))(X), TypeError, "not one float"),
+    (lambda: fusec.grad(f, has_aux=True)(X, Y), TypeError, "returns no pair"),
+    (lambda: fusec.grad(3), TypeError, "needs a function"),
+    (lambda: fusec.jvp(f, (X, Y), (X, Y[:2])), ValueError, "another shape"),
+    (lambda: fusec.jvp(f, (X, Y), (X,)), ValueError, "another structure"),
+    (lambda: fusec.vjp(f, X, Y)[1](X), ValueError, "another shape"),
+])
+def test_misuse_says_what_is_wrong(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_what_has_no_derivative_is_refused_with_the_line() -> None:
+    with pytest.raises(fusec.UnsupportedError, match=r"(?s)derivative of.*test_api"):
+        fusec.grad(lambda x: x.view(np.int64).view(float).sum())(X)
+
+
+def test_a_cached_call_takes_the_short_way() -> None:
+    def f(x: Any) -> Any:
+        return (x * x).sum()
+
+    gradient = fusec.grad(f)
+    gradient(X)
+    assert len(gradient._fast.positional) == 1
+    assert fusec.grad(f) is gradient
