@@ -152,6 +152,15 @@ def test_vjp_and_jvp() -> None:
     np.testing.assert_allclose(tangent["a"], 2 * X * Y)
 
 
+def test_a_branch_that_was_not_taken_does_not_matter() -> None:
+    x = np.array([0.0, 1.0, 4.0])
+    gradient = fusec.grad(lambda x: np.where(x > 0, 1 / x, 3 * x).sum())(x)
+    np.testing.assert_array_equal(gradient, [3, -1, -1 / 16])
+    second = fusec.grad(lambda x: fusec.grad(
+        lambda x: np.where(x > 0, 1 / x, 3 * x).sum())(x).sum())(x)
+    np.testing.assert_array_equal(second, [0, 2, 2 / 64])
+
+
 @pytest.mark.parametrize(("call", "error", "text"), [
     (lambda: fusec.grad(f)(np.arange(3), Y), TypeError, "no float"),
     (lambda: fusec.grad(f, 2)(X, Y), TypeError, "argument 2 of a call with 2"),

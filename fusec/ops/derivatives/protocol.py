@@ -191,6 +191,6 @@ def _same(names: Sequence[str], rule: Zero | Refused) -> None:
 
 __all__ = [
     "DIFFERENTIABLE", "ZERO", "Addend", "Cotangents", "Partial", "Partials", "Refused", "Rule",
-    "Site", "Tangents", "Zero", "broadcast_to", "declare", "linear", "multilinear", "refusal", "refused", "sum_to",
-    "zero_by_nature",
+    "Site", "Tangents", "Zero", "broadcast_to", "declare", "linear", "multilinear", "refusal",
+    "refused", "sum_to", "zero_by_nature",
 ]
