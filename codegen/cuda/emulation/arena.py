@@ -1,0 +1,70 @@
+"""The emulated device's memory: blocks that only its kernels and copies may use."""
+
+from __future__ import annotations
+
+import bisect
+
+import numpy as np
+
+from fusec import locks
+from fusec.errors import user_error
+from fusec.records import dataclass
+
+ALIGNMENT = 256
+_GARBAGE = 0xA5  # what fresh memory holds: a GPU's is not zero either
+
+
+@dataclass(frozen=True)
+class Block:
+    """Allocated memory: ``start`` is its address, ``memory`` what keeps it."""
+
+    start: int
+    nbytes: int
+    memory: np.ndarray
+
+    @property
+    def end(self) -> int:
+        return self.start + self.nbytes
+
+
+class Arena:
+    """Blocks by address, at most ``limit`` bytes of them."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.used = limit, 0
+        self._lock = locks.Lock()
+        self._blocks: dict[int, Block] = {}
+        self._starts: list[int] = []
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of fresh memory; raises ``MemoryError`` with what is there."""
+        with self._lock:
+            if nbytes > self.limit - self.used:
+                raise self._full(nbytes)
+            memory = np.full(max(nbytes, 1) + ALIGNMENT, _GARBAGE, np.uint8)
+            start = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
+            self._blocks[start] = Block(start, nbytes, memory)
+            bisect.insort(self._starts, start)
+            self.used += nbytes
+        return start
+
+    def free(self, address: int) -> None:
+        """Give a block back; raises ``KeyError`` for what is none."""
+        with self._lock:
+            self.used -= self._blocks.pop(address).nbytes
+            self._starts.remove(address)
+
+    def block_at(self, address: int) -> Block | None:
+        """The block that the address lies in, or is the end of; None: it is not the device's."""
+        with self._lock:
+            at = bisect.bisect_right(self._starts, address) - 1
+            block = self._blocks[self._starts[at]] if at >= 0 else None
+        return block if block is not None and address <= block.end else None
+
+    def _full(self, nbytes: int) -> Exception:
+        largest = sorted((b.nbytes for b in self._blocks.values()), reverse=True)[:3]
+        return user_error(
+            MemoryError, "the emulated device is out of memory",
+            cure="work on smaller arrays, or in parts",
+            values=[("asked for", f"{nbytes} bytes"), ("free", f"{self.limit - self.used} bytes"),
+                    ("largest blocks", ", ".join(map(str, largest)) or "none")])

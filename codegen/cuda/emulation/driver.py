@@ -1,0 +1,137 @@
+"""The driver of the emulated device: see `fusec.codegen.cuda.driver.Driver`."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec import machine
+from fusec.codegen.cuda.driver import Dim3
+from fusec.codegen.cuda.module import CudaKernel, CudaModule, CudaParam
+
+from . import launches, loading
+from .arena import Arena
+from .launches import KernelFault, Operand
+from .loading import LoadedModule
+from .streams import Streams
+
+_WORDS: dict[str, Any] = {
+    "pointer": ctypes.c_uint64, "int32": ctypes.c_int32, "int64": ctypes.c_int64}
+_LEAST = {"pointer": 0, "int32": -(1 << 31), "int64": -(1 << 63)}
+_MOST = {"pointer": (1 << 64) - 1, "int32": (1 << 31) - 1, "int64": (1 << 63) - 1}
+
+
+class EmulatedDriver:
+    """Kernels on this machine's CPU, late, on memory of their own.
+
+    With a ``seed`` other than 0 blocks, threads and streams take turns in an order that it decides,
+    another for each launch.
+    """
+
+    name = "cuda host"
+
+    def __init__(self, seed: int = 0, limit: int | None = None) -> None:
+        self.seed = seed
+        self.arena = Arena(machine.usable_memory() // 2 if limit is None else limit)
+        self.streams = Streams(seed)
+        self.launched = 0
+        self._loaded: weakref.WeakValueDictionary[str, LoadedModule] = (
+            weakref.WeakValueDictionary())
+
+    def compile(self, module: CudaModule) -> LoadedModule:
+        """The module, loaded; raises `NoCompilerError` and `CompilationError`."""
+        key = f"{module.digest} {' '.join(kernel.name for kernel in module.kernels)}"
+        loaded = self._loaded.get(key)
+        if loaded is None:
+            loaded = self._loaded[key] = loading.load(module)
+        return loaded
+
+    def launch(
+        self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
+        shared_bytes: int, args: Sequence[int], stream: int = 0,
+    ) -> None:
+        """Ask for a launch.  What a GPU's driver sees at once is raised here (`KernelFault`: sizes
+        that cannot be, host memory); what a kernel does wrong, when somebody waits for it."""
+        launches.check_sizes(kernel, grid, block, shared_bytes)
+        words = _words(kernel, args)
+        operands = [self._operand(kernel, number, param, arg) for number, (param, arg) in enumerate(
+            zip(kernel.params, args, strict=True)) if param.kind == "pointer" and arg]
+        self.launched += 1
+        seed = _mixed(self.seed, self.launched)
+        self.streams.ask(lambda: launches.run(
+            loaded, kernel, grid, block, shared_bytes, words, operands, seed), stream)
+
+    def _operand(
+        self, kernel: CudaKernel, number: int, param: CudaParam, address: int
+    ) -> Operand:
+        block = self.arena.block_at(address)
+        if block is None:
+            raise KernelFault(
+                f"argument {number} of kernel {kernel.name} points to no memory of the device",
+                values=[("parameter", param.name), ("address", hex(address))],
+                cure="copy the array to the device first, and free it after the launch")
+        return Operand(block.start, block.end, number, param.is_written)
+
+    # -- memory
+
+    def allocate(self, nbytes: int) -> int:
+        try:
+            return self.arena.allocate(nbytes)
+        except MemoryError:
+            self.synchronize()  # what is to be freed is freed then
+            return self.arena.allocate(nbytes)
+
+    def free(self, address: int) -> None:
+        self.streams.ask(lambda: self.arena.free(address))
+
+    def address_of(self, array: Any) -> int | None:
+        """Where an array's first element lies in the device's memory; None: it is not there."""
+        if not isinstance(array, np.ndarray):
+            return None
+        address = array.ctypes.data
+        return None if self.arena.block_at(address) is None else address
+
+    def copy_in(self, address: int, array: np.ndarray, stream: int = 0) -> None:
+        kept = np.array(array, order="C")
+        self._check(address, kept.nbytes)
+        self.streams.ask(lambda: ctypes.memmove(address, kept.ctypes.data, kept.nbytes), stream)
+
+    def copy_out(self, array: np.ndarray, address: int, stream: int = 0) -> None:
+        if not array.flags.c_contiguous or not array.flags.writeable:
+            raise ValueError("copy_out: give a C-contiguous array that may be written")
+        self._check(address, array.nbytes)
+        self.streams.ask(lambda: ctypes.memmove(array.ctypes.data, address, array.nbytes), stream)
+        self.synchronize()
+
+    def _check(self, address: int, nbytes: int) -> None:
+        block = self.arena.block_at(address)
+        if block is None or address + nbytes > block.end:
+            raise KernelFault("a copy goes beyond the device's memory", values=[
+                ("address", hex(address)), ("bytes", nbytes),
+                ("block", "none" if block is None else f"{block.nbytes} bytes")])
+
+    def synchronize(self) -> None:
+        self.streams.synchronize()
+
+
+def _words(kernel: CudaKernel, args: Sequence[int]) -> list[Any]:
+    """The arguments as a launch has them; raises ``ValueError`` for what does not fit."""
+    if len(args) != len(kernel.params):
+        raise ValueError(f"kernel {kernel.name} has {len(kernel.params)} parameters, and was given "
+                         f"{len(args)} arguments")
+    for param, arg in zip(kernel.params, args, strict=True):
+        if not _LEAST[param.kind] <= arg <= _MOST[param.kind]:
+            raise ValueError(f"parameter {param.name} of kernel {kernel.name} is an {param.kind}, "
+                             f"and was given {arg}")
+    return [_WORDS[param.kind](arg) for param, arg in zip(kernel.params, args, strict=True)]
+
+
+def _mixed(seed: int, number: int) -> int:
+    """Another seed for each launch; 0 stays 0."""
+    if not seed:
+        return 0
+    return (seed * 0x9E3779B97F4A7C15 + number * 0xBF58476D1CE4E5B9) % (1 << 64) or 1
