@@ -18,7 +18,7 @@ from .registry import Op, register
 from .sizes import size_value
 
 
-def _count(builder: Builder, x: Value, axes: Sequence[int], less: int = 0) -> Value:
+def count_of(builder: Builder, x: Value, axes: Sequence[int], less: int = 0) -> Value:
     """The number of reduced elements less ``less``, at least 0, in x's dtype."""
     count = maximum(math.prod(x.shape[a] for a in axes) - less, 0)
     if isinstance(count, Dim):
@@ -31,19 +31,19 @@ def decompose_mean(builder: Builder, node: Node) -> list[Value]:
     (x,), axes = node.inputs, node.attrs["axes"]
     total = builder.emit("Sum", x, axes=axes)
     if x.dtype != np.complex64:
-        return [builder.emit("Div", total, _count(builder, x, axes))]
+        return [builder.emit("Div", total, count_of(builder, x, axes))]
     wide = builder.cast(total, np.dtype(np.complex128))
-    count = builder.cast(_count(builder, x, axes), wide.dtype)
+    count = builder.cast(count_of(builder, x, axes), wide.dtype)
     return [builder.cast(builder.emit("Div", wide, count), x.dtype)]
 
 
 def decompose_var(builder: Builder, node: Node) -> list[Value]:
     """Two passes, as NumPy: the mean, then the mean squared distance from it."""
     (x,), axes, ddof = node.inputs, node.attrs["axes"], node.attrs["ddof"]
-    mean = builder.emit("Div", builder.emit("Sum", x, axes=axes), _count(builder, x, axes))
+    mean = builder.emit("Div", builder.emit("Sum", x, axes=axes), count_of(builder, x, axes))
     centred = builder.emit("Sub", x, builder.emit("ExpandDims", mean, axes=axes))
     total = builder.emit("Sum", builder.emit("Square", centred), axes=axes)
-    return [builder.emit("Div", total, _count(builder, x, axes, ddof))]
+    return [builder.emit("Div", total, count_of(builder, x, axes, ddof))]
 
 
 def decompose_std(builder: Builder, node: Node) -> list[Value]:

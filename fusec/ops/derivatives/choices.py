@@ -76,3 +76,7 @@ zero_by_nature(
     "BitOr", "BitXor", "Invert", "ShiftLeft", "ShiftRight", "PopulationCount", "MulHigh",
     "CheckIndex", "Verify")
 refused("the bits of a number say nothing of its neighbours", "Reinterpret")
+zero_by_nature(
+    "Argsort", "Lexsort", "Argpartition", "Searchsorted", "Digitize", "UnravelIndex",
+    "RavelMultiIndex", "Isin", "Nanargmin", "Nanargmax", "Packbits", "Unpackbits", "Nonzero",
+    "Flatnonzero", "Argwhere", "LinalgMatrixRank")

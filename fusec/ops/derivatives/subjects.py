@@ -1,5 +1,20 @@
 """The files that hold rules: importing them fills the rows' columns."""
 
-from . import arithmetic, choices, elementary, parts, powers, special, views
+from . import (
+    arithmetic,
+    choices,
+    elementary,
+    indices,
+    parts,
+    powers,
+    products,
+    reductions,
+    scans,
+    special,
+    views,
+)
 
-__all__ = ["arithmetic", "choices", "elementary", "parts", "powers", "special", "views"]
+__all__ = [
+    "arithmetic", "choices", "elementary", "indices", "parts", "powers", "products", "reductions",
+    "scans", "special", "views",
+]

@@ -1,0 +1,64 @@
+"""Products of matrices: `np.matmul` and `np.dot`.
+
+Of ``A @ B`` the cotangents are ``G @ B^H`` and ``A^H @ G`` (M. B. Giles, *Collected matrix derivative
+results for forward and reverse mode algorithmic differentiation*, 2008, section 2.2.2), summed over
+the axes of a stack that broadcasting made.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .protocol import Cotangents, Site, Tangents, declare, multilinear, sum_to
+from .terms import Term, conj
+
+
+def transposed(x: Term) -> Term:
+    """With its last two axes exchanged."""
+    rank = x.rank
+    return x.emit("Transpose", perm=(*range(rank - 2), rank - 1, rank - 2))
+
+
+def conjugated(x: Term) -> Term:
+    return conj(x) if x.dtype.kind == "c" else x
+
+
+def adjoint(x: Term) -> Term:
+    """The conjugate transpose of each matrix."""
+    return transposed(conjugated(x))
+
+
+def matmul(a: Term, b: Term) -> Term:
+    return a.emit("MatMul", b)
+
+
+def _by_left(a: Term, b: Term, ct: Term) -> Term:
+    return sum_to(matmul(ct, adjoint(b)), a.shape)
+
+
+def _by_right(a: Term, b: Term, ct: Term) -> Term:
+    """Of one matrix for a whole stack one product: all rows of the stack at once."""
+    if b.rank == 2 and a.rank > 2:
+        rows = math.prod(a.shape[:-1])
+        a = a.emit("Reshape", shape=(rows, a.shape[-1]))
+        ct = ct.emit("Reshape", shape=(rows, ct.shape[-1]))
+    return sum_to(matmul(adjoint(a), ct), b.shape)
+
+
+def _matmul(site: Site, cotangents: Tangents) -> Cotangents:
+    """Vectors are matrices of one row, or one column."""
+    (ct,), (a, b) = cotangents, site.operands
+    assert ct is not None
+    left = a if a.rank > 1 else a.emit("ExpandDims", axes=(0,))
+    right = b if b.rank > 1 else b.emit("ExpandDims", axes=(1,))
+    if a.rank == 1 and b.rank == 1:
+        return [ct * conjugated(b), ct * conjugated(a)]
+    if a.rank == 1:
+        ct = ct.emit("ExpandDims", axes=(ct.rank - 1,))
+    if b.rank == 1:
+        ct = ct.emit("ExpandDims", axes=(ct.rank,))
+    return [_by_left(left, right, ct).emit("Reshape", shape=a.shape) if site.wanted[0] else None,
+            _by_right(left, right, ct).emit("Reshape", shape=b.shape) if site.wanted[1] else None]
+
+
+declare("MatMul", vjp=_matmul, jvp=multilinear)
