@@ -6,6 +6,7 @@ judged is what the rules say, not what passes and kernels make of it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -82,7 +83,7 @@ class Derivatives:
         rows = [self._difference(tangents, step / 2**k) for k in range(5)]
         for order in range(1, 5):
             rows = [[(4**order * b - a) / (4**order - 1) for a, b in zip(r, s, strict=True)]
-                    for r, s in zip(rows, rows[1:], strict=False)]
+                    for r, s in itertools.pairwise(rows)]
         return rows[0]
 
     def _difference(self, tangents: Arrays, step: float) -> Arrays:

@@ -79,8 +79,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "subtract.at": (_at(np.subtract), (A, RNG.standard_normal((5, 3)), AT)),
     "maximum.at": (_at(np.maximum), (A, RNG.standard_normal((5, 3)), AT)),
     "matmul": (lambda x, y: x @ y.T, (A, B)),
-    "matmul of a stack": (lambda x, y: (x @ y.T, y[0] @ y[1], x @ y[0], y[1] @ x.transpose(0, 2, 1)),
-                          (CUBE, B)),
+    "matmul of a stack": (
+        lambda x, y: (x @ y.T, y[0] @ y[1], x @ y[0], y[1] @ x.transpose(0, 2, 1)), (CUBE, B)),
     "matmul of stacks": (lambda x, y: x[:, None] @ y, (CUBE, RNG.standard_normal((3, 3, 2)))),
     "matmul of complex matrices": (lambda x, y: (x @ y.T, x[0] @ y[0]), (Z, W)),
     "abs of complex numbers": (lambda x: np.abs(x), (Z,)),

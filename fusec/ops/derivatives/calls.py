@@ -1,7 +1,7 @@
 """Calls of libraries in rules: what a node's arguments are, and new calls.
 
-A library's row keeps its call as plain data (`fusec.ops.library`); rules read it as a Python call of
-terms, and make further calls the same way.
+A library's row keeps its call as plain data (`fusec.ops.library`); rules read it as a Python call
+of terms, and make further calls the same way.
 """
 
 from __future__ import annotations
@@ -74,5 +74,5 @@ def number_of(site: Site, term: Any) -> int | None:
     """Which operand a term is; None for what is none."""
     if not isinstance(term, Term):
         return None
-    values = [v for v in site.node.inputs]
-    return values.index(term.value) if term.value in values else None
+    values = site.node.inputs
+    return next((k for k, v in enumerate(values) if v == term.value), None)

@@ -57,7 +57,7 @@ def _gathered(term: Term, site: Site) -> Term:
 
 
 def _scatter(site: Site, cotangents: Tangents) -> Cotangents:
-    (ct,), (target, value, *indices) = cotangents, site.operands
+    (ct,), (_, value, *indices) = cotangents, site.operands
     assert ct is not None
     combine = site.attrs.get("combine", "")
     if combine == "":

@@ -1,8 +1,8 @@
 """Products of matrices: `np.matmul` and `np.dot`.
 
-Of ``A @ B`` the cotangents are ``G @ B^H`` and ``A^H @ G`` (M. B. Giles, *Collected matrix derivative
-results for forward and reverse mode algorithmic differentiation*, 2008, section 2.2.2), summed over
-the axes of a stack that broadcasting made.
+Of ``A @ B`` the cotangents are ``G @ B^H`` and ``A^H @ G`` (M. B. Giles, *Collected matrix
+derivative results for forward and reverse mode algorithmic differentiation*, 2008, section 2.2.2),
+summed over the axes of a stack that broadcasting made.
 """
 
 from __future__ import annotations

@@ -12,7 +12,16 @@ from fusec.ir.dims import Size
 
 from .. import registry
 from ..composite import count_of
-from .protocol import Cotangents, Rule, Site, Tangents, broadcast_to, declare, linear, zero_by_nature
+from .protocol import (
+    Cotangents,
+    Rule,
+    Site,
+    Tangents,
+    broadcast_to,
+    declare,
+    linear,
+    zero_by_nature,
+)
 from .scans import others_product
 from .terms import Term, conj, where
 

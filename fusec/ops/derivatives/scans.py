@@ -1,8 +1,8 @@
 """Scans: cumulative sums, products and extrema along one axis.
 
-The derivative of a cumulative product is a linear recurrence, whose terms are found by doubling (Kogge
-and Stone, IEEE Transactions on Computers C-22(8), 1973): no element is divided by, so zeros are
-elements like others.
+The derivative of a cumulative product is a linear recurrence, whose terms are found by doubling
+(Kogge and Stone, IEEE Transactions on Computers C-22(8), 1973): no element is divided by, so zeros
+are elements like others.
 """
 
 from __future__ import annotations
