@@ -109,7 +109,8 @@ class Environment:
             self.make()
             made = time.monotonic() - start
             versions = run(self.python, "-c", VERSIONS).strip()
-            text = run(self.python, "-m", "pytest", "--part", "-o", "addopts=",
+            # What measures time or memory needs the machine to itself, and two parts share it.
+            text = run(self.python, "-m", "pytest", "--part", "-m", "not alone", "-o", "addopts=",
                        "--import-mode=importlib", "-p", "no:cacheprovider", "--tb=short")
         except StepFailed as failure:
             return False, f"FAILED: {title}\n{str(failure)[-8000:]}"
