@@ -21,6 +21,7 @@ from fusec.errors import (
     unsupported,
     users_own,
 )
+from fusec.growing_structures import checked_result
 from fusec.ir import Graph, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ir.graph_at_sizes import GraphAtSizes
@@ -249,7 +250,7 @@ def _run(trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[s
     """The function's result; exceptions of its own leave marked as the user's."""
     try:
         with trace.world.watch.around():
-            return runnable(*args, **kwargs)
+            return checked_result(runnable(*args, **kwargs), trace.entry_loc)
     except FusecError as error:
         if _raises_in_the_run(trace, error):
             return None

@@ -13,6 +13,7 @@ from typing import Any
 
 from fusec.code_roles import ON_BEHALF
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
+from fusec.growing_structures import Growth
 from fusec.ir import Value
 from fusec.ir.symbolic_numbers import is_int, text_of_number
 
@@ -51,7 +52,7 @@ class Loop:
         stop: Thunk | None = None, needed: tuple[str, ...] = (), names: tuple[str, ...] = (),
     ) -> None:
         self.hooks, self.trace, self.where, self.body = hooks, hooks.trace, where, body
-        self.stop, self.needed, self.names = stop, needed, names
+        self.stop, self.needed, self.names, self.growth = stop, needed, names, Growth()
 
     # -- while ------------------------------------------------------------------------------------
 
@@ -110,7 +111,8 @@ class Loop:
         return self.hooks.truth(self.hooks.and_(self.where, "test", going, *thunks))
 
     def _is_left(self) -> bool | None:
-        """Whether an exit was taken; None where data decides."""
+        """An iteration is done: whether an exit was taken; None where data decides."""
+        self.growth.after_iteration(self._held, self.trace)
         return False if self.stop is None else self.hooks.decide(self.stop())
 
     # -- for --------------------------------------------------------------------------------------
@@ -139,6 +141,10 @@ class Loop:
     def parts(self, items: Counted) -> LoopParts:
         return LoopParts(self._variables(), self.needed, self.body, self._goes_on, self.where,
                          items.count, items.item)
+
+    def _held(self) -> dict[str, Any]:
+        self.hooks.where = self.where
+        return self._variables().read()
 
     def _variables(self) -> Variables:
         return self.hooks.variables(self.names, self.body)

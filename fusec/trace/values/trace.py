@@ -19,6 +19,7 @@ from fusec.ir import Loc, TensorType, Value
 from fusec.ir.dims import Size, UndecidedSizeError
 from fusec.ops import Builder
 from fusec.ops.checks import describe_error
+from fusec.signal_handlers import handlers_around
 
 from ..convert.hooks import Hooks
 from ..facts.code_names import names_in
@@ -254,9 +255,10 @@ def user_frame() -> Loc | None:
 
 
 def current() -> Trace | None:
-    """The innermost trace in progress in this thread."""
+    """The innermost trace in progress in this thread, for what the program calls."""
     stack = getattr(_state, "stack", None)
-    return stack[-1] if stack else None
+    trace, handlers = stack[-1] if stack else (None, None)
+    return None if handlers is not None and handlers.one_runs() else trace
 
 
 @contextmanager
@@ -264,7 +266,8 @@ def tracing(trace: Trace) -> Iterator[Trace]:
     """Make ``trace`` the current one; its arrays die with the block."""
     if not hasattr(_state, "stack"):
         _state.stack = []
-    _state.stack.append(trace)
+    # Two frames below is the function with the block.
+    _state.stack.append((trace, handlers_around(sys._getframe(2).f_code)))
     try:
         with stack.deeper():
             yield trace
@@ -278,7 +281,7 @@ def untraced() -> Iterator[None]:
     """Code that runs as Python runs it, jitted functions that it calls too."""
     if not hasattr(_state, "stack"):
         _state.stack = []
-    _state.stack.append(None)
+    _state.stack.append((None, None))
     try:
         yield
     finally:
