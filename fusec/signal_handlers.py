@@ -9,6 +9,7 @@ interrupted, the one that it returns to.
 from __future__ import annotations
 
 import functools
+import importlib
 import signal
 import sys
 import threading
@@ -20,7 +21,7 @@ from .code_roles import is_ours
 
 SIGNALS = tuple(map(int, signal.valid_signals()))
 # What is below `signal.getsignal`, which makes an enumeration's member of each answer: 1 us.
-_getsignal: Any = vars(__import__("_signal"))["getsignal"]
+_getsignal = importlib.import_module("_signal").getsignal
 
 
 class Handlers:
