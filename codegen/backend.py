@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fusec.errors import InternalError
 from fusec.ir import Loc
@@ -35,6 +35,20 @@ class NotNativeError(Exception):
         self.loc = loc
 
 
+class DeviceArrays(Protocol):
+    """Arrays in the memory of a device that does not read the host's."""
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype, order: str | Sequence[int]) -> Any:
+        """A fresh array there; ``order`` is ``"C"`` or the axes from the slowest to the fastest."""
+
+    def bring(self, array: np.ndarray) -> Any:
+        """A copy there of an array of the host's, in the same order; it may change afterwards."""
+
+    def fetch(self, array: Any) -> np.ndarray:
+        """A copy in the host's memory, in the same order, of what it holds when all that was asked
+        of the device has been done."""
+
+
 class Backend(ABC):
     """Makes code for one kind of device.
 
@@ -45,11 +59,14 @@ class Backend(ABC):
     the form on arrays in device memory, with ``sizes`` as the values of the symbols, and returns
     True unless a check failed.
 
+    ``arrays`` makes what its kernels read and write; None: arrays of the host.
+
     The forms of one kernel run in order.
     """
 
     name: str
     is_native = False
+    arrays: DeviceArrays | None = None
 
     @abstractmethod
     def supports(self, op: str, dtype: np.dtype) -> bool:

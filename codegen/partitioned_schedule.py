@@ -22,7 +22,7 @@ from fusec.passes.placement.schedule_simulation import is_placed, is_view
 from fusec.records import dataclass, field
 
 from . import backends
-from .backend import Strides
+from .backend import DeviceArrays, Strides
 from .schedule import (
     Divide,
     Schedule,
@@ -30,6 +30,7 @@ from .schedule import (
     contiguous_strides,
     has_placed_parts,
     may_fail,
+    packed_strides,
 )
 from .scheduler import Scheduler
 
@@ -79,6 +80,7 @@ class PartitionedSchedule(Schedule):
     writes: list[tuple[int, int]] = field(default_factory=list)
     placement: Any = None
     runners: Mapping[DeviceName, Any] = field(default_factory=dict)  # the devices of then
+    arrays: Mapping[str, DeviceArrays] = field(default_factory=dict)  # of memories, by their names
 
     @property
     def devices(self) -> Collection[DeviceName]:
@@ -117,6 +119,12 @@ def partitioned_schedule(
     return schedule
 
 
+def _arrays(partition: Partition) -> dict[str, DeviceArrays]:
+    """What makes arrays in the memories of its devices that are not the host's."""
+    found = {device.memory: backends.backend(device.backend).arrays for device in partition.parts}
+    return {memory: arrays for memory, arrays in found.items() if arrays is not None}
+
+
 class _Group:
     """Nodes of one device that become one task."""
 
@@ -143,7 +151,8 @@ class _Maker:
     def _know_layouts(
         self, input_strides: Sequence[Strides], output_strides: Sequence[Strides]
     ) -> None:
-        """Values lie in C order, arguments and results as they were traced."""
+        """Values lie in C order, arguments and results as they were traced; arguments that are
+        copied to another memory lie there without gaps."""
         layouts = dict(zip(self.whole.outputs, output_strides, strict=True))
         layouts.update(zip(self.whole.inputs, input_strides, strict=True))
         numbers = {v.node.name: i for i, v in enumerate(self.whole.inputs)}
@@ -151,6 +160,9 @@ class _Maker:
             for value, here in part.values.items():
                 if value in layouts:
                     self.strides[here] = layouts[value]
+                    if value.node.op == "Input" and here.node.op == "Recv":
+                        self.strides[here] = packed_strides(
+                            layouts[value], value.shape, value.dtype.itemsize)
                 if value.node.op == "Input" and here.node.op == "Input":
                     self.numbers[here] = numbers[value.node.name]
 
@@ -175,7 +187,7 @@ class _Maker:
             [t for each in schedules for t in each.temps], 0,
             [v.node.attrs["value"] if v.node.op == "Const" else None for v in self.whole.outputs],
             self.whole, backend, traced, partition=self.partition, actions=self.actions,
-            values=self.count, results=results, writes=writes)
+            values=self.count, results=results, writes=writes, arrays=_arrays(self.partition))
 
     # -- values
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from fusec.ir import Graph, Node
-from fusec.ir.bindings import Bindings, resolve
+from fusec.ir.bindings import Bindings, resolve, typical
 from fusec.ir.device_names import DeviceName
 from fusec.ir.dims import Size, is_static, maximum, symbols_of
 from fusec.ir.lazy_values import lazy
@@ -212,6 +212,14 @@ def contiguous_strides(shape: Sequence[Size], itemsize: int) -> Strides:
         strides[axis] = step
         step = step * maximum(shape[axis], 1)
     return tuple(strides)
+
+
+def packed_strides(strides: Strides, shape: Sequence[Size], itemsize: int) -> Strides:
+    """Byte strides without gaps, the axes in the order that they have now: as of copies that NumPy
+    makes with ``order="K"``."""
+    order = sorted(range(len(shape)), key=lambda axis: -abs(typical(strides[axis])))
+    packed = contiguous_strides([shape[axis] for axis in order], itemsize)
+    return tuple(packed[order.index(axis)] for axis in range(len(shape)))
 
 
 def words_of(dtype: np.dtype) -> int:

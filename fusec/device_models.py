@@ -48,7 +48,8 @@ def _model(device: Device, rates: calibration.Rates | None) -> DeviceModel:
     model = DeviceModel(
         device.name, device.backend, device.memory, device.is_automatic,
         max(len(device.cores), 1),
-        supports=lambda node: backends.backend(device.backend).has_kernel(node))
+        supports=lambda node: backends.backend(device.backend).has_kernel(node),
+        runs_kernels_alone=device.runs_kernels_alone)
     if rates is None:
         return model
     threads = calibration.threads_of(device)

@@ -130,7 +130,10 @@ class PlanText:
         return text if not type_.is_weak else f"{self._bind('number', _number)}({text})"
 
     def _new(self, place: Place) -> str:
-        """Fresh memory in the place's layout."""
+        """Fresh memory in the place's layout, where the plan's kernels read it."""
+        arrays = self.plan.schedule.backend.arrays
+        if arrays is not None:
+            return f"{self._bind('new', sized_allocator(place, arrays.empty))}(sizes)"
         if is_small(place):
             return f"empty({shape_text(place.shape)}, {self._bind('dtype', place.dtype)})"
         if place.is_static:

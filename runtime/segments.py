@@ -29,6 +29,7 @@ from .whole_call import (
     stores_by_place,
 )
 
+Empty = Callable[[tuple[int, ...], np.dtype, str | Sequence[int]], Any]
 SMALL_BYTES = 1 << 16  # below this NumPy's own allocation is as good and quicker
 
 
@@ -50,14 +51,16 @@ def allocator(place: Place) -> Callable[[], np.ndarray]:
     return lambda: make({})
 
 
-def sized_allocator(place: Place) -> Callable[[Mapping[str, int]], np.ndarray]:
+def sized_allocator(
+    place: Place, empty: Empty = memory.empty
+) -> Callable[[Mapping[str, int]], np.ndarray]:
     """Makes fresh memory in the place's layout for these values of its sizes' symbols."""
     shape, dtype = place.shape, place.dtype
-    if is_small(place):
+    if is_small(place) and empty is memory.empty:
         return lambda sizes: np.empty(shape, dtype)
     order = _order(place)
     axes, shape_at = "C" if order == sorted(order) else order, evaluator(shape)
-    return lambda sizes: memory.empty(shape_at(sizes), dtype, axes)
+    return lambda sizes: empty(shape_at(sizes), dtype, axes)
 
 
 class Segment:

@@ -140,6 +140,8 @@ class _Classes:
             return self.machine.devices
         named = self._named(constraint.name)
         able = tuple(d for d in named if d.supports(node))
+        if not able and any(d.runs_kernels_alone for d in named):
+            able = tuple(d for d in self.machine.automatic if d.supports(node))
         if able:
             return self._whole(node, able)
         return self._refused(node, constraint, named)

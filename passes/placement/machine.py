@@ -19,7 +19,7 @@ class DeviceModel:
     costs to hand it a step.  Devices with the same ``memory`` read each other's arrays as they are.
 
     ``is_automatic``: it is chosen without being named.  ``supports`` says whether it has a kernel
-    for a node.
+    for a node; where it ``runs_kernels_alone``, what it has none for runs on an automatic device.
     """
 
     name: DeviceName
@@ -31,6 +31,7 @@ class DeviceModel:
     flops_per_ns: float = 12.0
     launch_ns: float = 30_000.0
     supports: Callable[[Node], bool] = _runs_everything
+    runs_kernels_alone: bool = False
 
     def __repr__(self) -> str:
         return f"<model of {self.name}>"

@@ -13,16 +13,19 @@ class Device:
 
     ``backend`` is the name of what compiles for it.  Devices with the same ``memory`` read each
     other's arrays as they are.  ``is_automatic``: placement may choose it without being told.
+    ``runs_kernels_alone``: library calls, branches and loops that are placed on it run on the
+    devices that placement may choose.
     ``cores`` are the CPUs that it keeps to, ``threads`` how many of them its kernels use at once;
     where that is None, they use the threads of the process on any CPU.
     """
 
     def __init__(
         self, name: DeviceName, backend: str, cores: tuple[int, ...] = (), memory: str = "host",
-        is_automatic: bool = True, threads: int | None = None,
+        is_automatic: bool = True, threads: int | None = None, runs_kernels_alone: bool = False,
     ) -> None:
         self.name, self.backend, self.cores, self.memory = name, backend, cores, memory
         self.is_automatic, self.threads = is_automatic, threads
+        self.runs_kernels_alone = runs_kernels_alone
         self._pool = None if threads is None else Pool(f"{name.short}-worker", threads, cores)
         self._thread = DeviceThread(str(name), () if threads is None else cores, self._pool)
 

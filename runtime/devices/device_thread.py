@@ -109,6 +109,7 @@ class DeviceThread:
         while (work := queue.get()) is not None and not _Process.ends:
             with self._running:
                 self._run(work)
+            del work  # and with it values, which would stay until there is more to do
             if _Process.number != process:  # the work forked, and this is the child's only thread
                 return
         if self.pool is not None:

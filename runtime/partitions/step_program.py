@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fusec.codegen.backend import DeviceArrays
 from fusec.codegen.partitioned_schedule import Action
 from fusec.records import dataclass
 from fusec.runtime.devices.device import Device
@@ -37,3 +38,4 @@ class StepProgram:
     uses: Sequence[int]
     runs: Sequence[Run | None]
     position_of: Callable[[BaseException, int], int]  # of an error that an action raised
+    arrays: Mapping[str, DeviceArrays]  # of memories that are not the host's, by their names

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from fusec.codegen.backend import DeviceArrays
+
+Arrays = Mapping[str, DeviceArrays]  # of memories that are not the host's, by their names
 
 
 class Sent(NamedTuple):
@@ -19,27 +23,47 @@ class Sent(NamedTuple):
     memory: str
 
     @classmethod
-    def of(cls, values: Sequence[Any], is_lossy: bool, memory: str) -> Sent:
+    def of(cls, values: Sequence[Any], is_lossy: bool, memory: str, arrays: Arrays) -> Sent:
         """A value as it is sent; lossy, as bfloat16: float32 whose lower 16 bits are cut.
 
         After section 5.5 of the TensorFlow paper.  A NaN stays one.
         """
         if is_lossy:
-            return cls(tuple(map(_cut, values)), True, memory)
+            return cls(tuple(_cut(_on_host(v, memory, arrays)) for v in values), True, memory)
         return cls(tuple(values), False, memory)
 
     def is_there(self, memory: str) -> bool:
         """Whether it need not be copied to be read in this memory."""
-        return not self.is_cut and (self.memory == memory or not any(
-            isinstance(value, np.ndarray) for value in self.values))
+        return not self.is_cut and (self.memory == memory or not any(map(_is_array, self.values)))
 
 
-def unpacked(sent: Sent, memory: str) -> tuple[Any, ...]:
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__")
+
+
+def unpacked(sent: Sent, memory: str, arrays: Arrays) -> tuple[Any, ...]:
     """The values as a receive in this memory gives them."""
+    if sent.is_there(memory):
+        return sent.values
     if sent.is_cut:
-        return tuple(map(_whole, sent.values))
-    return sent.values if sent.is_there(memory) else tuple(
-        value.copy(order="K") if isinstance(value, np.ndarray) else value for value in sent.values)
+        return tuple(_brought(_whole(value), memory, arrays) for value in sent.values)
+    return tuple(_copied(value, sent.memory, memory, arrays) for value in sent.values)
+
+
+def _copied(value: Any, source: str, target: str, arrays: Arrays) -> Any:
+    if not _is_array(value):
+        return value
+    fetched = _on_host(value, source, arrays)
+    brought = _brought(fetched, target, arrays)
+    return value.copy(order="K") if brought is value else brought
+
+
+def _on_host(value: Any, memory: str, arrays: Arrays) -> Any:
+    return arrays[memory].fetch(value) if memory in arrays and _is_array(value) else value
+
+
+def _brought(value: Any, memory: str, arrays: Arrays) -> Any:
+    return arrays[memory].bring(value) if memory in arrays and _is_array(value) else value
 
 
 def _cut(value: Any) -> np.ndarray:

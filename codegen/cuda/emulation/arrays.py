@@ -1,0 +1,81 @@
+"""Arrays in the emulated device's memory: NumPy's, over memory that only kernels and copies use."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .driver import EmulatedDriver
+
+
+class _Block:
+    """Device memory as NumPy takes it over; it is freed when no array shows it any more."""
+
+    def __init__(self, driver: EmulatedDriver, nbytes: int) -> None:
+        address = driver.allocate(max(nbytes, 1))
+        weakref.finalize(self, driver.free, address).atexit = False
+        self.__array_interface__ = {
+            "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+
+
+class EmulatedArrays:
+    """See `fusec.codegen.backend.DeviceArrays`.
+
+    What the device is asked to do it does late, so an array holds what it should only in `fetch`.
+    """
+
+    def __init__(self, driver: EmulatedDriver) -> None:
+        self.driver = driver
+
+    def empty(
+        self, shape: tuple[int, ...], dtype: np.dtype, order: str | Sequence[int] = "C"
+    ) -> np.ndarray:
+        """A fresh array; raises ``MemoryError`` where the device's memory is full."""
+        axes = tuple(range(len(shape))) if isinstance(order, str) else tuple(order)
+        memory: Any = _Block(self.driver, math.prod(shape) * dtype.itemsize)
+        lying = np.asarray(memory).view(dtype).reshape([shape[axis] for axis in axes])
+        return lying.transpose(np.argsort(axes)) if axes else lying
+
+    def bring(self, array: np.ndarray) -> np.ndarray:
+        """A copy on the device."""
+        order = _axes(array)
+        there = self.empty(array.shape, array.dtype, order)
+        self.driver.copy_in(there.ctypes.data, array.transpose(order))
+        return there
+
+    def fetch(self, array: np.ndarray) -> np.ndarray:
+        """A copy in the host's memory; the device has done then what it was asked."""
+        order = _axes(array)
+        lying = np.empty([array.shape[axis] for axis in order], array.dtype)
+        span = _span(array)
+        if span == lying.nbytes:
+            self.driver.copy_out(lying, _first(array))
+        else:  # it shows a part of its memory
+            whole = np.empty(span, np.uint8)
+            self.driver.copy_out(whole, _first(array))
+            offset = array.ctypes.data - _first(array)
+            lying[...] = np.ndarray(array.shape, array.dtype, whole.data, offset,
+                                    array.strides).transpose(order)
+        return lying.transpose(np.argsort(order)) if order else lying
+
+
+def _axes(array: np.ndarray) -> tuple[int, ...]:
+    """The axes from the one with the largest steps to the one with the smallest."""
+    return tuple(sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis])))
+
+
+def _bounds(array: np.ndarray) -> tuple[int, int]:
+    return np.lib.array_utils.byte_bounds(array) if array.size else (array.ctypes.data,) * 2
+
+
+def _first(array: np.ndarray) -> int:
+    return _bounds(array)[0]
+
+
+def _span(array: np.ndarray) -> int:
+    low, high = _bounds(array)
+    return high - low
