@@ -2,8 +2,8 @@
 
 Formulas: M. B. Giles, *Collected matrix derivative results for forward and reverse mode algorithmic
 differentiation* (2008); I. Murray, *Differentiation of the Cholesky decomposition* (arXiv
-1602.07527); S. F. Walter and L. Lehmann, *Algorithmic differentiation of linear algebra functions with
-application in optimum experimental design* (arXiv 1001.1654), for QR.
+1602.07527); S. F. Walter and L. Lehmann, *Algorithmic differentiation of linear algebra functions
+with application in optimum experimental design* (arXiv 1001.1654), for QR.
 
 Of a matrix of which LAPACK reads one triangle, the other triangle has the cotangent 0, and the one
 that is read all of it: that is the derivative of what NumPy computes.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .calls import array, arguments, call
+from .calls import arguments, array, call
 from .matrices import (
     adjoint,
     as_like,
@@ -226,10 +226,11 @@ def _qr_factors(site: Site) -> tuple[Term, Term]:
         q, r = call(a, "LinalgQr", a, results=[
             array(a.dtype, (*a.shape[:-1], k)), array(a.dtype, (*a.shape[:-2], k, a.shape[-1]))])
         return q, r
-    if mode == "reduced" or (mode == "complete" and a.shape[-2] <= a.shape[-1]):
-        q, r = site.results
-        return q, r
-    site.refuse(f"with mode={mode!r} columns of q are any that fit: mode='reduced' has none such")
+    if mode != "reduced" and (mode != "complete" or a.shape[-2] > a.shape[-1]):
+        site.refuse(f"with mode={mode!r} columns of q are any that fit: mode='reduced' has none "
+                    "such")
+    q, r = site.results
+    return q, r
 
 
 def _qr(site: Site, cotangents: Tangents) -> Cotangents:

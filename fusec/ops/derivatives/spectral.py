@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..complex_parts import component
-from .calls import array, arguments, call
+from .calls import arguments, array, call
 from .matrices import (
     adjoint,
     as_like,

@@ -3,7 +3,9 @@
 from . import (
     arithmetic,
     choices,
+    einsum,
     elementary,
+    fourier,
     indices,
     linear_algebra,
     parts,
@@ -11,23 +13,13 @@ from . import (
     products,
     reductions,
     scans,
+    signals,
     special,
     spectral,
     views,
 )
 
 __all__ = [
-    "arithmetic",
-    "choices",
-    "elementary",
-    "indices",
-    "linear_algebra",
-    "parts",
-    "powers",
-    "products",
-    "reductions",
-    "scans",
-    "special",
-    "spectral",
-    "views",
+    "arithmetic", "choices", "einsum", "elementary", "fourier", "indices", "linear_algebra", "parts", "powers",
+    "products", "reductions", "scans", "signals", "special", "spectral", "views",
 ]
