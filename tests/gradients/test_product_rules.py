@@ -1,4 +1,4 @@
-"""Rules of einsum, dot, convolutions and Fourier transforms, judged like those of linear algebra."""
+"""Rules of einsum, dot, convolutions and Fourier transforms, judged by differences of programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def _complex(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape) + 1j * RNG.standard_normal(shape)
 
 
-A, B, CUBE = RNG.standard_normal((4, 3)), RNG.standard_normal((3, 5)), RNG.standard_normal((2, 4, 3))
+A, B = RNG.standard_normal((4, 3)), RNG.standard_normal((3, 5))
+CUBE = RNG.standard_normal((2, 4, 3))
 SQUARE, LINE, SHORT = RNG.standard_normal((4, 4)), RNG.standard_normal(8), RNG.standard_normal(3)
 Z, ZLINE, ZSHORT = _complex(3, 4), _complex(7), _complex(3)
 MODES = ("full", "same", "valid")
@@ -42,7 +43,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "einsum along diagonals": (lambda s, a: (
         np.einsum("ii->i", s) * 1, np.einsum("ii", s), np.einsum("ii,ij->j", s, a),
         np.einsum("ii,i->i", s, a[:, 0])), (SQUARE, A)),
-    "einsum of axes of length 1": (lambda a, c: np.einsum("bij,bij->ij", c[:1, :, :1], c), (A, CUBE)),
+    "einsum of axes of length 1": (
+        lambda c: np.einsum("bij,bij->ij", c[:1, :, :1], c), (CUBE,)),
     "einsum of complex and real numbers": (lambda z, a: np.einsum("ij,kj->ik", z, a), (
         Z, RNG.standard_normal((2, 4)))),
     "dot": (lambda a, c, b: (np.dot(c, b), np.dot(a, c.transpose(0, 2, 1)), np.dot(c, b[:, 0])),

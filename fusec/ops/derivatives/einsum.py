@@ -1,7 +1,7 @@
 """`np.einsum` and `np.dot`: multilinear, so the cotangent of an operand is an einsum of the others.
 
-Labels of an operand that nothing else has were summed there alone: their cotangent is the same along
-these axes.  A label that an operand has twice walks its diagonal: the cotangent lies there.
+Labels of an operand that nothing else has were summed there alone: their cotangent is the same
+along these axes.  A label that an operand has twice walks its diagonal: the cotangent lies there.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from fusec.records import dataclass
 
+from ..library import decode
 from .calls import arguments, array, call
 from .indices import counter
 from .matrices import as_like
@@ -46,8 +47,6 @@ def labels_of(site: Site) -> tuple[Labels, list[Term]]:
 
 
 def _decoded(form: Any, site: Site) -> Any:
-    from ..library import decode
-
     return decode(form, site.operands)
 
 

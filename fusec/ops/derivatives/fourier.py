@@ -1,7 +1,7 @@
 """Fourier transforms: linear, and the transpose of one is another one.
 
-With ``F`` the unscaled transform, the adjoint is the unscaled inverse: the norm ``backward`` of one
-is ``forward`` of the other, and ``ortho`` is itself.  A transform of another length than its operand
+The adjoint of the unscaled transform is the unscaled inverse: the norm ``backward`` of one is
+``forward`` of the other, and ``ortho`` is itself.  A transform of another length than its operand
 has pads it with zeros or cuts it, so its adjoint cuts or pads the result.  Of a real transform the
 coefficients that stand for two count twice in the inverse and half in its adjoint.
 """

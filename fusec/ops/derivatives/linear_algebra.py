@@ -283,7 +283,8 @@ def _flat(site: Site) -> tuple[Term, Term, Term]:
     (a, b), (x,) = site.operands, site.results
     if arguments(site, "a b axes").get("axes") is not None:
         site.refuse("axes: transpose the array first (np.moveaxis)")
-    return (_square(a), *(column(v.emit("Reshape", shape=(v.value.type.size,))) for v in (b, x)))
+    right, solution = (column(v.emit("Reshape", shape=(v.value.type.size,))) for v in (b, x))
+    return _square(a), right, solution
 
 
 def _tensorsolve(site: Site, cotangents: Tangents) -> Cotangents:

@@ -20,6 +20,7 @@ from . import (
 )
 
 __all__ = [
-    "arithmetic", "choices", "einsum", "elementary", "fourier", "indices", "linear_algebra", "parts", "powers",
-    "products", "reductions", "scans", "signals", "special", "spectral", "views",
+    "arithmetic", "choices", "einsum", "elementary", "fourier", "indices", "linear_algebra",
+    "parts", "powers", "products", "reductions", "scans", "signals", "special", "spectral",
+    "views",
 ]
