@@ -9,6 +9,7 @@ number of the `ErrorExit` that was taken.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -131,3 +132,4 @@ class ControlProgram:
     copied: list[int]  # for each result, the operand that it starts as a copy of; -1: none
     sites: list[HostSite]  # where it calls Python
     passed: list[str]  # the symbols of the ``size`` words, in order
+    structured: Callable[[], str]  # the text of its statements, which nothing keeps

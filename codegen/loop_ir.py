@@ -287,7 +287,7 @@ def _box_size(box: Sequence[Span]) -> int:
 
 # ---------------------------------------------------------------------------------------- printing
 
-_INFIX = {
+INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
     "eq": "==", "ne": "!=", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>",
 }
@@ -297,8 +297,8 @@ def format_expr(e: Expr) -> str:
     """One line: leaves by number, operations as calls or infix; shared parts are repeated."""
     if e.op in LEAVES and not e.args:
         return f"{e.op}{e.attr}" if e.op != "const" else repr(e.attr)
-    if e.op in _INFIX:
-        return f"({format_expr(e.args[0])} {_INFIX[e.op]} {format_expr(e.args[1])})"
+    if e.op in INFIX:
+        return f"({format_expr(e.args[0])} {INFIX[e.op]} {format_expr(e.args[1])})"
     name = f"{e.op}_{dtype_name(e.dtype)}" if e.op in ("cast", "bitcast") else e.op
     return f"{name}({', '.join(map(format_expr, e.args))})"
 
@@ -367,7 +367,7 @@ def _operation_text(e: Expr, names: dict[int, str]) -> str:
     args = [names[id(a)] for a in e.args]
     if e.op == "scan":
         return f"{e.attr}-scan {args[0]}"
-    return f"{args[0]} {_INFIX[e.op]} {args[1]}" if e.op in _INFIX else f"{e.op}({', '.join(args)})"
+    return f"{args[0]} {INFIX[e.op]} {args[1]}" if e.op in INFIX else f"{e.op}({', '.join(args)})"
 
 
 def _access_text(kernel: Kernel, nest: Nest, number: int, args: Sequence[str] = ()) -> str:

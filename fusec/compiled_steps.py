@@ -189,6 +189,13 @@ class CompiledControl:
         return f"step by step from Python: {self.run.reason}"
 
     @property
+    def structured(self) -> str:
+        """The structured IR that the native function is made of, as text; empty where it has
+        none."""
+        program = self.run.program
+        return "" if program is None else program.structured()
+
+    @property
     def asm(self) -> dict[str, str]:
         """``ll``, ``opt`` and ``asm`` of the native function; empty where there is none."""
         code = self.run.code

@@ -44,13 +44,15 @@ def _required(em: Emitter, symbol: str) -> ScalarFunction:
     return function
 
 
-def call_once(em: Emitter, e: Expr, args: Sequence[Operand]) -> tuple[Operand, str]:
+def call_once(
+    em: Emitter, symbol: str, dtype: np.dtype, args: Sequence[Operand]
+) -> tuple[Operand, str]:
     """The function of a ``scalar_call`` on numbers in registers: its result, and its status."""
-    function = _required(em, e.attr)
-    out, exception = _memory(em, e.dtype, 1), em.alloca("ptr", "exception")
+    function = _required(em, symbol)
+    out, exception = _memory(em, dtype, 1), em.alloca("ptr", "exception")
     values = "".join(f", {memory_type(a.dtype)} {_as_byte(em, a)}" for a in args)
     status = em.value(f"call i32 @{function.symbol}(ptr {out}, ptr {exception}{values})")
-    return em.load(out, e.dtype, 1), status
+    return em.load(out, dtype, 1), status
 
 
 def _as_byte(em: Emitter, x: Operand) -> str:

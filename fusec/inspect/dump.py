@@ -25,10 +25,10 @@ def dump_artifacts(
     """Write ``artefacts`` (file name to text) under ``directory/name-000`` and return that folder.
 
     Graphs are numbered in the order given, ``trace.graph`` becoming ``00-trace.graph``; other names
-    (``kernel_0.loops``, ``.py``, ``.ll``, ``.asm``) stay.  The number behind ``name`` is the first
-    that is free, so no dump overwrites another, also with several processes.  The folder appears
-    complete or not at all.  Raises ``ValueError`` for a file name that is a path, ``OSError`` when
-    the directory cannot be written.
+    (``kernel_0.loops``, ``.py``, ``.ll``, ``.asm``, ``loop_0.structured``) stay.  The number behind
+    ``name`` is the first that is free, so no dump overwrites another, also with several processes.
+    The folder appears complete or not at all.  Raises ``ValueError`` for a file name that is a
+    path, ``OSError`` when the directory cannot be written.
     """
     files = _file_names(artefacts)
     os.makedirs(directory, exist_ok=True)
@@ -98,5 +98,11 @@ def dump(trace: CompiledTrace, directory: str) -> Path:
         files[f"{kernel.name}.py"] = kernel.source
         files[f"{kernel.name}.ll"] = asm["ll"]
         files[f"{kernel.name}.asm"] = asm["asm"]
+    for number, control in enumerate(trace.control):
+        if control.is_native:
+            name, asm = f"{control.name.split()[0]}_{number}", control.asm
+            files[f"{name}.structured"] = control.structured
+            files[f"{name}.ll"] = asm["ll"]
+            files[f"{name}.asm"] = asm["asm"]
     files["explain.txt"] = trace.as_text()
     return dump_artifacts(directory, trace.name, files)

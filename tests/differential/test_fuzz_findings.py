@@ -167,23 +167,16 @@ def test_values_of_nested_and_and_or(second: float) -> None:
 
 def test_memory_given_up_by_exchanged_arrays_goes_to_arrays_of_its_size() -> None:
     """Seed c504007: three arrays of two sizes change places, and one was written past its end."""
-    from fusec.codegen.cpu.emitter import Emitter
-    from fusec.codegen.cpu.loops.frame import Frame
-    from fusec.codegen.cpu.loops.steps import _exchange
+    from fusec.codegen.structured.memory import Memory
+    from fusec.codegen.structured.steps import exchange
 
-    frame = Frame()
-    assert isinstance(frame.em, Emitter)
     f64 = np.dtype("f8")
-    large, small, other, fresh, copied = (
-        frame.token(f"%{name}", nbytes, f64) for name, nbytes in (
-            ("a", 96), ("b", 64), ("c", 96), ("d", 96), ("e", 64)))
-    _exchange(frame, [(large, fresh), (small, copied), (other, large)])
-    stores = [line.split()[2:5:2] for line in frame.em.lines if line.strip().startswith("store")]
-    loads = {line.split()[0]: line.split()[-1] for line in frame.em.lines if "load ptr" in line}
-    size = {t.slot: t.nbytes for t in (large, small, other, fresh, copied)}
-    assert len(stores) == 5
-    for value, slot in stores:
-        assert size[loads[value.rstrip(",")]] == size[slot.rstrip(",")]
+    large, small, other, fresh, copied = every = [
+        Memory(number, nbytes, f64, "temp") for number, nbytes in enumerate((96, 64, 96, 96, 64))]
+    pairs = exchange([(large, fresh), (small, copied), (other, large)])
+    assert len(pairs) == 5 and all(first.nbytes == second.nbytes for first, second in pairs)
+    assert {first for first, _ in pairs} == {second for _, second in pairs} == set(every)
+    assert pairs[:3] == ((large, fresh), (small, copied), (other, large))
 
 
 def test_spreads_of_halves_overflow_where_numpys_do() -> None:

@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Any
 
 from fusec.codegen.cpu.emitter import Operand
+from fusec.codegen.structured.memory import View
+from fusec.codegen.structured.statements import Copy
 
-from .arrays import ArrayRef, is_dense
 from .frame import Frame
 from .polls import BYTES_OF_A_NS, spend
 
 
-def copy(frame: Frame, target: ArrayRef, source: ArrayRef) -> None:
-    """Copy an array to one of the same shape; the two may share memory."""
-    em, itemsize = frame.em, target.dtype.itemsize
+def copy(frame: Frame, statement: Copy) -> None:
+    """One block of memory where both lie in C order, else element by element."""
+    em, target, source = frame.em, statement.target, statement.source
     to, come = frame.address(target), frame.address(source)
-    if is_dense(target.shape, target.strides, itemsize) and (
-            is_dense(source.shape, source.strides, itemsize)):
-        nbytes = 1
-        for size in target.shape:
-            nbytes *= size
-        em.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
-        count = frame.number(nbytes * itemsize)
-        spend(frame, em.value(f"lshr i64 {count}, {BYTES_OF_A_NS.bit_length() - 1}"))
-        em.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {come}, i64 {count}, i1 false)")
+    if not (target.is_dense and source.is_dense):
+        _copy_elements(frame, target, source, to, come)
         return
-    if target.token is source.token:  # else a store might overwrite an element not yet read
-        temporary = frame.temporary(source.shape, source.dtype)
-        copy(frame, temporary, source)
-        copy(frame, target, temporary)
-        return
-    _copy_elements(frame, target, source, to, come)
+    nbytes = target.dtype.itemsize
+    for size in target.shape:
+        nbytes *= size
+    em.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+    count = frame.number(nbytes)
+    spend(frame, em.value(f"lshr i64 {count}, {BYTES_OF_A_NS.bit_length() - 1}"))
+    em.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {come}, i64 {count}, i1 false)")
 
 
 def _copy_elements(
-    frame: Frame, target: ArrayRef, source: ArrayRef, to: str, come: str
+    frame: Frame, target: View, source: View, to: str, come: str
 ) -> None:
     em = frame.em
     with ExitStack() as stack:
@@ -47,8 +43,8 @@ def _copy_elements(
         em.store(to, element)
 
 
-def stepped(frame: Frame, address: str, counter: str, stride: int, ref: ArrayRef) -> str:
+def stepped(frame: Frame, address: str, counter: str, stride: Any, view: View) -> str:
     """The address plus ``counter`` strides."""
     if stride == 0:
         return address
-    return frame.em.offset(address, frame.em.mul(counter, frame.stride(stride, ref.dtype)))
+    return frame.em.offset(address, frame.em.mul(counter, frame.stride(stride, view.dtype)))

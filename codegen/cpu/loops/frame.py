@@ -1,4 +1,4 @@
-"""The frame of a native loop's function: its argument block, its arrays, its error exits.
+"""The frame of a native loop's function: its argument block, its memory, its error exits.
 
 The function is ``i64 run(ptr block)``; the block is an array of 64-bit words, and every word is
 loaded once, at entry.  Sizes and strides are words too, so the code does not depend on them.  The
@@ -7,52 +7,44 @@ result is 0, or 1 plus the number of the error exit that was taken.
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from fusec.codegen.backend import NotNativeError
-from fusec.codegen.control_program import ErrorExit, HostSite, Word
+from fusec.codegen.control_program import ErrorExit, Word
 from fusec.codegen.cpu.emitter import I64, Emitter, Operand, memory_type
-from fusec.codegen.loop_ir import Param
 from fusec.codegen.native_nest import RECORD
-from fusec.codegen.specialise import LoopForm
+from fusec.codegen.structured.memory import (
+    Constant,
+    Memory,
+    Register,
+    Variable,
+    View,
+    is_zero,
+)
+from fusec.codegen.structured.statements import Function, NestUse
 from fusec.ir.dims import Dim, Size, is_at_least
 from fusec.ir.polynomials import Call
-from fusec.ops.windows import UNLIMITED
 from fusec.records import dataclass, field
 
-from .arrays import ArrayRef, Token, contiguous
-from .bounds import bound_of
-
-MAX_LITERAL = 3
 WORD = 8  # bytes
 MANY_WORDS = 256  # beyond these none stays in a register from the entry on
 
 
 @dataclass
-class NestCall:
-    """A nest that the function calls: its form and constants."""
-
-    form: LoopForm
-    params: tuple[Param, ...]
-
-
-@dataclass
 class Frame:
-    """The state that all emitters of one function share."""
+    """The state that the printers of one function's statements share."""
 
+    exits: list[ErrorExit]
     em: Emitter = field(default_factory=Emitter)
     words: list[Word] = field(default_factory=list)
     entry: list[str] = field(default_factory=list)
-    nests: list[NestCall] = field(default_factory=list)
-    exits: list[ErrorExit] = field(default_factory=list)
-    sites: list[HostSite] = field(default_factory=list)
+    nests: list[NestUse] = field(default_factory=list)
+    values: dict[Register, Operand] = field(default_factory=dict)
+    # Memory of variables, and of the addresses of arrays, which a loop may exchange.
+    slots: dict[Variable | Memory, str] = field(default_factory=dict)
     sizes: dict[str, str] = field(default_factory=dict)  # by symbol, the memory of its value
-    limits: dict[str, int] = field(default_factory=dict)  # by symbol, its upper bound
     outer: frozenset[str] = frozenset()  # symbols that are defined before the loop
     passed: list[str] = field(default_factory=list)  # the outer symbols that the block passes in
     left: dict[int, str] = field(default_factory=dict)  # by result, memory of its address
@@ -61,6 +53,8 @@ class Frame:
     at_end: str = ""  # an instruction to run before every return
     has_loops: bool = True  # whether any part of the function may run twice
     caller: Frame | None = None  # of a function that this one calls, with which it shares the block
+    function: Function | None = None  # the one that calls itself; None: the program's own
+    callees: dict[Function, str] = field(default_factory=dict)  # their names in the code
     numbers: dict[Word, int] = field(default_factory=dict)
     _registers: dict[Word, str] = field(default_factory=dict)
 
@@ -118,11 +112,9 @@ class Frame:
             self.words.append(Word("rest", len(self.words)))
         return address
 
-    def host_word(self, dtype: np.dtype = I64) -> int:
-        """Add a ``host`` word to the block; returns its number."""
-        number = sum(w.kind == "host" for w in self.words)
-        self.scalar_address("host", number, dtype)
-        return number
+    def host_word(self, number: int, dtype: np.dtype = I64) -> str:
+        """The address of a ``host`` word, which is added to the block."""
+        return self.scalar_address("host", number, dtype)
 
     def number(self, value: Size) -> str:
         """A size or stride: 0 and 1 are literals in the code, others are words of the block."""
@@ -147,8 +139,6 @@ class Frame:
             em.declare(f"declare i64 @llvm.s{call.function}.i64(i64, i64)")
             a, b = self.number(call.left), self.number(call.right)
             return em.value(f"call i64 @llvm.s{call.function}.i64(i64 {a}, i64 {b})")
-        if not is_at_least(call.right, 1):
-            raise NotNativeError(f"a size with a division, {call}")
         a, b = self.number(call.left), self.number(call.right)
         if not is_at_least(call.left, 0):
             return self._rounded_down(call.function, a, b)
@@ -164,13 +154,10 @@ class Frame:
             return rest
         return em.value(f"sdiv i64 {em.value(f'sub i64 {a}, {rest}')}, {b}")
 
-    def define(self, name: str, value: str, limit: int) -> None:
-        """Set the value of a run-time symbol, and its upper bound."""
+    def define(self, name: str, value: str) -> None:
+        """Set the value of a run-time symbol."""
         if name not in self.sizes:
             self.sizes[name] = self.em.alloca("i64", "size", 8)
-        bound = bound_of(limit, self.limits)
-        if bound < UNLIMITED:
-            self.limits[name] = bound
         self.em.line(f"store i64 {value}, ptr {self.sizes[name]}")
 
     def symbol(self, name: str) -> str:
@@ -179,78 +166,61 @@ class Frame:
             if name not in self.passed:
                 self.passed.append(name)
             return self.word("size", self.passed.index(name))
-        if name not in self.sizes:
-            raise NotNativeError(f"the size {name}, which is defined outside of it")
         return self.em.value(f"load i64, ptr {self.sizes[name]}", "n")
 
-    def is_outer(self, size: Size) -> bool:
-        """Whether the size is known when the call begins, and nothing bounds it before."""
-        return isinstance(size, Dim) and size.symbols <= self.outer and not (
-            size.symbols <= self.limits.keys())
+    # -- operands
 
-    def constant(self, dtype: np.dtype, value: Any) -> Operand:
-        """A constant of the program.  Large integers are mostly sizes: these are words, so that the
-        code does not depend on them."""
+    def operand(self, operand: Register | Constant) -> Operand:
+        """A register, or a constant as a literal.  A complex number is its bits."""
+        if isinstance(operand, Register):
+            return self.values[operand]
+        dtype, value = operand.dtype, operand.value
         if dtype.kind == "c":
             bits = int.from_bytes(np.array(value, dtype).tobytes(), sys.byteorder)
             return Operand(str(bits), dtype, 1)
-        if dtype == I64 and abs(int(value)) > MAX_LITERAL:
-            return Operand(self.word("number", int(value)), dtype, 1)
         return self.em.const(dtype, value)
 
-    def stride(self, value: int | str, dtype: np.dtype) -> str:
+    def text_of(self, operand: Register | Constant) -> str:
+        return self.operand(operand).text
+
+    def stride(self, value: Any, dtype: np.dtype) -> str:
         """A byte stride: 0 and the item size are literals in the code, run-time strides are in
         registers already, others are words."""
-        if isinstance(value, str):
-            return value
+        if isinstance(value, Register):
+            return self.text_of(value)
         return str(value) if value in (0, dtype.itemsize) else self.word("number", value)
 
-    # -- arrays
+    # -- variables and memory
 
-    def token(
-        self, address: str, nbytes: int, dtype: np.dtype, lines: list[str] | None = None
-    ) -> Token:
-        """Memory that begins, at the entry or where ``lines`` go on, at an address."""
+    def slot(self, address: str, lines: list[str] | None = None) -> str:
+        """A slot that holds, from the entry or from where ``lines`` go on, an address."""
         slot = self.em.alloca("ptr", "array", 8)
         (self.entry if lines is None else lines).append(f"  store ptr {address}, ptr {slot}")
-        return Token(slot, nbytes, dtype)
+        return slot
 
-    def temporary(
-        self, shape: Sequence[int], dtype: np.dtype, kind: str = "temp"
-    ) -> ArrayRef:
-        """Fresh memory that lives as long as the call; run-time sizes count as their bounds, or, in
-        the first axis, as what they are when the call begins."""
-        first = tuple(size if self.is_outer(size) else bound_of(size, self.limits)
-                      for size in shape[:1])
-        most = (*first, *(bound_of(size, self.limits) for size in shape[1:]))
-        nbytes = math.prod(most) * dtype.itemsize
+    def fresh_memory(self, memory: Memory) -> str:
+        """The slot of memory that the runtime makes for the call."""
         at = len(self.words)
-        self.words.append(Word(kind, nbytes))
+        self.words.append(Word(memory.origin, memory.nbytes))
         early = self.has_loops or self.em.depth > 0  # a loop may swap their addresses
         lines = self.entry if early else self.em.lines
         lines.append(f"  %w{at}.at = getelementptr i64, ptr %block, i64 {at}")
         lines.append(f"  %temp{at} = load ptr, ptr %w{at}.at")
-        token = self.token(f"%temp{at}", nbytes, dtype, lines)
-        return ArrayRef(token, tuple(shape), contiguous(most, dtype.itemsize), dtype)
+        return self.slot(f"%temp{at}", lines)
 
-    def address(self, ref: ArrayRef) -> str:
+    def base(self, memory: Memory) -> str:
+        """The address of memory."""
+        return self.em.value(f"load ptr, ptr {self.slots[memory]}", "base")
+
+    def address(self, view: View) -> str:
         """The address of an array's first element."""
-        base = self.em.value(f"load ptr, ptr {ref.token.slot}", "base")
-        if ref.offset != "0":
-            base = self.em.offset(base, ref.offset)
-        if ref.element == "0":
+        base = self.base(view.memory)
+        if not is_zero(view.offset):
+            base = self.em.offset(base, self.text_of(view.offset))
+        if is_zero(view.element):
             return base
-        kind = memory_type(ref.dtype)
-        return self.em.value(f"getelementptr {kind}, ptr {base}, i64 {ref.element}", "p")
-
-    def moved(self, offset: str, index: str, stride: str) -> str:
-        """A byte offset moved by ``index`` strides."""
-        if stride == "0" or index == "0":
-            return offset
-        step = self.em.mul(index, stride)
-        return step if offset == "0" else self.em.add(offset, step)
-
-    # -- scalars
+        kind, element = memory_type(view.dtype), self.text_of(view.element)
+        return self.em.value(f"getelementptr {kind}, ptr {base}, i64 {element}", "p")
 
     def variable(self, dtype: np.dtype) -> str:
         """An alloca for one scalar; LLVM promotes it to a register."""
@@ -266,10 +236,6 @@ class Frame:
                 clear = -1 if number == 1 + RECORD.index("check") else 0
                 self.entry.append(f"  store i64 {clear}, ptr {place}")
         return self.word_address("failure", 0), self.word_address("failure", 1)
-
-    def watch(self, number: int, token: Token) -> None:
-        """At an early exit, store the address of the result's memory in the block, for Python."""
-        self.left[number] = token.slot
 
     def leave(self, code: int | str) -> None:
         """Leave the function early."""
@@ -293,12 +259,11 @@ class Frame:
         return em.lines
 
     def fail_unless(
-        self, condition: str, exit_: ErrorExit, index: str = "0", size: str = "0"
+        self, condition: str, number: int, index: str = "0", size: str = "0"
     ) -> None:
-        """Emit an early exit where the condition is false.  It stores the index in the block, and
-        the size if the exit does not have it."""
-        em, number = self.em, len(self.exits)
-        self.exits.append(exit_)
+        """Leave through that exit where the condition is false.  The index is stored in the block,
+        and the size if the exit does not have it."""
+        em, exit_ = self.em, self.exits[number]
         good, bad = em.fresh("good"), em.fresh("bad")
         em.line(f"br i1 {condition}, label %{good}, label %{bad}")
         em.label(bad)

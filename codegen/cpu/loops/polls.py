@@ -11,48 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fusec.codegen.cpu.emitter import I64, UNLIKELY
-from fusec.ir import Graph, Node, Value
-from fusec.records import dataclass
+from fusec.codegen.cpu.emitter import UNLIKELY
 
 from .frame import Frame
 
 BUDGET_NS = 50_000
-# A loop that LLVM may vectorise runs so many iterations between polls, of so many ns at least.
-CHUNK, NODE_NS = 1 << 14, 1
+# A loop that LLVM may vectorise runs so many iterations between polls, of a ns each at least.
+CHUNK = 1 << 14
 BYTES_OF_A_NS = 8  # bytes that are copied in one ns
 
 
-@dataclass(frozen=True)
-class Counted:
-    """A loop that LLVM may vectorise: it carries a few numbers only, and runs while one of them,
-    ``number``, which grows by one, is below a limit."""
-
-    number: int
-    limit: Value  # an input of the test, or a constant
-
-    @classmethod
-    def of(cls, node: Node) -> Counted | None:
-        test: Graph = node.attrs["test"]
-        less = test.outputs[0].node
-        if less.op != "Less" or any(v.dtype != I64 for v in less.inputs) or not _is_of_numbers(
-                node.attrs["body"]):
-            return None
-        counter, limit = less.inputs
-        carried = test.inputs[: node.attrs["carried"]]
-        fixed = limit.node.op == "Const" or limit in test.inputs[len(carried):]
-        if not fixed or counter not in carried or not _grows(node, carried.index(counter)):
-            return None
-        return cls(carried.index(counter), limit)
-
-
 @contextmanager
-def in_chunks(frame: Frame, node: Node, counter: str, limit: str) -> Iterator[None]:
+def in_chunks(frame: Frame, cost: int, counter: str, limit: str) -> Iterator[None]:
     """Repeats while the value in the slot ``counter`` is below the limit.
 
-    `CHUNK` iterations are an inner loop without polls, which LLVM can vectorise.  LLVM cannot see
-    where a chunk begins, so it is told that the counter only grows; otherwise every chunk would
-    test for negative indices.
+    ``cost``: ns of an iteration.  `CHUNK` iterations are an inner loop without polls, which LLVM
+    can vectorise.  LLVM cannot see where a chunk begins, so it is told that the counter only grows;
+    otherwise every chunk would test for negative indices.
     """
     em = frame.em
     for name in ("llvm.sadd.sat.i64", "llvm.smin.i64"):
@@ -69,7 +44,7 @@ def in_chunks(frame: Frame, node: Node, counter: str, limit: str) -> Iterator[No
                   rest)
             yield
         last = em.value(f"load i64, ptr {counter}")
-        _poll(frame, em.mul(em.value(f"sub i64 {last}, {first}"), str(_cost(node))))
+        poll(frame, em.mul(em.value(f"sub i64 {last}, {first}"), str(cost)))
         enter(frame, em.value(f"icmp slt i64 {last}, {limit}"), done)
 
 
@@ -80,26 +55,12 @@ def enter(frame: Frame, going: str, done: str) -> None:
     frame.em.label(inside)
 
 
-def poll_each(frame: Frame, node: Node) -> None:
-    """At the beginning of an iteration."""
-    _poll(frame, str(_cost(node)))
-
-
 def prepare_polls(frame: Frame) -> None:
     """Of a function of which calls poll: the lock is its, and it takes it back at its end."""
     _state(frame)
 
 
-def poll_call(frame: Frame, body: Graph) -> None:
-    """At the beginning of a call of a function that calls itself."""
-    _poll(frame, str(NODE_NS * _count(body)))
-
-
-def _cost(node: Node) -> int:
-    return NODE_NS * _count(node.attrs["test"], node.attrs["body"])
-
-
-def _poll(frame: Frame, cost: str) -> None:
+def poll(frame: Frame, cost: str) -> None:
     """A poll between two iterations; ``cost``: ns of the last one that were not yet counted."""
     em = frame.em
     spend(frame, cost)
@@ -172,32 +133,3 @@ def _state(frame: Frame) -> str:
         frame.entry += [f"  store i64 0, ptr {first}", f"  store i64 0, ptr {second}"]
         frame.at_end = f"call void {frame.early_word('hold', 0, 'ptr')}(ptr {first})"
     return frame.word_address("lock", 0)
-
-
-def _count(*graphs: Graph) -> int:
-    """The number of operations of the graphs and of the branches inside them; loops inside them
-    count their own."""
-    return sum(1 + (_count(*node.graphs) if node.op != "Loop" else 0)
-               for graph in graphs for node in graph.nodes)
-
-
-def _is_of_numbers(graph: Graph) -> bool:
-    return all(
-        node.op not in ("Loop", "HostCall") and all(map(_is_of_numbers, node.graphs))
-        and not any(v.shape for v in _new_values(node)) for node in graph.nodes)
-
-
-def _grows(node: Node, number: int) -> bool:
-    """Whether each iteration adds one to a carried number."""
-    body = node.attrs["body"]
-    scalars = [i for i in range(node.attrs["carried"]) if node.types[i].kind != "array"]
-    update = body.outputs[scalars.index(number)].node
-    return update.op == "Add" and body.inputs[number] in update.inputs and any(
-        v.node.op == "Const" and v.node.attrs["value"] == 1 for v in update.inputs)
-
-
-def _new_values(node: Node) -> list[Value]:
-    """The values that a node computes anew; an update of an element changes an array in place."""
-    if node.op == "Input":
-        return []
-    return [node.inputs[1]] if node.op == "PickUpdate" else list(node.outputs)

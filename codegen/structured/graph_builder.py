@@ -1,4 +1,4 @@
-"""One sub-graph of a native loop: where its values live, and which memory it may change."""
+"""One sub-graph: where its values live, and which memory its statements may change."""
 
 from __future__ import annotations
 
@@ -8,85 +8,88 @@ from typing import Any
 import numpy as np
 
 from fusec import config
-from fusec.codegen.cpu.emitter import Operand
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.passes.pipeline import native_loop, run_passes
 from fusec.records import dataclass, field
 
-from .arrays import ArrayRef, Location, Token
-from .copying import copy
-from .frame import Frame
+from .builder import Builder
+from .memory import I64, Location, Memory, Operand, Origin, View
 from .order import ordered
 
 END = 1 << 60  # the position of reads after the last step
 
 
 @dataclass
-class GraphEmitter:
-    """The state that the steps of one sub-graph share; `steps.emit` emits them in order."""
+class GraphBuilder:
+    """The state that the nodes of one sub-graph share; `steps.build` goes through them in order."""
 
-    frame: Frame
+    builder: Builder
     graph: Graph
     env: dict[Value, Location]
-    owned: set[Token]
+    owned: set[Memory]
     nodes: list[Node] = field(default_factory=list)
     readers: dict[Value, list[int]] = field(default_factory=dict)
     position: int = 0
     # Updates that were made in the larger array itself.
     put_back: set[Value] = field(default_factory=set)
     # By value, the memory that it is to be computed into.
-    places: dict[Value, ArrayRef] = field(default_factory=dict)
+    places: dict[Value, View] = field(default_factory=dict)
     # By value, the shape of the array that it is to be the beginning of.
     reserved: dict[Value, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, frame: Frame, graph: Graph, operands: Sequence[Location], owned: Iterable[Token] = (),
-        changed: int = 0,
-    ) -> GraphEmitter:
-        """The emitter of a graph with these operands; ``owned`` memory may be changed.
+        cls, builder: Builder, graph: Graph, operands: Sequence[Location],
+        owned: Iterable[Memory] = (), changed: int = 0,
+    ) -> GraphBuilder:
+        """The builder of a graph with these operands; ``owned`` memory may be changed.
 
         The first ``changed`` inputs are carried: they are live at the end.  One without an update
         must still hold its old value then.
         """
         fused = run_passes(native_loop(), graph, verified=config.verify)
-        emitter = cls(frame, fused, dict(zip(fused.inputs, operands, strict=True)), set(owned))
-        emitter.nodes = ordered(fused)
-        for position, node in enumerate(emitter.nodes):
+        made = cls(builder, fused, dict(zip(fused.inputs, operands, strict=True)), set(owned))
+        made.nodes = ordered(fused)
+        for position, node in enumerate(made.nodes):
             for value in node.inputs:
-                emitter.readers.setdefault(value, []).append(position)
+                made.readers.setdefault(value, []).append(position)
             if node.op == "Reserve":
-                emitter.reserved[node.inputs[0]] = node.attrs["shape"]
+                made.reserved[node.inputs[0]] = node.attrs["shape"]
         updated = {i for i, _ in fused.updates}
         unchanged = [v for i, v in enumerate(fused.inputs[:changed]) if i not in updated]
         for value in (*fused.roots, *unchanged):
-            emitter.readers.setdefault(value, []).append(END)
-        return emitter
+            made.readers.setdefault(value, []).append(END)
+        return made
 
     # -- values
 
     def location(self, value: Value) -> Location:
         """Where a value lives: in a register or in memory.  Constants are made when first used."""
         if value.node.op == "Const":
-            return self.frame.constant(value.dtype, value.node.attrs["value"])
+            return self.builder.constant(value.dtype, value.node.attrs["value"])
         return self.env[value]
 
     def scalar(self, value: Value) -> Operand:
         """A value of rank 0 in a register."""
         location = self.location(value)
-        if isinstance(location, Operand):
+        if not isinstance(location, View):
             return location
-        return self.frame.em.load(self.frame.address(location), location.dtype, 1)
+        return self.builder.load(location)
 
-    def array(self, value: Value) -> ArrayRef:
+    def index(self, value: Value) -> Operand:
+        """A number of rank 0 as an int64."""
+        number = self.scalar(value)
+        return number if number.dtype == I64 else self.builder.let("cast", I64, number)
+
+    def array(self, value: Value) -> View:
         """A value in memory."""
         location = self.location(value)
-        if isinstance(location, ArrayRef):
+        if isinstance(location, View):
             return location
-        ref = self.frame.temporary((), location.dtype)
-        self.frame.em.store(self.frame.address(ref), location)
-        return ref
+        view = self.builder.temporary((), location.dtype)
+        self.builder.store(view, location)
+        return view
 
     def outputs(self) -> list[Location]:
         return [self.location(v) for v in self.graph.outputs]
@@ -94,38 +97,38 @@ class GraphEmitter:
     # -- memory
 
     def temporary(
-        self, shape: Sequence[int], dtype: np.dtype, kind: str = "temp"
-    ) -> ArrayRef:
-        ref = self.frame.temporary(shape, dtype, kind)
-        self.owned.add(ref.token)
-        return ref
+        self, shape: Sequence[int], dtype: np.dtype, origin: Origin = "temp"
+    ) -> View:
+        view = self.builder.temporary(shape, dtype, origin)
+        self.owned.add(view.memory)
+        return view
 
-    def memory_for(self, value: Value) -> ArrayRef:
+    def memory_for(self, value: Value) -> View:
         """Memory for a step's result: its final place, where that is known, else a temporary."""
         place, shape = self.places.get(value), self.reserved.get(value)
         if place is not None or shape is None:
             return place or self.temporary(value.shape, value.dtype)
         whole = self.temporary(shape, value.dtype, "zeros")
-        return ArrayRef(whole.token, value.shape, whole.strides, value.dtype)
+        return View(whole.memory, value.shape, whole.strides, value.dtype)
 
     def want(self, results: Sequence[Any]) -> None:
         """Let steps compute outputs directly in this memory, which no step here reads."""
         updated = {v for _, v in self.graph.updates}
         for place, value in zip(results, self.graph.outputs, strict=True):
-            if isinstance(place, ArrayRef) and get(value.node.op).kind == "call" and (
+            if isinstance(place, View) and get(value.node.op).kind == "call" and (
                     value.node.op != "Loop") and (
                     value not in updated and value.shape == place.shape):
                 self.places.setdefault(value, place)
 
     def is_read_later(
-        self, token: Token, but: Sequence[Value] = (), except_at: int | None = None
+        self, memory: Memory, but: Sequence[Value] = (), except_at: int | None = None
     ) -> bool:
         """Whether a later step reads what this memory holds now.
 
         The step at ``except_at`` does not count, nor does one read of each of ``but`` by this step.
         """
         for value, location in self.env.items():
-            if isinstance(location, ArrayRef) and location.token is token and (
+            if isinstance(location, View) and location.memory is memory and (
                     value not in self.put_back):
                 uses = self.readers.get(value, ())
                 own = 1 if value in but else 0
@@ -134,7 +137,7 @@ class GraphEmitter:
                     return True
         return False
 
-    def part_to_change(self, node: Node) -> tuple[ArrayRef, bool]:
+    def part_to_change(self, node: Node) -> tuple[View, bool]:
         """The first operand's memory if the update may change it, else a copy.
 
         The operand may be a part of a larger array, and a later update may put the changed part
@@ -143,10 +146,10 @@ class GraphEmitter:
         is copied as a whole.
         """
         later = self._putting_back(node)
-        ref = self.array(node.inputs[0])
-        if later is not None and ref.token in self.owned and not ref.repeats and (
-                not self.is_read_later(ref.token, node.inputs[:2], later)):
-            return ref, True
+        view = self.array(node.inputs[0])
+        if later is not None and view.memory in self.owned and not view.repeats and (
+                not self.is_read_later(view.memory, node.inputs[:2], later)):
+            return view, True
         return self.changeable(node.inputs[0], node.inputs[1:2]), False
 
     def _putting_back(self, node: Node) -> int | None:
@@ -162,24 +165,24 @@ class GraphEmitter:
             all(later.attrs[k] == source.attrs[k] for k in ("axes", "steps") if k in source.attrs))
         return uses[0] if is_same else None
 
-    def changeable(self, value: Value, written: Sequence[Value] = ()) -> ArrayRef:
+    def changeable(self, value: Value, written: Sequence[Value] = ()) -> View:
         """The array's own memory if it may be changed now, else a copy.
 
         This step reads ``written`` before it changes the array.
         """
-        ref = self.array(value)
-        if ref.token in self.owned and not ref.repeats and not self.is_read_later(
-                ref.token, (value, *written)):
-            return ref
-        own = self.temporary(ref.shape, ref.dtype)
-        copy(self.frame, own, ref)
+        view = self.array(value)
+        if view.memory in self.owned and not view.repeats and not self.is_read_later(
+                view.memory, (value, *written)):
+            return view
+        own = self.temporary(view.shape, view.dtype)
+        self.builder.copy(own, view)
         return own
 
-    def whole(self, value: Value) -> ArrayRef:
-        """Like `changeable`; the result covers its token's memory, in C order."""
-        ref = self.changeable(value)
-        if ref.is_whole:
-            return ref
-        own = self.temporary(ref.shape, ref.dtype)
-        copy(self.frame, own, ref)
+    def whole(self, value: Value) -> View:
+        """Like `changeable`; the result covers its memory, in C order."""
+        view = self.changeable(value)
+        if view.is_whole:
+            return view
+        own = self.temporary(view.shape, view.dtype)
+        self.builder.copy(own, view)
         return own

@@ -1,0 +1,151 @@
+"""A branch or loop of the graph as a program of the structured IR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fusec.codegen.control_program import ErrorExit, HostSite
+from fusec.ir import Graph, Node, Value
+from fusec.ops import get
+from fusec.ops.structured import changed_operands
+from fusec.records import dataclass
+
+from . import steps
+from .builder import Builder, Shared
+from .graph_builder import GraphBuilder
+from .memory import BOOL, Constant, Location, Memory, Strides, View, contiguous
+from .outer_sizes import outer_limits, outer_sizes
+from .statements import Block, If, Input, IsAt, Output, Point
+from .text import print_blocks
+
+UNKNOWN = -1  # the number of bytes of an operand that is only read
+
+
+@dataclass
+class StructuredProgram:
+    """A branch or loop as statements.
+
+    ``outer``: symbols that are defined before it.  ``copied``: for each result, the operand that
+    it starts as a copy of; -1: none.  ``has_loops``: whether any part may run twice.
+    """
+
+    node: Node
+    body: Block
+    exits: list[ErrorExit]
+    sites: list[HostSite]
+    copied: list[int]
+    outer: frozenset[str]
+    has_loops: bool
+
+    def __str__(self) -> str:
+        return "\n".join([f"structured {self.node.name}:", *print_blocks(self.body, self.exits)])
+
+
+def build_program(node: Node, strides: Sequence[Strides]) -> StructuredProgram:
+    """The program of a ``Loop``, ``Cond`` or ``Call``; ``strides`` are those of its operands in
+    bytes.
+
+    Raises `NotNativeError` where a part can only run step by step.
+    """
+    shared = Shared(outer=outer_sizes(node), limits=outer_limits(node))
+    builder, copied = Builder(shared), changed_operands(node)
+    operands: list[Location] = []
+    owned = []
+    for position, value in enumerate(node.inputs):
+        location = _operand(builder, position, value, strides[position], copied)
+        operands.append(location)
+        if position in copied and isinstance(location, View):
+            owned.append(location.memory)
+    graph = GraphBuilder.of(builder, _wrapped(node), operands, owned)
+    steps.build(graph)
+    _finish(graph)
+    return StructuredProgram(node, tuple(builder.statements), shared.exits, shared.sites, copied,
+                             shared.outer, _has_loops(node))
+
+
+def _has_loops(node: Node) -> bool:
+    inside = (op for graph in node.graphs for op in graph.ops)
+    return any(get(op).repeats for op in (node.op, *inside))
+
+
+def _wrapped(node: Node) -> Graph:
+    """A graph with the node as its only step."""
+    inputs = []
+    for position, value in enumerate(node.inputs):
+        attrs = {"index": position, "path": f"operand_{position}", "type": value.type}
+        inputs.append(Node("Input", (), (value.type,), attrs, name=f"operand_{position}").out())
+    types = get(node.op).infer([v.type for v in inputs], node.attrs)
+    copy = Node(node.op, inputs, types, node.attrs, name=node.name, loc=node.loc)
+    return Graph.build(inputs, copy.outputs, name=node.name)
+
+
+def _operand(
+    builder: Builder, position: int, value: Value, strides: Strides, copied: Sequence[int]
+) -> Location:
+    type_ = value.type
+    if value.node.op == "Const":
+        return builder.constant(type_.dtype, value.node.attrs["value"])
+    if type_.kind != "array":
+        result = builder.register(type_.dtype)
+        builder.add(Input(result, position))
+        return result
+    if value.node.op == "Extent":  # the array that only has the size
+        return Constant(False, type_.dtype)
+    nbytes = type_.nbytes if type_.is_static else UNKNOWN
+    if position in copied:
+        number = copied.index(position)
+        memory = builder.memory(nbytes, type_.dtype, "target", number, number)
+        strides = contiguous(type_.shape, type_.dtype.itemsize)
+    else:
+        memory = builder.memory(nbytes, type_.dtype, "operand", position)
+    return View(memory, type_.shape, strides, type_.dtype)
+
+
+# -- moving the results to their targets: loops may have swapped the memory of several
+
+
+def _finish(graph: GraphBuilder) -> None:
+    builder, arrays = graph.builder, {}
+    for number, value in enumerate(graph.graph.outputs):
+        location = graph.location(value)
+        if isinstance(location, View):
+            arrays[number] = location
+        else:
+            builder.add(Output(number, location))
+    targets = {number: builder.memory(array.memory.nbytes, array.dtype, "target", number)
+               for number, array in arrays.items()}
+    sources = {
+        number: _set_aside(builder, array, tuple(
+            targets[n] for n, other in arrays.items()
+            if n != number and other.memory.nbytes == array.memory.nbytes))
+        for number, array in arrays.items()}
+    for number, source in sources.items():
+        _deliver(builder, source, targets[number])
+
+
+def _set_aside(builder: Builder, array: View, others: tuple[Memory, ...]) -> View:
+    """The array, or a copy where it lies in another result's target, which would overwrite it."""
+    if not others or not array.is_whole:  # loops swap whole arrays of equal size only
+        return array
+    alias = builder.memory(array.memory.nbytes, array.dtype, "alias")
+    builder.add(Point(alias, array.memory))
+    lies = builder.register(BOOL)
+    builder.add(IsAt(lies, array.memory, others))
+    with builder.block() as then:
+        dense = builder.temporary(array.shape, array.dtype)
+        builder.copy(dense, array)
+        builder.add(Point(alias, dense.memory))
+    builder.add(If(lies, tuple(then)))
+    return View(alias, array.shape, array.strides, array.dtype)
+
+
+def _deliver(builder: Builder, source: View, target: Memory) -> None:
+    is_elsewhere = builder.register(BOOL)
+    builder.add(IsAt(is_elsewhere, source.memory, (target,), elsewhere=True))
+    with builder.block() as moving:
+        dense = contiguous(source.shape, source.dtype.itemsize)
+        builder.copy(View(target, source.shape, dense, source.dtype), source)
+    builder.add(If(is_elsewhere, tuple(moving)))
+
+
+__all__ = ["StructuredProgram", "build_program"]

@@ -1,0 +1,181 @@
+"""The text of structured programs: a statement a line, types where registers are defined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from fusec.codegen.control_program import ErrorExit
+from fusec.codegen.loop_ir import INFIX
+from fusec.ir import dtype_name
+
+from . import statements as s
+from .memory import Constant, Memory, Register, Variable, View, is_zero
+
+
+def print_blocks(body: s.Block, exits: Sequence[ErrorExit]) -> Iterator[str]:
+    """The lines of a program: its statements, then where its exits lead."""
+    yield from _lines(body, "  ")
+    for number, exit_ in enumerate(exits):
+        where = f" at {exit_.node.loc}" if exit_.node.loc is not None else ""
+        yield f"  exit {number}: {exit_.node.op} {exit_.node.name}{where}"
+
+
+def _lines(block: s.Block, indent: str) -> Iterator[str]:
+    for statement in block:
+        for line in _TEXT[type(statement)](statement):
+            yield indent + line
+
+
+def _block(block: s.Block) -> Iterator[str]:
+    return _lines(block, "  ")
+
+
+def statement_text(statement: Any) -> str:
+    """One statement, those inside of it included."""
+    return "\n".join(_TEXT[type(statement)](statement))
+
+
+def view_text(view: View) -> str:
+    """``m0 + r1 [r2]: f64[10 by 80, 10 by 8]``: memory, bytes, elements; sizes by strides."""
+    text = repr(view.memory)
+    if not is_zero(view.offset):
+        text += f" + {view.offset!r}"
+    if not is_zero(view.element):
+        text += f" [{view.element!r}]"
+    if not view.shape:
+        return text
+    axes = ", ".join(f"{n} by {step}" for n, step in zip(view.shape, view.strides, strict=True))
+    return f"{text}: {dtype_name(view.dtype)}[{axes}]"
+
+
+def _operand(x: Register | Constant | View) -> str:
+    if not isinstance(x, View):
+        return repr(x)
+    return f"({view_text(x)})" if x.shape else f"&{view_text(x)}"
+
+
+def _operands(operands: Iterable[Register | Constant | View]) -> str:
+    return ", ".join(map(_operand, operands))
+
+
+def _typed(register: Register) -> str:
+    return f"{register!r}: {dtype_name(register.dtype)}"
+
+
+def _let(statement: s.Let) -> str:
+    args = [repr(a) for a in statement.args]
+    if statement.op in INFIX:
+        return f"{args[0]} {INFIX[statement.op]} {args[1]}"
+    if statement.op == "part":
+        args.append(str(statement.attr))
+    return f"{statement.op}({', '.join(args)})"
+
+
+def _declare(statement: s.Declare) -> Iterator[str]:
+    thing = statement.thing
+    if isinstance(thing, Variable):
+        yield f"{thing!r}: {dtype_name(thing.dtype)}"
+        return
+    numbered = f" {thing.position}" if thing.origin in ("operand", "target", "parameter") else ""
+    nbytes = "" if thing.nbytes == -1 else f" of {thing.nbytes} bytes"
+    yield f"{thing!r}: {dtype_name(thing.dtype)}[]{nbytes} = {thing.origin}{numbered}"
+
+
+def _run_kernel(statement: s.RunKernel) -> Iterator[str]:
+    exits = [str(nest.exit) for nest in statement.nests if nest.exit >= 0]
+    left = f" else exit {', '.join(exits)}" if exits else ""
+    given = [_typed(r) for r in statement.results if isinstance(r, Register)]
+    result = f"{', '.join(given)} = " if given else ""
+    into = [view_text(r) for r in statement.results if isinstance(r, View)]
+    yield (f"{result}run {statement.kernel.name}({_operands(statement.operands)})"
+           f"{' into ' if into else ''}{' and '.join(into)}{left}")
+
+
+def _call_python(statement: s.CallPython) -> Iterator[str]:
+    given = [_typed(r) for r in statement.results if isinstance(r, Register)]
+    result = f"{', '.join(given)} = " if given else ""
+    into = [view_text(r) for r in statement.results if isinstance(r, View)]
+    yield (f"{result}python {statement.site.name}({_operands(statement.operands)})"
+           f"{' into ' if into else ''}{' and '.join(into)} else exit {statement.exit}")
+
+
+def _define_function(statement: s.DefineFunction) -> Iterator[str]:
+    function = statement.function
+    parameters = [_typed(p) if isinstance(p, Register) else view_text(p)
+                  for p in function.parameters]
+    yield f"def {function!r}({', '.join(parameters)}) else exit {function.too_deep}:"
+    yield from _block(function.body)
+    yield f"  return {_operands(function.results)}"
+
+
+def _call_function(statement: s.CallFunction) -> Iterator[str]:
+    results = ", ".join(map(_typed, statement.results))
+    yield f"{results} = {statement.function!r}({_operands(statement.args)})"
+
+
+def _call_scalar(statement: s.CallScalar) -> Iterator[str]:
+    args = _operands(statement.args)
+    yield f"{_typed(statement.result)}, {statement.holds!r} = {statement.function}({args})"
+
+
+def _check(statement: s.Check) -> Iterator[str]:
+    index = "" if is_zero(statement.index) else f" index {statement.index!r}"
+    yield f"check {statement.condition!r} else exit {statement.exit}{index}"
+
+
+def _if(statement: s.If) -> Iterator[str]:
+    yield f"if {statement.condition!r}:"
+    yield from _block(statement.then)
+    if statement.orelse is not None:
+        yield "else:"
+        yield from _block(statement.orelse)
+
+
+def _while(statement: s.While) -> Iterator[str]:
+    yield "loop:"
+    yield from _block(statement.test)
+    yield f"  leave unless {statement.condition!r}"
+    yield from _block(statement.body)
+
+
+def _counted_loop(statement: s.CountedLoop) -> Iterator[str]:
+    yield f"while {statement.variable!r} < {statement.limit!r}, {statement.cost} ns each:"
+    yield from _block(statement.body)
+
+
+def _is_at(statement: s.IsAt) -> Iterator[str]:
+    others = " or ".join(map(repr, statement.others))
+    how = "is not at" if statement.elsewhere else "is at"
+    yield f"{_typed(statement.result)} = {statement.memory!r} {how} {others}"
+
+
+def _pairs(pairs: Sequence[tuple[Memory, Memory]]) -> str:
+    return ", ".join(f"{first!r} <- {second!r}" for first, second in pairs)
+
+
+Text = Callable[[Any], Iterable[str]]
+_TEXT: dict[type, Text] = {
+    s.Number: lambda x: [f"{_typed(x.result)} = {x.value}"],
+    s.Let: lambda x: [f"{_typed(x.result)} = {_let(x)}"],
+    s.Input: lambda x: [f"{_typed(x.result)} = input {x.position}"],
+    s.Output: lambda x: [f"output {x.position} = {x.value!r}"],
+    s.CallScalar: _call_scalar, s.Declare: _declare,
+    s.Get: lambda x: [f"{_typed(x.result)} = {x.variable!r}"],
+    s.Set: lambda x: [f"{x.variable!r} = {x.value!r}"],
+    s.DefineSize: lambda x: [f"size {x.symbol} = {x.value!r}"],
+    s.Load: lambda x: [f"{_typed(x.result)} = load {view_text(x.place)}"],
+    s.Store: lambda x: [f"store {view_text(x.place)} = {x.value!r}"],
+    s.Copy: lambda x: [f"copy ({view_text(x.target)}) = ({view_text(x.source)})"],
+    s.Exchange: lambda x: [f"exchange {_pairs(x.pairs)}"],
+    s.Point: lambda x: [f"point {x.alias!r} <- {x.at!r}"],
+    s.IsAt: _is_at,
+    s.Nonzero: lambda x: [
+        f"{_typed(x.count)} = nonzero ({view_text(x.source)}) into {view_text(x.indices)}"],
+    s.RunKernel: _run_kernel, s.CallPython: _call_python, s.DefineFunction: _define_function,
+    s.CallFunction: _call_function, s.Check: _check,
+    s.CheckIndices: lambda x: [
+        f"check each ({view_text(x.indices)}) within {x.size!r} else exit {x.exit}"],
+    s.If: _if, s.While: _while, s.CountedLoop: _counted_loop,
+    s.Poll: lambda x: [f"poll {x.cost} ns"],
+}
